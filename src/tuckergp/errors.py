@@ -1,12 +1,13 @@
-"""The one exception that bad input raises, and the wording of where the fault is."""
+"""The exceptions this library raises. The command line prints their text alone, without a traceback."""
 
 from __future__ import annotations
 
-__all__ = ["InputError"]
+__all__ = ["DivergenceError", "InputError"]
 
 
 class InputError(ValueError):
-    """What is wrong with the input, where, and what to do, in one or two sentences.
+    """What is wrong with the input, where, and what to do, in one or two sentences."""
 
-    The command line prints its text alone, without a traceback.
-    """
+
+class DivergenceError(ArithmeticError):
+    """Learning left the finite numbers; the text says which setting to change."""

@@ -139,9 +139,7 @@ def _read_file(path: Path) -> Table:
             raise InputError(f"{path.name} must end in .csv, .tsv or .parquet, so that its format is known.")
     except (pa.ArrowException, OSError) as error:
         raise InputError(f"{path.name} cannot be read: {str(error).splitlines()[0]}.") from None
-    columns = {
-        column: _as_column(table.column(column).to_numpy(zero_copy_only=False)) for column in table.column_names
-    }
+    columns = {column: _as_column(table.column(column).to_numpy(zero_copy_only=False)) for column in table.column_names}
     return Table(columns, path.name, table.num_rows, first_line)
 
 

@@ -1,0 +1,80 @@
+"""Parameters the scikit-learn way, for objects that are descriptions: kernels and feature maps.
+
+The constructor stores what it is given under the same names; reading, setting, comparing and printing follow from its
+signature, and `sklearn.base.clone` works.
+"""
+
+from __future__ import annotations
+
+import inspect
+from typing import Any, Self
+
+import numpy as np
+
+from tuckergp.errors import InputError
+
+__all__ = ["Parameters"]
+
+
+class Parameters:
+    """Nested parameters, equality and a repr that can be evaluated back."""
+
+    @classmethod
+    def _parameter_names(cls) -> list[str]:
+        if cls.__init__ is object.__init__:
+            return []
+        return list(inspect.signature(cls.__init__).parameters)[1:]
+
+    def get_params(self, deep: bool = True) -> dict[str, Any]:
+        """Parameters by name; with `deep`, also those of nested objects as ``outer__inner``."""
+        params: dict[str, Any] = {}
+        for name in self._parameter_names():
+            value = getattr(self, name)
+            params[name] = value
+            if deep and isinstance(value, Parameters):
+                params.update({f"{name}__{inner}": v for inner, v in value.get_params().items()})
+        return params
+
+    def set_params(self, **params: Any) -> Self:
+        """Set parameters by the names that `get_params` gives."""
+        # outer names first: in set_params(k1=SE(), k1__lengthscale=2) the lengthscale belongs to the new kernel
+        for key, value in sorted(params.items(), key=lambda item: "__" in item[0]):
+            name, _, inner = key.partition("__")
+            if name not in self._parameter_names():
+                known = ", ".join(self._parameter_names()) or "none"
+                raise InputError(f"{type(self).__name__} has no parameter {name!r}; its parameters are: {known}.")
+            if not inner:
+                setattr(self, name, value)
+                continue
+            nested = getattr(self, name)
+            if not isinstance(nested, Parameters):
+                raise InputError(f"Parameter {name!r} of {type(self).__name__} has no parameters of its own.")
+            nested.set_params(**{inner: value})
+        return self
+
+    def __eq__(self, other: object) -> bool:
+        if type(self) is not type(other) or not isinstance(other, Parameters):
+            return NotImplemented
+        mine, theirs = self.get_params(deep=False), other.get_params(deep=False)
+        return all(_same(mine[name], theirs[name]) for name in mine)
+
+    __hash__ = None  # type: ignore[assignment]  # parameters may change
+
+    def __repr__(self) -> str:
+        shown = (f"{k}={_show(v)}" for k, v in self.get_params(deep=False).items() if v is not None)
+        return f"{type(self).__name__}({', '.join(shown)})"
+
+
+def _same(a: Any, b: Any) -> bool:
+    a, b = (x.tolist() if isinstance(x, np.ndarray) else x for x in (a, b))
+    if isinstance(a, list | tuple) and isinstance(b, list | tuple):
+        return len(a) == len(b) and all(map(_same, a, b))
+    return bool(a == b)
+
+
+def _show(value: Any) -> str:
+    if isinstance(value, np.ndarray | np.generic):
+        value = value.tolist()
+    if isinstance(value, list | tuple):
+        return f"[{', '.join(map(_show, value))}]"
+    return repr(value)

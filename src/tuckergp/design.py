@@ -1,0 +1,327 @@
+"""From tables to a design: D modes as tables of distinct rows, and the row numbers of every observation.
+
+A `Mode` says which columns go together and which kernel compares them; `Design.fit` realises the kernel's terms as
+feature blocks on the distinct inputs. At most one Identity term, the one that tells all rows apart, is kept out of
+the blocks as the mode's ``residual`` (E in psi = Phi B + E), because its conditional is one small solve a row.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from scipy import sparse
+
+from tuckergp.errors import InputError
+from tuckergp.features import Exact, FeatureMap, Rows, realise
+from tuckergp.features.base import hstack
+from tuckergp.kernels import Constant, Identity, Kernel, Scaled
+from tuckergp.tables import Table, distinct_rows
+
+__all__ = ["Block", "Design", "FittedMode", "Mode", "ModeTable"]
+
+Floats = npt.NDArray[np.float64]
+Index = npt.NDArray[np.int32]
+Matrix = Floats | sparse.csr_array
+
+
+@dataclass(frozen=True)
+class Mode:
+    """One argument of f: the columns that describe it, the kernel that compares them, how it becomes features.
+
+    Parameters
+    ----------
+    columns : str or sequence of str
+        Several columns make one input (longitude and latitude together).
+    kernel : Kernel
+        A sum of terms; each is realised on its own. Its numbers are in the units of the columns, or in standard
+        deviations with ``whiten``.
+    features : FeatureMap, sequence of FeatureMap or None, or None
+        How to realise the kernel: one map for every term but Constant, Identity and Linear (Hashing: for those of
+        Identity and Linear), or a sequence with one entry a term. None chooses.
+    constant : bool
+        Add a Constant term unless there is one, so that a mean is learned.
+    whiten : bool
+        Standardise the numeric columns (training mean and standard deviation) before the kernel sees them.
+
+    Examples
+    --------
+    >>> from tuckergp.kernels import SE
+    >>> from tuckergp.features import Nystrom
+    >>> Mode(["longitude", "latitude"], SE(1.0), features=Nystrom(100)).columns
+    ('longitude', 'latitude')
+    """
+
+    columns: tuple[str, ...]
+    kernel: Kernel
+    features: FeatureMap | Sequence[FeatureMap | None] | None = None
+    constant: bool = True
+    whiten: bool = False
+
+    def __init__(
+        self,
+        columns: str | Sequence[str],
+        kernel: Kernel,
+        features: FeatureMap | Sequence[FeatureMap | None] | None = None,
+        constant: bool = True,
+        whiten: bool = False,
+    ) -> None:
+        if not isinstance(kernel, Kernel):
+            raise InputError(f"The kernel of a mode must be a tuckergp kernel, not {kernel!r}.")
+        names = (columns,) if isinstance(columns, str) else tuple(columns)
+        if not names:
+            raise InputError("A mode needs at least one column.")
+        for field, value in zip(
+            ("columns", "kernel", "features", "constant", "whiten"),
+            (names, kernel, features, constant, whiten),
+            strict=True,
+        ):
+            object.__setattr__(self, field, value)
+
+    @property
+    def name(self) -> str:
+        """The columns, for messages."""
+        return ", ".join(self.columns)
+
+    def plan(self) -> list[tuple[Kernel, FeatureMap | None]]:
+        """The kernel's terms, each with the feature map asked for (None: choose), the added Constant first."""
+        terms = self.kernel.terms()
+        if self.features is None or isinstance(self.features, FeatureMap):
+            chosen = [self.features if _applies(self.features, term) else None for term in terms]
+            if self.features is not None and all(entry is None for entry in chosen):
+                raise InputError(f"{self.features!r} fits no term of the kernel {self.kernel!r} of mode {self.name!r}.")
+        else:
+            chosen = list(self.features)
+            if len(chosen) != len(terms):
+                raise InputError(
+                    f"Mode {self.name!r} has {len(terms)} kernel terms but {len(chosen)} entries in features; "
+                    f"give one entry a term, None to choose."
+                )
+        plan = list(zip(terms, chosen, strict=True))
+        if self.constant and not any(isinstance(_unscaled(term)[0], Constant) for term in terms):
+            plan.insert(0, (Constant(), None))
+        return plan
+
+
+def _unscaled(term: Kernel) -> tuple[Kernel, float]:
+    return (term.kernel, float(term.scale)) if isinstance(term, Scaled) else (term, 1.0)
+
+
+def _applies(features: FeatureMap | None, term: Kernel) -> bool:
+    """Whether a map given for the whole kernel is meant for this term."""
+    return features is not None and features.suits(_unscaled(term)[0])
+
+
+@dataclass(frozen=True)
+class Block:
+    """The features of one kernel term: its columns within the mode's features, and the fitted map behind them."""
+
+    kernel: Kernel
+    columns: slice
+    map: FeatureMap
+
+
+@dataclass(frozen=True)
+class ModeTable:
+    """One mode at M distinct inputs: psi = residual @ (rows of E) + features @ B.
+
+    Attributes
+    ----------
+    features : ndarray or csr_array, shape (M, n)
+    residual : csr_array, shape (M, M_train), or None
+        One-hot rows times the residual's scale; a zero row for an input never seen. None without a residual.
+    """
+
+    features: Matrix
+    residual: sparse.csr_array | None = None
+
+    @property
+    def n_rows(self) -> int:
+        """M."""
+        return int(self.features.shape[0])
+
+    @cached_property
+    def table(self) -> Matrix:
+        """Residual and features side by side: Phi of the weight-space model psi = Phi U."""
+        if self.residual is None:
+            return self.features
+        return hstack([self.residual, self.features])
+
+    @property
+    def n_features(self) -> int:
+        """Columns of `table`."""
+        return int(self.features.shape[1]) + (0 if self.residual is None else int(self.residual.shape[1]))
+
+
+@dataclass(frozen=True)
+class FittedMode:
+    """A mode whose feature maps have been fitted to its distinct training inputs."""
+
+    mode: Mode
+    whitening: dict[str, tuple[float, float]]
+    blocks: tuple[Block, ...]
+    residual: FeatureMap | None
+    residual_scale: float
+
+    @classmethod
+    def fit(
+        cls, mode: Mode, rows: Table, whitening: dict[str, tuple[float, float]], rng: np.random.Generator
+    ) -> tuple[FittedMode, ModeTable]:
+        """Fit the feature maps to the distinct inputs ``rows`` (whitened already); also their table."""
+        residual: FeatureMap | None = None
+        residual_scale = 0.0
+        blocks: list[Block] = []
+        width = 0
+        for term, features in mode.plan():
+            kernel, scale = _unscaled(term)
+            if residual is None and isinstance(kernel, Identity) and (features is None or isinstance(features, Rows)):
+                onehot = Exact().fit(rows, kernel)
+                if onehot.n_features_ == len(rows):
+                    residual, residual_scale = onehot, scale**0.5
+                    continue
+            if isinstance(features, Rows):
+                raise InputError(
+                    f"Rows() is for one Identity term that tells all inputs of the mode apart; {term!r} of mode "
+                    f"{mode.name!r} is not."
+                )
+            fitted = realise(term, rows, features, rng)
+            blocks.append(Block(term, slice(width, width + fitted.n_features_), fitted))
+            width += fitted.n_features_
+        fitted_mode = cls(mode, whitening, tuple(blocks), residual, residual_scale)
+        return fitted_mode, fitted_mode._table(rows)
+
+    def _table(self, rows: Table) -> ModeTable:
+        parts = [block.map.transform(rows) for block in self.blocks]
+        features = hstack(parts) if parts else np.zeros((len(rows), 0))
+        self._check(rows, features)
+        residual = None
+        if self.residual is not None:
+            residual = sparse.csr_array(self.residual_scale * self.residual.transform(rows))
+        return ModeTable(features, residual)
+
+    def _check(self, rows: Table, features: Matrix) -> None:
+        values = features.data if sparse.issparse(features) else features
+        if not np.isfinite(values).all():
+            raise InputError(f"The features of mode {self.mode.name!r} are not finite; rescale its columns.")
+
+    def transform(self, table: Table) -> tuple[ModeTable, npt.NDArray[np.intp]]:
+        """Realise new inputs: the table of their distinct rows, and for every row of ``table`` its number there."""
+        inputs = _whiten(table.select(self.mode.columns), self.whitening)
+        first, code = distinct_rows(inputs, self.mode.columns)
+        return self._table(inputs.take(first)), code
+
+
+@dataclass(frozen=True)
+class Design:
+    """Modes as tables of distinct rows, and which row of each mode every observation uses.
+
+    Attributes
+    ----------
+    modes : tuple of ModeTable, length D
+    index : ndarray of int32, shape (N, D)
+
+    Examples
+    --------
+    >>> from tuckergp.kernels import Identity, Linear
+    >>> from tuckergp.tables import as_table
+    >>> table = as_table({"user": ["ann", "bob", "ann"], "x": [1.0, 2.0, 1.0]}, "data")
+    >>> design, fitted = Design.fit([Mode("user", Identity()), Mode("x", Linear())], table)
+    >>> design.index
+    array([[0, 0],
+           [1, 1],
+           [0, 0]], dtype=int32)
+    """
+
+    modes: tuple[ModeTable, ...]
+    index: Index
+
+    @property
+    def n_observations(self) -> int:
+        """N."""
+        return len(self.index)
+
+    @classmethod
+    def fit(
+        cls,
+        modes: Sequence[Mode],
+        table: Table,
+        weight: Floats | None = None,
+        random_state: int | np.random.Generator | None = None,
+    ) -> tuple[Design, tuple[FittedMode, ...]]:
+        """Fit every mode to the columns of one table with a row an observation.
+
+        Whitening uses the (weighted) mean and standard deviation over observations.
+        """
+        if not modes:
+            raise InputError("A design needs at least one mode.")
+        if len(table) == 0:
+            raise InputError(f"{table.name} is empty; there is nothing to learn from.")
+        rng = np.random.default_rng(random_state)
+        fitted, tables, codes = [], [], []
+        for mode in modes:
+            inputs = table.select(mode.columns)
+            whitening = _whitening(inputs, weight) if mode.whiten else {}
+            inputs = _whiten(inputs, whitening)
+            first, code = distinct_rows(inputs, mode.columns)
+            fitted_mode, mode_table = FittedMode.fit(mode, inputs.take(first), whitening, rng)
+            fitted.append(fitted_mode)
+            tables.append(mode_table)
+            codes.append(code)
+        return cls(tuple(tables), _stack(codes)), tuple(fitted)
+
+    @classmethod
+    def of_entities(
+        cls,
+        modes: Sequence[Mode],
+        tables: Sequence[Table],
+        codes: Sequence[npt.NDArray[Any]],
+        random_state: int | np.random.Generator | None = None,
+    ) -> tuple[Design, tuple[FittedMode, ...]]:
+        """Fit every mode to its own table with a row a distinct input; ``codes[d]`` numbers the observations' rows."""
+        rng = np.random.default_rng(random_state)
+        fitted, mode_tables = [], []
+        for mode, table in zip(modes, tables, strict=True):
+            whitening = _whitening(table.select(mode.columns), None) if mode.whiten else {}
+            fitted_mode, mode_table = FittedMode.fit(mode, _whiten(table, whitening), whitening, rng)
+            fitted.append(fitted_mode)
+            mode_tables.append(mode_table)
+        return cls(tuple(mode_tables), _stack(codes)), tuple(fitted)
+
+    @classmethod
+    def transform(cls, fitted: Sequence[FittedMode], table: Table) -> Design:
+        """Realise new inputs with fitted modes."""
+        pairs = [mode.transform(table) for mode in fitted]
+        return cls(tuple(mode_table for mode_table, _ in pairs), _stack([code for _, code in pairs]))
+
+    def take(self, observations: npt.NDArray[Any]) -> Design:
+        """The same modes with some of the observations."""
+        return replace(self, index=np.ascontiguousarray(self.index[observations]))
+
+
+def _stack(codes: Sequence[npt.NDArray[Any]]) -> Index:
+    return np.ascontiguousarray(np.stack([np.asarray(code) for code in codes], axis=1), dtype=np.int32)
+
+
+def _whitening(inputs: Table, weight: Floats | None) -> dict[str, tuple[float, float]]:
+    """Mean and standard deviation of every numeric column; a constant column keeps its scale."""
+    found = {}
+    for column, values in inputs.columns.items():
+        if values.dtype.kind in "fiubM":
+            numbers = inputs.numeric(column)
+            mean = float(np.average(numbers, weights=weight))
+            spread = float(np.sqrt(np.average((numbers - mean) ** 2, weights=weight)))
+            found[column] = (mean, spread if spread > 1e-12 * max(1.0, abs(mean)) else 1.0)
+    return found
+
+
+def _whiten(inputs: Table, whitening: dict[str, tuple[float, float]]) -> Table:
+    if not whitening:
+        return inputs
+    columns = dict(inputs.columns)
+    for column, (mean, spread) in whitening.items():
+        columns[column] = (inputs.numeric(column) - mean) / spread
+    return replace(inputs, columns=columns)

@@ -1,0 +1,29 @@
+"""A kernel becomes features: phi(x)'phi(x') equals k(x, x'), or estimates it.
+
+A feature map is a description until `fit`, which learns what it needs (levels, pivots, frequencies) from the inputs of
+one mode; `realise` does it for a composed kernel.
+"""
+
+from __future__ import annotations
+
+from tuckergp.features.base import FeatureMap
+from tuckergp.features.cholesky import Cholesky
+from tuckergp.features.compose import choose, realise
+from tuckergp.features.exact import Exact
+from tuckergp.features.fourier import Fourier
+from tuckergp.features.hashing import Hashing, hash_columns
+from tuckergp.features.nystrom import Nystrom
+from tuckergp.features.rows import Rows
+
+__all__ = [
+    "Cholesky",
+    "Exact",
+    "FeatureMap",
+    "Fourier",
+    "Hashing",
+    "Nystrom",
+    "Rows",
+    "choose",
+    "hash_columns",
+    "realise",
+]

@@ -1,0 +1,102 @@
+"""What every feature map does: fit to the inputs of a mode and a kernel, then turn inputs into rows of features.
+
+No approximation lives here, only the contract and the handling of dense and sparse blocks.
+"""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Sequence
+from typing import Any, Self, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+from scipy import sparse
+
+from tuckergp._columns import as_inputs
+from tuckergp._params import Parameters
+from tuckergp.errors import InputError
+from tuckergp.kernels import Kernel
+from tuckergp.tables import Table
+
+__all__ = ["FeatureMap", "Features", "Floats", "RandomState", "hstack"]
+
+Floats: TypeAlias = npt.NDArray[np.float64]
+Features: TypeAlias = Floats | sparse.csr_array
+RandomState: TypeAlias = int | np.random.Generator | None
+
+
+class FeatureMap(Parameters):
+    """Features phi of one mode, with phi(x)'phi(x') equal or close to k(x, x').
+
+    The constructor only stores parameters, so one description can be used for several kernels; what `fit` learns ends
+    in an underscore. Subclasses write `_fit`, which sets `n_features_`, and `_transform`.
+
+    Attributes
+    ----------
+    kernel_ : Kernel
+        A copy of the kernel it was fitted to.
+    n_features_ : int
+    feature_names_ : list of str
+        ``occupation=doctor`` where a feature has a meaning, else the kernel and a number.
+    """
+
+    kernel_: Kernel
+    n_features_: int
+    feature_names_: list[str]
+
+    def fit(self, X: Any, kernel: Kernel, random_state: RandomState = None) -> Self:
+        """Learn the map from the inputs X, a table or an array of shape (n, p), n > 0."""
+        table = as_inputs(X)
+        if len(table) == 0:
+            raise InputError(f"{self!r} needs at least one row to be fitted to.")
+        self.kernel_ = copy.deepcopy(kernel)
+        self.feature_names_ = []
+        self._fit(table, self.kernel_, np.random.default_rng(random_state))
+        if not self.feature_names_:
+            self.feature_names_ = [f"{kernel!r}[{j}]" for j in range(self.n_features_)]
+        return self
+
+    def transform(self, X: Any) -> Features:
+        """Features of inputs, seen in `fit` or not, dense or CSR of shape (n, n_features_)."""
+        if not hasattr(self, "n_features_"):
+            raise InputError(f"{self!r} is not fitted yet; call fit with inputs and a kernel first.")
+        return self._transform(as_inputs(X))
+
+    def fit_transform(self, X: Any, kernel: Kernel, random_state: RandomState = None) -> Features:
+        """Fit, then the features of the same inputs, shape (n, n_features_)."""
+        return self.fit(X, kernel, random_state).transform(X)
+
+    def gram(self, X: Any, Y: Any = None) -> Floats:
+        """The kernel that the features stand for, phi(x)'phi(y), shape (n, m)."""
+        phi = self.transform(X)
+        product = phi @ (phi if Y is None else self.transform(Y)).T
+        return product.toarray() if sparse.issparse(product) else np.asarray(product)
+
+    @property
+    def blocks_(self) -> list[slice]:
+        """The columns of each term of the kernel; one block unless it is a sum."""
+        return [slice(0, self.n_features_)]
+
+    def unfitted(self) -> Self:
+        """The same description, without what was learned."""
+        return type(self)(**self.get_params(deep=False))
+
+    def suits(self, kernel: Kernel) -> bool:
+        """Whether this map is a natural choice for a kernel that is neither a sum nor scaled."""
+        raise NotImplementedError
+
+    def _fit(self, table: Table, kernel: Kernel, rng: np.random.Generator) -> None:
+        raise NotImplementedError
+
+    def _transform(self, table: Table) -> Features:
+        raise NotImplementedError
+
+
+def hstack(blocks: Sequence[Features]) -> Features:
+    """Blocks side by side: dense where all are, else CSR."""
+    if len(blocks) == 1:
+        return blocks[0]
+    if any(sparse.issparse(block) for block in blocks):
+        return sparse.csr_array(sparse.hstack([sparse.csr_array(block) for block in blocks], format="csr"))
+    return np.hstack([np.asarray(block) for block in blocks])

@@ -1,0 +1,132 @@
+"""Cholesky features: rows of L, where L L' is the Gram matrix of the distinct inputs (the paper's choice on grids).
+
+Pivoted, so that a smooth kernel needs few columns and a singular one needs no jitter; extended to new inputs through
+the pivots, phi(x) = k(x, pivots) L^-T.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+from scipy.linalg import solve_triangular
+from scipy.linalg.lapack import dpstrf
+
+from tuckergp._columns import distinct
+from tuckergp.errors import InputError
+from tuckergp.features.base import FeatureMap, Features, Floats
+from tuckergp.kernels import Constant, Identity, Kernel, Linear
+from tuckergp.tables import Table
+
+__all__ = ["Cholesky", "pivoted_cholesky"]
+
+GRAM_ROWS = 2000
+"""Up to here the whole Gram matrix (32 MB) goes to LAPACK; beyond, columns are computed as they are needed."""
+
+
+class Cholesky(FeatureMap):
+    """Pivoted Cholesky features, exact where they run to full rank.
+
+    Parameters
+    ----------
+    tolerance : float
+        Stop when no input has more than this part of the largest variance left unexplained.
+    max_features : int, optional
+        Stop there in any case.
+
+    Attributes
+    ----------
+    pivots_ : Table
+        The inputs that were chosen, n_features_ rows.
+
+    Examples
+    --------
+    >>> from tuckergp.kernels import SE
+    >>> x = np.linspace(0, 1, 5000)
+    >>> features = Cholesky(tolerance=1e-6).fit(x, SE(0.5))
+    >>> features.transform(x).shape[1] < 12
+    True
+    """
+
+    def __init__(self, tolerance: float = 1e-10, max_features: int | None = None) -> None:
+        self.tolerance = tolerance
+        self.max_features = max_features
+
+    def suits(self, kernel: Kernel) -> bool:
+        """Every kernel without exact features."""
+        return not isinstance(kernel, Identity | Constant | Linear)
+
+    def _fit(self, table: Table, kernel: Kernel, rng: np.random.Generator) -> None:
+        pivots, L = pivoted_cholesky(kernel, distinct_inputs(table, kernel), self.tolerance, self.max_features)
+        self.pivots_, self.L_ = pivots, L
+        self.n_features_ = len(L)
+
+    def _transform(self, table: Table) -> Features:
+        return through(self.kernel_, table, self.pivots_, self.L_)
+
+
+def distinct_inputs(table: Table, kernel: Kernel) -> Table:
+    """The distinct rows of the columns that a kernel reads."""
+    selected = table.select(kernel.reads(list(table.columns)))
+    first, _ = distinct(selected)
+    return selected.take(first)
+
+
+def through(kernel: Kernel, table: Table, points: Table, L: Floats) -> Floats:
+    """phi(x) = k(x, points) L^-T, with L L' = k(points, points); shape (n, n_points)."""
+    if len(L) == 0:
+        return np.zeros((len(table), 0))
+    phi: Floats = solve_triangular(L, kernel(points, table), lower=True, check_finite=False)
+    return np.ascontiguousarray(phi.T)
+
+
+def pivoted_cholesky(
+    kernel: Kernel, table: Table, tolerance: float, max_features: int | None = None
+) -> tuple[Table, Floats]:
+    """Choose pivots greedily, each time the input whose variance is least explained.
+
+    Returns
+    -------
+    pivots : Table, k rows
+    L : ndarray, shape (k, k)
+        Lower triangular, L L' = k(pivots, pivots).
+    """
+    if not (np.isfinite(tolerance) and tolerance >= 0):
+        raise InputError(f"The tolerance of Cholesky features must be zero or more and finite; got {tolerance}.")
+    if max_features is not None and max_features < 1:
+        raise InputError(f"The max_features of Cholesky features must be at least 1; got {max_features}.")
+    diagonal = kernel.diag(table)
+    # below n eps the residuals are rounding errors, whatever was asked for
+    stop = max(tolerance, len(table) * np.finfo(np.float64).eps) * float(diagonal.max())
+    most = min(len(table), max_features or len(table))
+    if len(table) <= GRAM_ROWS:
+        chosen, L = _pivot_gram(kernel(table), stop, most)
+    else:
+        chosen, L = _pivot_columns(kernel, table, diagonal, stop, most)
+    return table.take(chosen), L
+
+
+def _pivot_gram(K: Floats, stop: float, most: int) -> tuple[npt.NDArray[np.intp], Floats]:
+    factor, order, rank, _ = dpstrf(K, tol=stop, lower=1)
+    k = min(int(rank), most)  # the factors of lower rank are nested
+    return order[:k].astype(np.intp) - 1, np.tril(factor[:k, :k])
+
+
+def _pivot_columns(
+    kernel: Kernel, table: Table, diagonal: Floats, stop: float, most: int
+) -> tuple[npt.NDArray[np.intp], Floats]:
+    residual = diagonal.copy()
+    factor = np.empty((len(table), min(most, 64)), order="F")
+    chosen: list[int] = []
+    while len(chosen) < most:
+        pivot, k = int(np.argmax(residual)), len(chosen)
+        if residual[pivot] <= stop:
+            break
+        if k == factor.shape[1]:
+            factor = np.asfortranarray(np.hstack([factor, np.empty_like(factor)]))
+        column = kernel(table, table.take(np.array([pivot])))[:, 0] - factor[:, :k] @ factor[pivot, :k]
+        factor[:, k] = column / np.sqrt(residual[pivot])
+        residual -= factor[:, k] ** 2
+        chosen.append(pivot)
+        residual[chosen] = 0.0  # exactly, so that rounding never chooses a pivot twice
+    rows = np.array(chosen, dtype=np.intp)
+    return rows, np.tril(factor[rows, : len(rows)])

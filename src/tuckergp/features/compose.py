@@ -1,0 +1,201 @@
+"""Features of composed kernels: sums stand side by side, products multiply entry by entry, scales are square roots.
+
+`realise` follows the structure of a kernel down to its parts and chooses features for each; the parts' own features
+are in the other files.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import numpy as np
+from scipy import sparse
+
+from tuckergp._columns import as_inputs
+from tuckergp.errors import InputError
+from tuckergp.features.base import FeatureMap, Features, RandomState, hstack
+from tuckergp.features.cholesky import Cholesky, distinct_inputs
+from tuckergp.features.exact import Exact
+from tuckergp.features.fourier import Fourier
+from tuckergp.features.nystrom import Nystrom
+from tuckergp.kernels import Kernel, Product, Scaled, Sum
+from tuckergp.tables import Table
+
+__all__ = ["Concatenated", "Kronecker", "ScaledMap", "choose", "realise", "rowwise_kronecker"]
+
+FEW_ROWS = 2000
+"""Up to here distinct inputs get Cholesky features by default."""
+
+
+def realise(
+    kernel: Kernel,
+    X: Any,
+    features: FeatureMap | Sequence[FeatureMap | None] | None = None,
+    random_state: RandomState = None,
+) -> FeatureMap:
+    """Fit features to any kernel, composed ones included.
+
+    Parameters
+    ----------
+    kernel : Kernel
+    X : Table or array, shape (n, p)
+    features : FeatureMap, or a list of them, one a term of the kernel, optional
+        One map goes to every part of the kernel that it suits, or to the kernel as a whole where it suits none; the
+        other parts, and None in a list, get what `choose` says. Descriptions are copied, never fitted.
+    random_state : int, Generator or None
+
+    Returns
+    -------
+    FeatureMap
+        Fitted; its `blocks_` are the columns of each term.
+
+    Examples
+    --------
+    >>> from tuckergp.kernels import SE, Identity
+    >>> table = {"station": ["a", "b", "a"], "day": [0.0, 1.0, 2.0]}
+    >>> features = realise(0.25 * Identity("station") + SE(1.0, "day"), table)
+    >>> features.transform(table).shape, features.blocks_
+    ((3, 5), [slice(0, 2, None), slice(2, 5, None)])
+    """
+    table = as_inputs(X)
+    if features is None or isinstance(features, FeatureMap):
+        spec = _plan(kernel, table, features)
+    else:
+        terms = kernel.terms()
+        if len(features) != len(terms):
+            raise InputError(f"There are {len(features)} feature maps for the {len(terms)} terms of {kernel!r}.")
+        parts = [_plan(term, table, given) for term, given in zip(terms, features, strict=True)]
+        spec = Concatenated(parts) if len(parts) > 1 else parts[0]
+        kernel = kernel if len(parts) > 1 else terms[0]
+    return spec.fit(table, kernel, random_state)
+
+
+def choose(kernel: Kernel, X: Any) -> FeatureMap:
+    """Choose features for a kernel that is not composed.
+
+    Exact where there are exact ones; pivoted Cholesky for up to 2,000 distinct inputs; beyond, Fourier for stationary
+    kernels and Nystrom for others.
+
+    Examples
+    --------
+    >>> from tuckergp.kernels import SE
+    >>> choose(SE(1.0), np.arange(10.0)), choose(SE(1.0), np.arange(5000.0))
+    (Cholesky(tolerance=1e-10), Fourier(n=100, pairs=True))
+    """
+    if Exact().suits(kernel):
+        return Exact()
+    if len(distinct_inputs(as_inputs(X), kernel)) <= FEW_ROWS:
+        return Cholesky()
+    return Fourier() if kernel.stationary else Nystrom()
+
+
+def _plan(kernel: Kernel, table: Table, features: FeatureMap | None) -> FeatureMap:
+    """The description, not yet fitted, that has the structure of the kernel."""
+    if features is not None and not any(features.suits(part) for part in _parts(kernel)):
+        return features.unfitted()  # for the kernel as a whole; refuses with its own words if it cannot
+
+    def follow(kernel: Kernel) -> FeatureMap:
+        terms = kernel.terms()
+        if len(terms) > 1:
+            return Concatenated([follow(term) for term in terms])
+        if isinstance(kernel, Scaled):
+            return ScaledMap(follow(kernel.kernel))
+        if isinstance(kernel, Product) and not kernel.stationary:
+            return Kronecker(follow(kernel.k1), follow(kernel.k2))
+        if features is not None and features.suits(kernel):
+            return features.unfitted()
+        return choose(kernel, table)
+
+    return follow(kernel)
+
+
+def _parts(kernel: Kernel) -> Iterator[Kernel]:
+    """The parts that get features of their own; a product of stationary kernels is one stationary kernel."""
+    if isinstance(kernel, Scaled):
+        yield from _parts(kernel.kernel)
+    elif isinstance(kernel, Sum) or (isinstance(kernel, Product) and not kernel.stationary):
+        yield from _parts(kernel.k1)
+        yield from _parts(kernel.k2)
+    else:
+        yield kernel
+
+
+class _Composed(FeatureMap):
+    def suits(self, kernel: Kernel) -> bool:
+        return False
+
+
+class ScaledMap(_Composed):
+    """Features of a `Scaled` kernel: the square root of the scale times those of the inner kernel."""
+
+    def __init__(self, base: FeatureMap) -> None:
+        self.base = base
+
+    def _fit(self, table: Table, kernel: Kernel, rng: np.random.Generator) -> None:
+        if not isinstance(kernel, Scaled):
+            raise InputError(f"{kernel!r} is not a scaled kernel.")
+        self.root_ = float(np.sqrt(kernel.variance()))
+        self.base_ = self.base.unfitted().fit(table, kernel.kernel, rng)
+        self.n_features_ = self.base_.n_features_
+        self.feature_names_ = self.base_.feature_names_
+
+    def _transform(self, table: Table) -> Features:
+        return self.root_ * self.base_.transform(table)
+
+
+class Concatenated(_Composed):
+    """Features of a sum: a block for each of its terms, side by side."""
+
+    def __init__(self, maps: Sequence[FeatureMap]) -> None:
+        self.maps = maps
+
+    def _fit(self, table: Table, kernel: Kernel, rng: np.random.Generator) -> None:
+        pairs = zip(self.maps, kernel.terms(), strict=True)
+        self.maps_ = [spec.unfitted().fit(table, term, rng) for spec, term in pairs]
+        self.n_features_ = sum(fitted.n_features_ for fitted in self.maps_)
+        self.feature_names_ = [name for fitted in self.maps_ for name in fitted.feature_names_]
+
+    @property
+    def blocks_(self) -> list[slice]:
+        """The columns of each term."""
+        ends = np.cumsum([fitted.n_features_ for fitted in self.maps_]).tolist()
+        return [slice(start, end) for start, end in zip([0, *ends[:-1]], ends, strict=True)]
+
+    def _transform(self, table: Table) -> Features:
+        return hstack([fitted.transform(table) for fitted in self.maps_])
+
+
+class Kronecker(_Composed):
+    """Features of a `Product`: in each row, every feature of the one times every feature of the other."""
+
+    def __init__(self, left: FeatureMap, right: FeatureMap) -> None:
+        self.left = left
+        self.right = right
+
+    def _fit(self, table: Table, kernel: Kernel, rng: np.random.Generator) -> None:
+        if not isinstance(kernel, Product):
+            raise InputError(f"{kernel!r} is not a product of kernels.")
+        self.left_ = self.left.unfitted().fit(table, kernel.k1, rng)
+        self.right_ = self.right.unfitted().fit(table, kernel.k2, rng)
+        self.n_features_ = self.left_.n_features_ * self.right_.n_features_
+
+    def _transform(self, table: Table) -> Features:
+        return rowwise_kronecker(self.left_.transform(table), self.right_.transform(table))
+
+
+def rowwise_kronecker(A: Features, B: Features) -> Features:
+    """Kronecker product of each row of A (n, p) with the same row of B (n, q), shape (n, p q); CSR if either is."""
+    n, p, q = A.shape[0], A.shape[1], B.shape[1]
+    if not sparse.issparse(A) and not sparse.issparse(B):
+        return (np.asarray(A)[:, :, None] * np.asarray(B)[:, None, :]).reshape(n, p * q)
+    a, b = sparse.csr_array(A), sparse.csr_array(B)
+    in_a, in_b = np.diff(a.indptr), np.diff(b.indptr)
+    # each entry of a meets all entries of b in its row: number them by (entry of a, place in b's row)
+    meets = np.repeat(in_b, in_a)
+    entry_a = np.repeat(np.arange(len(meets)), meets)
+    place = np.arange(len(entry_a)) - np.repeat(np.cumsum(meets) - meets, meets)
+    entry_b = np.repeat(b.indptr[:-1], in_a)[entry_a] + place
+    columns = a.indices[entry_a].astype(np.int64) * q + b.indices[entry_b]
+    indptr = np.concatenate([[0], np.cumsum(in_a.astype(np.int64) * in_b)])
+    return sparse.csr_array((a.data[entry_a] * b.data[entry_b], columns, indptr), shape=(n, p * q))

@@ -1,0 +1,83 @@
+"""Features that are the kernel: unit vectors for Identity, a one for Constant, attributes for Linear.
+
+The paper's "identity features" and side information. Everything that is not a finite inner product is elsewhere.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from scipy import sparse
+
+from tuckergp._columns import Encoder, distinct, joint_codes, row_names
+from tuckergp.errors import InputError
+from tuckergp.features.base import FeatureMap, Features, hstack
+from tuckergp.kernels import Constant, Identity, Kernel, Linear
+from tuckergp.tables import Table
+
+__all__ = ["Exact"]
+
+
+class Exact(FeatureMap):
+    """One-hot rows for Identity, ones for Constant, attributes for Linear.
+
+    An Identity row or a Linear level that was not there in `fit` has zeros, so that it falls back to the other terms.
+    Numeric columns of Linear are taken as they are: standardise them outside.
+
+    Attributes
+    ----------
+    feature_names_ : list of str
+        Such as ``user_id=ann``, ``age``, ``genres=Action``.
+
+    Examples
+    --------
+    >>> table = {"age": [30.0, 40.0], "genres": ["Action|Comedy", "Comedy"]}
+    >>> features = Exact().fit(table, Linear())
+    >>> features.feature_names_
+    ['age', 'genres=Action', 'genres=Comedy']
+    >>> features.transform(table).toarray()
+    array([[30.,  1.,  1.],
+           [40.,  0.,  1.]])
+    """
+
+    feature_names_: list[str]
+
+    def suits(self, kernel: Kernel) -> bool:
+        """Identity, Constant and Linear."""
+        return isinstance(kernel, Identity | Constant | Linear)
+
+    def _fit(self, table: Table, kernel: Kernel, rng: np.random.Generator) -> None:
+        if isinstance(kernel, Identity):
+            selected = kernel.select(table)
+            first, _ = distinct(selected)
+            self.rows_ = selected.take(first)
+            self.feature_names_ = row_names(self.rows_)
+        elif isinstance(kernel, Linear):
+            selected = kernel.select(table)
+            self.encoders_ = [Encoder.learn(name, selected) for name in selected.columns]
+            self.feature_names_ = [name for encoder in self.encoders_ for name in encoder.feature_names]
+        elif isinstance(kernel, Constant):
+            self.feature_names_ = ["constant"]
+        else:
+            raise InputError(
+                f"{kernel!r} has no exact finite features; use Cholesky, Fourier or Nystrom, or realise for sums."
+            )
+        self.n_features_ = len(self.feature_names_)
+
+    def _transform(self, table: Table) -> Features:
+        if isinstance(self.kernel_, Constant):
+            return np.ones((len(table), 1))
+        selected = self.kernel_.select(table)
+        if isinstance(self.kernel_, Linear):
+            return hstack([encoder.transform(selected) for encoder in self.encoders_])
+        return _one_hot(self.rows_, selected)
+
+
+def _one_hot(rows: Table, table: Table) -> sparse.csr_array:
+    """Unit vectors e_i where a row of the table equals rows[i], zeros where it equals none, shape (n, len(rows))."""
+    known, asked = joint_codes(rows, table)
+    position = np.full(max(known.max(initial=0), asked.max(initial=0)) + 1, -1)
+    position[known] = np.arange(len(rows))
+    index = position[asked]
+    found = index >= 0
+    indptr = np.concatenate([[0], np.cumsum(found)])
+    return sparse.csr_array((np.ones(indptr[-1]), index[found], indptr), shape=(len(table), len(rows)))

@@ -1,0 +1,66 @@
+"""Random Fourier features (Rahimi and Recht, 2007) for stationary kernels: frequencies drawn from the spectrum.
+
+Unbiased, with variance O(1/n); the paper's cosines with random phases, or sine and cosine pairs, which vary less.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from tuckergp._columns import numbers
+from tuckergp.errors import InputError
+from tuckergp.features.base import FeatureMap, Features, Floats
+from tuckergp.kernels import Kernel
+from tuckergp.tables import Table
+
+__all__ = ["Fourier"]
+
+
+class Fourier(FeatureMap):
+    """Cosines of random frequencies.
+
+    Parameters
+    ----------
+    n : int
+        Number of features; even for pairs.
+    pairs : bool
+        True: n / 2 frequencies v, sqrt(2/n) (cos v'x, sin v'x), so that phi(x)'phi(x) is exact.
+        False: n frequencies, sqrt(2/n) cos(v'x + b) with b uniform, as in the paper.
+
+    Attributes
+    ----------
+    frequencies_ : ndarray, shape (n / 2 or n, p)
+
+    Examples
+    --------
+    >>> from tuckergp.kernels import SE
+    >>> features = Fourier(n=2000).fit([0.0, 1.0], SE(1.0), random_state=0)
+    >>> features.gram([0.0], [1.0]).round(1)
+    array([[0.6]])
+    """
+
+    def __init__(self, n: int = 100, pairs: bool = True) -> None:
+        self.n = n
+        self.pairs = pairs
+
+    def suits(self, kernel: Kernel) -> bool:
+        """Stationary kernels."""
+        return kernel.stationary
+
+    def _fit(self, table: Table, kernel: Kernel, rng: np.random.Generator) -> None:
+        if self.n < 1 or (self.pairs and self.n % 2):
+            raise InputError(f"{self!r} must have a positive {'even ' if self.pairs else ''}number of features.")
+        if not kernel.stationary:
+            raise InputError(f"{kernel!r} is not stationary, so it has no Fourier features; use Cholesky or Nystrom.")
+        self.columns_ = kernel.reads(list(table.columns))
+        # the spectrum is normalised; the variance of a stationary kernel is the same everywhere
+        self.variance_ = float(kernel.diag(table.take(np.array([0])))[0])
+        self.frequencies_ = kernel.frequencies(self.n // 2 if self.pairs else self.n, self.columns_, rng)
+        self.phases_ = None if self.pairs else rng.uniform(0, 2 * np.pi, self.n)
+        self.n_features_ = self.n
+
+    def _transform(self, table: Table) -> Features:
+        angle = numbers(table, self.columns_) @ self.frequencies_.T
+        waves = np.hstack([np.cos(angle), np.sin(angle)]) if self.phases_ is None else np.cos(angle + self.phases_)
+        phi: Floats = np.sqrt(2 * self.variance_ / self.n) * waves
+        return phi

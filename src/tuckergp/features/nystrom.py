@@ -1,0 +1,87 @@
+"""Nystrom features (Williams and Seeger, 2001): any kernel through n points, phi(x) = k(x, points) L^-T.
+
+Never larger than the kernel: k minus its approximation is positive semi-definite, and zero at the points.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from sklearn.cluster import KMeans
+
+from tuckergp._columns import numbers
+from tuckergp.errors import InputError
+from tuckergp.features.base import FeatureMap, Features
+from tuckergp.features.cholesky import distinct_inputs, pivoted_cholesky, through
+from tuckergp.kernels import Constant, Identity, Kernel, Linear
+from tuckergp.linalg import safe_cholesky
+from tuckergp.tables import Table
+
+__all__ = ["Nystrom"]
+
+ROWS_A_CENTRE = 100
+"""k-means looks at no more than this many inputs for each of its centres."""
+
+
+class Nystrom(FeatureMap):
+    """Features through n points; all distinct inputs where they are no more than n.
+
+    Parameters
+    ----------
+    n : int
+        Number of points.
+    points : {"kmeans", "random", "greedy"}
+        Centres of clusters (numeric columns only), distinct inputs at random, or the pivots of `Cholesky`.
+
+    Attributes
+    ----------
+    points_ : Table
+        The points, n_features_ rows.
+
+    Examples
+    --------
+    >>> from tuckergp.kernels import SE
+    >>> X = np.random.default_rng(0).uniform(size=(500, 2))
+    >>> features = Nystrom(n=40).fit(X, SE(0.5), random_state=0)
+    >>> bool(np.abs(features.gram(X) - SE(0.5)(X)).max() < 0.02)
+    True
+    """
+
+    def __init__(self, n: int = 100, points: str = "kmeans") -> None:
+        self.n = n
+        self.points = points
+
+    def suits(self, kernel: Kernel) -> bool:
+        """Every kernel without exact features."""
+        return not isinstance(kernel, Identity | Constant | Linear)
+
+    def _fit(self, table: Table, kernel: Kernel, rng: np.random.Generator) -> None:
+        if self.n < 1:
+            raise InputError(f"{self!r} must have at least one point.")
+        if self.points not in ("kmeans", "random", "greedy"):
+            raise InputError(f"The points of Nystrom features must be kmeans, random or greedy; got {self.points!r}.")
+        inputs = distinct_inputs(table, kernel)
+        if self.points == "greedy":
+            self.points_, self.L_ = pivoted_cholesky(kernel, inputs, 0.0, self.n)
+        else:
+            if len(inputs) <= self.n:
+                self.points_ = inputs
+            elif self.points == "random":
+                self.points_ = inputs.take(rng.choice(len(inputs), self.n, replace=False))
+            else:
+                self.points_ = _centres(inputs, self.n, rng)
+            self.L_ = safe_cholesky(kernel(self.points_), f"the Gram matrix of {kernel!r} at the Nystrom points")
+        self.n_features_ = len(self.L_)
+
+    def _transform(self, table: Table) -> Features:
+        return through(self.kernel_, table, self.points_, self.L_)
+
+
+def _centres(inputs: Table, n: int, rng: np.random.Generator) -> Table:
+    """Centres of k-means on standardised columns."""
+    names = list(inputs.columns)
+    x = numbers(inputs, names)
+    x = x[rng.choice(len(x), min(len(x), ROWS_A_CENTRE * n), replace=False)]
+    scale = np.where(np.ptp(x, axis=0) > 0, x.std(axis=0), 1.0)
+    clusters = KMeans(n, n_init=1, random_state=int(rng.integers(2**31))).fit(x / scale)
+    centres = clusters.cluster_centers_ * scale
+    return Table({name: centres[:, j] for j, name in enumerate(names)}, inputs.name, n)

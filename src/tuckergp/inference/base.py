@@ -1,0 +1,73 @@
+"""What every inference algorithm is given and what it must offer.
+
+An algorithm is one file: a configuration object with `init` and `step` on an explicit state, no loop over steps, no
+printing, no data loading. `tuckergp.inference.loop` drives any of them.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any, Protocol, TypeVar
+
+import numpy as np
+import numpy.typing as npt
+
+from tuckergp.design import Design
+from tuckergp.errors import InputError
+from tuckergp.model import Parameters, TuckerModel
+
+__all__ = ["Algorithm", "Info", "Problem", "check_positive"]
+
+Floats = npt.NDArray[np.float64]
+State = TypeVar("State")
+
+
+@dataclass(frozen=True)
+class Problem:
+    """The model and the data it is to explain: targets y (N,), one positive weight each (None: all 1)."""
+
+    model: TuckerModel
+    design: Design
+    y: Floats
+    weight: Floats | None = None
+
+    def take(self, observations: npt.NDArray[Any]) -> Problem:
+        """The same problem with some of the observations."""
+        weight = None if self.weight is None else self.weight[observations]
+        return Problem(self.model, self.design.take(observations), self.y[observations], weight)
+
+
+@dataclass(frozen=True)
+class Info:
+    """What one step has to tell: its number, named figures for progress lines and learning curves, and whether to stop."""
+
+    step: int
+    figures: dict[str, float] = field(default_factory=dict)
+    done: bool = False
+
+
+class Algorithm(Protocol[State]):
+    """The protocol behind every value of an estimator's ``inference``."""
+
+    @property
+    def n_steps(self) -> int:
+        """How many steps to take at the most."""
+
+    def init(self, problem: Problem, rng: np.random.Generator) -> State:
+        """The state before the first step."""
+
+    def step(self, problem: Problem, state: State, rng: np.random.Generator) -> tuple[State, Info]:
+        """One step; the old state may be reused for the new one."""
+
+    def parameters(self, problem: Problem, state: State) -> Parameters:
+        """The unknowns that the state stands for."""
+
+
+def check_positive(owner: str, **values: Any) -> None:
+    """Refuse settings that are not positive finite numbers, by name; None passes."""
+    for name, value in values.items():
+        if value is None:
+            continue
+        numbers = np.asarray(value)
+        if numbers.dtype.kind not in "fiu" or not (np.isfinite(numbers).all() and (numbers > 0).all()):
+            raise InputError(f"{owner}: {name} must be positive, not {value!r}.")

@@ -1,0 +1,84 @@
+"""Drives any algorithm: steps, progress on a terminal, callbacks, learning curves."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+from tuckergp.inference.base import Algorithm, Info, Problem
+from tuckergp.model import Parameters
+from tuckergp.random import stream
+
+__all__ = ["Result", "run"]
+
+Callback = Callable[[Info], None]
+
+
+@dataclass(frozen=True)
+class Result:
+    """What a run leaves: the parameters, and the figures of every step."""
+
+    parameters: Parameters
+    history: list[Info]
+
+
+def run(
+    algorithm: Algorithm[Any],
+    problem: Problem,
+    seed: int,
+    callback: Callback | None = None,
+    progress: bool | None = None,
+) -> Result:
+    """Take the algorithm's steps until it is done.
+
+    Parameters
+    ----------
+    algorithm : Algorithm
+    problem : Problem
+    seed : int
+        Names the random streams: step t of this seed draws the same numbers in every run.
+    callback : callable or None
+        Called with the `Info` of every step.
+    progress : bool or None
+        Show a progress line; None shows it when standard error is a terminal.
+    """
+    state = algorithm.init(problem, stream(seed, 0))
+    history: list[Info] = []
+    with _progress_line(type(algorithm).__name__, algorithm.n_steps, progress) as advance:
+        for t in range(1, algorithm.n_steps + 1):
+            state, info = algorithm.step(problem, state, stream(seed, t))
+            history.append(info)
+            advance(info)
+            if callback is not None:
+                callback(info)
+            if info.done:
+                break
+    return Result(algorithm.parameters(problem, state), history)
+
+
+@contextmanager
+def _progress_line(name: str, total: int, show: bool | None) -> Iterator[Callback]:
+    if not (sys.stderr.isatty() if show is None else show):
+        yield lambda info: None
+        return
+    from rich.console import Console
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+
+    columns = (
+        TextColumn(name),
+        BarColumn(),
+        MofNCompleteColumn(),
+        TimeRemainingColumn(),
+        TextColumn("{task.fields[figures]}"),
+    )
+    with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
+        task = bar.add_task(name, total=total, figures="")
+
+        def advance(info: Info) -> None:
+            figures = "  ".join(f"{key} {value:.4f}" for key, value in info.figures.items())
+            bar.update(task, advance=1, figures=figures)
+
+        yield advance

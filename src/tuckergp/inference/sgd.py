@@ -1,0 +1,237 @@
+"""MAP by stochastic gradient steps on mini-batches: the paper's update, or Adam.
+
+One step here is one epoch. The prior's pull on a feature that is not in a batch is applied when the feature is next
+met, so an epoch costs O(N) whatever the number of rows.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+from scipy import sparse
+
+from tuckergp.compute import sgd as compute
+from tuckergp.design import Design
+from tuckergp.errors import DivergenceError, InputError
+from tuckergp.inference.base import Info, Problem, check_positive
+from tuckergp.model import Parameters
+
+__all__ = ["SGD", "SGDState"]
+
+Floats = npt.NDArray[np.float64]
+Ints = npt.NDArray[np.int64]
+
+
+class Rows(NamedTuple):
+    """The feature rows of all modes, laid one after the other as `tuckergp.compute.sgd` wants them."""
+
+    indptr: Ints
+    indices: npt.NDArray[np.int32]
+    data: Floats
+    row_start: Ints
+    feature_start: Ints
+    u_start: Ints
+
+
+class SGDState(NamedTuple):
+    """Parameters and what Adam and the lazy prior remember; ``paid`` counts the steps each feature has paid for."""
+
+    epoch: int
+    u: Floats
+    w: Floats
+    paid: Ints
+    step: int
+    u_moments: Floats
+    w_moments: Floats
+    u_steps: Ints
+    slot: Ints
+    rows: Rows
+    counts: Ints
+    train: Ints
+    held_out: Ints
+    best: tuple[Floats, Floats] | None
+    best_score: float
+    stale: int
+
+
+@dataclass(frozen=True)
+class SGD:
+    """Stochastic gradient MAP.
+
+    Parameters
+    ----------
+    epochs : int
+        Passes over the data, at the most.
+    batch_size : int
+    method : {"adam", "sgd"}
+        ``"sgd"`` is the paper's update, theta += step / 2 (prior gradient + N / m batch gradient).
+    step_u, step_w : float
+        Step sizes for U and W; ``step_w=None`` takes ``step_u``. The paper's are 1e-5 to 1e-7, Adam's about 1e-2.
+    noise : float
+        Variance of the Gaussian noise, in units of the variance of the targets when used in an estimator.
+    sigma_u, sigma_w : float or None
+        Prior standard deviations of the entries of U and W; None matches moments so that f has prior variance 1.
+    init_scale : float
+        U starts at a draw from its prior times this; small starts overfit later.
+    validation : float
+        Share of the training data held out for early stopping; 0 for none.
+    patience : int
+        Stop after so many epochs without a better validation error, and return the best epoch's parameters.
+
+    Examples
+    --------
+    >>> SGD(epochs=20, method="sgd", step_u=1e-5, validation=0.0).n_steps
+    20
+    """
+
+    epochs: int = 100
+    batch_size: int = 100
+    method: Literal["adam", "sgd"] = "adam"
+    step_u: float = 5e-3
+    step_w: float | None = None
+    noise: float = 0.5
+    sigma_u: float | None = None
+    sigma_w: float | None = None
+    init_scale: float = 0.1
+    validation: float = 0.1
+    patience: int = 5
+
+    def __post_init__(self) -> None:
+        check_positive("SGD", **{k: v for k, v in vars(self).items() if k not in ("method", "validation")})
+        if self.method not in ("adam", "sgd"):
+            raise InputError(f"SGD: method must be 'adam' or 'sgd', not {self.method!r}.")
+        if not 0 <= self.validation < 1:
+            raise InputError(f"SGD: validation must be a share from 0 to below 1, not {self.validation!r}.")
+
+    @property
+    def n_steps(self) -> int:
+        """Epochs, at the most."""
+        return self.epochs
+
+    def init(self, problem: Problem, rng: np.random.Generator) -> SGDState:
+        """Draw a start from the prior and set a validation part aside. Features that no observation meets are 0."""
+        model, design = problem.model, problem.design
+        rows = _lay_out(design, model.core.ranks)
+        n = design.n_observations
+        shuffled = rng.permutation(n).astype(np.int64)
+        cut = round(self.validation * n) if n >= 10 else 0
+        train, held_out = np.sort(shuffled[cut:]), np.sort(shuffled[:cut])
+        counts = _count_meetings(design, train)
+        start = model.init(design, rng)
+        u = self.init_scale * np.concatenate([np.ravel(U) for U in start.U])
+        seen = np.concatenate(
+            [
+                np.repeat(counts[a:b] > 0, r)
+                for a, b, r in zip(rows.feature_start, rows.feature_start[1:], model.core.ranks, strict=False)
+            ]
+        )
+        u[~seen] = 0.0
+        w = start.W if model.core.learned else model.fixed_w.copy()
+        adam = self.method == "adam"
+        if not adam:
+            self._check_steps(problem)
+        return SGDState(
+            epoch=0, u=u, w=w, paid=np.zeros(len(counts), dtype=np.int64), step=0,
+            u_moments=np.zeros(2 * u.size if adam else 0), w_moments=np.zeros(2 * w.size),
+            u_steps=np.zeros(len(counts) if adam else 0, dtype=np.int64),
+            slot=np.full(len(counts) if adam else 0, -1, dtype=np.int64),
+            rows=rows, counts=counts, train=train, held_out=held_out, best=None, best_score=np.inf, stale=0,
+        )  # fmt: skip
+
+    def _check_steps(self, problem: Problem) -> None:
+        model = problem.model
+        limit = 2 * float(np.min(model.sigma_u)) ** 2
+        if self.step_u >= limit:
+            raise InputError(
+                f"SGD: step_u={self.step_u:g} overshoots the prior; keep it below 2 sigma_u^2 = {limit:g}."
+            )
+
+    def step(self, problem: Problem, state: SGDState, rng: np.random.Generator) -> tuple[SGDState, Info]:
+        """One epoch in a random order."""
+        model, design, rows = problem.model, problem.design, state.rows
+        weight = np.ones(len(problem.y)) if problem.weight is None else problem.weight
+        step, mean_square = compute.epoch(
+            rng.permutation(state.train), self.batch_size, design.index, problem.y, weight, float(len(state.train)),
+            model.core.kind, state.w, model.core.coords, model.core.ranks,
+            model.likelihood.code, model.likelihood.parameters,
+            rows.indptr, rows.indices, rows.data, rows.row_start,
+            state.u, rows.u_start, rows.feature_start, state.paid, state.step,
+            compute.ADAM if self.method == "adam" else compute.PLAIN, self.step_u, self.step_w or self.step_u,
+            model.sigma_u**-2.0, model.sigma_w**-2.0,
+            state.counts, state.u_moments, state.w_moments, state.u_steps, state.slot,
+            int(np.diff(rows.indptr).max(initial=0)),
+        )  # fmt: skip
+        if not np.isfinite(mean_square):
+            raise DivergenceError(
+                f"SGD diverged in epoch {state.epoch + 1}: lower step_u={self.step_u:g}"
+                + (f" or step_w={self.step_w or self.step_u:g}" if model.core.learned else "")
+                + f", or raise noise={self.noise:g}."
+            )
+        figures = {"train_rmse": float(np.sqrt(mean_square))}
+        state = state._replace(epoch=state.epoch + 1, step=step)
+        done = False
+        if len(state.held_out):
+            f = compute.predict(
+                design.index[state.held_out], model.core.kind, state.w, model.core.coords, model.core.ranks,
+                rows.indptr, rows.indices, rows.data, rows.row_start,
+                state.u, rows.u_start, rows.feature_start, self._decay(problem), state.paid, state.step,
+            )  # fmt: skip
+            score = float(np.sqrt(np.average((problem.y[state.held_out] - f) ** 2, weights=weight[state.held_out])))
+            figures["validation_rmse"] = score
+            if score < state.best_score:
+                self._settle(problem, state)
+                state = state._replace(best=(state.u.copy(), state.w.copy()), best_score=score, stale=0)
+            else:
+                state = state._replace(stale=state.stale + 1)
+                done = state.stale >= self.patience
+        return state, Info(state.epoch, figures, done)
+
+    def _decay(self, problem: Problem) -> Floats:
+        pull = 0.5 * self.step_u * problem.model.sigma_u**-2.0
+        return np.ones(len(pull)) if self.method == "adam" else 1.0 - pull
+
+    def _settle(self, problem: Problem, state: SGDState) -> None:
+        rows = state.rows
+        compute.settle(
+            problem.model.core.ranks, state.u, rows.u_start, rows.feature_start,
+            self._decay(problem), state.paid, state.step,
+        )  # fmt: skip
+
+    def parameters(self, problem: Problem, state: SGDState) -> Parameters:
+        """The best epoch's parameters by validation error; the last epoch's without a validation part."""
+        self._settle(problem, state)
+        u, w = state.best if state.best is not None else (state.u, state.w)
+        starts = state.rows.u_start
+        ranks = problem.model.core.ranks
+        U = tuple(u[a:b].reshape(-1, r).copy() for a, b, r in zip(starts, starts[1:], ranks, strict=False))
+        return Parameters(U, w.copy() if problem.model.core.learned else np.zeros(0))
+
+
+def _lay_out(design: Design, ranks: Ints) -> Rows:
+    tables = [sparse.csr_array(mode.table) for mode in design.modes]
+    nonzeros = np.cumsum([0, *(table.nnz for table in tables)])
+    indptr = np.concatenate(
+        [[0], *(table.indptr[1:] + offset for table, offset in zip(tables, nonzeros, strict=False))]
+    )
+    return Rows(
+        indptr=indptr.astype(np.int64),
+        indices=np.concatenate([table.indices for table in tables]).astype(np.int32),
+        data=np.concatenate([table.data for table in tables]).astype(np.float64),
+        row_start=np.cumsum([0, *(table.shape[0] for table in tables)]).astype(np.int64),
+        feature_start=np.cumsum([0, *(table.shape[1] for table in tables)]).astype(np.int64),
+        u_start=np.cumsum([0, *(table.shape[1] * r for table, r in zip(tables, ranks, strict=True))]).astype(np.int64),
+    )
+
+
+def _count_meetings(design: Design, observations: Ints) -> Ints:
+    """How many observations meet each feature of each mode, all modes one after the other."""
+    counts = []
+    for d, mode in enumerate(design.modes):
+        rows = np.bincount(design.index[observations, d], minlength=mode.n_rows)
+        met = sparse.csr_array(mode.table)
+        met = sparse.csr_array((np.ones(met.nnz), met.indices, met.indptr), shape=met.shape)
+        counts.append(met.T @ rows)
+    return np.concatenate(counts).astype(np.int64)

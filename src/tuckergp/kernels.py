@@ -1,0 +1,337 @@
+"""What resembles what: kernels as formulas of a few lines, composed with ``+`` and ``*``.
+
+A kernel says how alike two inputs of one mode are. How it becomes features, exactly or approximately, lives in
+`tuckergp.features`; stationary kernels only know their spectrum, from which random features are drawn.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import ClassVar, Self, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+from scipy import sparse
+from scipy.spatial.distance import cdist
+from scipy.special import gammaln, ive
+
+from tuckergp._columns import Encoder, joint_codes
+from tuckergp._kernel import Kernel, Product, Scaled, Sum
+from tuckergp.errors import InputError
+from tuckergp.tables import Table
+
+__all__ = [
+    "SE",
+    "Constant",
+    "Identity",
+    "Kernel",
+    "Linear",
+    "Matern12",
+    "Matern32",
+    "Matern52",
+    "Periodic",
+    "Product",
+    "Scaled",
+    "Stationary",
+    "Sum",
+]
+
+Floats: TypeAlias = npt.NDArray[np.float64]
+PerColumn: TypeAlias = float | Sequence[float] | npt.NDArray[np.float64]
+
+
+class _Named(Kernel):
+    """A kernel whose only parameters are the names of columns."""
+
+    columns: Sequence[str]
+
+    def __init__(self, *columns: str | Sequence[str]) -> None:
+        one_list = len(columns) == 1 and not isinstance(columns[0], str)
+        self.columns = tuple(columns[0] if one_list else columns)  # type: ignore[arg-type]
+
+    def __sklearn_clone__(self) -> Self:
+        return type(self)(*self.columns)
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({', '.join(map(repr, self.columns))})"
+
+
+class Identity(_Named):
+    """One where two rows are equal, zero elsewhere; missing equals missing.
+
+    Parameters
+    ----------
+    *columns : str, or one list of str
+        The columns that must agree; none for all.
+
+    Examples
+    --------
+    >>> Identity()(["ann", "bob"], ["bob"])
+    array([[0.],
+           [1.]])
+    """
+
+    def _gram(self, X: Table, Y: Table) -> Floats:
+        x, y = joint_codes(self.select(X), self.select(Y))
+        return np.asarray(x[:, None] == y, dtype=np.float64)
+
+
+class Constant(Kernel):
+    """One everywhere: what all inputs share.
+
+    Examples
+    --------
+    >>> Constant()([1.0, 2.0])
+    array([[1., 1.],
+           [1., 1.]])
+    """
+
+    def reads(self, names: Sequence[str]) -> list[str]:
+        """Nothing."""
+        return []
+
+    def _gram(self, X: Table, Y: Table) -> Floats:
+        return np.ones((len(X), len(Y)))
+
+
+class Linear(_Named):
+    """Inner product of attributes: side information as it is.
+
+    Numbers and dates multiply. Text and bool columns count one where they agree, missing being a value of its own.
+    Columns with several values a cell (collections, or text such as ``Action|Comedy``) count the values in common.
+
+    Parameters
+    ----------
+    *columns : str, or one list of str
+        None for all.
+
+    Examples
+    --------
+    >>> Linear("genres")({"genres": ["Action|Comedy", "Comedy|Drama"]})
+    array([[2., 1.],
+           [1., 2.]])
+    """
+
+    def _gram(self, X: Table, Y: Table) -> Floats:
+        x, y = self.select(X), self.select(Y)
+        K = np.zeros((len(x), len(y)))
+        for name in x.columns:
+            encoder = Encoder.learn(name, x, y)
+            product = encoder.transform(x) @ encoder.transform(y).T
+            K += product.toarray() if sparse.issparse(product) else product
+        return K
+
+    def _diag(self, X: Table) -> Floats:
+        x = self.select(X)
+        diagonal = np.zeros(len(x))
+        for name in x.columns:
+            phi = Encoder.learn(name, x).transform(x)
+            diagonal += np.asarray((phi * phi).sum(axis=1, dtype=np.float64))
+        return diagonal
+
+
+class Stationary(Kernel):
+    """A kernel of x - x' alone, one at zero, from whose spectrum frequencies can be drawn (Bochner)."""
+
+    @property
+    def stationary(self) -> bool:
+        """Always true."""
+        return True
+
+    def spectral_sample(self, n: int, p: int, rng: np.random.Generator) -> Floats:
+        """Draw n angular frequencies from the spectrum in p dimensions, shape (n, p)."""
+        raise NotImplementedError
+
+    def frequencies(self, n: int, names: Sequence[str], rng: np.random.Generator) -> Floats:
+        """Draw from the spectrum over all columns of a table, zero on those not read, shape (n, p)."""
+        mine = self.reads(names)
+        omega = np.zeros((n, len(names)))
+        omega[:, [list(names).index(name) for name in mine]] = self.spectral_sample(n, len(mine), rng)
+        return omega
+
+
+class _Radial(Stationary):
+    """A function of the distance |(x - x') / lengthscale|, which knows its spectral density."""
+
+    def __init__(self, lengthscale: PerColumn = 1.0, columns: str | Sequence[str] | None = None) -> None:
+        self.lengthscale = lengthscale
+        self.columns = columns
+
+    def _gram(self, X: Table, Y: Table) -> Floats:
+        x, y = self._numbers(X), self._numbers(Y)
+        scale = _per_column(self, "lengthscale", x.shape[1])
+        return self._profile(cdist(x / scale, y / scale))
+
+    def spectral_density(self, omega: npt.ArrayLike) -> Floats:
+        """p(v) at the angular frequencies omega, shape (n, p): integrates to one, and k is its Fourier transform."""
+        v = np.atleast_2d(np.asarray(omega, dtype=np.float64))
+        scale = _per_column(self, "lengthscale", v.shape[1])
+        density: Floats = self._unit_density(((v * scale) ** 2).sum(axis=1), v.shape[1]) * np.prod(scale)
+        return density
+
+    def spectral_sample(self, n: int, p: int, rng: np.random.Generator) -> Floats:
+        """Draw n angular frequencies from the spectral density in p dimensions, shape (n, p)."""
+        sample: Floats = self._unit_sample(n, p, rng) / _per_column(self, "lengthscale", p)
+        return sample
+
+    def _profile(self, distance: Floats) -> Floats:
+        raise NotImplementedError
+
+    def _unit_density(self, squared_norm: Floats, p: int) -> Floats:
+        raise NotImplementedError
+
+    def _unit_sample(self, n: int, p: int, rng: np.random.Generator) -> Floats:
+        raise NotImplementedError
+
+
+class SE(_Radial):
+    """Squared exponential: exp(-d^2 / 2), d = |(x - x') / lengthscale|.
+
+    Parameters
+    ----------
+    lengthscale : float or sequence of float
+        One for all columns, or one a column.
+    columns : str or sequence of str, optional
+        None for all.
+
+    Examples
+    --------
+    >>> SE(lengthscale=[1.0, 2.0])([[0.0, 0.0]], [[1.0, 2.0]]).round(4)
+    array([[0.3679]])
+    """
+
+    def _profile(self, distance: Floats) -> Floats:
+        return np.exp(-0.5 * distance**2)
+
+    def _unit_density(self, squared_norm: Floats, p: int) -> Floats:
+        density: Floats = np.exp(-0.5 * squared_norm) / (2 * np.pi) ** (p / 2)
+        return density
+
+    def _unit_sample(self, n: int, p: int, rng: np.random.Generator) -> Floats:
+        return rng.standard_normal((n, p))
+
+
+class _Matern(_Radial):
+    """Matern kernels; the spectral density is a Student t with 2 nu degrees of freedom."""
+
+    nu: ClassVar[float]
+
+    def _unit_density(self, squared_norm: Floats, p: int) -> Floats:
+        half = self.nu + p / 2
+        log_constant = gammaln(half) - gammaln(self.nu) - p / 2 * np.log(2 * self.nu * np.pi)
+        density: Floats = np.exp(log_constant - half * np.log1p(squared_norm / (2 * self.nu)))
+        return density
+
+    def _unit_sample(self, n: int, p: int, rng: np.random.Generator) -> Floats:
+        return rng.standard_normal((n, p)) / np.sqrt(rng.chisquare(2 * self.nu, (n, 1)) / (2 * self.nu))
+
+
+class Matern12(_Matern):
+    """Rough: exp(-d), d = |(x - x') / lengthscale|. In one dimension, the Ornstein-Uhlenbeck process.
+
+    Parameters are those of `SE`.
+
+    Examples
+    --------
+    >>> Matern12(2.0)([0.0], [2.0]).round(4)
+    array([[0.3679]])
+    """
+
+    nu = 0.5
+
+    def _profile(self, distance: Floats) -> Floats:
+        return np.exp(-distance)
+
+
+class Matern32(_Matern):
+    """Once differentiable: (1 + s) exp(-s), s = sqrt(3) |(x - x') / lengthscale|.
+
+    Parameters are those of `SE`.
+
+    Examples
+    --------
+    >>> Matern32()([0.0], [1.0]).round(4)
+    array([[0.4834]])
+    """
+
+    nu = 1.5
+
+    def _profile(self, distance: Floats) -> Floats:
+        s = np.sqrt(3) * distance
+        k: Floats = (1 + s) * np.exp(-s)
+        return k
+
+
+class Matern52(_Matern):
+    """Twice differentiable: (1 + s + s^2 / 3) exp(-s), s = sqrt(5) |(x - x') / lengthscale|.
+
+    Parameters are those of `SE`.
+
+    Examples
+    --------
+    >>> Matern52()([0.0], [1.0]).round(4)
+    array([[0.524]])
+    """
+
+    nu = 2.5
+
+    def _profile(self, distance: Floats) -> Floats:
+        s = np.sqrt(5) * distance
+        k: Floats = (1 + s + s**2 / 3) * np.exp(-s)
+        return k
+
+
+class Periodic(Stationary):
+    """Repeating: exp(-2 sin^2(pi (x - x') / period) / lengthscale^2), a product over the columns.
+
+    Parameters
+    ----------
+    period, lengthscale : float or sequence of float
+        One for all columns, or one a column. The lengthscale has no unit: it compares with the sine.
+    columns : str or sequence of str, optional
+        None for all.
+
+    Examples
+    --------
+    >>> Periodic(period=7.0)([0.0], [7.0, 3.5]).round(4)
+    array([[1.    , 0.1353]])
+    """
+
+    def __init__(
+        self, period: PerColumn = 1.0, lengthscale: PerColumn = 1.0, columns: str | Sequence[str] | None = None
+    ) -> None:
+        self.period = period
+        self.lengthscale = lengthscale
+        self.columns = columns
+
+    def _gram(self, X: Table, Y: Table) -> Floats:
+        x, y = self._numbers(X), self._numbers(Y)
+        period, scale = (_per_column(self, name, x.shape[1]) for name in ("period", "lengthscale"))
+        exponent = np.zeros((len(x), len(y)))
+        for j in range(x.shape[1]):
+            exponent -= 2 * (np.sin(np.pi * np.subtract.outer(x[:, j], y[:, j]) / period[j]) / scale[j]) ** 2
+        return np.exp(exponent)
+
+    def spectral_mass(self, k: npt.ArrayLike) -> Floats:
+        """Probability of the harmonics k, integers of shape (n, p): frequencies 2 pi k / period, shape (n,)."""
+        order = np.abs(np.atleast_2d(np.asarray(k, dtype=np.float64)))
+        mass: Floats = np.prod(ive(order, _per_column(self, "lengthscale", order.shape[1]) ** -2), axis=1)
+        return mass
+
+    def spectral_sample(self, n: int, p: int, rng: np.random.Generator) -> Floats:
+        """Draw n angular frequencies from the discrete spectrum in p dimensions, shape (n, p)."""
+        period, scale = (_per_column(self, name, p) for name in ("period", "lengthscale"))
+        # Bessel weights exp(-z) I_k(z), z = 1 / lengthscale^2, are Skellam: a difference of two Poisson counts
+        rate = np.broadcast_to(0.5 / scale**2, (n, p))
+        sample: Floats = 2 * np.pi * (rng.poisson(rate) - rng.poisson(rate)) / period
+        return sample
+
+
+def _per_column(kernel: Kernel, name: str, p: int) -> Floats:
+    """A positive parameter as one number a column, shape (p,)."""
+    values = np.atleast_1d(np.asarray(getattr(kernel, name)))
+    if values.dtype.kind not in "fiu" or not (np.isfinite(values).all() and (values > 0).all()):
+        raise InputError(f"The {name} of {kernel!r} must be positive and finite.")
+    if values.shape not in {(1,), (p,)}:
+        raise InputError(f"{kernel!r} has {values.size} values of {name} for {p} columns; give one, or one a column.")
+    return np.broadcast_to(values.astype(np.float64), (p,))

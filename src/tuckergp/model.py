@@ -1,0 +1,242 @@
+"""The Tucker model: cores, the contraction f = W x_d psi_d, the log joint and its gradient in closed form.
+
+Pure functions of parameters and data; how parameters are found lives in `tuckergp.inference`. Factors psi_d are
+computed once a row of a mode, never once an observation.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from math import prod
+from typing import Literal
+
+import numpy as np
+import numpy.typing as npt
+
+from tuckergp.compute.contract import FULL, IDENTITY, SPARSE, evaluate, gradient
+from tuckergp.design import Design
+from tuckergp.errors import InputError
+from tuckergp.likelihoods import Likelihood
+
+__all__ = ["Core", "Parameters", "SparseCore", "TuckerModel", "make_core", "pack"]
+
+Floats = npt.NDArray[np.float64]
+Ints = npt.NDArray[np.int64]
+
+# Above this many entries a full core is refused: a pass over the data costs this much an observation.
+LARGEST_FULL_CORE = 1_000_000
+
+
+@dataclass(frozen=True)
+class SparseCore:
+    """Ask for a core with ``nonzeros`` (Q) entries at random places: O(Q D) an observation instead of r^D.
+
+    Examples
+    --------
+    >>> SparseCore(nonzeros=500)
+    SparseCore(nonzeros=500)
+    """
+
+    nonzeros: int
+
+
+CoreSpec = Literal["auto", "identity", "full"] | SparseCore
+
+
+@dataclass(frozen=True)
+class Core:
+    """The shape of W: which entries exist, and whether they are learned.
+
+    Attributes
+    ----------
+    kind : int
+        IDENTITY (superdiagonal of ones, fixed), FULL or SPARSE.
+    ranks : ndarray, shape (D,)
+    coords : ndarray, shape (Q, D)
+        Places of the non-zeros of a sparse core; no rows otherwise.
+    """
+
+    kind: int
+    ranks: Ints
+    coords: Ints
+
+    @property
+    def modes(self) -> int:
+        """D."""
+        return len(self.ranks)
+
+    @property
+    def learned(self) -> bool:
+        """Whether W has entries to learn."""
+        return self.kind != IDENTITY
+
+    @property
+    def n_weights(self) -> int:
+        """How many entries are learned: none, r_1 ... r_D, or Q."""
+        return {IDENTITY: 0, FULL: prod(map(int, self.ranks)), SPARSE: len(self.coords)}[self.kind]
+
+    def default_sigma_u(self) -> Floats:
+        """Prior sd of an entry of each U_d for which, with `default_sigma_w`, entries of W x_d U_d' have variance 1.
+
+        Full and sparse core: r^(-1/2), as in section 2.1 of the paper. Identity: r^(-1/(2 D)), because then the
+        variance is r sigma_u^(2 D).
+        """
+        if self.kind == IDENTITY:
+            return np.full(self.modes, float(self.ranks[0]) ** (-0.5 / self.modes))
+        return self.ranks.astype(np.float64) ** -0.5
+
+    def default_sigma_w(self) -> float:
+        """Prior sd of an entry of W: 1, or sqrt(r^D / Q) for a sparse core."""
+        if self.kind == SPARSE:
+            return float(np.sqrt(prod(map(float, self.ranks)) / len(self.coords)))
+        return 1.0
+
+    def dense(self, w: Floats) -> Floats:
+        """W as a dense tensor, shape (r_1, ..., r_D)."""
+        if self.kind == FULL:
+            return w.reshape(tuple(self.ranks))
+        dense = np.zeros(tuple(self.ranks))
+        if self.kind == IDENTITY:
+            dense[(np.arange(self.ranks[0]),) * self.modes] = 1.0
+        else:
+            dense[tuple(self.coords.T)] = w
+        return dense
+
+
+def make_core(spec: CoreSpec | Core, ranks: Sequence[int], rng: np.random.Generator | None = None) -> Core:
+    """Turn what the user asked for into a core of given ranks.
+
+    ``"auto"`` is full while it is small (at most 4,096 entries) or the ranks differ, and the identity otherwise.
+    """
+    if isinstance(spec, Core):
+        return spec
+    sizes = np.asarray(ranks, dtype=np.int64)
+    none = np.zeros((0, len(sizes)), dtype=np.int64)
+    entries = prod(map(int, sizes))
+    if spec == "auto":
+        spec = "full" if entries <= 4096 or len(set(ranks)) > 1 else "identity"
+    if spec == "identity":
+        if len(set(ranks)) > 1:
+            raise InputError(f"An identity core needs the same rank in every mode, not {tuple(ranks)}.")
+        return Core(IDENTITY, sizes, none)
+    if spec == "full":
+        if entries > LARGEST_FULL_CORE:
+            raise InputError(
+                f"A full core of ranks {tuple(ranks)} has {entries:,} entries; lower the rank, or use core='identity' "
+                f"or SparseCore(nonzeros=...)."
+            )
+        return Core(FULL, sizes, none)
+    if isinstance(spec, SparseCore):
+        if not 1 <= spec.nonzeros <= entries:
+            raise InputError(f"SparseCore needs between 1 and {entries:,} nonzeros here, not {spec.nonzeros!r}.")
+        rng = rng or np.random.default_rng()
+        flat = _distinct_integers(entries, spec.nonzeros, rng)
+        coords = np.stack(np.unravel_index(flat, tuple(ranks)), axis=1).astype(np.int64)
+        return Core(SPARSE, sizes, coords)
+    raise InputError(f"core must be 'auto', 'identity', 'full' or SparseCore(nonzeros=...), not {spec!r}.")
+
+
+def _distinct_integers(below: int, count: int, rng: np.random.Generator) -> Ints:
+    """Draw ``count`` distinct integers, sorted, without listing all ``below`` of them where they are many."""
+    if below <= 10_000_000:
+        return np.sort(rng.choice(below, size=count, replace=False)).astype(np.int64)
+    found = np.zeros(0, dtype=np.int64)
+    while len(found) < count:
+        found = np.unique(np.concatenate([found, rng.integers(below, size=count)]))
+    return np.sort(rng.permutation(found)[:count])
+
+
+@dataclass(frozen=True)
+class Parameters:
+    """The unknowns: U_d (n_d, r_d) for every mode, and the learned entries of W, flat."""
+
+    U: tuple[Floats, ...]
+    W: Floats
+
+
+def pack(tables: Sequence[Floats]) -> tuple[Floats, Ints]:
+    """Lay tables (M_d, r_d) one after the other: the flat array and where each starts, for `tuckergp.compute`."""
+    start = np.cumsum([0, *(table.size for table in tables)]).astype(np.int64)
+    return np.concatenate([np.ravel(table) for table in tables]), start
+
+
+@dataclass(frozen=True)
+class TuckerModel:
+    """Core, likelihood and prior scales: everything but the unknowns and the data.
+
+    Attributes
+    ----------
+    core : Core
+    likelihood : Likelihood
+    sigma_u : ndarray, shape (D,)
+        Prior sd of the entries of each U_d.
+    sigma_w : float
+        Prior sd of the learned entries of W.
+    """
+
+    core: Core
+    likelihood: Likelihood
+    sigma_u: Floats
+    sigma_w: float
+
+    @cached_property
+    def fixed_w(self) -> Floats:
+        """What stands for W in compiled code when nothing of it is learned."""
+        return np.ones(1)
+
+    def init(self, design: Design, rng: np.random.Generator) -> Parameters:
+        """Draw parameters from their prior."""
+        U = tuple(
+            sigma * rng.standard_normal((mode.n_features, r))
+            for mode, r, sigma in zip(design.modes, self.core.ranks, self.sigma_u, strict=True)
+        )
+        return Parameters(U, self.sigma_w * rng.standard_normal(self.core.n_weights))
+
+    def factors(self, parameters: Parameters, design: Design) -> list[Floats]:
+        """psi_d = Phi_d U_d for the rows of every mode, shapes (M_d, r_d)."""
+        return [np.asarray(mode.table @ U) for mode, U in zip(design.modes, parameters.U, strict=True)]
+
+    def contract(self, psi: Sequence[Floats], W: Floats, index: npt.NDArray[np.int32]) -> Floats:
+        """F of observations given the factors of all rows, shape (N,)."""
+        flat, start = pack(psi)
+        core = self.core
+        return evaluate(core.kind, W if core.learned else self.fixed_w, core.coords, core.ranks, flat, start, index)
+
+    def predict(self, parameters: Parameters, design: Design) -> Floats:
+        """F at every observation of a design, shape (N,)."""
+        return self.contract(self.factors(parameters, design), parameters.W, design.index)
+
+    def log_prior(self, parameters: Parameters) -> float:
+        """Log p(U) + log p(W), up to a constant."""
+        total = sum(float(np.vdot(U, U)) / s**2 for U, s in zip(parameters.U, self.sigma_u, strict=True))
+        return -0.5 * (total + float(parameters.W @ parameters.W) / self.sigma_w**2)
+
+    def log_joint(self, parameters: Parameters, design: Design, y: Floats, weight: Floats | None = None) -> float:
+        """Log p(y, U, W) of the paper's appendix A, up to a constant; weights multiply the log densities."""
+        log_density = self.likelihood.log_density(y, self.predict(parameters, design))
+        return float(np.sum(log_density if weight is None else weight * log_density)) + self.log_prior(parameters)
+
+    def log_joint_and_gradient(
+        self, parameters: Parameters, design: Design, y: Floats, weight: Floats | None = None
+    ) -> tuple[float, Parameters]:
+        """The log joint and its derivatives in all unknowns, in the shapes of the unknowns.
+
+        With psi_d and z_d = W x_{e != d} psi_e once a row, the appendix's derivative in U_d is Phi_d' (sum of
+        score times z_d over the observations of each row).
+        """
+        core = self.core
+        flat, start = pack(self.factors(parameters, design))
+        w = parameters.W if core.learned else self.fixed_w
+        f = evaluate(core.kind, w, core.coords, core.ranks, flat, start, design.index)
+        log_density, score = self.likelihood.log_density(y, f), self.likelihood.score(y, f)
+        if weight is not None:
+            log_density, score = weight * log_density, weight * score
+        d_flat, d_w = gradient(core.kind, w, core.coords, core.ranks, flat, start, design.index, score)
+        d_U = []
+        for d, (mode, U) in enumerate(zip(design.modes, parameters.U, strict=True)):
+            d_psi = d_flat[start[d] : start[d + 1]].reshape(-1, U.shape[1])
+            d_U.append(np.asarray(mode.table.T @ d_psi) - U / self.sigma_u[d] ** 2)
+        value = float(np.sum(log_density)) + self.log_prior(parameters)
+        return value, Parameters(tuple(d_U), d_w - parameters.W / self.sigma_w**2)

@@ -1,0 +1,36 @@
+"""Compiled contractions against their NumPy twins."""
+
+import numpy as np
+import pytest
+
+from tests.helpers import core_of, dense_f, dense_others
+from tuckergp.compute.contract import all_others, evaluate, others
+from tuckergp.model import pack
+
+RANKS = [(3,), (2, 3), (1, 1), (3, 1, 2), (5, 1, 1), (1, 1, 4), (2, 3, 2, 4)]
+
+
+@pytest.mark.parametrize("name", ["identity", "full", "sparse"])
+@pytest.mark.parametrize("ranks", RANKS)
+def test_contractions_equal_tensordot(name, ranks):
+    rng = np.random.default_rng(0)
+    ranks = [max(ranks)] * len(ranks) if name == "identity" else list(ranks)
+    core = core_of(name, ranks, rng)
+    W = rng.standard_normal(core.n_weights)
+    w = W if core.learned else np.ones(1)
+    psi = [rng.standard_normal((4, r)) for r in ranks]
+    flat, start = pack(psi)
+    index = rng.integers(4, size=(6, len(ranks))).astype(np.int32)
+    f = evaluate(core.kind, w, core.coords, core.ranks, flat, start, index)
+    for i, rows in enumerate(index):
+        vectors = [psi[d][row] for d, row in enumerate(rows)]
+        assert f[i] == pytest.approx(dense_f(core, W, vectors), rel=1e-12, abs=1e-12)
+        at = start[:-1] + rows * core.ranks
+        z_all, work = np.empty(sum(ranks)), np.empty(2 * w.size + len(ranks))
+        assert all_others(core.kind, w, core.coords, core.ranks, flat, at, z_all, work) == pytest.approx(f[i])
+        for d in range(len(ranks)):
+            z = np.empty(ranks[d])
+            others(core.kind, w, core.coords, core.ranks, flat, at, d, z, work)
+            expected = dense_others(core, W, vectors, d)
+            np.testing.assert_allclose(z, expected, rtol=1e-12, atol=1e-12)
+            np.testing.assert_allclose(np.split(z_all, np.cumsum(ranks)[:-1])[d], expected, rtol=1e-12, atol=1e-12)

@@ -1,0 +1,38 @@
+"""Fixtures of all tests: the public data sets where they are on this machine, and a cache of the tests' own."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tuckergp.datasets import MovieLens, load_movielens_100k
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _own_cache(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """No test reads or writes the user's real cache, subprocesses included."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("TUCKERGP_CACHE", str(tmp_path_factory.mktemp("cache")))
+        yield
+
+
+@pytest.fixture(scope="session")
+def data_dir() -> Path:
+    """The folder that holds ml-100k, california and wind."""
+    named = os.environ.get("TUCKERGP_DATA")
+    beside = Path(__file__).parents[2] / "shared" / "data"
+    if named:
+        return Path(named).expanduser().resolve()
+    if not beside.is_dir():
+        pytest.skip("no real data here: set TUCKERGP_DATA to a folder with ml-100k/, california/ and wind/")
+    return beside
+
+
+@pytest.fixture(scope="session")
+def movielens(data_dir: Path) -> MovieLens:
+    if not (data_dir / "ml-100k").is_dir():
+        pytest.skip(f"no MovieLens here: unpack ml-100k.zip in {data_dir}")
+    return load_movielens_100k(data_dir)
