@@ -6,6 +6,10 @@ import os
 from collections.abc import Iterator
 from pathlib import Path
 
+# Tests run side by side: one thread each, before numba and BLAS are loaded.
+for _threads in ("NUMBA_NUM_THREADS", "OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS"):
+    os.environ.setdefault(_threads, "1")
+
 import pytest
 
 from tuckergp.datasets import MovieLens, load_movielens_100k

@@ -134,10 +134,13 @@ class ModeTable:
     features : ndarray or csr_array, shape (M, n)
     residual : csr_array, shape (M, M_train), or None
         One-hot rows times the residual's scale; a zero row for an input never seen. None without a residual.
+    constant : int or None
+        Which column of `table` is the Constant term.
     """
 
     features: Matrix
     residual: sparse.csr_array | None = None
+    constant: int | None = None
 
     @property
     def n_rows(self) -> int:
@@ -201,7 +204,9 @@ class FittedMode:
         residual = None
         if self.residual is not None:
             residual = sparse.csr_array(self.residual_scale * self.residual.transform(rows))
-        return ModeTable(features, residual)
+        before = 0 if residual is None else residual.shape[1]
+        constants = [b.columns.start + before for b in self.blocks if isinstance(_unscaled(b.kernel)[0], Constant)]
+        return ModeTable(features, residual, constants[0] if constants else None)
 
     def _check(self, rows: Table, features: Matrix) -> None:
         values = features.data if sparse.issparse(features) else features

@@ -194,6 +194,20 @@ class TuckerModel:
         )
         return Parameters(U, self.sigma_w * rng.standard_normal(self.core.n_weights))
 
+    def start(self, design: Design, rng: np.random.Generator, scale: float = 1.0) -> Parameters:
+        """A place to start optimising: a prior draw, U times ``scale``, except that constant features have weight sigma_u.
+
+        With many modes a product of prior draws is about 0, and so is its gradient; constants keep it away from there.
+        Signs in the first mode are random, so that f starts around 0.
+        """
+        drawn = self.init(design, rng)
+        U = tuple(scale * table for table in drawn.U)
+        for d, mode in enumerate(design.modes):
+            if mode.constant is not None:
+                signs = rng.choice([-1.0, 1.0], size=U[d].shape[1]) if d == 0 else 1.0
+                U[d][mode.constant] = self.sigma_u[d] * signs
+        return Parameters(U, drawn.W)
+
     def factors(self, parameters: Parameters, design: Design) -> list[Floats]:
         """psi_d = Phi_d U_d for the rows of every mode, shapes (M_d, r_d)."""
         return [np.asarray(mode.table @ U) for mode, U in zip(design.modes, parameters.U, strict=True)]

@@ -116,7 +116,7 @@ def as_table(data: Any, name: str) -> Table:
             f"{name} must be a pandas, polars or pyarrow table, a dict of columns, or a path to a CSV or Parquet file; "
             f"got {type(data).__name__}."
         ) from None
-    columns = {str(column): _as_column(frame[column].to_numpy()) for column in frame.columns}
+    columns = {str(series.name): _as_column(series.to_numpy()) for series in frame.iter_columns()}
     return Table(columns, name, frame.shape[0])
 
 

@@ -80,7 +80,7 @@ class ALS:
     def init(self, problem: Problem, rng: np.random.Generator) -> ALSState:
         """Draw from the prior; observations sorted by row for every mode."""
         model, design = problem.model, problem.design
-        start = model.init(design, rng)
+        start = model.start(design, rng)
         psi = tuple(model.factors(start, design))
         B = tuple(U[-mode.features.shape[1] :] if mode.features.shape[1] else U[:0]
                   for U, mode in zip(start.U, design.modes, strict=True))  # fmt: skip

@@ -120,8 +120,8 @@ class SGD:
         cut = round(self.validation * n) if n >= 10 else 0
         train, held_out = np.sort(shuffled[cut:]), np.sort(shuffled[:cut])
         counts = _count_meetings(design, train)
-        start = model.init(design, rng)
-        u = self.init_scale * np.concatenate([np.ravel(U) for U in start.U])
+        start = model.start(design, rng, self.init_scale)
+        u = np.concatenate([np.ravel(U) for U in start.U])
         seen = np.concatenate(
             [
                 np.repeat(counts[a:b] > 0, r)

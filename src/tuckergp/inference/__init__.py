@@ -1,0 +1,8 @@
+"""Ways to learn the unknowns, one a file: each a configuration with `init` and `step` on an explicit state."""
+
+from __future__ import annotations
+
+from tuckergp.inference.als import ALS
+from tuckergp.inference.sgd import SGD
+
+__all__ = ["ALS", "SGD"]

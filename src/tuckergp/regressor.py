@@ -1,0 +1,177 @@
+"""`TuckerGPRegressor`: the Tucker GP as a scikit-learn estimator.
+
+A thin layer: it reads inputs and targets, builds the design, calls the inference, and keeps what was learned.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, Literal, Self
+
+import numpy as np
+import numpy.typing as npt
+from scipy import sparse
+from sklearn.base import BaseEstimator, RegressorMixin
+from sklearn.utils.validation import check_is_fitted, column_or_1d, validate_data
+
+from tuckergp.design import Design, Mode
+from tuckergp.errors import InputError
+from tuckergp.inference import ALS, SGD
+from tuckergp.inference.fit import Inference, fit_map, ranks_of
+from tuckergp.kernels import SE, Identity
+from tuckergp.model import CoreSpec
+from tuckergp.random import seed_of, stream
+from tuckergp.tables import Table, as_table, require_finite
+
+__all__ = ["TuckerGPRegressor"]
+
+Floats = npt.NDArray[np.float64]
+
+
+class TuckerGPRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
+    """Gaussian-process regression with a product kernel and a low-rank Tucker weight tensor.
+
+    Parameters
+    ----------
+    modes : list of Mode or None
+        The arguments of f. None: one mode a column, SE on whitened numbers, Identity on anything else.
+    rank : int or sequence of int
+        Rank of the core in every mode, or one a mode.
+    inference : {"als", "sgd"} or ALS, SGD
+        How U and W are learned. A name stands for that method with its settings for regression.
+    likelihood : {"gaussian"}
+    core : {"auto", "identity", "full"} or SparseCore
+        ``"auto"``: full while it has at most 4,096 entries, the identity beyond.
+    random_state : int, Generator or None
+
+    Attributes
+    ----------
+    n_features_in_ : int
+    feature_names_in_ : ndarray of str
+        When X has column names.
+    modes_ : tuple of FittedMode
+    fit_ : Fit
+        Model, parameters and learning curve.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.uniform(-2, 2, size=(200, 2))
+    >>> y = np.sin(X[:, 0]) * np.cos(X[:, 1]) + 0.05 * rng.standard_normal(200)
+    >>> TuckerGPRegressor(rank=3, random_state=0).fit(X, y).score(X, y) > 0.95
+    True
+    """
+
+    def __init__(
+        self,
+        modes: Sequence[Mode] | None = None,
+        rank: int | Sequence[int] = 5,
+        inference: Literal["als", "sgd"] | Inference = "als",
+        likelihood: Literal["gaussian"] = "gaussian",
+        core: CoreSpec = "auto",
+        random_state: int | np.random.Generator | None = None,
+    ) -> None:
+        self.modes = modes
+        self.rank = rank
+        self.inference = inference
+        self.likelihood = likelihood
+        self.core = core
+        self.random_state = random_state
+
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
+        """Learn f from inputs and targets.
+
+        Parameters
+        ----------
+        X : array of shape (N, p), data frame, or path to a CSV or Parquet file
+        y : array of shape (N,)
+        sample_weight : array of shape (N,) or None
+            An observation of weight w counts as w equal ones.
+        """
+        inference = self._resolve_inference()
+        if self.likelihood != "gaussian":
+            raise InputError(f"likelihood must be 'gaussian', not {self.likelihood!r}.")
+        table = self._read(X, reset=True)
+        target = _targets(y, table)
+        weight = _weights(sample_weight, table)
+        if weight is not None and not weight.all():  # weight 0 is as good as not there, in the design too
+            keep = np.flatnonzero(weight)
+            table, target, weight = table.take(keep), target[keep], weight[keep]
+        seed = seed_of(self.random_state)
+        modes = self.modes if self.modes is not None else default_modes(table)
+        design, self.modes_ = Design.fit(modes, table, weight, stream(seed, 1, 1))
+        self.fit_ = fit_map(
+            design, target, weight, ranks=ranks_of(self.rank, len(modes)), core=self.core, inference=inference, seed=seed
+        )
+        return self
+
+    def predict(self, X: Any) -> Floats:
+        """Predict the targets at inputs X, shape (N,)."""
+        check_is_fitted(self)
+        table = self._read(X, reset=False)
+        return self.fit_.predict(Design.transform(self.modes_, table))
+
+    def _resolve_inference(self) -> Inference:
+        if isinstance(self.inference, ALS | SGD):
+            return self.inference
+        named = {"als": ALS(noise=0.05, iterations=50), "sgd": SGD(noise=0.05, step_u=0.02, batch_size=20, epochs=200, patience=10)}
+        if self.inference not in named:
+            raise InputError(f"inference must be 'als', 'sgd' or an ALS or SGD object, not {self.inference!r}.")
+        return named[self.inference]
+
+    def _read(self, X: Any, reset: bool) -> Table:
+        """X as a table whose columns have names, remembering or checking them as scikit-learn does."""
+        if isinstance(X, Table | Mapping | str | Path) and not sparse.issparse(X):  # one sparse format is a mapping
+            table = as_table(X, "X")
+            if reset:
+                self.feature_names_in_ = np.array(list(table.columns), dtype=object)
+                self.n_features_in_ = len(table.columns)
+            table = table.select(self.feature_names_in_)
+        elif hasattr(X, "columns"):
+            validate_data(self, X, skip_check_array=True, reset=reset)
+            table = as_table(X, "X")
+        else:
+            array = validate_data(self, X, dtype=np.float64, ensure_all_finite=False, reset=reset)
+            table = Table({f"x{j}": array[:, j] for j in range(array.shape[1])}, "X", len(array))
+        if len(table) == 0:
+            raise InputError("X has no rows; there is nothing to learn from or to predict.")
+        for column, values in table.columns.items():
+            if values.dtype.kind in "fiub":
+                require_finite(values.astype(np.float64), table, column)
+        return table
+
+
+def default_modes(table: Table) -> list[Mode]:
+    """One mode a column: SE on whitened numbers and dates, Identity on anything else."""
+    return [
+        Mode(column, SE(1.0), whiten=True) if values.dtype.kind in "fiubM" else Mode(column, Identity())
+        for column, values in table.columns.items()
+    ]
+
+
+def _targets(y: Any, table: Table) -> Floats:
+    if y is None:
+        raise InputError("This estimator requires y to be passed, but the target y is None.")
+    values = column_or_1d(y, warn=True)
+    if len(values) != len(table):
+        raise InputError(f"X has {len(table)} rows but y has {len(values)}.")
+    return Table({"y": np.asarray(values)}, "the target", len(values)).numeric("y")
+
+
+def _weights(sample_weight: Any, table: Table) -> Floats | None:
+    if sample_weight is None:
+        return None
+    values = np.asarray(sample_weight)
+    if values.ndim == 0:
+        values = np.full(len(table), values)
+    if values.shape != (len(table),):
+        raise InputError(f"sample_weight must have one entry for each of the {len(table)} rows, not shape {values.shape}.")
+    weight = Table({"sample_weight": values}, "the data", len(values)).numeric("sample_weight")
+    if (weight < 0).any():
+        row = int(np.argmax(weight < 0))
+        raise InputError(f"sample_weight must not be negative, but row {row} holds {weight[row]:g}.")
+    if not weight.any():
+        raise InputError("sample_weight is zero everywhere; there is nothing to learn from.")
+    return weight

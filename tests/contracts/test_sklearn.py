@@ -1,0 +1,31 @@
+"""scikit-learn's own battery of estimator checks."""
+
+import pytest
+from sklearn.utils.estimator_checks import parametrize_with_checks
+
+from tuckergp import TuckerGPRegressor
+from tuckergp.inference import ALS, SGD
+from tuckergp.model import SparseCore
+
+ESTIMATORS = [
+    TuckerGPRegressor(),
+    TuckerGPRegressor(rank=2, core="identity", inference=ALS(noise=0.1, iterations=10)),
+    TuckerGPRegressor(rank=2, core=SparseCore(2)),
+    TuckerGPRegressor(inference="sgd"),
+]
+
+
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.DataConversionWarning")
+@parametrize_with_checks(
+    ESTIMATORS,
+    expected_failed_checks=lambda estimator: (
+        {
+            check: "mini-batches of repeated rows differ from those of weighted rows"
+            for check in ("check_sample_weight_equivalence_on_dense_data",)
+        }
+        if estimator.inference == "sgd"
+        else {}
+    ),
+)
+def test_estimator_contract(estimator, check):
+    check(estimator)
