@@ -14,6 +14,7 @@ from tuckergp.compute.contract import IDENTITY, Array, add_core_gradient, all_ot
 
 PLAIN, ADAM = 0, 1
 BETA1, BETA2, TINY = 0.9, 0.999, 1e-8
+LOG_BETA1, LOG_BETA2 = float(np.log(BETA1)), float(np.log(BETA2))
 
 
 @jit
@@ -23,36 +24,40 @@ def score(likelihood: int, parameters: Array, y: float, f: float) -> float:
 
 
 @jit
-def pay(feature: int, at: int, r: int, u: Array, decay: float, paid: Array, step: int) -> None:
+def pay(feature: int, at: int, r: int, u: Array, log_decay: float, paid: Array, step: int) -> None:
     """Apply the prior's pull of the steps in which this feature was not met."""
     owed = step - paid[feature]
-    if owed > 0:
-        factor = decay**owed
-        for k in range(r):
-            u[at + k] *= factor
+    if owed > 0 and log_decay != 0.0:
+        factor = np.exp(owed * log_decay)
+        start = np.uintp(at)
+        for k in range(np.uintp(r)):
+            u[start + k] *= factor
         paid[feature] = step
 
 
 @jit
 def gather(
-    index: Array, i: int, ranks: Array, indptr: Array, indices: Array, data: Array, row_start: Array,
-    u: Array, u_start: Array, feature_start: Array, decay: Array, paid: Array, step: int, psi: Array, at: Array,
+    rows: Array, b: int, ranks: Array, indptr: Array, indices: Array, data: Array, u: Array, u_start: Array,
+    feature_start: Array, log_decay: Array, paid: Array, step: int, psi: Array, at: Array,
 ) -> None:  # fmt: skip
-    """psi_d = U_d' phi_d of observation i for every mode, laid one after the other from ``at[0]`` on."""
-    place = at[0]
+    """psi_d = U_d' phi_d for the rows of observation b of a batch, from ``psi[at[d]]`` on for every mode d."""
     for d in range(ranks.size):
-        r = ranks[d]
-        at[d] = place
-        for k in range(r):
-            psi[place + k] = 0.0
-        row = row_start[d] + index[i, d]
-        for e in range(indptr[row], indptr[row + 1]):
-            where = u_start[d] + indices[e] * r
-            pay(feature_start[d] + indices[e], where, r, u, decay[d], paid, step)
-            value = data[e]
+        r, to = np.uintp(ranks[d]), np.uintp(at[d])
+        row = rows[b, d]
+        first, last = indptr[row], indptr[row + 1]
+        if first == last:
             for k in range(r):
-                psi[place + k] += value * u[where + k]
-        place += r
+                psi[to + k] = 0.0
+        for e in range(first, last):
+            where = u_start[d] + indices[e] * ranks[d]
+            pay(feature_start[d] + indices[e], where, ranks[d], u, log_decay[d], paid, step)
+            start, value = np.uintp(where), data[e]
+            if e == first:
+                for k in range(r):
+                    psi[to + k] = value * u[start + k]
+            else:
+                for k in range(r):
+                    psi[to + k] += value * u[start + k]
 
 
 @jit
@@ -74,118 +79,151 @@ def epoch(
     """
     modes = ranks.size
     total_rank = ranks.sum()
-    psi = np.empty(batch * total_rank)
     z = np.empty(batch * total_rank)
+    psi = np.empty(total_rank)
     work = np.empty(2 * w.size + modes)
-    at = np.empty(modes, dtype=np.int64)
-    g = np.empty(batch)
+    at = np.cumsum(ranks) - ranks
+    # with two modes and W = I, z_0 is psi_1 and z_1 is psi_0: factors are gathered where they are needed
+    swap = kind == IDENTITY and modes == 2
+    if swap:
+        at = at[::-1].copy()
+    rows = np.empty((batch, modes), dtype=np.int64)
+    y_batch, weight_batch, g = np.empty(batch), np.empty(batch), np.empty(batch)
     d_w = np.zeros(w.size)
     decay = np.ones(modes)
     if method == PLAIN:
         decay[:] = 1.0 - 0.5 * step_u * precision_u
+    log_decay = np.log(decay)
     squares = 0.0
     # Adam sums gradients by the features met in a batch: at most this many
-    met = np.empty(min(batch * modes * widest, paid.size) if method == ADAM else 1, dtype=np.int64)
-    sums = np.empty(met.size * ranks.max())
+    most = min(batch * modes * widest, paid.size) if method == ADAM else 1
+    met, times = np.empty(most, dtype=np.int64), np.empty(most, dtype=np.int64)
+    sums = np.empty(most * ranks.max())
     n = order.size
     for first in range(0, n, batch):
         m = min(batch, n - first)
         share = scale / m
-        # all factors of the batch are read before anything is written, so the gradient is taken at one point
+        # the observations lie scattered in memory: fetched in a loop of its own, their cache misses overlap
         for b in range(m):
             i = order[first + b]
-            at[0] = b * total_rank
+            y_batch[b], weight_batch[b] = y[i], weight[i]
+            for d in range(modes):
+                rows[b, d] = row_start[d] + index[i, d]
+        # all factors of the batch are read before anything is written, so the gradient is taken at one point
+        for b in range(m):
+            z_b = z[b * total_rank : (b + 1) * total_rank]
             gather(
-                index, i, ranks, indptr, indices, data, row_start, u, u_start, feature_start, decay, paid, step, psi, at
-            )
-            f = all_others(kind, w, coords, ranks, psi, at, z[b * total_rank :], work)
-            g[b] = weight[i] * score(likelihood, parameters, y[i], f)
-            squares += weight[i] * (y[i] - f) ** 2
+                rows, b, ranks, indptr, indices, data, u, u_start, feature_start, log_decay, paid, step,
+                z_b if swap else psi, at,
+            )  # fmt: skip
+            f = dot_halves(z_b) if swap else all_others(kind, w, coords, ranks, psi, at, z_b, work)
+            g[b] = weight_batch[b] * score(likelihood, parameters, y_batch[b], f)
+            squares += weight_batch[b] * (y_batch[b] - f) ** 2
             if kind != IDENTITY:
                 add_core_gradient(kind, coords, ranks, psi, at, g[b], d_w, work)
         step += 1
         if method == PLAIN:
             update_plain(
-                order[first : first + m], index, g, z, 0.5 * step_u * share, ranks, indptr, indices, data, row_start,
-                u, u_start, feature_start, decay, paid, step,
+                m, rows, g, z, 0.5 * step_u * share, ranks, indptr, indices, data, u, u_start, feature_start,
+                decay, paid, step,
             )  # fmt: skip
             if kind != IDENTITY:
                 for k in range(w.size):
                     w[k] += 0.5 * step_w * (share * d_w[k] - precision_w * w[k])
-                    d_w[k] = 0.0
         else:
             update_adam(
-                order[first : first + m], index, g, z, scale, ranks, indptr, indices, data, row_start,
-                u, u_start, feature_start, step_u, precision_u, counts, u_moments, u_steps, slot, met, sums,
+                m, rows, g, z, ranks, indptr, indices, data, u, u_start, feature_start, step_u, precision_u, counts, u_moments, u_steps, slot, met, times, sums,
             )  # fmt: skip
             if kind != IDENTITY:
-                for k in range(w.size):
-                    gradient = d_w[k] / m - precision_w * w[k] / scale
-                    w[k] += adam_step(gradient, w_moments, 2 * k, step, step_w)
-                    d_w[k] = 0.0
+                adam_move(w.size, d_w, 0, 1.0 / m, precision_w / scale, w, 0, w_moments, step, step_w)
+        d_w[:] = 0.0
     return step, squares / n
 
 
 @jit
+def dot_halves(z: Array) -> float:
+    """The inner product of the two halves of z."""
+    half = np.uintp(z.size // 2)
+    total = 0.0
+    for k in range(half):
+        total += z[k] * z[half + k]
+    return total
+
+
+@jit
 def update_plain(
-    batch: Array, index: Array, g: Array, z: Array, rate: float, ranks: Array, indptr: Array, indices: Array,
-    data: Array, row_start: Array, u: Array, u_start: Array, feature_start: Array, decay: Array, paid: Array, step: int,
+    m: int, rows: Array, g: Array, z: Array, rate: float, ranks: Array, indptr: Array, indices: Array, data: Array,
+    u: Array, u_start: Array, feature_start: Array, decay: Array, paid: Array, step: int,
 ) -> None:  # fmt: skip
     """u += rate * score * phi * z for every feature met, after this step's pull of the prior, once each."""
-    total_rank = ranks.sum()
-    for b in range(batch.size):
-        offset = b * total_rank
+    offset = np.uintp(0)
+    for b in range(m):
         for d in range(ranks.size):
-            r = ranks[d]
-            row = row_start[d] + index[batch[b], d]
+            r = np.uintp(ranks[d])
+            row = rows[b, d]
             for e in range(indptr[row], indptr[row + 1]):
-                where = u_start[d] + indices[e] * r
-                pay(feature_start[d] + indices[e], where, r, u, decay[d], paid, step)
+                feature = feature_start[d] + indices[e]
+                start = np.uintp(u_start[d] + indices[e] * ranks[d])
+                keep = decay[d] if paid[feature] < step else 1.0
+                paid[feature] = step
                 factor = rate * g[b] * data[e]
                 for k in range(r):
-                    u[where + k] += factor * z[offset + k]
+                    u[start + k] = keep * u[start + k] + factor * z[offset + k]
             offset += r
 
 
 @jit
-def adam_step(gradient: float, moments: Array, at: int, steps: int, size: float) -> float:
-    """Update the two moments of one number and return its move uphill."""
-    moments[at] = BETA1 * moments[at] + (1 - BETA1) * gradient
-    moments[at + 1] = BETA2 * moments[at + 1] + (1 - BETA2) * gradient * gradient
-    mean = moments[at] / (1 - BETA1**steps)
-    square = moments[at + 1] / (1 - BETA2**steps)
-    return size * mean / (np.sqrt(square) + TINY)
+def adam_move(
+    n: int, sums: Array, at: int, share: float, pull: float, u: Array, u_at: int, moments: Array, t: int, size: float
+) -> None:
+    """Move n numbers from ``u[u_at]`` on uphill along ``share * sums - pull * u``, by their t-th Adam step.
+
+    Their first moments start at ``moments[2 * u_at]``, their second moments follow.
+    """
+    # mean / (sqrt(square) + TINY) with both moments divided by 1 - BETA^t, those divisions taken out of the loop
+    root = np.sqrt(1.0 - np.exp(t * LOG_BETA2))
+    rate, tiny = size * root / (1.0 - np.exp(t * LOG_BETA1)), TINY * root
+    source, to, first = np.uintp(at), np.uintp(u_at), np.uintp(2 * u_at)
+    second = first + np.uintp(n)
+    for k in range(np.uintp(n)):
+        gradient = share * sums[source + k] - pull * u[to + k]
+        mean = BETA1 * moments[first + k] + (1 - BETA1) * gradient
+        square = BETA2 * moments[second + k] + (1 - BETA2) * gradient * gradient
+        moments[first + k] = mean
+        moments[second + k] = square
+        u[to + k] += rate * mean / (np.sqrt(square) + tiny)
 
 
 @jit
 def update_adam(
-    batch: Array, index: Array, g: Array, z: Array, scale: float, ranks: Array, indptr: Array, indices: Array,
-    data: Array, row_start: Array, u: Array, u_start: Array, feature_start: Array,
-    step_u: float, precision_u: Array, counts: Array, moments: Array, steps: Array, slot: Array, met: Array, sums: Array,
+    m: int, rows: Array, g: Array, z: Array, ranks: Array, indptr: Array, indices: Array, data: Array, u: Array,
+    u_start: Array, feature_start: Array, step_u: float, precision_u: Array,
+    counts: Array, moments: Array, steps: Array, slot: Array, met: Array, times: Array, sums: Array,
 ) -> None:  # fmt: skip
     """Sum the gradient of every feature met in its slot of ``sums``, then move each by Adam's rule."""
-    total_rank = ranks.sum()
     widest = ranks.max()
-    m = batch.size
     n_met = 0
+    offset = np.uintp(0)
     for b in range(m):
-        offset = b * total_rank
         for d in range(ranks.size):
-            r = ranks[d]
-            row = row_start[d] + index[batch[b], d]
+            r = np.uintp(ranks[d])
+            row = rows[b, d]
             for e in range(indptr[row], indptr[row + 1]):
                 feature = feature_start[d] + indices[e]
-                where = u_start[d] + indices[e] * r
+                factor = g[b] * data[e]
                 if slot[feature] < 0:
                     slot[feature] = n_met
                     met[n_met] = feature
-                    sums[n_met * widest : n_met * widest + r] = 0.0
+                    times[n_met] = 1
+                    to = np.uintp(n_met * widest)
+                    for k in range(r):
+                        sums[to + k] = factor * z[offset + k]
                     n_met += 1
-                to = slot[feature] * widest
-                factor = g[b] * data[e] / m
-                pull = precision_u[d] / (counts[feature] * m)
-                for k in range(r):
-                    sums[to + k] += factor * z[offset + k] - pull * u[where + k]
+                else:
+                    times[slot[feature]] += 1
+                    to = np.uintp(slot[feature] * widest)
+                    for k in range(r):
+                        sums[to + k] += factor * z[offset + k]
             offset += r
     for s in range(n_met):
         feature = met[s]
@@ -194,8 +232,8 @@ def update_adam(
             d += 1
         where = u_start[d] + (feature - feature_start[d]) * ranks[d]
         steps[feature] += 1
-        for k in range(ranks[d]):
-            u[where + k] += adam_step(sums[s * widest + k], moments, 2 * (where + k), steps[feature], step_u)
+        pull = precision_u[d] * times[s] / (counts[feature] * m)
+        adam_move(ranks[d], sums, s * widest, 1.0 / m, pull, u, where, moments, steps[feature], step_u)
         slot[feature] = -1
 
 
@@ -210,10 +248,13 @@ def predict(
     psi = np.empty(ranks.sum())
     z = np.empty(ranks.sum())
     work = np.empty(2 * w.size + modes)
-    at = np.empty(modes, dtype=np.int64)
+    at = np.cumsum(ranks) - ranks
+    log_decay = np.log(decay)
+    rows = np.empty((1, modes), dtype=np.int64)
     for i in range(len(index)):
-        at[0] = 0
-        gather(index, i, ranks, indptr, indices, data, row_start, u, u_start, feature_start, decay, paid, step, psi, at)
+        for d in range(modes):
+            rows[0, d] = row_start[d] + index[i, d]
+        gather(rows, 0, ranks, indptr, indices, data, u, u_start, feature_start, log_decay, paid, step, psi, at)
         f[i] = all_others(kind, w, coords, ranks, psi, at, z, work)
     return f
 
@@ -222,5 +263,6 @@ def predict(
 def settle(ranks: Array, u: Array, u_start: Array, feature_start: Array, decay: Array, paid: Array, step: int) -> None:
     """Pay what every feature owes."""
     for d in range(ranks.size):
+        log_decay = np.log(decay[d])
         for j in range(feature_start[d + 1] - feature_start[d]):
-            pay(feature_start[d] + j, u_start[d] + j * ranks[d], ranks[d], u, decay[d], paid, step)
+            pay(feature_start[d] + j, u_start[d] + j * ranks[d], ranks[d], u, log_decay, paid, step)

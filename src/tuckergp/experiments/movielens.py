@@ -1,0 +1,285 @@
+"""The paper's MovieLens 100K table: MAP estimates with W = I or learned, without and with side information.
+
+    python -m tuckergp.experiments.movielens -o movielens_map.json
+
+Settings and the number of epochs are chosen on a tenth of each split's own training part; the model is then refitted
+to all of that part for as many steps, and the test part is scored once. ``--quick`` refits one split with settings
+chosen before.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+import time
+from collections.abc import Callable, Iterable
+from dataclasses import asdict
+from functools import partial
+from importlib import resources
+from pathlib import Path
+from typing import Annotated, Any
+
+import numpy as np
+import typer
+
+from tuckergp.datasets import load_movielens_100k
+from tuckergp.errors import InputError
+from tuckergp.experiments.movielens_data import Entities, Ratings, carve, entities_of, ratings_of
+from tuckergp.experiments.movielens_search import BATCH, RANK, VARIANTS, Fit, Settings, Variant, search
+from tuckergp.experiments.movielens_store import Store, versions
+
+__all__ = ["Split", "app", "chosen", "chosen_of", "load_splits", "refit", "run", "run_checks", "table"]
+
+BATCH_SIZES = (10, 50, 100, 500, 1000)
+BUCKETS = (50, 100, 200, 400, 800, 1600)
+CURVE_EPOCHS = 150
+CHECKED = ("pmf", "learn_w")
+# Cells of the paper's grids with U started at its prior, for learning curves beside those of the chosen small starts
+PRIOR_STARTS = {"pmf": Settings(0.1, 0.01, 1e-6, None, 1.0), "learn_w": Settings(0.1, 0.75, 1e-5, 1e-6, 1.0)}
+PROTOCOL = (
+    "choose on a tenth of the split's training part (successive halving over the paper's grids, early stopping), "
+    "refit to the whole training part for the chosen number of gradient steps, score the test part once"
+)
+Report = Callable[[str], None]
+
+
+class Split:
+    """One split: what to learn from and choose by, all of the training part, and the test part."""
+
+    def __init__(self, entities: Entities, train: Ratings, test: Ratings, seed: int, number: int) -> None:
+        learn, choose = carve(len(train), seed, number)
+        self.number = number
+        self.entities = entities
+        self.learn, self.choose = train.take(learn), train.take(choose)
+        self.train, self.test = train, test
+
+
+def load_splits(data: Path | None, numbers: Iterable[int], seed: int = 0) -> list[Split]:
+    """Some of the official splits u1..u5."""
+    movielens = load_movielens_100k(data)
+    entities = entities_of(movielens)
+    splits = []
+    for number in numbers:
+        train, test = (ratings_of(entities, part) for part in movielens.split(number))
+        splits.append(Split(entities, train, test, seed, number))
+    return splits
+
+
+def refit(split: Split, settings: Settings, epochs: int, seed: int, **options: Any) -> Fit:
+    """Fit the whole training part for a given number of epochs; sees no test rating."""
+    return Fit(split.entities, split.train, settings, seed, **options).run(epochs)
+
+
+def epochs_of_refit(split: Split, epochs: int) -> int:
+    """As many gradient steps as were chosen, in epochs of the whole training part, which has more of them.
+
+    Parts within the training part bear this out: as many epochs as chosen would overfit.
+    """
+    return max(1, round(epochs * len(split.learn) / len(split.train)))
+
+
+def choose_and_score(split: Split, variant: Variant, seed: int, rank: int = RANK) -> dict[str, Any]:
+    """One cell of the table: search, refit, score."""
+    start = time.perf_counter()
+    choice = search(split.entities, split.learn, split.choose, variant, seed, rank)
+    searched = time.perf_counter()
+    epochs = epochs_of_refit(split, choice.epochs)
+    fit = refit(split, choice.settings, epochs, seed, rank=rank)
+    return {
+        "settings": asdict(choice.settings),
+        "chosen_epochs": choice.epochs,
+        "epochs": epochs,
+        "validation_rmse": round(choice.score, 5),
+        "train_rmse": round(fit.train_rmse[-1], 5),
+        "test_rmse": round(fit.score(split.test), 5),
+        "searched_epochs": choice.trained_epochs,
+        "search_seconds": round(searched - start, 1),
+        "refit_seconds": round(time.perf_counter() - searched, 1),
+    }
+
+
+def chosen() -> dict[str, dict[str, Any]]:
+    """What the full run chose: cell name -> ``settings``, ``epochs`` and the ``test_rmse`` they gave."""
+    text = resources.files("tuckergp.experiments").joinpath("movielens_chosen.json").read_text()
+    found: dict[str, dict[str, Any]] = json.loads(text)
+    return found
+
+
+def chosen_of(results: dict[str, Any]) -> dict[str, dict[str, Any]]:
+    """The part of a full run's results that `chosen` reads."""
+    keys = ("settings", "epochs", "test_rmse")
+    return {
+        name: {key: cell[key] for key in keys}
+        for name, cell in results["cells"].items()
+        if name.partition("/")[0] in VARIANTS
+    }
+
+
+def score_chosen(split: Split, name: str, seed: int) -> dict[str, Any]:
+    """One cell of the table with the settings that the full run chose."""
+    start = time.perf_counter()
+    known = chosen()[name]
+    fit = refit(split, Settings.from_json(known["settings"]), known["epochs"], seed)
+    return {
+        "settings": known["settings"],
+        "epochs": known["epochs"],
+        "train_rmse": round(fit.train_rmse[-1], 5),
+        "test_rmse": round(fit.score(split.test), 5),
+        "refit_seconds": round(time.perf_counter() - start, 1),
+    }
+
+
+def run(
+    splits: Iterable[Split], store: Store, seed: int = 0, quick: bool = False, report: Report = lambda line: None
+) -> None:
+    """Fill the cells of the table, ``variant/u1`` and so on."""
+    for split in splits:
+        for key, variant in VARIANTS.items():
+            name = f"{key}/u{split.number}"
+            compute = (
+                partial(score_chosen, split, name, seed) if quick else partial(choose_and_score, split, variant, seed)
+            )
+            cell = store.cell(name, compute)
+            report(f"{name}: test RMSE {cell['test_rmse']:.4f} after {cell['epochs']} epochs, {cell['settings']}")
+
+
+def run_checks(split: Split, store: Store, seed: int = 0, report: Report = lambda line: None) -> None:
+    """Three claims around the table, with the split's chosen settings, W = I and learned, no side information.
+
+    ``batch/...``: SGD is not sensitive to the mini-batch size. ``curve/...``: with W = I it soon overfits, while a
+    learned W keeps improving. ``buckets/...``: hashed ids against their number of buckets.
+    """
+    for key in CHECKED:
+        variant, name = VARIANTS[key], f"{key}/u{split.number}"
+        settings = Settings.from_json(store.results["cells"][name]["settings"])
+        stop = partial(_stop_and_score, split, variant, settings, seed)
+        cases = {
+            f"curve/{name}": partial(_curve, split, settings, seed),
+            f"curve/{name}/prior start": partial(_curve, split, PRIOR_STARTS[key], seed),
+        }
+        cases |= {f"batch/{name}/{size}": partial(stop, batch_size=size) for size in BATCH_SIZES}
+        cases |= {f"buckets/{name}/{n or 'none'}": partial(stop, buckets=n) for n in (*BUCKETS, None)}
+        for case, compute in cases.items():
+            report(f"{case}: {_short(store.cell(case, compute))}")
+
+
+def _short(cell: dict[str, Any]) -> str:
+    return ", ".join(f"{key} {value}" for key, value in cell.items() if not isinstance(value, list))
+
+
+def _stop_and_score(split: Split, variant: Variant, settings: Settings, seed: int, **options: Any) -> dict[str, Any]:
+    """Early stopping on the validation part, then refit and score as for the table."""
+    fit = Fit(split.entities, split.learn, settings, seed, **options)
+    score = fit.watch(split.choose, variant.rungs[-1].epochs, variant.patience)
+    epochs = epochs_of_refit(split, fit.best_epoch)
+    test = refit(split, settings, epochs, seed, **options).score(split.test)
+    return {
+        "chosen_epochs": fit.best_epoch,
+        "epochs": epochs,
+        "validation_rmse": round(score, 5),
+        "test_rmse": round(test, 5),
+    }
+
+
+def _curve(split: Split, settings: Settings, seed: int) -> dict[str, Any]:
+    """Train and validation RMSE after every epoch, without stopping."""
+    fit = Fit(split.entities, split.learn, settings, seed)
+    best = fit.watch(split.choose, CURVE_EPOCHS, CURVE_EPOCHS)
+    return {
+        "settings": asdict(settings),
+        "best_epoch": fit.best_epoch,
+        "best_validation_rmse": round(best, 5),
+        "last_validation_rmse": round(fit.held_rmse[-1], 5),
+        "train_rmse": [round(value, 4) for value in fit.train_rmse],
+        "validation_rmse": [round(value, 4) for value in fit.held_rmse],
+    }
+
+
+def table(results: dict[str, Any]) -> str:
+    """The table of the documentation, in Markdown: model, paper, ours, chosen settings.
+
+    Parameters
+    ----------
+    results : dict
+        What the JSON file holds. Variants without a cell are left out.
+    """
+    cells = {name: cell for name, cell in results["cells"].items() if name.partition("/")[0] in VARIANTS}
+    splits = sorted({name.partition("/")[2] for name in cells})
+    lines = [
+        f"| model | paper | {', '.join(splits)}: mean ± sd | {' | '.join(splits)} | chosen settings |",
+        "|" + "---|" * (4 + len(splits)),
+    ]
+    for key, variant in VARIANTS.items():
+        mine = {name.partition("/")[2]: cell for name, cell in cells.items() if name.partition("/")[0] == key}
+        if not mine:
+            continue
+        each = [f"{mine[split]['test_rmse']:.4f}" if split in mine else "" for split in splits]
+        paper = f"{variant.paper[0]:.4f} ± {variant.paper[1]:.4f}"
+        row = [variant.title, paper, _mean_sd([cell["test_rmse"] for cell in mine.values()]), *each]
+        lines.append(f"| {' | '.join([*row, _settings_of(mine.values())])} |")
+    return "\n".join(lines) + "\n"
+
+
+def _mean_sd(values: list[float]) -> str:
+    mean = f"{np.mean(values):.4f}"
+    return mean if len(values) < 2 else f"{mean} ± {np.std(values, ddof=1):.4f}"
+
+
+def _settings_of(cells: Iterable[dict[str, Any]]) -> str:
+    """Every setting with the values chosen, one where all splits agree."""
+    cells = list(cells)
+    names = {"sigma_u": "σ_u", "noise": "σ²", "step_u": "ε_u", "step_w": "ε_w", "init_scale": "start"}
+    columns = {label: [cell["settings"][key] for cell in cells] for key, label in names.items()}
+    for k, letter in enumerate("abc"):
+        columns[letter] = [None if cell["settings"]["side"] is None else cell["settings"]["side"][k] for cell in cells]
+    columns["epochs"] = [cell["epochs"] for cell in cells]
+    shown = []
+    for label, values in columns.items():
+        distinct = sorted({value for value in values if value is not None})
+        if distinct:
+            shown.append(f"{label} {', '.join(f'{value:g}' for value in distinct)}")
+    return "; ".join(shown)
+
+
+def _numbers(text: str) -> list[int]:
+    try:
+        return [int(number) for number in text.split(",")]
+    except ValueError:
+        raise InputError(f"--splits must list numbers from 1 to 5, such as 1,3, not {text!r}.") from None
+
+
+app = typer.Typer(add_completion=False)
+
+
+@app.command()
+def main(
+    quick: Annotated[bool, typer.Option("--quick", help="One split, settings chosen before, no search.")] = False,
+    splits: Annotated[str, typer.Option(help="Which official splits, such as 1,3; 1 with --quick.")] = "",
+    data: Annotated[Path | None, typer.Option(help="The folder that holds ml-100k.")] = None,
+    output: Annotated[Path | None, typer.Option("-o", "--output", help="Results; a finished cell is kept.")] = None,
+    checks: Annotated[
+        bool, typer.Option(help="Batch sizes, learning curves and hashed ids on the first split.")
+    ] = True,
+    seed: Annotated[int, typer.Option(help="Names the validation parts, the starts and the orders.")] = 0,
+) -> None:
+    """Test RMSE on MovieLens 100K: W = I or learned, without and with side information."""
+    try:
+        numbers = _numbers(splits or ("1" if quick else "1,2,3,4,5"))
+        identity = {
+            "experiment": "movielens_map", "protocol": PROTOCOL, "quick": quick, "seed": seed, "rank": RANK,
+            "batch_size": BATCH,
+        }  # fmt: skip
+        command = f"python -m tuckergp.experiments.movielens{' --quick' * quick} --splits {','.join(map(str, numbers))}"
+        store = Store(output, identity, {"command": command, "versions": versions()})
+        parts = load_splits(data, numbers, seed)
+        run(parts, store, seed, quick, report=lambda line: typer.echo(line, err=True))
+        if checks and not quick:
+            run_checks(parts[0], store, seed, report=lambda line: typer.echo(line, err=True))
+    except InputError as error:
+        typer.echo(str(error), err=True)
+        raise typer.Exit(2) from None
+    typer.echo(table(store.results))
+
+
+if __name__ == "__main__":
+    sys.exit(app())
