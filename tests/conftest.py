@@ -10,9 +10,9 @@ from pathlib import Path
 for _threads in ("NUMBA_NUM_THREADS", "OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS"):
     os.environ.setdefault(_threads, "1")
 
-import pytest
+import pytest  # noqa: E402
 
-from tuckergp.datasets import MovieLens, load_movielens_100k
+from tuckergp.datasets import MovieLens, load_movielens_100k  # noqa: E402
 
 
 @pytest.fixture(scope="session", autouse=True)

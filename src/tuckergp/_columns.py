@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from numbers import Real
 from typing import Any, Literal, TypeAlias
 
 import numpy as np
@@ -165,6 +164,6 @@ def _text(value: Any) -> str:
     """A value in words, so that equal values read the same: 3 and 3.0 are both ``3``."""
     if value is None:
         return "<missing>"
-    if isinstance(value, Real) and not isinstance(value, bool) and np.isfinite(value) and value == int(value):
+    if isinstance(value, int | float | np.number) and not isinstance(value, bool) and float(value).is_integer():
         return str(int(value))
     return str(value)

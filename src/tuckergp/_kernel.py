@@ -6,7 +6,6 @@ The formulas themselves are in `tuckergp.kernels`, which is where to import from
 from __future__ import annotations
 
 from collections.abc import Sequence
-from numbers import Real
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -92,13 +91,12 @@ class Kernel(Parameters):
     def __add__(self, other: Kernel) -> Kernel:
         return Sum(self, other) if isinstance(other, Kernel) else NotImplemented
 
-    def __mul__(self, other: Kernel | float) -> Kernel:
+    def __mul__(self, other: object) -> Kernel:
         if isinstance(other, Kernel):
             return Product(self, other)
-        return Scaled(self, other) if isinstance(other, Real) else NotImplemented
+        return Scaled(self, float(other)) if isinstance(other, int | float | np.number) else NotImplemented
 
-    def __rmul__(self, other: float) -> Kernel:
-        return Scaled(self, other) if isinstance(other, Real) else NotImplemented
+    __rmul__ = __mul__
 
 
 class _Pair(Kernel):

@@ -85,7 +85,7 @@ class Attributes:
         return Table(encoded, table.name, len(table))
 
     def kernel(self, encoded: Table) -> Kernel:
-        """Identity on the key plus a linear kernel an attribute, scaled so that its mean of k(x, x) is BLOCK_VARIANCE."""
+        """Identity on the key plus a linear kernel an attribute, its mean of k(x, x) scaled to BLOCK_VARIANCE."""
         kernel: Kernel = Identity(self.key)
         for column in encoded.columns:
             if column != self.key:

@@ -60,7 +60,8 @@ class Gaussian:
 
     def log_density(self, y: Floats, f: Floats) -> Floats:
         """Log of the normal density, normaliser included."""
-        return -0.5 * ((y - f) ** 2 / self.noise + np.log(2 * np.pi * self.noise))
+        density: Floats = -0.5 * ((y - f) ** 2 / self.noise + np.log(2 * np.pi * self.noise))
+        return density
 
     def score(self, y: Floats, f: Floats) -> Floats:
         """(y - f) / noise."""

@@ -195,7 +195,7 @@ class TuckerModel:
         return Parameters(U, self.sigma_w * rng.standard_normal(self.core.n_weights))
 
     def start(self, design: Design, rng: np.random.Generator, scale: float = 1.0) -> Parameters:
-        """A place to start optimising: a prior draw, U times ``scale``, except that constant features have weight sigma_u.
+        """A place to start optimising: a prior draw, U times ``scale``, but constant features with weight sigma_u.
 
         With many modes a product of prior draws is about 0, and so is its gradient; constants keep it away from there.
         Signs in the first mode are random, so that f starts around 0.
@@ -224,13 +224,14 @@ class TuckerModel:
 
     def log_prior(self, parameters: Parameters) -> float:
         """Log p(U) + log p(W), up to a constant."""
-        total = sum(float(np.vdot(U, U)) / s**2 for U, s in zip(parameters.U, self.sigma_u, strict=True))
+        total = sum(float(np.vdot(U, U) / s**2) for U, s in zip(parameters.U, self.sigma_u, strict=True))
         return -0.5 * (total + float(parameters.W @ parameters.W) / self.sigma_w**2)
 
     def log_joint(self, parameters: Parameters, design: Design, y: Floats, weight: Floats | None = None) -> float:
         """Log p(y, U, W) of the paper's appendix A, up to a constant; weights multiply the log densities."""
         log_density = self.likelihood.log_density(y, self.predict(parameters, design))
-        return float(np.sum(log_density if weight is None else weight * log_density)) + self.log_prior(parameters)
+        total = float(np.sum(log_density if weight is None else weight * log_density))
+        return total + self.log_prior(parameters)
 
     def log_joint_and_gradient(
         self, parameters: Parameters, design: Design, y: Floats, weight: Floats | None = None

@@ -31,7 +31,7 @@ KEYS = ("user_id", "item_id")
 
 @dataclass(frozen=True)
 class _Side:
-    """Users or items: the ids known (rated, or in the attribute table) and the factors of each, the unknown id's last."""
+    """Users or items: the ids known (rated, or with attributes) and the factors of each, the unknown id's last."""
 
     number: dict[Any, int]
     factors: Floats
@@ -112,9 +112,7 @@ class TuckerRecommender(BaseEstimator):  # type: ignore[misc]
             kind.encode(join(side, key, ids, "users and items"))
             for kind, side, key, ids in zip(attributes, tables, KEYS, rated, strict=True)
         ]
-        modes = [
-            Mode(list(side.columns), kind.kernel(side)) for kind, side in zip(attributes, encoded, strict=True)
-        ]
+        modes = [Mode(list(side.columns), kind.kernel(side)) for kind, side in zip(attributes, encoded, strict=True)]
         seed = seed_of(self.random_state)
         design, fitted = Design.of_entities(modes, encoded, codes, stream(seed, 1, 1))
         self.fit_ = fit_map(design, y, None, ranks=ranks, core=self.core, inference=inference, seed=seed)
@@ -122,9 +120,7 @@ class TuckerRecommender(BaseEstimator):  # type: ignore[misc]
             name: list(kind.columns) for name, kind in zip(("users", "items"), attributes, strict=True)
         }
         self.rating_range_ = (float(y.min()), float(y.max()))
-        self._sides = tuple(
-            self._known(d, rated[d], tables[d], attributes[d], fitted[d]) for d in range(2)
-        )
+        self._sides = tuple(self._known(d, rated[d], tables[d], attributes[d], fitted[d]) for d in range(2))
         return self
 
     def predict(self, pairs: Any, clip: bool = True) -> Floats:
@@ -165,7 +161,7 @@ class TuckerRecommender(BaseEstimator):  # type: ignore[misc]
         # Most probable values overfit under the prior that matches moments: a prior sd of half as much, and a noise
         # as large as the ratings' variance, did best on held-out parts of MovieLens 100K's training data.
         sigma_u = 0.5 * rank**-0.25
-        named = {"als": ALS(noise=1.0, sigma_u=sigma_u), "sgd": SGD(noise=1.0, sigma_u=sigma_u)}
+        named: dict[Any, Inference] = {"als": ALS(noise=1.0, sigma_u=sigma_u), "sgd": SGD(noise=1.0, sigma_u=sigma_u)}
         if self.inference not in named:
             raise InputError(f"inference must be 'als', 'sgd' or an ALS or SGD object, not {self.inference!r}.")
         return named[self.inference]

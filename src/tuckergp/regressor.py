@@ -103,7 +103,13 @@ class TuckerGPRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         modes = self.modes if self.modes is not None else default_modes(table)
         design, self.modes_ = Design.fit(modes, table, weight, stream(seed, 1, 1))
         self.fit_ = fit_map(
-            design, target, weight, ranks=ranks_of(self.rank, len(modes)), core=self.core, inference=inference, seed=seed
+            design,
+            target,
+            weight,
+            ranks=ranks_of(self.rank, len(modes)),
+            core=self.core,
+            inference=inference,
+            seed=seed,
         )
         return self
 
@@ -116,7 +122,10 @@ class TuckerGPRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
     def _resolve_inference(self) -> Inference:
         if isinstance(self.inference, ALS | SGD):
             return self.inference
-        named = {"als": ALS(noise=0.05, iterations=50), "sgd": SGD(noise=0.05, step_u=0.02, batch_size=20, epochs=200, patience=10)}
+        named: dict[Any, Inference] = {
+            "als": ALS(noise=0.05, iterations=50),
+            "sgd": SGD(noise=0.05, step_u=0.02, batch_size=20, epochs=200, patience=10),
+        }
         if self.inference not in named:
             raise InputError(f"inference must be 'als', 'sgd' or an ALS or SGD object, not {self.inference!r}.")
         return named[self.inference]
@@ -167,7 +176,9 @@ def _weights(sample_weight: Any, table: Table) -> Floats | None:
     if values.ndim == 0:
         values = np.full(len(table), values)
     if values.shape != (len(table),):
-        raise InputError(f"sample_weight must have one entry for each of the {len(table)} rows, not shape {values.shape}.")
+        raise InputError(
+            f"sample_weight must have one entry for each of the {len(table)} rows, not shape {values.shape}."
+        )
     weight = Table({"sample_weight": values}, "the data", len(values)).numeric("sample_weight")
     if (weight < 0).any():
         row = int(np.argmax(weight < 0))

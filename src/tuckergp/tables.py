@@ -175,7 +175,7 @@ def require_finite(values: npt.NDArray[np.float64], table: Table, column: str) -
 def is_missing(values: npt.NDArray[Any]) -> npt.NDArray[np.bool_]:
     """True where a column holds None, NaN or NaT."""
     if values.dtype.kind in "fM":
-        return np.isnan(values) if values.dtype.kind == "f" else np.isnat(values)
+        return np.asarray(np.isnan(values) if values.dtype.kind == "f" else np.isnat(values))
     if values.dtype.kind in "iub":
         return np.zeros(len(values), dtype=bool)
     # NaN, NaT and pandas.NA are the values that do not equal themselves
@@ -216,7 +216,7 @@ def _factorize(values: npt.NDArray[Any]) -> tuple[npt.NDArray[Any], npt.NDArray[
     if values.dtype.kind != "O":
         distinct, code = np.unique(values, return_inverse=True)
         return distinct, code
-    keys = [tuple(v) if isinstance(v, list | np.ndarray) else None if _is_null(v) else v for v in values]
+    keys: list[Any] = [tuple(v) if isinstance(v, list | np.ndarray) else None if _is_null(v) else v for v in values]
     try:
         numbers: dict[Any, int] = {key: number for number, key in enumerate(sorted(set(keys)))}
     except TypeError:  # mixed types do not sort: number them by first appearance
@@ -230,5 +230,5 @@ def _factorize(values: npt.NDArray[Any]) -> tuple[npt.NDArray[Any], npt.NDArray[
 
 
 def _show(value: Any) -> str:
-    text = repr(value)
+    text = repr(value.item() if isinstance(value, np.generic) else value)
     return text if len(text) <= 40 else text[:37] + "..."

@@ -106,7 +106,7 @@ def test_features_that_no_observation_meets_stay_at_their_prior_mean():
         algorithm = SGD(epochs=2, method=method, step_u=1e-3, validation=0.0)
         state, _ = initial(problem, algorithm, 0)
         state, _ = algorithm.step(problem, state, stream(0, 1))
-        U = np.concatenate([u for u in algorithm.parameters(problem, state).U])
+        U = np.concatenate(algorithm.parameters(problem, state).U)
         unseen = state.counts == 0
         assert unseen.any()
         assert (U[unseen] == 0).all()

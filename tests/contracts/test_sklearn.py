@@ -4,7 +4,7 @@ import pytest
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from tuckergp import TuckerGPRegressor
-from tuckergp.inference import ALS, SGD
+from tuckergp.inference import ALS
 from tuckergp.model import SparseCore
 
 ESTIMATORS = [
@@ -15,17 +15,14 @@ ESTIMATORS = [
 ]
 
 
+WEIGHTS = {
+    "check_sample_weight_equivalence_on_dense_data": "mini-batches of repeated rows differ from those of weighted rows"
+}
+
+
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.DataConversionWarning")
 @parametrize_with_checks(
-    ESTIMATORS,
-    expected_failed_checks=lambda estimator: (
-        {
-            check: "mini-batches of repeated rows differ from those of weighted rows"
-            for check in ("check_sample_weight_equivalence_on_dense_data",)
-        }
-        if estimator.inference == "sgd"
-        else {}
-    ),
+    ESTIMATORS, expected_failed_checks=lambda estimator: WEIGHTS if estimator.inference == "sgd" else {}
 )
 def test_estimator_contract(estimator, check):
     check(estimator)

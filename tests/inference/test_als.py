@@ -12,11 +12,15 @@ from tuckergp.priors import rows as rows_prior
 from tuckergp.priors import weights as weights_prior
 from tuckergp.random import stream
 
-CASES = [
-    (core, ranks, kind)
-    for core, ranks in [("identity", (2, 2)), ("full", (2, 3)), ("sparse", (2, 3)), ("identity", (2, 2, 2)), ("full", (2, 3, 2)), ("full", (3,))]
-    for kind in ("dense", "sparse", "rows", "mixed")
-]  # fmt: skip
+SHAPES = [
+    ("identity", (2, 2)),
+    ("full", (2, 3)),
+    ("sparse", (2, 3)),
+    ("identity", (2, 2, 2)),
+    ("full", (2, 3, 2)),
+    ("full", (3,)),
+]
+CASES = [(core, ranks, kind) for core, ranks in SHAPES for kind in ("dense", "sparse", "rows", "mixed")]
 
 
 @pytest.mark.parametrize(("core", "ranks", "kind"), CASES)

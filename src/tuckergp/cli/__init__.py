@@ -17,16 +17,22 @@ app = typer.Typer(
 )
 
 
-@app.callback()
-def options(
-    version: Annotated[bool, typer.Option("--version", help="Print the version and stop.", is_eager=True)] = False,
-) -> None:
-    """Tucker Gaussian Processes: recommenders that use side information, regression on space, time and grids."""
-    if version:
+def _print_version(asked: bool) -> None:
+    if asked:
         from tuckergp import __version__
 
         typer.echo(__version__)
         raise typer.Exit
+
+
+Version = Annotated[
+    bool, typer.Option("--version", help="Print the version and stop.", is_eager=True, callback=_print_version)
+]
+
+
+@app.callback()
+def options(version: Version = False) -> None:
+    """Tucker Gaussian Processes: recommenders that use side information, regression on space, time and grids."""
 
 
 @app.command()
@@ -35,7 +41,9 @@ def demo(
     download: Annotated[bool, typer.Option("--download", help="Download MovieLens 100K and use it instead.")] = False,
     seed: Annotated[int, typer.Option(min=0, help="Seed of the data, the split and the model.")] = 0,
     json: Annotated[bool, typer.Option("--json", help="Print one JSON object instead of tables.")] = False,
-    output: Annotated[Path | None, typer.Option("--output", "-o", help="Also write the JSON object to this file.")] = None,
+    output: Annotated[
+        Path | None, typer.Option("--output", "-o", help="Also write the JSON object to this file.")
+    ] = None,
 ) -> None:
     """Train on ratings with and without side information, and recommend; no data or network needed."""
     from tuckergp.cli.demo import run

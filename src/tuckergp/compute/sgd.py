@@ -1,9 +1,12 @@
 """One epoch of mini-batch gradient steps on U and W (the updates of the paper's appendix A), for sparse feature rows.
 
 Feature tables of all modes are laid one after the other: row m of mode d has its entries in
-``indices/data[indptr[row_start[d] + m] : ...]``; feature j of mode d has its weights at ``u[u_start[d] + j * ranks[d]]``
+``indices/data[indptr[row_start[d] + m] : ...]``; feature j of mode d has its weights at ``u[u_start[d] + j * r_d]``
 and is number ``feature_start[d] + j`` among all features. A step reads and writes only features of its batch: the
 prior's pull is owed by the others and paid, exactly, when they are next met (``paid[j]``: steps paid so far).
+
+Places in flat arrays are unsigned in inner loops: a signed one might be negative, which Python counts from the end,
+and the compiler then gives up vector instructions.
 """
 
 from __future__ import annotations
@@ -20,19 +23,14 @@ LOG_BETA1, LOG_BETA2 = float(np.log(BETA1)), float(np.log(BETA2))
 @jit
 def score(likelihood: int, parameters: Array, y: float, f: float) -> float:
     """D log p(y | f) / d f for the likelihood of this code (see `tuckergp.likelihoods`); 0 is Gaussian."""
-    return (y - f) / parameters[0]
+    return (y - f) / float(parameters[0])
 
 
 @jit
-def pay(feature: int, at: int, r: int, u: Array, log_decay: float, paid: Array, step: int) -> None:
-    """Apply the prior's pull of the steps in which this feature was not met."""
-    owed = step - paid[feature]
-    if owed > 0 and log_decay != 0.0:
-        factor = np.exp(owed * log_decay)
-        start = np.uintp(at)
-        for k in range(np.uintp(r)):
-            u[start + k] *= factor
-        paid[feature] = step
+def owed(feature: int, log_decay: float, paid: Array, step: int) -> float:
+    """What the prior's pull of the steps in which this feature was not met multiplies its weights by."""
+    steps = step - paid[feature]
+    return np.exp(steps * log_decay) if steps > 0 and log_decay != 0.0 else 1.0
 
 
 @jit
@@ -49,9 +47,8 @@ def gather(
             for k in range(r):
                 psi[to + k] = 0.0
         for e in range(first, last):
-            where = u_start[d] + indices[e] * ranks[d]
-            pay(feature_start[d] + indices[e], where, ranks[d], u, log_decay[d], paid, step)
-            start, value = np.uintp(where), data[e]
+            start = np.uintp(u_start[d] + indices[e] * ranks[d])
+            value = data[e] * owed(feature_start[d] + indices[e], log_decay[d], paid, step)
             if e == first:
                 for k in range(r):
                     psi[to + k] = value * u[start + k]
@@ -90,10 +87,9 @@ def epoch(
     rows = np.empty((batch, modes), dtype=np.int64)
     y_batch, weight_batch, g = np.empty(batch), np.empty(batch), np.empty(batch)
     d_w = np.zeros(w.size)
-    decay = np.ones(modes)
+    log_decay = np.zeros(modes)
     if method == PLAIN:
-        decay[:] = 1.0 - 0.5 * step_u * precision_u
-    log_decay = np.log(decay)
+        log_decay[:] = np.log(1.0 - 0.5 * step_u * precision_u)
     squares = 0.0
     # Adam sums gradients by the features met in a batch: at most this many
     most = min(batch * modes * widest, paid.size) if method == ADAM else 1
@@ -125,14 +121,15 @@ def epoch(
         if method == PLAIN:
             update_plain(
                 m, rows, g, z, 0.5 * step_u * share, ranks, indptr, indices, data, u, u_start, feature_start,
-                decay, paid, step,
+                log_decay, paid, step,
             )  # fmt: skip
             if kind != IDENTITY:
                 for k in range(w.size):
                     w[k] += 0.5 * step_w * (share * d_w[k] - precision_w * w[k])
         else:
             update_adam(
-                m, rows, g, z, ranks, indptr, indices, data, u, u_start, feature_start, step_u, precision_u, counts, u_moments, u_steps, slot, met, times, sums,
+                m, rows, g, z, ranks, indptr, indices, data, u, u_start, feature_start,
+                step_u, precision_u, counts, u_moments, u_steps, slot, met, times, sums,
             )  # fmt: skip
             if kind != IDENTITY:
                 adam_move(w.size, d_w, 0, 1.0 / m, precision_w / scale, w, 0, w_moments, step, step_w)
@@ -153,9 +150,9 @@ def dot_halves(z: Array) -> float:
 @jit
 def update_plain(
     m: int, rows: Array, g: Array, z: Array, rate: float, ranks: Array, indptr: Array, indices: Array, data: Array,
-    u: Array, u_start: Array, feature_start: Array, decay: Array, paid: Array, step: int,
+    u: Array, u_start: Array, feature_start: Array, log_decay: Array, paid: Array, step: int,
 ) -> None:  # fmt: skip
-    """u += rate * score * phi * z for every feature met, after this step's pull of the prior, once each."""
+    """Pay what every feature met owes, this step's pull included, and add rate * score * phi * z."""
     offset = np.uintp(0)
     for b in range(m):
         for d in range(ranks.size):
@@ -164,7 +161,7 @@ def update_plain(
             for e in range(indptr[row], indptr[row + 1]):
                 feature = feature_start[d] + indices[e]
                 start = np.uintp(u_start[d] + indices[e] * ranks[d])
-                keep = decay[d] if paid[feature] < step else 1.0
+                keep = owed(feature, log_decay[d], paid, step)
                 paid[feature] = step
                 factor = rate * g[b] * data[e]
                 for k in range(r):
@@ -242,7 +239,7 @@ def predict(
     index: Array, kind: int, w: Array, coords: Array, ranks: Array, indptr: Array, indices: Array, data: Array,
     row_start: Array, u: Array, u_start: Array, feature_start: Array, decay: Array, paid: Array, step: int,
 ) -> Array:  # fmt: skip
-    """F of some observations while training: pays what their features owe, touches no others."""
+    """F of some observations while training, as if their features had paid what they owe."""
     modes = ranks.size
     f = np.empty(len(index))
     psi = np.empty(ranks.sum())
@@ -263,6 +260,10 @@ def predict(
 def settle(ranks: Array, u: Array, u_start: Array, feature_start: Array, decay: Array, paid: Array, step: int) -> None:
     """Pay what every feature owes."""
     for d in range(ranks.size):
-        log_decay = np.log(decay[d])
+        log_decay, r = np.log(decay[d]), np.uintp(ranks[d])
         for j in range(feature_start[d + 1] - feature_start[d]):
-            pay(feature_start[d] + j, u_start[d] + j * ranks[d], ranks[d], u, log_decay, paid, step)
+            factor = owed(feature_start[d] + j, log_decay, paid, step)
+            start = np.uintp(u_start[d] + j * ranks[d])
+            for k in range(r):
+                u[start + k] *= factor
+            paid[feature_start[d] + j] = step

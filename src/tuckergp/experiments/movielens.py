@@ -10,6 +10,7 @@ chosen before.
 from __future__ import annotations
 
 import json
+import math
 import sys
 import time
 from collections.abc import Callable, Iterable
@@ -89,13 +90,18 @@ def choose_and_score(split: Split, variant: Variant, seed: int, rank: int = RANK
         "settings": asdict(choice.settings),
         "chosen_epochs": choice.epochs,
         "epochs": epochs,
-        "validation_rmse": round(choice.score, 5),
-        "train_rmse": round(fit.train_rmse[-1], 5),
-        "test_rmse": round(fit.score(split.test), 5),
+        "validation_rmse": _figure(choice.score),
+        "train_rmse": _figure(fit.train_rmse[-1]),
+        "test_rmse": _figure(fit.score(split.test)),
         "searched_epochs": choice.trained_epochs,
         "search_seconds": round(searched - start, 1),
         "refit_seconds": round(time.perf_counter() - searched, 1),
     }
+
+
+def _figure(value: float, digits: int = 5) -> float | None:
+    """Rounded for JSON, which knows no infinity: None stands for a fit that diverged."""
+    return round(value, digits) if math.isfinite(value) else None
 
 
 def chosen() -> dict[str, dict[str, Any]]:
@@ -123,8 +129,8 @@ def score_chosen(split: Split, name: str, seed: int) -> dict[str, Any]:
     return {
         "settings": known["settings"],
         "epochs": known["epochs"],
-        "train_rmse": round(fit.train_rmse[-1], 5),
-        "test_rmse": round(fit.score(split.test), 5),
+        "train_rmse": _figure(fit.train_rmse[-1]),
+        "test_rmse": _figure(fit.score(split.test)),
         "refit_seconds": round(time.perf_counter() - start, 1),
     }
 
@@ -140,7 +146,7 @@ def run(
                 partial(score_chosen, split, name, seed) if quick else partial(choose_and_score, split, variant, seed)
             )
             cell = store.cell(name, compute)
-            report(f"{name}: test RMSE {cell['test_rmse']:.4f} after {cell['epochs']} epochs, {cell['settings']}")
+            report(f"{name}: test RMSE {cell['test_rmse']} after {cell['epochs']} epochs, {cell['settings']}")
 
 
 def run_checks(split: Split, store: Store, seed: int = 0, report: Report = lambda line: None) -> None:
@@ -176,8 +182,8 @@ def _stop_and_score(split: Split, variant: Variant, settings: Settings, seed: in
     return {
         "chosen_epochs": fit.best_epoch,
         "epochs": epochs,
-        "validation_rmse": round(score, 5),
-        "test_rmse": round(test, 5),
+        "validation_rmse": _figure(score),
+        "test_rmse": _figure(test),
     }
 
 
@@ -188,10 +194,10 @@ def _curve(split: Split, settings: Settings, seed: int) -> dict[str, Any]:
     return {
         "settings": asdict(settings),
         "best_epoch": fit.best_epoch,
-        "best_validation_rmse": round(best, 5),
-        "last_validation_rmse": round(fit.held_rmse[-1], 5),
-        "train_rmse": [round(value, 4) for value in fit.train_rmse],
-        "validation_rmse": [round(value, 4) for value in fit.held_rmse],
+        "best_validation_rmse": _figure(best),
+        "last_validation_rmse": _figure(fit.held_rmse[-1]),
+        "train_rmse": [_figure(value, 4) for value in fit.train_rmse],
+        "validation_rmse": [_figure(value, 4) for value in fit.held_rmse],
     }
 
 
@@ -213,9 +219,10 @@ def table(results: dict[str, Any]) -> str:
         mine = {name.partition("/")[2]: cell for name, cell in cells.items() if name.partition("/")[0] == key}
         if not mine:
             continue
-        each = [f"{mine[split]['test_rmse']:.4f}" if split in mine else "" for split in splits]
+        scores = {split: math.inf if cell["test_rmse"] is None else cell["test_rmse"] for split, cell in mine.items()}
+        each = [f"{scores[split]:.4f}" if split in scores else "" for split in splits]
         paper = f"{variant.paper[0]:.4f} ± {variant.paper[1]:.4f}"
-        row = [variant.title, paper, _mean_sd([cell["test_rmse"] for cell in mine.values()]), *each]
+        row = [variant.title, paper, _mean_sd(list(scores.values())), *each]
         lines.append(f"| {' | '.join([*row, _settings_of(mine.values())])} |")
     return "\n".join(lines) + "\n"
 

@@ -39,7 +39,7 @@ class Problem:
 
 @dataclass(frozen=True)
 class Info:
-    """What one step has to tell: its number, named figures for progress lines and learning curves, and whether to stop."""
+    """What one step has to tell: its number, named figures for progress and learning curves, whether to stop."""
 
     step: int
     figures: dict[str, float] = field(default_factory=dict)

@@ -72,7 +72,8 @@ class Evidence:
 
     def solve(self, pull: Floats, precision: Floats, noise: Floats) -> Floats:
         """Conditional of every row under N(precision^-1 pull_m, precision^-1); see `tuckergp.compute.rows.solve`."""
-        psi, failed = compute.solve(*self._arguments(), pull, precision, self.alpha, noise)
+        arguments: tuple[Any, ...] = (*self._arguments(), pull, precision, self.alpha, noise)
+        psi, failed = compute.solve(*arguments)
         if failed:
             raise FloatingPointError(f"the precision of {failed} rows of mode {self.d} is not positive definite")
         return psi

@@ -1,0 +1,89 @@
+"""The installed command, run as a user would."""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+COMMAND = str(Path(sys.executable).parent / "tuckergp")
+
+
+def run(*arguments):
+    return subprocess.run([COMMAND, *arguments], capture_output=True, text=True, timeout=300, check=False)
+
+
+def check_figures(result):
+    for row in ("global_mean", "without_side_information", "with_side_information"):
+        assert set(result[row]) == {"all", "known", "new"}
+    assert (
+        result["with_side_information"]["all"]
+        < result["without_side_information"]["all"]
+        < result["global_mean"]["all"]
+    )
+    assert result["with_side_information"]["new"] < result["without_side_information"]["new"]
+
+
+def test_demo_prints_one_json_object_with_everything_in_it(tmp_path):
+    done = run("demo", "--json", "-o", str(tmp_path / "demo.json"))
+    assert done.returncode == 0, done.stderr
+    assert done.stderr == ""
+    result = json.loads(done.stdout)
+    check_figures(result)
+    for part, floor in result["noise_floor"].items():
+        assert floor < result["with_side_information"][part]
+    assert len(result["recommendations"]["items"]) == 5
+    assert all(item["title"] for item in result["recommendations"]["items"])
+    assert json.loads((tmp_path / "demo.json").read_text()) == result
+
+
+def test_demo_shows_the_figures_that_json_has():
+    shown, result = run("demo", "--seed", "1"), json.loads(run("demo", "--seed", "1", "--json").stdout)
+    assert shown.returncode == 0
+    for row in ("noise_floor", "global_mean", "without_side_information", "with_side_information"):
+        for value in result[row].values():
+            assert f"{value:.4f}" in shown.stdout
+
+
+def test_demo_runs_on_movielens(data_dir):
+    done = run("demo", "--json", "--data", str(data_dir))
+    assert done.returncode == 0, done.stderr
+    result = json.loads(done.stdout)
+    assert result["data"]["name"] == "MovieLens 100K"
+    assert result["noise_floor"] is None
+    check_figures(result)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (("demo", "--data", "no/such/folder"), "tuckergp: The data directory"),
+        (("demo", "-o", "no/such/folder/out.json"), "tuckergp: There is no folder"),
+    ],
+)
+def test_bad_input_ends_with_one_line_and_exit_code_1(arguments, message):
+    done = run(*arguments)
+    assert done.returncode == 1
+    assert done.stderr.startswith(message)
+    assert done.stderr.count("\n") == 1
+    assert "Traceback" not in done.stderr
+
+
+def test_help_and_version_load_nothing_heavy():
+    code = (
+        "import sys; sys.argv = ['tuckergp', '--help']\n"
+        "from tuckergp.cli import main\n"
+        "try: main()\nexcept SystemExit: pass\n"
+        "heavy = {'numba', 'scipy', 'numpy', 'sklearn', 'pyarrow', 'pandas'} & set(sys.modules)\n"
+        "sys.exit(f'loaded {heavy}' if heavy else 0)"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60, check=False)
+    assert done.returncode == 0, done.stderr
+    assert "demo" in done.stdout
+    assert run("--version").stdout.strip()
+
+
+def test_importing_the_package_loads_nothing_heavy():
+    code = "import sys, tuckergp; sys.exit(bool({'numba', 'scipy', 'numpy'} & set(sys.modules)))"
+    assert subprocess.run([sys.executable, "-c", code], timeout=60, check=False).returncode == 0
