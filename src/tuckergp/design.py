@@ -136,11 +136,19 @@ class ModeTable:
         One-hot rows times the residual's scale; a zero row for an input never seen. None without a residual.
     constant : int or None
         Which column of `table` is the Constant term.
+    blocks : tuple of slice
+        The columns of `features` that belong to each kernel term.
     """
 
     features: Matrix
     residual: sparse.csr_array | None = None
     constant: int | None = None
+    blocks: tuple[slice, ...] = ()
+
+    @property
+    def residual_scale(self) -> float:
+        """The standard deviation that the residual's kernel gives its rows; 0 without a residual."""
+        return 0.0 if self.residual is None else float(self.residual.data[0])
 
     @property
     def n_rows(self) -> int:
@@ -206,7 +214,8 @@ class FittedMode:
             residual = sparse.csr_array(self.residual_scale * self.residual.transform(rows))
         before = 0 if residual is None else residual.shape[1]
         constants = [b.columns.start + before for b in self.blocks if isinstance(_unscaled(b.kernel)[0], Constant)]
-        return ModeTable(features, residual, constants[0] if constants else None)
+        blocks = tuple(block.columns for block in self.blocks)
+        return ModeTable(features, residual, constants[0] if constants else None, blocks)
 
     def _check(self, rows: Table, features: Matrix) -> None:
         values = features.data if sparse.issparse(features) else features

@@ -19,7 +19,7 @@ from tuckergp.design import Design, FittedMode, Mode
 from tuckergp.errors import InputError
 from tuckergp.inference import ALS, SGD
 from tuckergp.inference.fit import Inference, fit_map, ranks_of
-from tuckergp.model import CoreSpec
+from tuckergp.model import CoreSpec, make_core
 from tuckergp.random import seed_of, stream
 from tuckergp.tables import Table, as_table, is_missing
 
@@ -160,7 +160,7 @@ class TuckerRecommender(BaseEstimator):  # type: ignore[misc]
             return self.inference
         # Most probable values overfit under the prior that matches moments: a prior sd of half as much, and a noise
         # as large as the ratings' variance, did best on held-out parts of MovieLens 100K's training data.
-        sigma_u = 0.5 * rank**-0.25
+        sigma_u = 0.5 * float(make_core(self.core, [rank, rank], stream(0)).default_sigma_u()[0])
         named: dict[Any, Inference] = {"als": ALS(noise=1.0, sigma_u=sigma_u), "sgd": SGD(noise=1.0, sigma_u=sigma_u)}
         if self.inference not in named:
             raise InputError(f"inference must be 'als', 'sgd' or an ALS or SGD object, not {self.inference!r}.")

@@ -24,7 +24,7 @@ def evidence_and_design_vectors(core, ranks, d, rng):
     weight = rng.uniform(0.5, 2.0, len(problem.y))
     at = problem.model.init(problem.design, rng)
     psi = problem.model.factors(at, problem.design)
-    evidence = Evidence(sort_by_row(problem.design, d, problem.y, weight), problem.model.core, d, psi, at.W, 1.7)
+    evidence = Evidence(sort_by_row(problem.design, d), problem.y, weight, problem.model.core, d, psi, at.W)
     z = np.array(
         [
             dense_others(problem.model.core, at.W, [p[m] for p, m in zip(psi, rows, strict=True)], d)
@@ -56,8 +56,8 @@ def test_rows_are_solved_to_their_conditional_and_noise_has_its_covariance(core,
         root = rng.standard_normal((r, r))
         precision, pull = root @ root.T + np.eye(r), rng.standard_normal((len(A), r))
         mean = evidence.solve(pull, precision, np.zeros_like(pull))
-        posterior = 1.7 * A + precision
-        np.testing.assert_allclose(mean, np.linalg.solve(posterior, (1.7 * b + pull)[..., None])[..., 0], rtol=1e-10)
+        posterior = A + precision
+        np.testing.assert_allclose(mean, np.linalg.solve(posterior, (b + pull)[..., None])[..., 0], rtol=1e-10)
         # the moves that unit noise makes, as columns, multiply to the inverse precision: they are its square root
         moves = np.stack([evidence.solve(pull, precision, np.tile(e, (len(A), 1))) - mean for e in np.eye(r)], axis=2)
         np.testing.assert_allclose(moves @ moves.transpose(0, 2, 1), np.linalg.inv(posterior), rtol=1e-9, atol=1e-12)
@@ -88,5 +88,5 @@ def test_core_rows_are_the_derivatives_of_f_in_the_core(core, ranks):
     at = problem.model.init(problem.design, rng)
     flat, start = pack(problem.model.factors(at, problem.design))
     c = problem.model.core
-    rows = core_rows(3, 20, c.kind, c.n_weights, c.coords, c.ranks, flat, start, problem.design.index)
+    rows = core_rows(3, 20, c.n_weights, c.coords, c.ranks, flat, start, problem.design.index)
     np.testing.assert_allclose(rows @ at.W, problem.model.predict(at, problem.design)[3:20], rtol=1e-11, atol=1e-12)

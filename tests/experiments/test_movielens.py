@@ -52,7 +52,7 @@ def small_variant(**changes):
         "title": "small",
         "paper": (1.0, 0.1),
         "grid": (Settings(0.5, 0.5, 1e-3), Settings(0.5, 0.5, 1e-6), Settings(0.5, 1e-9, 1e-3)),
-        "init_scales": (0.5,),
+        "starts": ((0.5, "prior"),),
         "rungs": (Rung(3, 2), Rung(40, 1)),
         "patience": 3,
     }
@@ -125,12 +125,24 @@ def test_the_search_with_side_information_visits_every_scale(small):
     split = small_split(small)
     sides = tuple((a, 0.3, 0.3) for a in (0.25, 0.5, 0.75))
     variant = small_variant(
-        grid=(Settings(0.5, 0.5, 1e-3, side=(0.5, 0.3, 0.3)),), sides=sides, init_scales=(0.5, 0.1), rungs=(Rung(4, 3),)
+        grid=(Settings(0.5, 0.5, 1e-3, side=(0.5, 0.3, 0.3)),),
+        sides=sides,
+        starts=((0.5, "prior"), (0.1, "prior")),
+        rungs=(Rung(4, 3),),
     )
     choice = search(split.entities, split.learn, split.choose, variant, seed=0, rank=2)
     # 1 cell, 2 further (a, b, c), and the best of them at the other start, of 4 epochs each
     assert choice.trained_epochs == 4 * 4
     assert choice.settings.side in sides
+
+
+def test_a_learned_core_starts_at_its_prior_or_near_the_identity(small):
+    entities, ratings = small
+    prior, near = (
+        Fit(entities, ratings, Settings(0.5, 0.5, 1e-3, 1e-3, core_start=start), seed=0, rank=3).state.w
+        for start in ("prior", "identity")
+    )
+    np.testing.assert_allclose(near.reshape(3, 3), np.eye(3) + 0.1 * prior.reshape(3, 3))
 
 
 def test_divergence_scores_infinity(small):
@@ -180,7 +192,7 @@ def test_the_table_shows_means_and_what_was_chosen():
     assert len(lines) == 3
     assert {line.count("|") for line in lines} == {7}
     assert "0.9014 ± 0.0061 | 0.9100 ± 0.0141 | 0.9200 | 0.9000" in lines[2]
-    assert "σ_u 0.1; σ² 0.01; ε_u 1e-06; start 0.1; a 0.5; b 0.3; c 0.15; epochs 7, 9" in lines[2]
+    assert "σ_u 0.1; σ² 0.01; ε_u 1e-06; U starts at 0.1; a 0.5; b 0.3; c 0.15; epochs 7, 9" in lines[2]
 
 
 def test_side_information_is_5_2_21_and_18_binary_attributes(movielens):

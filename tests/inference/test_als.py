@@ -8,7 +8,8 @@ from tests.helpers import flatten, random_problem
 from tuckergp.design import ModeTable
 from tuckergp.inference.als import ALS
 from tuckergp.inference.loop import run
-from tuckergp.priors import rows as rows_prior
+from tuckergp.priors import core as core_prior
+from tuckergp.priors import regression
 from tuckergp.priors import weights as weights_prior
 from tuckergp.random import stream
 
@@ -48,10 +49,11 @@ def test_conjugate_gradients_agree_with_cholesky(monkeypatch):
         problem = random_problem(np.random.default_rng(0), core, ranks, kind, n=60)
         direct = run(ALS(iterations=5), problem, seed=1).parameters
         with monkeypatch.context() as patch:
-            patch.setattr(rows_prior, "LARGEST_DENSE", 0)
+            patch.setattr(regression, "LARGEST_DENSE", 0)
             patch.setattr(weights_prior, "LARGEST_DENSE", 0)
-            patch.setattr("tuckergp.inference.als.LARGEST_DENSE_CORE", 0)
-            iterative = run(ALS(iterations=5), problem, seed=1).parameters
+            patch.setattr(core_prior, "LARGEST_DENSE", 0)
+            fresh = type(problem)(problem.model, problem.design, problem.y)
+            iterative = run(ALS(iterations=5), fresh, seed=1).parameters
         np.testing.assert_allclose(flatten(iterative), flatten(direct), rtol=1e-4, atol=1e-5)
 
 

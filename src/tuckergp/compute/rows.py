@@ -93,11 +93,11 @@ def solve_upper(L: Array, x: Array) -> None:
 def solve(
     ptr: Array, index: Array, y: Array, weight: Array, d: int,
     kind: int, w: Array, coords: Array, ranks: Array, psi: Array, start: Array,
-    pull: Array, precision: Array, alpha: float, noise: Array,
+    pull: Array, precision: Array, noise: Array,
 ) -> tuple[Array, int]:  # fmt: skip
     """New factors of every row of mode d, (M, r), under the prior N(precision^-1 pull_m, precision^-1).
 
-    Each is the mean of its conditional plus L^-T noise_m, with L L' the posterior precision alpha A_m + precision:
+    Each is the mean of its conditional plus L^-T noise_m, with L L' the posterior precision A_m + precision:
     zero ``noise`` gives the mean, standard normal noise a draw. A is never stored. Also returns how many rows had a
     precision that is not positive definite (their factors are NaN).
     """
@@ -109,9 +109,9 @@ def solve(
         A, b = np.zeros((r, r)), np.zeros(r)
         accumulate(ptr[m], ptr[m + 1], index, y, weight, d, kind, w, coords, ranks, psi, start, A, b, z, work, at)
         for j in range(r):
-            b[j] = alpha * b[j] + pull[m, j]
+            b[j] += pull[m, j]
             for k in range(j + 1):
-                A[j, k] = alpha * A[j, k] + precision[j, k]
+                A[j, k] += precision[j, k]
         if cholesky(A):
             solve_lower(A, b)
             for j in range(r):
@@ -128,7 +128,6 @@ def solve(
 def core_rows(
     first: int,
     last: int,
-    kind: int,
     n_weights: int,
     coords: Array,
     ranks: Array,

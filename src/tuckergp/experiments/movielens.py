@@ -14,7 +14,7 @@ import math
 import sys
 import time
 from collections.abc import Callable, Iterable
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from functools import partial
 from importlib import resources
 from pathlib import Path
@@ -32,7 +32,7 @@ from tuckergp.experiments.movielens_store import Store, versions
 __all__ = ["Split", "app", "chosen", "chosen_of", "load_splits", "refit", "run", "run_checks", "table"]
 
 BATCH_SIZES = (10, 50, 100, 500, 1000)
-BUCKETS = (50, 100, 200, 400, 800, 1600)
+BUCKETS = (50, 100, 200, 400, 800, 1600, 3200, 6400, 12800)
 CURVE_EPOCHS = 150
 CHECKED = ("pmf", "learn_w")
 # Cells of the paper's grids with U started at its prior, for learning curves beside those of the chosen small starts
@@ -152,28 +152,40 @@ def run(
 def run_checks(split: Split, store: Store, seed: int = 0, report: Report = lambda line: None) -> None:
     """Three claims around the table, with the split's chosen settings, W = I and learned, no side information.
 
-    ``batch/...``: SGD is not sensitive to the mini-batch size. ``curve/...``: with W = I it soon overfits, while a
-    learned W keeps improving. ``buckets/...``: hashed ids against their number of buckets.
+    ``batch/...``: how sensitive SGD is to the mini-batch size. The update weighs a rating by step N / m, so smaller
+    batches with the same step sizes learn faster; ``batch_same_rate/...`` shrinks the step sizes along with m.
+    ``curve/...``: with W = I it soon overfits; does a learned W keep improving? ``buckets/...``: hashed ids against
+    their number of buckets.
     """
     for key in CHECKED:
         variant, name = VARIANTS[key], f"{key}/u{split.number}"
         settings = Settings.from_json(store.results["cells"][name]["settings"])
-        stop = partial(_stop_and_score, split, variant, settings, seed)
+        stop = partial(_stop_and_score, split, variant, seed)
         cases = {
             f"curve/{name}": partial(_curve, split, settings, seed),
             f"curve/{name}/prior start": partial(_curve, split, PRIOR_STARTS[key], seed),
         }
-        cases |= {f"batch/{name}/{size}": partial(stop, batch_size=size) for size in BATCH_SIZES}
-        cases |= {f"buckets/{name}/{n or 'none'}": partial(stop, buckets=n) for n in (*BUCKETS, None)}
+        cases |= {f"batch/{name}/{size}": partial(stop, settings, batch_size=size) for size in BATCH_SIZES}
+        cases |= {
+            f"batch_same_rate/{name}/{size}": partial(stop, _same_rate(settings, size), batch_size=size)
+            for size in BATCH_SIZES
+        }
+        cases |= {f"buckets/{name}/{n or 'none'}": partial(stop, settings, buckets=n) for n in (*BUCKETS, None)}
         for case, compute in cases.items():
             report(f"{case}: {_short(store.cell(case, compute))}")
+
+
+def _same_rate(settings: Settings, size: int) -> Settings:
+    """Step sizes in proportion to the batch, so that a rating counts as much as in batches of the usual size."""
+    step_w = None if settings.step_w is None else settings.step_w * size / BATCH
+    return replace(settings, step_u=settings.step_u * size / BATCH, step_w=step_w)
 
 
 def _short(cell: dict[str, Any]) -> str:
     return ", ".join(f"{key} {value}" for key, value in cell.items() if not isinstance(value, list))
 
 
-def _stop_and_score(split: Split, variant: Variant, settings: Settings, seed: int, **options: Any) -> dict[str, Any]:
+def _stop_and_score(split: Split, variant: Variant, seed: int, settings: Settings, **options: Any) -> dict[str, Any]:
     """Early stopping on the validation part, then refit and score as for the table."""
     fit = Fit(split.entities, split.learn, settings, seed, **options)
     score = fit.watch(split.choose, variant.rungs[-1].epochs, variant.patience)
@@ -235,16 +247,18 @@ def _mean_sd(values: list[float]) -> str:
 def _settings_of(cells: Iterable[dict[str, Any]]) -> str:
     """Every setting with the values chosen, one where all splits agree."""
     cells = list(cells)
-    names = {"sigma_u": "σ_u", "noise": "σ²", "step_u": "ε_u", "step_w": "ε_w", "init_scale": "start"}
+    names = {"sigma_u": "σ_u", "noise": "σ²", "step_u": "ε_u", "step_w": "ε_w", "init_scale": "U starts at"}
     columns = {label: [cell["settings"][key] for cell in cells] for key, label in names.items()}
     for k, letter in enumerate("abc"):
         columns[letter] = [None if cell["settings"]["side"] is None else cell["settings"]["side"][k] for cell in cells]
+    learned = [cell for cell in cells if cell["settings"]["step_w"] is not None]
+    columns["W starts at"] = [cell["settings"]["core_start"] for cell in learned]
     columns["epochs"] = [cell["epochs"] for cell in cells]
     shown = []
     for label, values in columns.items():
         distinct = sorted({value for value in values if value is not None})
         if distinct:
-            shown.append(f"{label} {', '.join(f'{value:g}' for value in distinct)}")
+            shown.append(f"{label} {', '.join(v if isinstance(v, str) else f'{v:g}' for v in distinct)}")
     return "; ".join(shown)
 
 

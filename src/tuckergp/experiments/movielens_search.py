@@ -10,7 +10,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from itertools import product
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 
@@ -28,17 +28,26 @@ __all__ = ["RANK", "VARIANTS", "Choice", "Fit", "Rung", "Settings", "Variant", "
 RANK = 15
 BATCH = 100
 LOWEST, HIGHEST = 1.0, 5.0
+CORE_JITTER = 0.1
+
+CoreStart = Literal["prior", "identity"]
+Start = tuple[float, CoreStart]
 
 
 @dataclass(frozen=True)
 class Settings:
-    """One cell of a grid; ``step_w=None`` fixes W = I, ``side=None`` leaves the side information out."""
+    """One cell of a grid, and where it starts.
+
+    ``step_w=None`` fixes W = I, ``side=None`` leaves the side information out. U starts at a draw from its prior times
+    ``init_scale``; a learned W at a draw from its prior, or at the identity plus a tenth of such a draw.
+    """
 
     sigma_u: float
     noise: float
     step_u: float
     step_w: float | None = None
     init_scale: float = 0.1
+    core_start: CoreStart = "prior"
     side: tuple[float, float, float] | None = None
 
     @classmethod
@@ -63,7 +72,7 @@ class Variant:
     title: str
     paper: tuple[float, float]
     grid: tuple[Settings, ...]
-    init_scales: tuple[float, ...]
+    starts: tuple[Start, ...]
     rungs: tuple[Rung, ...]
     patience: int
     sides: tuple[tuple[float, float, float], ...] = ()
@@ -93,15 +102,17 @@ def _with_side(grid: list[Settings]) -> tuple[Settings, ...]:
 # W = I is soon past its best; a learned W improves slowly, so it is given more time.
 _FAST = ((Rung(8, 8), Rung(16, 3), Rung(100, 2)), 6)
 _SLOW = ((Rung(10, 6), Rung(30, 2), Rung(200, 2)), 12)
-# How U starts is not in the paper. Small starts overfit later: they were seen to be best on a validation part of the
-# first split's training part, so the grids are searched at the second smallest.
-_STARTS = (0.01, 0.001, 0.1, 1.0)
+# How U and W start is not in the paper, so starts are part of the search, the first with all of the grid. Their order
+# comes from validation parts within the training parts: small starts overfit later, and without side information a
+# learned W does best from near the identity.
+_PRIOR: tuple[Start, ...] = ((0.01, "prior"), (0.001, "prior"), (0.1, "prior"), (1.0, "prior"))
+_IDENTITY: tuple[Start, ...] = ((0.1, "identity"), (0.01, "identity"))
 VARIANTS = {
-    "pmf": Variant("W = I (PMF)", (0.9395, 0.0115), tuple(_FIXED), _STARTS, *_FAST),
-    "learn_w": Variant("learn W", (0.9270, 0.0097), tuple(_LEARNED), _STARTS, *_SLOW),
-    "side": Variant("W = I, side information", (0.9014, 0.0061), _with_side(_FIXED), _STARTS, *_FAST, _SIDES),
+    "pmf": Variant("W = I (PMF)", (0.9395, 0.0115), tuple(_FIXED), _PRIOR, *_FAST),
+    "learn_w": Variant("learn W", (0.9270, 0.0097), tuple(_LEARNED), _IDENTITY + _PRIOR, *_SLOW),
+    "side": Variant("W = I, side information", (0.9014, 0.0061), _with_side(_FIXED), _PRIOR, *_FAST, _SIDES),
     "learn_w_side": Variant(
-        "learn W, side information", (0.8995, 0.0062), _with_side(_LEARNED), _STARTS, *_SLOW, _SIDES
+        "learn W, side information", (0.8995, 0.0062), _with_side(_LEARNED), _PRIOR, *_SLOW, _SIDES
     ),
 }
 
@@ -150,6 +161,8 @@ class Fit:
             noise=settings.noise, sigma_u=settings.sigma_u, init_scale=settings.init_scale, validation=0.0,
         )  # fmt: skip
         self.state = self.algorithm.init(self.problem, stream(seed, 0))
+        if core.learned and settings.core_start == "identity":
+            self.state = self.state._replace(w=np.eye(rank).ravel() + CORE_JITTER * self.state.w)
         self.train_rmse: list[float] = []
         self.held_rmse: list[float] = []
         self.diverged = False
@@ -216,13 +229,17 @@ def halve(fits: Sequence[Fit], held: Ratings, rungs: Sequence[Rung], patience: i
     return alive
 
 
+def _started(settings: Settings, start: Start) -> Settings:
+    return replace(settings, init_scale=start[0], core_start=start[1])
+
+
 def search(entities: Entities, train: Ratings, held: Ratings, variant: Variant, seed: int, rank: int = RANK) -> Choice:
     """Choose settings and epochs of a variant by the RMSE on ``held``, in stages.
 
-    1. The paper's grid of sigma_u, sigma^2 and step sizes, with the first of the init scales and, with side
+    1. The paper's grid of sigma_u, sigma^2 and step sizes, from the first of the starts and, with side
        information, its middle (a, b, c).
     2. With side information: the best cell at all (a, b, c).
-    3. The best cell so far at the other init scales.
+    3. The best cell so far from the other starts.
 
     Each stage is a successive halving, whose last rung runs to early stopping.
     """
@@ -236,9 +253,9 @@ def search(entities: Entities, train: Ratings, held: Ratings, variant: Variant, 
         trained += sum(fit.epochs for fit in fits)
         return min(finalists, key=lambda fit: min(fit.held_rmse))
 
-    best = stage([replace(cell, init_scale=variant.init_scales[0]) for cell in variant.grid])
+    best = stage([_started(cell, variant.starts[0]) for cell in variant.grid])
     if variant.sides:
         best = stage([replace(best.settings, side=side) for side in variant.sides if side != best.settings.side])
-    if len(variant.init_scales) > 1:
-        best = stage([replace(best.settings, init_scale=scale) for scale in variant.init_scales[1:]])
+    if len(variant.starts) > 1:
+        best = stage([_started(best.settings, start) for start in variant.starts[1:]])
     return Choice(best.settings, best.best_epoch, min(best.held_rmse), trained)

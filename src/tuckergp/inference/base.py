@@ -7,16 +7,19 @@ printing, no data loading. `tuckergp.inference.loop` drives any of them.
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any, Protocol, TypeVar
 
 import numpy as np
 import numpy.typing as npt
 
-from tuckergp.design import Design
+from tuckergp.design import Design, ModeTable
 from tuckergp.errors import InputError
 from tuckergp.model import Parameters, TuckerModel
+from tuckergp.priors.evidence import Sorted, sort_by_row
+from tuckergp.priors.regression import Regression
 
-__all__ = ["Algorithm", "Info", "Problem", "check_positive"]
+__all__ = ["Algorithm", "Info", "Problem", "as_weights", "check_positive", "replaced"]
 
 Floats = npt.NDArray[np.float64]
 State = TypeVar("State")
@@ -30,6 +33,16 @@ class Problem:
     design: Design
     y: Floats
     weight: Floats | None = None
+
+    @cached_property
+    def sorted(self) -> tuple[Sorted, ...]:
+        """The observations by their row of every mode."""
+        return tuple(sort_by_row(self.design, d) for d in range(len(self.design.modes)))
+
+    @cached_property
+    def regressions(self) -> tuple[Regression, ...]:
+        """The regression of factors on features of every mode."""
+        return tuple(Regression(mode.features) for mode in self.design.modes)
 
     def take(self, observations: npt.NDArray[Any]) -> Problem:
         """The same problem with some of the observations."""
@@ -71,3 +84,17 @@ def check_positive(owner: str, **values: Any) -> None:
         numbers = np.asarray(value)
         if numbers.dtype.kind not in "fiu" or not (np.isfinite(numbers).all() and (numbers > 0).all()):
             raise InputError(f"{owner}: {name} must be positive, not {value!r}.")
+
+
+def as_weights(mode: ModeTable, psi: Floats, B: Floats) -> Floats:
+    """U with psi = table @ U: the rows of E = psi - features @ B, divided by their scale, above B."""
+    if mode.residual is None:
+        return B
+    rows = np.empty_like(psi)
+    rows[mode.residual.indices] = (psi - mode.features @ B) / mode.residual_scale
+    return np.vstack([rows, B])
+
+
+def replaced(values: tuple[Floats, ...], d: int, value: Floats) -> tuple[Floats, ...]:
+    """The tuple with its entry d exchanged."""
+    return (*values[:d], value, *values[d + 1 :])

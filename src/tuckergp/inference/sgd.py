@@ -71,9 +71,10 @@ class SGD:
     step_u, step_w : float
         Step sizes for U and W; ``step_w=None`` takes ``step_u``. The paper's are 1e-5 to 1e-7, Adam's about 1e-2.
     noise : float
-        Variance of the Gaussian noise, in units of the variance of the targets when used in an estimator.
+        Variance of the Gaussian noise in units of the variance of the targets.
     sigma_u, sigma_w : float or None
         Prior standard deviations of the entries of U and W; None matches moments so that f has prior variance 1.
+        The estimators build their model from these three; `tuckergp.inference.loop.run` takes a model as it is.
     init_scale : float
         U starts at a draw from its prior times this; small starts overfit later.
     validation : float

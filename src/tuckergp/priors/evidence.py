@@ -28,29 +28,39 @@ class Sorted:
     """Observations in the order of their rows of one mode; those of row m are ``ptr[m]:ptr[m + 1]``."""
 
     ptr: Ints
+    order: Ints
     index: npt.NDArray[np.int32]
-    y: Floats
-    weight: Floats
 
 
-def sort_by_row(design: Design, d: int, y: Floats, weight: Floats | None) -> Sorted:
+def sort_by_row(design: Design, d: int) -> Sorted:
     """Sort the observations by their row of mode d."""
     rows = design.index[:, d]
     order = np.argsort(rows, kind="stable")
     ptr = np.concatenate([[0], np.cumsum(np.bincount(rows, minlength=design.modes[d].n_rows))]).astype(np.int64)
-    return Sorted(ptr, design.index[order], y[order], np.ones(len(y)) if weight is None else weight[order])
+    return Sorted(ptr, order, design.index[order])
 
 
 @dataclass(frozen=True)
 class Evidence:
-    """The data as mode d hears them: y = z'psi_d + noise of precision alpha, z = W x_{e != d} psi_e."""
+    """The data as mode d hears them: y_i = z_i'psi_d + noise of precision w_i, z = W x_{e != d} psi_e.
+
+    Attributes
+    ----------
+    data : Sorted
+    y, weight : ndarray, shape (N,)
+        Targets and noise precisions, in the order of the design (not sorted).
+    core, W : Core and its weights
+    psi : sequence of ndarray
+        Factors of all modes; those of mode d are not read.
+    """
 
     data: Sorted
+    y: Floats
+    weight: Floats
     core: Core
     d: int
     psi: Sequence[Floats]
     W: Floats
-    alpha: float
 
     def _arguments(self) -> tuple[Any, ...]:
         data, core, d = self.data, self.core, self.d
@@ -63,16 +73,19 @@ class Evidence:
         if kind == IDENTITY:
             w = np.ones(1)
         flat, start = pack(tables)
-        return (data.ptr, data.index, data.y, data.weight, d, kind, w, core.coords, ranks, flat, start)
+        return (
+            data.ptr, data.index, self.y[data.order], self.weight[data.order],
+            d, kind, w, core.coords, ranks, flat, start,
+        )  # fmt: skip
 
     def statistics(self) -> tuple[Floats, Floats]:
-        """A (M, r, r) and b (M, r), without the noise precision."""
+        """A (M, r, r) and b (M, r)."""
         A, b = compute.statistics(*self._arguments())
         return A, b
 
     def solve(self, pull: Floats, precision: Floats, noise: Floats) -> Floats:
         """Conditional of every row under N(precision^-1 pull_m, precision^-1); see `tuckergp.compute.rows.solve`."""
-        arguments: tuple[Any, ...] = (*self._arguments(), pull, precision, self.alpha, noise)
+        arguments: tuple[Any, ...] = (*self._arguments(), pull, precision, noise)
         psi, failed = compute.solve(*arguments)
         if failed:
             raise FloatingPointError(f"the precision of {failed} rows of mode {self.d} is not positive definite")

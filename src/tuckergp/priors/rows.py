@@ -1,25 +1,21 @@
 """Prior `rows`: psi_m ~ N(Phi_m B, Lambda^-1), independent rows around what the features explain.
 
 The identity kernel plus side information, so PMF and the paper's collaborative filtering model. Rows are solved one by
-one; B given psi is a regression on the M rows that never touches the observations.
+one; B given psi is a regression on the M rows.
 """
 
 from __future__ import annotations
 
 import numpy as np
 import numpy.typing as npt
-from scipy import linalg, sparse
-from scipy.sparse.linalg import LinearOperator, cg
+from scipy import linalg
 
-from tuckergp.design import Matrix
 from tuckergp.priors.evidence import Evidence
+from tuckergp.priors.regression import Regression
 
 __all__ = ["factors_given_weights", "weights_given_factors"]
 
 Floats = npt.NDArray[np.float64]
-
-# Up to this many features the regression of psi on Phi is solved by Cholesky, beyond it by conjugate gradients.
-LARGEST_DENSE = 3_000
 
 
 def factors_given_weights(evidence: Evidence, mean: Floats, precision: Floats, noise: Floats | None = None) -> Floats:
@@ -36,27 +32,39 @@ def factors_given_weights(evidence: Evidence, mean: Floats, precision: Floats, n
     return evidence.solve(mean @ precision, precision, np.zeros_like(mean) if noise is None else noise)
 
 
-def weights_given_factors(features: Matrix, psi: Floats, ratio: Floats, start: Floats) -> Floats:
-    """Mean of p(B | psi), (n, r): minimises |psi - Phi B|^2 + sum_j ratio_j |B_j|^2.
+def weights_given_factors(
+    regression: Regression,
+    psi: Floats,
+    tau: Floats,
+    start: Floats,
+    precision: Floats | None = None,
+    rng: np.random.Generator | None = None,
+) -> Floats:
+    """Mean of p(B | psi), (n, r): minimises |psi - Phi B|^2 + sum_j tau_j |B_j|^2; with ``rng``, a draw.
+
+    The draw is the same solve with a perturbed right-hand side: adding the noise of E to psi, and the prior's to the
+    rest, gives the solution the covariance (Phi'Phi + T)^-1 kron Lambda^-1.
 
     Parameters
     ----------
-    features : ndarray or csr_array, shape (M, n)
+    regression : Regression
+        Of this mode's features.
     psi : ndarray, shape (M, r)
-    ratio : ndarray, shape (n,)
-        Prior precision of each row of B relative to that of the rows of E.
+    tau : ndarray, shape (n,)
+        The diagonal of T: prior precision of each row of B relative to that of the rows of E.
     start : ndarray, shape (n, r)
-        Where conjugate gradients start when n is large.
+        Where conjugate gradients start when the system is large.
+    precision : ndarray, shape (r, r)
+        Lambda; needed for a draw.
     """
-    n = features.shape[1]
-    if n == 0:
-        return start
-    target = np.asarray(features.T @ psi)
-    if n <= LARGEST_DENSE:
-        gram = features.T @ features
-        gram = gram.toarray() if sparse.issparse(gram) else np.array(gram)
-        gram[np.diag_indices(n)] += ratio
-        return np.asarray(linalg.cho_solve(linalg.cho_factor(gram, lower=True, overwrite_a=True), target))
-    operator = LinearOperator((n, n), matvec=lambda v: features.T @ (features @ v) + ratio * v, dtype=np.float64)
-    columns = [cg(operator, target[:, k], x0=start[:, k], rtol=1e-8, maxiter=1_000)[0] for k in range(psi.shape[1])]
-    return np.stack(columns, axis=1)
+    extra = np.zeros_like(start)
+    if rng is not None and precision is not None:
+        L: Floats = np.linalg.cholesky(precision)
+        psi = psi + coloured(L, rng.standard_normal(psi.shape))
+        extra = np.sqrt(tau)[:, None] * coloured(L, rng.standard_normal(start.shape))
+    return regression.solve(psi, extra, tau, start)
+
+
+def coloured(L: Floats, noise: Floats) -> Floats:
+    """Rows with covariance (L L')^-1 from standard normal ones, shape (M, r)."""
+    return np.asarray(linalg.solve_triangular(L.T, noise.T, lower=False)).T

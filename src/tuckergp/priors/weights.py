@@ -12,6 +12,7 @@ from scipy import linalg, sparse
 from scipy.sparse.linalg import LinearOperator, cg
 
 from tuckergp.design import Matrix
+from tuckergp.errors import InputError
 
 __all__ = ["weights_given_data"]
 
@@ -19,53 +20,47 @@ Floats = npt.NDArray[np.float64]
 
 # Up to this many unknowns n r the joint system is formed and factored, beyond it solved by conjugate gradients.
 LARGEST_DENSE = 4_000
+TOLERANCE, ITERATIONS = 1e-8, 2_000
 
 
 def weights_given_data(
-    features: Matrix, A: Floats, b: Floats, alpha: float, precision: Floats, start: Floats
+    features: Matrix,
+    A: Floats,
+    b: Floats,
+    tau: Floats,
+    precision: Floats,
+    start: Floats,
+    rng: np.random.Generator | None = None,
 ) -> Floats:
-    """Mean of p(B | data), (n, r).
+    """Mean of p(B | data), (n, r); with ``rng``, a draw.
 
-    Solves alpha sum_m phi_m phi_m' B A_m + T B Lambda = alpha sum_m phi_m b_m', with T B Lambda = ``precision`` * B
-    elementwise.
+    Solves sum_m phi_m phi_m' B A_m + T B Lambda = sum_m phi_m b_m'. Conjugate gradients draw by perturbing the
+    right-hand side with noise whose covariance is the system itself, which is exact at convergence.
 
     Parameters
     ----------
     features : ndarray or csr_array, shape (M, n)
     A, b : ndarray, shapes (M, r, r) and (M, r)
-        Statistics of the rows.
-    alpha : float
-        Noise precision.
-    precision : ndarray, shape (n, r)
-        Prior precision of every entry of B.
+        Statistics of the rows, noise precision included.
+    tau : ndarray, shape (n,)
+        The diagonal of T.
+    precision : ndarray, shape (r, r)
+        Lambda.
     start : ndarray, shape (n, r)
         Where conjugate gradients start when n r is large.
     """
     n, r = start.shape
-    target = alpha * np.asarray(features.T @ b)
+    target = np.asarray(features.T @ b)
     if n * r <= LARGEST_DENSE:
-        system = _joint_precision(features, alpha * A)
-        system[np.diag_indices(n * r)] += precision.ravel()
-        factor = linalg.cho_factor(system, lower=True, overwrite_a=True)
-        return np.asarray(linalg.cho_solve(factor, target.ravel())).reshape(n, r)
-
-    def product(v: Floats) -> Floats:
-        B = v.reshape(n, r)
-        heard = np.einsum("mk,mkl->ml", np.asarray(features @ B), A, optimize=True)
-        return (alpha * np.asarray(features.T @ heard) + precision * B).ravel()
-
-    squares = features.power(2) if sparse.issparse(features) else features**2
-    diagonal = alpha * np.asarray(squares.T @ np.einsum("mkk->mk", A)) + precision
-    size = (n * r, n * r)
-    solution, _ = cg(
-        LinearOperator(size, matvec=product, dtype=np.float64),
-        target.ravel(),
-        x0=start.ravel(),
-        rtol=1e-8,
-        maxiter=1_000,
-        M=LinearOperator(size, matvec=lambda v: v / diagonal.ravel(), dtype=np.float64),
-    )
-    return np.asarray(solution).reshape(n, r)
+        system = _joint_precision(features, A) + np.kron(np.diag(tau), precision)
+        L = linalg.cholesky(system, lower=True, overwrite_a=True)
+        right = linalg.solve_triangular(L, target.ravel(), lower=True)
+        if rng is not None:
+            right = right + rng.standard_normal(n * r)
+        return np.asarray(linalg.solve_triangular(L.T, right, lower=False)).reshape(n, r)
+    if rng is not None:
+        target = target + _system_noise(features, A, tau, precision, rng)
+    return _iterate(features, A, target, tau, precision, start)
 
 
 def _joint_precision(features: Matrix, A: Floats) -> Floats:
@@ -79,3 +74,39 @@ def _joint_precision(features: Matrix, A: Floats) -> Floats:
             system[:, k, :, j] = part
             system[:, j, :, k] = part  # phi phi' and A_m are symmetric
     return system.reshape(n * r, n * r)
+
+
+def _system_noise(features: Matrix, A: Floats, tau: Floats, precision: Floats, rng: np.random.Generator) -> Floats:
+    """Noise (n, r) with the covariance of the system: sum of (phi phi') kron A_m, plus T kron Lambda."""
+    values, vectors = np.linalg.eigh(A)  # A_m may be singular: rows with few observations
+    roots = vectors * np.sqrt(np.maximum(values, 0.0))[:, None, :]
+    heard = np.einsum("mkl,ml->mk", roots, rng.standard_normal(A.shape[:2]))
+    prior = rng.standard_normal((len(tau), len(precision))) @ np.linalg.cholesky(precision).T
+    return np.asarray(features.T @ heard) + np.sqrt(tau)[:, None] * prior
+
+
+def _iterate(features: Matrix, A: Floats, target: Floats, tau: Floats, precision: Floats, start: Floats) -> Floats:
+    n, r = start.shape
+
+    def product(v: Floats) -> Floats:
+        B = v.reshape(n, r)
+        heard = np.einsum("mk,mkl->ml", np.asarray(features @ B), A, optimize=True)
+        return (np.asarray(features.T @ heard) + tau[:, None] * (B @ precision)).ravel()
+
+    squares = features.power(2) if sparse.issparse(features) else features**2
+    diagonal = np.asarray(squares.T @ np.einsum("mkk->mk", A)) + tau[:, None] * np.diag(precision)
+    size = (n * r, n * r)
+    solution, failed = cg(
+        LinearOperator(size, matvec=product, dtype=np.float64),
+        target.ravel(),
+        x0=start.ravel(),
+        rtol=TOLERANCE,
+        maxiter=ITERATIONS,
+        M=LinearOperator(size, matvec=lambda v: v / diagonal.ravel(), dtype=np.float64),
+    )
+    if failed:
+        raise InputError(
+            f"Conjugate gradients did not solve for {n} x {r} weights in {ITERATIONS} steps; use fewer features, or "
+            f"an Identity term beside them."
+        )
+    return np.asarray(solution).reshape(n, r)

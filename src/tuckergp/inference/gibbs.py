@@ -1,0 +1,234 @@
+"""Gibbs sampling: every mode's factors, their regression on the features, the core, all hyperparameters.
+
+One step is one sweep of exact conditional draws; nothing is left to tune. The same solves as `tuckergp.inference.als`
+with noise added.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from tuckergp.design import ModeTable
+from tuckergp.errors import InputError
+from tuckergp.inference.base import Info, Problem, as_weights, check_positive
+from tuckergp.model import Parameters
+from tuckergp.priors import hyper
+from tuckergp.priors.core import core_given_factors
+from tuckergp.priors.evidence import Evidence
+from tuckergp.priors.rows import factors_given_weights, weights_given_factors
+from tuckergp.priors.weights import weights_given_data
+from tuckergp.random import stream
+
+__all__ = ["Gibbs", "GibbsState", "ModeState"]
+
+Floats = npt.NDArray[np.float64]
+
+ROWS_A_STREAM = 1_024
+
+
+class ModeState(NamedTuple):
+    """The unknowns of one mode.
+
+    Attributes
+    ----------
+    psi : ndarray, shape (M, r)
+        Factors.
+    B : ndarray, shape (n, r)
+        Weights of the features.
+    precision : ndarray, shape (r, r)
+        Lambda.
+    tau : ndarray, shape (blocks,)
+        Precision of every feature block relative to Lambda.
+    noise : ndarray, shape (M,)
+        Noise precision of every row relative to the shared one; ones unless the noise is by rows.
+    nu : float
+        Shape of the distribution of ``noise``.
+    """
+
+    psi: Floats
+    B: Floats
+    precision: Floats
+    tau: Floats
+    noise: Floats
+    nu: float
+
+
+class GibbsState(NamedTuple):
+    """All unknowns: modes, core, shared noise precision."""
+
+    sweep: int
+    modes: tuple[ModeState, ...]
+    W: Floats
+    alpha: float
+
+
+@dataclass(frozen=True)
+class Gibbs:
+    """Gibbs sampling.
+
+    Parameters
+    ----------
+    draws, warmup : int
+        Sweeps kept, and sweeps before them that are not.
+    noise : {"shared", "rows"}
+        One noise precision for all observations, or a factor for every row of every mode that has rows.
+    dof : float
+        Degrees of freedom of the prior of Lambda: how many rows the prior counts for. Its mean is such that f has
+        the variance of the targets.
+    tau_shape, tau_rate : float
+        Gamma prior of the precision of a feature block.
+    alpha_shape, alpha_rate : float
+        Gamma prior of the noise precision, in units of the targets' variance.
+
+    Examples
+    --------
+    >>> Gibbs(draws=100, warmup=20).n_steps
+    120
+    """
+
+    draws: int = 250
+    warmup: int = 50
+    noise: Literal["shared", "rows"] = "shared"
+    dof: float = 100.0
+    tau_shape: float = 1.0
+    tau_rate: float = 0.1
+    alpha_shape: float = 1.0
+    alpha_rate: float = 0.5
+
+    def __post_init__(self) -> None:
+        check_positive("Gibbs", **{k: v for k, v in vars(self).items() if k not in ("noise", "warmup")})
+        if self.noise not in ("shared", "rows"):
+            raise InputError(f"Gibbs: noise must be 'shared' or 'rows', not {self.noise!r}.")
+        if not isinstance(self.warmup, int) or self.warmup < 0:
+            raise InputError(f"Gibbs: warmup must be a whole number from 0 on, not {self.warmup!r}.")
+
+    @property
+    def n_steps(self) -> int:
+        """Sweeps in all."""
+        return self.warmup + self.draws
+
+    def init(self, problem: Problem, rng: np.random.Generator) -> GibbsState:
+        """Start near a draw from the prior, with the hyperparameters at their prior means."""
+        model, design = problem.model, problem.design
+        start = model.start(design, rng)
+        modes = []
+        for d, (mode, U) in enumerate(zip(design.modes, start.U, strict=True)):
+            B = U[mode.n_features - mode.features.shape[1] :]
+            precision = np.eye(U.shape[1]) / model.sigma_u[d] ** 2
+            tau = np.full(len(mode.blocks), self.tau_shape / self.tau_rate)
+            modes.append(ModeState(np.asarray(mode.table @ U), B, precision, tau, np.ones(mode.n_rows), 10.0))
+        return GibbsState(0, tuple(modes), start.W, self.alpha_shape / self.alpha_rate)
+
+    def step(self, problem: Problem, state: GibbsState, rng: np.random.Generator) -> tuple[GibbsState, Info]:
+        """One sweep: for every mode factors, weights, precisions; then the core; then the noise."""
+        model, modes, W = problem.model, list(state.modes), state.W
+        precision = self._noise_precision(problem, state)
+        for d in range(len(modes)):
+            psi = [mode.psi for mode in modes]
+            evidence = Evidence(problem.sorted[d], problem.y, precision, model.core, d, psi, W)
+            modes[d] = self._draw_mode(problem, modes[d], evidence, rng)
+        psi = [mode.psi for mode in modes]
+        if model.core.learned:
+            W = core_given_factors(
+                model.core, psi, problem.design.index, problem.sorted[0],
+                problem.y, precision, model.sigma_w**-2, W, rng,
+            )  # fmt: skip
+        residuals = problem.y - model.contract(psi, W, problem.design.index)
+        state = self._draw_noise(
+            problem, state._replace(sweep=state.sweep + 1, modes=tuple(modes), W=W), residuals, rng
+        )
+        figures = {
+            "train_rmse": float(np.sqrt(np.average(residuals**2, weights=problem.weight))),
+            "noise": state.alpha**-0.5,
+        }
+        return state, Info(state.sweep, figures)
+
+    def _draw_mode(self, problem: Problem, mode: ModeState, evidence: Evidence, rng: np.random.Generator) -> ModeState:
+        d = evidence.d
+        table, regression = problem.design.modes[d], problem.regressions[d]
+        tau = _by_feature(table, mode.tau)
+        if table.residual is None:
+            A, b = evidence.statistics()
+            B = weights_given_data(table.features, A, b, tau, mode.precision, mode.B, rng)
+            psi = np.asarray(table.features @ B)
+        else:
+            variance = table.residual_scale**2
+            inner = mode.precision / variance
+            mean = np.asarray(table.features @ mode.B)
+            psi = factors_given_weights(evidence, mean, inner, _row_draws(mode.psi.shape, rng))
+            B = weights_given_factors(regression, psi, variance * tau, mode.B, inner, rng)
+        mode = mode._replace(psi=psi, B=B)
+        if table.blocks:
+            tau = hyper.block_precisions(B, mode.precision, table.blocks, self.tau_shape, self.tau_rate, rng)
+            mode = mode._replace(tau=tau)
+        return mode._replace(precision=self._draw_precision(problem, mode, d, rng))
+
+    def _draw_precision(self, problem: Problem, mode: ModeState, d: int, rng: np.random.Generator) -> Floats:
+        """Lambda given factors and weights: Wishart; with a learned core one scale, because W has the shape."""
+        table, model = problem.design.modes[d], problem.model
+        r = mode.B.shape[1]
+        spread = (mode.B * _by_feature(table, mode.tau)[:, None]).T @ mode.B
+        count = len(mode.B)
+        if table.residual is not None:
+            E = (mode.psi - table.features @ mode.B) / table.residual_scale
+            spread = spread + E.T @ E
+            count += table.n_rows
+        variance = float(model.sigma_u[d]) ** 2
+        if model.core.learned:
+            shape, rate = (self.dof + count) * r / 2, (self.dof * variance * r + np.trace(spread)) / 2
+            return np.asarray(np.eye(r) * (rng.gamma(shape) / rate))
+        dof = self.dof + r - 1  # proper for any positive self.dof
+        return hyper.wishart(dof + count, dof * variance * np.eye(r) + spread, rng)
+
+    def _noise_precision(self, problem: Problem, state: GibbsState) -> Floats:
+        precision = np.full(len(problem.y), state.alpha)
+        if problem.weight is not None:
+            precision *= problem.weight
+        if self.noise == "rows":
+            for d, mode in enumerate(state.modes):
+                precision *= mode.noise[problem.design.index[:, d]]
+        return precision
+
+    def _draw_noise(
+        self, problem: Problem, state: GibbsState, residuals: Floats, rng: np.random.Generator
+    ) -> GibbsState:
+        """Noise factors of the rows, mode by mode, their shape, then the shared precision."""
+        index = problem.design.index
+        if self.noise == "rows":
+            for d, (mode, table) in enumerate(zip(state.modes, problem.design.modes, strict=True)):
+                if table.residual is None:
+                    continue
+                rows = index[:, d]
+                squares = self._noise_precision(problem, state) * residuals**2 / mode.noise[rows]
+                total = np.bincount(rows, weights=squares, minlength=table.n_rows)
+                counts = np.diff(problem.sorted[d].ptr).astype(np.float64)
+                noise = hyper.row_noise(counts, total, mode.nu, rng)
+                mode = mode._replace(noise=noise, nu=hyper.row_noise_shape(noise, mode.nu, rng))
+                state = state._replace(modes=(*state.modes[:d], mode, *state.modes[d + 1 :]))
+        squares = self._noise_precision(problem, state._replace(alpha=1.0)) * residuals**2
+        shape = self.alpha_shape + len(residuals) / 2
+        return state._replace(alpha=float(rng.gamma(shape) / (self.alpha_rate + squares.sum() / 2)))
+
+    def parameters(self, problem: Problem, state: GibbsState) -> Parameters:
+        """The weight-space form of this draw."""
+        modes = zip(problem.design.modes, state.modes, strict=True)
+        return Parameters(tuple(as_weights(table, mode.psi, mode.B) for table, mode in modes), state.W)
+
+
+def _by_feature(table: ModeTable, tau: Floats) -> Floats:
+    """The block precisions, one for every feature."""
+    return np.repeat(tau, [block.stop - block.start for block in table.blocks])
+
+
+def _row_draws(shape: tuple[int, ...], rng: np.random.Generator) -> Floats:
+    """Standard normal noise, a stream of its own for every 1,024 rows, so that partitions of rows can draw alone."""
+    seed = int(rng.integers(2**63))
+    noise = np.empty(shape)
+    for block, first in enumerate(range(0, shape[0], ROWS_A_STREAM)):
+        part = noise[first : first + ROWS_A_STREAM]
+        stream(seed, block).standard_normal(out=part)
+    return noise

@@ -1,0 +1,125 @@
+"""Prior of the core: entries of W ~ N(0, sigma_w^2). Given the factors, W is a regression of y on their products.
+
+For two modes the rows' statistics come first, O(N r^2 + M r^4) instead of O(N r^4); large cores are solved without
+forming their system.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import numpy.typing as npt
+from scipy import linalg
+from scipy.sparse.linalg import LinearOperator, cg
+
+from tuckergp.compute.contract import FULL, evaluate, gradient
+from tuckergp.compute.rows import core_rows
+from tuckergp.model import Core, make_core, pack
+from tuckergp.priors.evidence import Evidence, Sorted
+
+__all__ = ["core_given_factors"]
+
+Floats = npt.NDArray[np.float64]
+
+# Up to this many entries W is solved by Cholesky, beyond it by conjugate gradients.
+LARGEST_DENSE = 3_000
+
+
+def core_given_factors(
+    core: Core,
+    psi: Sequence[Floats],
+    index: npt.NDArray[np.int32],
+    data: Sorted,
+    y: Floats,
+    weight: Floats,
+    prior: float,
+    start: Floats,
+    rng: np.random.Generator | None = None,
+) -> Floats:
+    """Mean of p(W | data, psi), flat; with ``rng``, a draw.
+
+    Parameters
+    ----------
+    core : Core
+        Full or sparse.
+    psi : sequence of ndarray, shapes (M_d, r_d)
+    index : ndarray of int32, shape (N, D)
+    data : Sorted
+        The observations by their row of mode 0.
+    y, weight : ndarray, shape (N,)
+        Targets and noise precisions.
+    prior : float
+        Precision of an entry of W.
+    start : ndarray
+        Where conjugate gradients start when W is large.
+    """
+    if core.n_weights > LARGEST_DENSE:
+        return _iterate(core, psi, index, y, weight, prior, start, rng)
+    if core.modes == 2 and core.kind == FULL:
+        gram, right = _by_rows(core, psi, data, y, weight)
+    else:
+        gram, right = _by_observations(core, psi, index, y, weight)
+    gram[np.diag_indices(len(gram))] += prior
+    L = linalg.cholesky(gram, lower=True, overwrite_a=True)
+    half = linalg.solve_triangular(L, right, lower=True)
+    if rng is not None:
+        half = half + rng.standard_normal(len(half))
+    return np.asarray(linalg.solve_triangular(L.T, half, lower=False))
+
+
+def _by_rows(core: Core, psi: Sequence[Floats], data: Sorted, y: Floats, weight: Floats) -> tuple[Floats, Floats]:
+    """Normal equations from the statistics of mode 0's rows: f = psi_0' W psi_1."""
+    r0, r1 = map(int, core.ranks)
+    A, b = Evidence(data, y, weight, make_core("identity", [r1, r1]), 0, psi, np.ones(1)).statistics()
+    P = psi[0]
+    pairs = np.einsum("ma,mc->mac", P, P).reshape(len(P), -1)
+    gram = (pairs.T @ A.reshape(len(P), -1)).reshape(r0, r0, r1, r1).transpose(0, 2, 1, 3)
+    return np.ascontiguousarray(gram).reshape(r0 * r1, r0 * r1), (P.T @ b).ravel()
+
+
+def _by_observations(
+    core: Core, psi: Sequence[Floats], index: npt.NDArray[np.int32], y: Floats, weight: Floats
+) -> tuple[Floats, Floats]:
+    """Normal equations from blocks of observations."""
+    flat, start = pack(psi)
+    n = core.n_weights
+    gram, right = np.zeros((n, n)), np.zeros(n)
+    block = max(1, 4_000_000 // n)
+    for first in range(0, len(y), block):
+        last = min(first + block, len(y))
+        rows = core_rows(first, last, n, core.coords, core.ranks, flat, start, index)
+        weighted = rows * weight[first:last, None]
+        gram += weighted.T @ rows
+        right += weighted.T @ y[first:last]
+    return gram, right
+
+
+def _iterate(
+    core: Core,
+    psi: Sequence[Floats],
+    index: npt.NDArray[np.int32],
+    y: Floats,
+    weight: Floats,
+    prior: float,
+    start: Floats,
+    rng: np.random.Generator | None,
+) -> Floats:
+    """Conjugate gradients; a draw perturbs the right-hand side with the covariance of the system."""
+    flat, begin = pack(psi)
+    n = core.n_weights
+
+    def transpose(g: Floats) -> Floats:
+        return np.asarray(gradient(core.kind, start, core.coords, core.ranks, flat, begin, index, g)[1])
+
+    def product(w: Floats) -> Floats:
+        f = evaluate(core.kind, w, core.coords, core.ranks, flat, begin, index)
+        return transpose(weight * f) + prior * w
+
+    noisy = weight * y
+    extra = np.zeros(n)
+    if rng is not None:
+        noisy = noisy + np.sqrt(weight) * rng.standard_normal(len(y))
+        extra = np.sqrt(prior) * rng.standard_normal(n)
+    operator = LinearOperator((n, n), matvec=product, dtype=np.float64)
+    return np.asarray(cg(operator, transpose(noisy) + extra, x0=start, rtol=1e-8, maxiter=500)[0])

@@ -1,0 +1,82 @@
+"""Draws of what the user need not tune: the precision Lambda, the block precisions tau, the noise.
+
+All are conjugate given the factors, except the spread of the rows' noise, which is drawn by a slice.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+import numpy as np
+import numpy.typing as npt
+from scipy.special import gammaln
+
+__all__ = ["block_precisions", "log_slice", "row_noise", "row_noise_shape", "wishart"]
+
+Floats = npt.NDArray[np.float64]
+
+
+def wishart(dof: float, inverse_scale: Floats, rng: np.random.Generator) -> Floats:
+    """Draw from the Wishart of mean dof times the inverse of ``inverse_scale``, (r, r), by Bartlett's decomposition."""
+    r = len(inverse_scale)
+    A = np.tril(rng.standard_normal((r, r)), -1)
+    A[np.diag_indices(r)] = np.sqrt(rng.chisquare(dof - np.arange(r)))
+    # inverse_scale = L L', so L^-T A has the right product
+    X = np.linalg.solve(np.linalg.cholesky(inverse_scale).T, A)
+    draw: Floats = X @ X.T
+    return draw
+
+
+def block_precisions(
+    B: Floats, precision: Floats, blocks: Sequence[slice], shape: float, rate: float, rng: np.random.Generator
+) -> Floats:
+    """Draw tau_g of every block given its weights: Gamma(shape + n_g r / 2, rate + tr(B_g Lambda B_g') / 2)."""
+    r = B.shape[1]
+    size = np.einsum("jk,kl,jl->j", B, precision, B, optimize=True)
+    return np.array(
+        [rng.gamma(shape + (block.stop - block.start) * r / 2) / (rate + size[block].sum() / 2) for block in blocks]
+    )
+
+
+def row_noise(counts: Floats, squares: Floats, nu: float, rng: np.random.Generator) -> Floats:
+    """Draw the noise factor of every row, Gamma((nu + N_m) / 2, (nu + S_m) / 2), S_m its weighted squared residuals."""
+    draw: Floats = rng.gamma((nu + counts) / 2) / ((nu + squares) / 2)
+    return draw
+
+
+def row_noise_shape(factors: Floats, nu: float, rng: np.random.Generator, least: float = 4.0) -> float:
+    """Draw nu given factors ~ Gamma(nu / 2, nu / 2), by a slice on log nu under the prior nu ~ exponential(mean 20)."""
+    total_log, total, count = float(np.log(factors).sum()), float(factors.sum()), len(factors)
+
+    def log_density(log_nu: float) -> float:
+        nu = float(np.exp(log_nu))
+        if nu < least:
+            return -np.inf
+        half = nu / 2
+        fit = count * (half * np.log(half) - gammaln(half)) + (half - 1) * total_log - half * total
+        return float(fit - nu / 20 + log_nu)
+
+    return float(np.exp(log_slice(log_density, float(np.log(nu)), 0.5, rng)))
+
+
+def log_slice(log_density: Callable[[float], float], x: float, width: float, rng: np.random.Generator) -> float:
+    """One slice-sampling step with stepping out and shrinkage (Neal 2003)."""
+    level = log_density(x) - rng.exponential()
+    left = x - width * rng.random()
+    right = left + width
+    for _ in range(50):
+        if log_density(left) <= level:
+            break
+        left -= width
+    for _ in range(50):
+        if log_density(right) <= level:
+            break
+        right += width
+    while True:
+        proposal = left + (right - left) * rng.random()
+        if log_density(proposal) > level:
+            return float(proposal)
+        if proposal < x:
+            left = proposal
+        else:
+            right = proposal

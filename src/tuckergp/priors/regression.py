@@ -1,0 +1,91 @@
+"""The regression of factors on features, psi = Phi B + E: B given psi never touches the observations.
+
+The prior T of B and the noise of E share the covariance Lambda^-1 across ranks, so one system of n unknowns,
+Phi'Phi + T, serves all r of them.
+"""
+
+from __future__ import annotations
+
+from functools import cached_property
+
+import numpy as np
+import numpy.typing as npt
+from scipy import linalg, sparse
+from scipy.sparse.linalg import LinearOperator, cg
+
+from tuckergp.design import Matrix
+
+__all__ = ["Regression"]
+
+Floats = npt.NDArray[np.float64]
+
+# Up to this many unknowns a system is factored; beyond it conjugate gradients solve it.
+LARGEST_DENSE = 3_000
+
+
+class Regression:
+    """Solves (Phi'Phi + T) B = Phi'target + extra for any diagonal T.
+
+    Primal with n unknowns, dual with M of them where that is smaller, or conjugate gradients where both are large.
+
+    Parameters
+    ----------
+    features : ndarray or csr_array, shape (M, n)
+    """
+
+    def __init__(self, features: Matrix) -> None:
+        self.features = features
+        rows, columns = features.shape
+        smaller = min(rows, columns)
+        self.route = "iterative" if smaller > LARGEST_DENSE else "primal" if columns <= rows else "dual"
+
+    @cached_property
+    def _gram(self) -> Floats:
+        return _dense(self.features.T @ self.features)
+
+    def solve(self, target: Floats, extra: Floats, precision: Floats, start: Floats) -> Floats:
+        """Return B, shape (n, r).
+
+        Parameters
+        ----------
+        target : ndarray, shape (M, r)
+        extra : ndarray, shape (n, r)
+        precision : ndarray, shape (n,)
+            The diagonal of T.
+        start : ndarray, shape (n, r)
+            Where conjugate gradients start.
+        """
+        if self.features.shape[1] == 0:
+            return start
+        if self.route == "primal":
+            system = self._gram.copy()
+            system[np.diag_indices(len(system))] += precision
+            return _solve_spd(system, np.asarray(self.features.T @ target) + extra)
+        if self.route == "dual":
+            # Woodbury: T^-1 e + T^-1 Phi' (I + Phi T^-1 Phi')^-1 (t - Phi T^-1 e)
+            shrunk = extra / precision[:, None]
+            scaled = self.features * (1 / precision)[None, :]
+            system = _dense(scaled @ self.features.T)
+            system[np.diag_indices(len(system))] += 1.0
+            return shrunk + np.asarray(scaled.T @ _solve_spd(system, target - np.asarray(self.features @ shrunk)))
+        return self._iterate(np.asarray(self.features.T @ target) + extra, precision, start)
+
+    def _iterate(self, right: Floats, precision: Floats, start: Floats) -> Floats:
+        features, n = self.features, self.features.shape[1]
+        squares = features.power(2) if sparse.issparse(features) else features**2
+        diagonal = np.asarray(squares.sum(axis=0)).ravel() + precision
+        operator = LinearOperator((n, n), matvec=lambda v: features.T @ (features @ v) + precision * v, dtype=float)
+        scale = LinearOperator((n, n), matvec=lambda v: v / diagonal, dtype=float)
+        columns = [
+            cg(operator, right[:, k], x0=start[:, k], rtol=1e-8, maxiter=1_000, M=scale)[0]
+            for k in range(right.shape[1])
+        ]
+        return np.stack(columns, axis=1)
+
+
+def _dense(matrix: Matrix) -> Floats:
+    return matrix.toarray() if sparse.issparse(matrix) else np.asarray(matrix)
+
+
+def _solve_spd(system: Floats, right: Floats) -> Floats:
+    return np.asarray(linalg.cho_solve(linalg.cho_factor(system, lower=True, overwrite_a=True), right))

@@ -1,0 +1,148 @@
+"""The documentation is true: its examples run, its links lead somewhere, its tables are those of the results.
+
+`python -m tests.test_docs` writes the generated tables into the pages.
+"""
+
+from __future__ import annotations
+
+import doctest
+import importlib
+import json
+import pkgutil
+import re
+from pathlib import Path
+from typing import NamedTuple
+
+import pytest
+
+import tuckergp
+
+ROOT = Path(__file__).parents[1]
+PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+LINKED = [*PAGES, *(ROOT / name for name in ("CHANGELOG.md", "CONTRIBUTING.md", "GLOSSARY.md"))]
+MODULES = sorted(module.name for module in pkgutil.walk_packages(tuckergp.__path__, "tuckergp."))
+RESULTS = ROOT / "benchmarks" / "results" / "movielens_map.json"
+EXPERIMENTS = ROOT / "docs" / "experiments.md"
+
+FENCE = re.compile(r"^```(?P<info>[^\n`]*)\n(?P<code>.*?)^```[ \t]*$", re.MULTILINE | re.DOTALL)
+LINK = re.compile(r"(?<!!)\[[^\]\n]*\]\((?P<target>[^)\s]+)\)")
+TABLE = re.compile(r"(?<=<!-- table: movielens_map -->\n).*?(?=<!-- end -->)", re.DOTALL)
+NEEDS_DATA = "<!-- needs: data -->"
+
+
+class Block(NamedTuple):
+    line: int
+    code: str
+    needs_data: bool
+
+
+def blocks_of(text: str) -> list[Block]:
+    """The Python blocks of a page that are to be run."""
+    blocks = []
+    for fence in FENCE.finditer(text):
+        if fence["info"].split() == ["python"]:
+            before = text[: fence.start()]
+            blocks.append(Block(before.count("\n") + 1, fence["code"], before.rstrip().endswith(NEEDS_DATA)))
+    return blocks
+
+
+def run(page: Path, blocks: list[Block]) -> None:
+    """Run blocks one after the other in one namespace; a traceback names the page and its line."""
+    namespace = {"__name__": "__main__"}
+    for block in blocks:
+        # as many empty lines as there are above it in the page
+        exec(compile("\n" * block.line + block.code, str(page), "exec"), namespace)
+
+
+def anchors_of(page: Path) -> set[str]:
+    """The anchors of a page's headings, spelled as MkDocs and GitHub spell plain ones."""
+    headings = re.findall(r"^#+ (.+)$", FENCE.sub("", page.read_text()), re.MULTILINE)
+    return {re.sub(r"[^\w\s-]", "", heading).strip().lower().replace(" ", "-") for heading in headings}
+
+
+def name_of(page: Path) -> str:
+    return page.relative_to(ROOT).as_posix()
+
+
+def test_finds_the_blocks_that_are_to_be_run():
+    page = f"""
+```python
+a = 1
+```
+```python notest
+b
+```
+{NEEDS_DATA}
+```python
+c = 1
+```
+```text
+d
+```
+"""
+    assert blocks_of(page) == [Block(2, "a = 1\n", False), Block(9, "c = 1\n", True)]
+
+
+@pytest.mark.parametrize("page", [page for page in PAGES if blocks_of(page.read_text())], ids=name_of)
+def test_examples_run(page, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    run(page, [block for block in blocks_of(page.read_text()) if not block.needs_data])
+
+
+@pytest.mark.parametrize("page", [page for page in PAGES if NEEDS_DATA in page.read_text()], ids=name_of)
+def test_examples_with_public_data_run(page, tmp_path, monkeypatch, data_dir):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("TUCKERGP_DATA", str(data_dir))
+    run(page, blocks_of(page.read_text()))
+
+
+@pytest.mark.parametrize("name", MODULES)
+def test_doctests_pass(name):
+    failed, _ = doctest.testmod(importlib.import_module(name))
+    assert failed == 0
+
+
+@pytest.mark.parametrize("page", LINKED, ids=name_of)
+def test_links_lead_somewhere(page):
+    for link in LINK.finditer(FENCE.sub("", page.read_text())):
+        if re.match(r"[a-z]+:", link["target"]):
+            continue
+        path, _, anchor = link["target"].partition("#")
+        target = page.parent / path if path else page
+        assert target.is_file(), f"{name_of(page)} links to {link['target']}, which is not there"
+        if anchor:
+            assert anchor in anchors_of(target), f"{name_of(page)} links to {link['target']}: no such heading"
+
+
+def test_every_page_is_in_the_navigation():
+    navigation = (ROOT / "mkdocs.yml").read_text()
+    assert [page.name for page in PAGES[1:] if f": {page.name}\n" not in navigation] == []
+
+
+def is_complete(results: dict) -> bool:
+    from tuckergp.experiments.movielens_search import VARIANTS
+
+    return all(f"{variant}/u{k}" in results["cells"] for variant in VARIANTS for k in range(1, 6))
+
+
+def with_tables(page: str, results: dict) -> str:
+    """A page with the generated tables in their places."""
+    from tuckergp.experiments.movielens import table
+
+    filled, places = TABLE.subn(
+        lambda _: f"\n{table(results).strip()}\n\n", page
+    )  # without the empty lines it is no table
+    assert places == 1, "docs/experiments.md must have one place for the table"
+    return filled
+
+
+def test_tables_are_those_of_the_results():
+    results = json.loads(RESULTS.read_text()) if RESULTS.exists() else None
+    if results is None or not is_complete(results):
+        pytest.skip(f"{name_of(RESULTS)} is not there or not finished")
+    page = EXPERIMENTS.read_text()
+    assert page == with_tables(page, results), "run python -m tests.test_docs to renew the tables"
+
+
+if __name__ == "__main__":
+    EXPERIMENTS.write_text(with_tables(EXPERIMENTS.read_text(), json.loads(RESULTS.read_text())))
