@@ -165,7 +165,10 @@ def run_checks(split: Split, store: Store, seed: int = 0, report: Report = lambd
             f"curve/{name}": partial(_curve, split, settings, seed),
             f"curve/{name}/prior start": partial(_curve, split, PRIOR_STARTS[key], seed),
         }
-        cases |= {f"batch/{name}/{size}": partial(stop, settings, batch_size=size) for size in BATCH_SIZES}
+        cases |= {
+            f"batch/{name}/{size}": partial(stop, settings, batch_size=size, pace=max(1, size // BATCH))
+            for size in BATCH_SIZES
+        }
         cases |= {
             f"batch_same_rate/{name}/{size}": partial(stop, _same_rate(settings, size), batch_size=size)
             for size in BATCH_SIZES
@@ -185,10 +188,12 @@ def _short(cell: dict[str, Any]) -> str:
     return ", ".join(f"{key} {value}" for key, value in cell.items() if not isinstance(value, list))
 
 
-def _stop_and_score(split: Split, variant: Variant, seed: int, settings: Settings, **options: Any) -> dict[str, Any]:
-    """Early stopping on the validation part, then refit and score as for the table."""
+def _stop_and_score(
+    split: Split, variant: Variant, seed: int, settings: Settings, pace: int = 1, **options: Any
+) -> dict[str, Any]:
+    """Early stopping on the validation part, ``pace`` times as patient, then refit and score as for the table."""
     fit = Fit(split.entities, split.learn, settings, seed, **options)
-    score = fit.watch(split.choose, variant.rungs[-1].epochs, variant.patience)
+    score = fit.watch(split.choose, pace * variant.rungs[-1].epochs, pace * variant.patience)
     epochs = epochs_of_refit(split, fit.best_epoch)
     test = refit(split, settings, epochs, seed, **options).score(split.test)
     return {

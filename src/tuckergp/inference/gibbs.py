@@ -204,7 +204,7 @@ class Gibbs:
                     continue
                 rows = index[:, d]
                 squares = self._noise_precision(problem, state) * residuals**2 / mode.noise[rows]
-                total = np.bincount(rows, weights=squares, minlength=table.n_rows)
+                total = np.bincount(rows, weights=squares, minlength=table.n_rows).astype(np.float64)
                 counts = np.diff(problem.sorted[d].ptr).astype(np.float64)
                 noise = hyper.row_noise(counts, total, mode.nu, rng)
                 mode = mode._replace(noise=noise, nu=hyper.row_noise_shape(noise, mode.nu, rng))

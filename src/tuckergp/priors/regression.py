@@ -7,6 +7,7 @@ Phi'Phi + T, serves all r of them.
 from __future__ import annotations
 
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -67,7 +68,8 @@ class Regression:
             scaled = self.features * (1 / precision)[None, :]
             system = _dense(scaled @ self.features.T)
             system[np.diag_indices(len(system))] += 1.0
-            return shrunk + np.asarray(scaled.T @ _solve_spd(system, target - np.asarray(self.features @ shrunk)))
+            heard = _solve_spd(system, target - np.asarray(self.features @ shrunk))
+            return np.asarray(shrunk + scaled.T @ heard)
         return self._iterate(np.asarray(self.features.T @ target) + extra, precision, start)
 
     def _iterate(self, right: Floats, precision: Floats, start: Floats) -> Floats:
@@ -83,8 +85,8 @@ class Regression:
         return np.stack(columns, axis=1)
 
 
-def _dense(matrix: Matrix) -> Floats:
-    return matrix.toarray() if sparse.issparse(matrix) else np.asarray(matrix)
+def _dense(matrix: Any) -> Floats:
+    return np.asarray(matrix.toarray() if hasattr(matrix, "toarray") else matrix)
 
 
 def _solve_spd(system: Floats, right: Floats) -> Floats:

@@ -59,7 +59,7 @@ def weights_given_factors(
     """
     extra = np.zeros_like(start)
     if rng is not None and precision is not None:
-        L: Floats = np.linalg.cholesky(precision)
+        L = np.asarray(np.linalg.cholesky(precision), dtype=np.float64)
         psi = psi + coloured(L, rng.standard_normal(psi.shape))
         extra = np.sqrt(tau)[:, None] * coloured(L, rng.standard_normal(start.shape))
     return regression.solve(psi, extra, tau, start)

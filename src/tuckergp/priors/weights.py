@@ -82,7 +82,8 @@ def _system_noise(features: Matrix, A: Floats, tau: Floats, precision: Floats, r
     roots = vectors * np.sqrt(np.maximum(values, 0.0))[:, None, :]
     heard = np.einsum("mkl,ml->mk", roots, rng.standard_normal(A.shape[:2]))
     prior = rng.standard_normal((len(tau), len(precision))) @ np.linalg.cholesky(precision).T
-    return np.asarray(features.T @ heard) + np.sqrt(tau)[:, None] * prior
+    noise: Floats = np.asarray(features.T @ heard) + np.sqrt(tau)[:, None] * prior
+    return noise
 
 
 def _iterate(features: Matrix, A: Floats, target: Floats, tau: Floats, precision: Floats, start: Floats) -> Floats:

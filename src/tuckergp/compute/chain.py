@@ -1,0 +1,504 @@
+"""Rows on a line under a Matern kernel, as a Markov chain of p = 1, 2 or 3 derivatives (Matern-1/2, -3/2, -5/2).
+
+Time is counted in units of 1 / lambda, lambda = sqrt(2 p - 1) / lengthscale, so the state is (f, f'/lambda,
+f''/lambda^2) and one stationary covariance serves all lengthscales. ``gaps[m]`` is the time since the row before,
+infinite for the first, which makes its state stationary. Covariances live as square roots and are only ever added:
+small gaps make the noise of a step as small as gap^(2p - 1), which a difference of covariances would lose.
+"""
+
+from __future__ import annotations
+
+import numba as nb
+import numpy as np
+
+from tuckergp.compute.contract import Array, jit
+from tuckergp.compute.rows import cholesky, solve_lower, solve_upper
+
+# Sums in the order they are written: the p x p part, where accuracy at small gaps is won or lost.
+exact = nb.njit(cache=True, nogil=True, error_model="numpy")
+
+# Values have an error of this size, in prior standard deviations: rows much closer than they can resolve would
+# otherwise compare rounding errors with a step's noise of gap^(p - 1/2).
+RESOLUTION = 1e-11
+
+FAR = 500.0  # beyond this many units of time nothing is remembered
+NEAR = 4.0  # up to here the noise of a step comes from quadrature, beyond from a harmless difference
+NODES, WEIGHTS = (np.ascontiguousarray(x) for x in np.polynomial.legendre.leggauss(16))
+LOST = 1e-6  # a Cholesky pivot this small, relative to its diagonal, asks for orthogonal rotations instead
+
+
+@exact
+def stationary_root(L: Array) -> None:
+    """Write the Cholesky factor, (p, p), of the stationary covariance of the state."""
+    L[:] = 0.0
+    L[0, 0] = 1.0
+    if len(L) == 2:
+        L[1, 1] = 1.0
+    elif len(L) == 3:
+        L[1, 1] = np.sqrt(1 / 3)
+        L[2, 0] = -1 / 3
+        L[2, 2] = np.sqrt(8 / 9)
+
+
+@exact
+def propagator(s: float, T: Array) -> None:
+    """Write exp(F s), (p, p): F + I is nilpotent, so it is exp(-s) times a polynomial."""
+    decay = np.exp(-s)
+    if len(T) == 1:
+        T[0, 0] = decay
+    elif len(T) == 2:
+        T[0, 0], T[0, 1] = decay * (1 + s), decay * s
+        T[1, 0], T[1, 1] = -decay * s, decay * (1 - s)
+    else:
+        half = s * s / 2
+        T[0, 0], T[0, 1], T[0, 2] = decay * (1 + s + half), decay * (s + s * s), decay * half
+        T[1, 0], T[1, 1], T[1, 2] = -decay * half, decay * (1 + s - s * s), decay * (s - half)
+        T[2, 0], T[2, 1], T[2, 2] = decay * (half - s), decay * (s * s - 3 * s), decay * (1 - 2 * s + half)
+
+
+@exact
+def noise_root(s: float, T: Array, L: Array) -> None:
+    """Write the Cholesky factor of Q(s) = P - T P T', (p, p), to full relative accuracy for every s.
+
+    Q(s) = q int_0^s exp(-2u) g(u) g(u)' du with g the last column of exp(u (F + I)). Substituting u = s v takes the
+    powers of s out of the integral, so what is factored is well conditioned even where Q is all but singular.
+    """
+    p = len(L)
+    if p == 1:
+        L[0, 0] = np.sqrt(-np.expm1(-2 * s))
+        return
+    Q = np.zeros((p, p))
+    scale = np.ones(p)
+    if s <= NEAR:
+        g = np.empty(p)
+        for k in range(NODES.size):
+            v = (1 + NODES[k]) / 2
+            w = WEIGHTS[k] / 2 * np.exp(-2 * s * v) * (4.0 if p == 2 else 16 / 3)
+            if p == 2:
+                g[0], g[1] = v, 1 - s * v
+            else:
+                g[0], g[1], g[2] = v * v / 2, v - s * v * v / 2, 1 - 2 * s * v + (s * v) ** 2 / 2
+            for i in range(p):
+                for j in range(i + 1):
+                    Q[i, j] += w * g[i] * g[j]
+        scale[p - 1] = np.sqrt(s)
+        for i in range(p - 2, -1, -1):
+            scale[i] = scale[i + 1] * s
+    else:
+        stationary_root(L)
+        for i in range(p):
+            for j in range(i + 1):
+                for k in range(p):
+                    before, after_i, after_j = L[i, k] * L[j, k], 0.0, 0.0
+                    for c in range(p):
+                        after_i += T[i, c] * L[c, k]
+                        after_j += T[j, c] * L[c, k]
+                    Q[i, j] += before - after_i * after_j
+    cholesky(Q)
+    for i in range(p):
+        for j in range(p):
+            L[i, j] = Q[i, j] * scale[i] if j <= i else 0.0
+
+
+@exact
+def transition(s: float, T: Array, L: Array) -> None:
+    """Write what a step of length s does to the state, x' = T x + L w: T and L, (p, p) each."""
+    if s > FAR:
+        T[:] = 0.0
+        stationary_root(L)
+    else:
+        propagator(s, T)
+        noise_root(s, T, L)
+
+
+@exact
+def transitions(gaps: Array, p: int) -> tuple[Array, Array]:
+    """Every step's T and L, (M, p, p) each; equal gaps in a row are computed once."""
+    T, L = np.empty((gaps.size, p, p)), np.empty((gaps.size, p, p))
+    for m in range(gaps.size):
+        if m > 0 and gaps[m] == gaps[m - 1]:
+            T[m], L[m] = T[m - 1], L[m - 1]
+        else:
+            transition(gaps[m], T[m], L[m])
+    return T, L
+
+
+@exact
+def rotate(X: Array, rows: int) -> None:
+    """Make the first ``rows`` rows of X lower triangular by rotating its columns; X X' stays the same.
+
+    Givens rotations by small angles keep small entries to their relative accuracy.
+    """
+    for i in range(rows):
+        for j in range(i + 1, X.shape[1]):
+            if X[i, j] != 0.0:
+                length = np.hypot(X[i, i], X[i, j])
+                cosine, sine = X[i, i] / length, X[i, j] / length
+                for k in range(i, len(X)):
+                    a, b = X[k, i], X[k, j]
+                    X[k, i], X[k, j] = cosine * a + sine * b, cosine * b - sine * a
+                X[i, j] = 0.0
+
+
+@exact
+def filtered_root(root: Array, deviation: float, out: Array) -> None:
+    """Root of the state's covariance once its value is known, from the lower triangular one before."""
+    out[:] = root
+    out[:, 0] *= RESOLUTION / deviation
+
+
+@exact
+def innovations(T: Array, L: Array) -> tuple[Array, Array]:
+    """Predict every state from the values before it.
+
+    Returns
+    -------
+    roots : (M, p, p)
+        Lower triangular roots of the covariances of the predicted states.
+    deviations : (M,)
+        Standard deviations of the values: the diagonal of the Cholesky factor of K + RESOLUTION^2 I.
+    """
+    rows, p = T.shape[0], T.shape[1]
+    roots, deviations = np.empty((rows, p, p)), np.empty(rows)
+    known, both = np.zeros((p, p)), np.empty((p, 2 * p))
+    for m in range(rows):
+        both[:, :p] = 0.0
+        for i in range(p):
+            for c in range(p):
+                for j in range(p):
+                    both[i, j] += T[m, i, c] * known[c, j]
+        both[:, p:] = L[m]
+        rotate(both, p)
+        roots[m] = both[:, :p]
+        deviations[m] = np.hypot(both[0, 0], RESOLUTION)
+        filtered_root(roots[m], deviations[m], known)
+    return roots, deviations
+
+
+@exact
+def predict_mean(T: Array, before: Array, out: Array) -> None:
+    """Out = T before, (p, c), rows of ``before`` being derivatives."""
+    p, columns = out.shape
+    out[:] = 0.0
+    for i in range(p):
+        for j in range(p):
+            for k in range(columns):
+                out[i, k] += T[i, j] * before[j, k]
+
+
+@exact
+def filter_values(
+    T: Array, roots: Array, deviations: Array, X: Array, colour: bool, states: Array, keep: bool
+) -> Array:
+    """Whiten X (M, c) to C^-1 X, or colour it to C X, with C C' = K + RESOLUTION^2 I, in O(M c p^2).
+
+    ``states`` (M, p, c) receives the mean of every state given the values up to it, if ``keep``; else it is not read.
+    """
+    rows, columns, p = X.shape[0], X.shape[1], T.shape[1]
+    out = np.empty((rows, columns))
+    before, mean = np.zeros((p, columns)), np.empty((p, columns))
+    for m in range(rows):
+        predict_mean(T[m], before, mean)
+        for k in range(columns):
+            white = X[m, k] if colour else (X[m, k] - mean[0, k]) / deviations[m]
+            out[m, k] = mean[0, k] + deviations[m] * white if colour else white
+            for i in range(p):
+                before[i, k] = mean[i, k] + roots[m, i, 0] * (roots[m, 0, 0] / deviations[m]) * white
+        if keep:
+            states[m] = before
+    return out
+
+
+@exact
+def smooth_values(T: Array, L: Array, roots: Array, deviations: Array, states: Array, noise: Array) -> None:
+    """Overwrite the filtered means ``states`` (M, p, c) by a draw of the states given all values, last row first.
+
+    Every row draws its filtered state and what that would make of the next, then corrects both by the next state that
+    was really drawn: no difference of covariances is needed. ``noise`` (M, 2 p, c), zero for the mean.
+    """
+    rows, p, columns = states.shape
+    known, ahead = np.empty((p, p)), np.empty((p, p))
+    miss, heard = np.empty(p), np.empty(p)
+    for m in range(rows - 1, -1, -1):
+        filtered_root(roots[m], deviations[m], known)
+        if m + 1 < rows:
+            predict_mean(T[m + 1], known, ahead)
+        for k in range(columns):
+            for i in range(p):
+                for j in range(p):
+                    states[m, i, k] += known[i, j] * noise[m, j, k]
+            if m + 1 == rows:
+                continue
+            for i in range(p):
+                miss[i] = states[m + 1, i, k]
+                for j in range(p):
+                    miss[i] -= T[m + 1, i, j] * states[m, j, k]
+                for j in range(p):
+                    miss[i] -= L[m + 1, i, j] * noise[m, p + j, k]
+            solve_lower(roots[m + 1], miss)
+            solve_upper(roots[m + 1], miss)
+            for j in range(p):
+                heard[j] = 0.0
+                for i in range(p):
+                    heard[j] += ahead[i, j] * miss[i]
+            for i in range(p):
+                for j in range(p):
+                    states[m, i, k] += known[i, j] * heard[j]
+
+
+@jit
+def mix(T: Array, X: Array, r: int, out: Array) -> None:
+    """Out = (T kron I_r) X for X (p r, c)."""
+    out[:] = 0.0
+    p = len(T)
+    for i in range(p):
+        for j in range(p):
+            weight = T[i, j]
+            if weight != 0.0:
+                for k in range(r):
+                    for c in range(X.shape[1]):
+                        out[i * r + k, c] += weight * X[j * r + k, c]
+
+
+@jit
+def predicted_root(half: Array, L: Array, r: int, root: Array) -> None:
+    """Write a lower triangular root of half half' + (L L') kron I_r, (p r, p r).
+
+    Its Cholesky factor, unless the pivots show that digits were lost; then by orthogonal rotations, about ten times
+    the work, which happens where precise data meet gaps that are small but larger than the data's precision.
+    """
+    n, p = len(half), len(L)
+    for i in range(n):
+        for j in range(n):
+            root[i, j] = 0.0
+        for j in range(i + 1):
+            total = 0.0
+            for k in range(n):
+                total += half[i, k] * half[j, k]
+            root[i, j] = total
+    for a in range(p):
+        for b in range(a + 1):
+            total = 0.0
+            for c in range(b + 1):
+                total += L[a, c] * L[b, c]
+            for k in range(r):
+                root[a * r + k, b * r + k] += total
+    fine = cholesky(root)
+    for i in range(n):
+        total = 0.0
+        for j in range(i + 1):
+            total += root[i, j] * root[i, j]
+        fine = fine and root[i, i] * root[i, i] > LOST * total
+    if not fine:
+        both = np.zeros((2 * n, n))
+        for i in range(n):
+            for j in range(n):
+                both[j, i] = half[i, j]
+        for a in range(p):
+            for b in range(a + 1):
+                for k in range(r):
+                    both[n + b * r + k, a * r + k] = L[a, b]
+        upper = np.linalg.qr(both)[1]
+        for i in range(n):
+            for j in range(i + 1):
+                root[i, j] = upper[j, i]
+
+
+@jit
+def forward(T: Array, L: Array, A: Array, b: Array) -> tuple[Array, Array, Array, float]:
+    """Filter: what the data of all rows up to m say about the state of row m, m = 0, 1, ...
+
+    Ranks are independent a priori (Lambda = I); A (M, r, r) and b (M, r) are the statistics of the rows. With P the
+    predicted covariance and L0 the root of its value part, the root after the data is P's with its first r columns
+    times C^-T, C C' = I + L0' A L0: nothing is subtracted, and A may be singular.
+
+    Returns
+    -------
+    roots : (M, p r, p r)
+        Lower triangular roots of the predicted covariances.
+    inner : (M, r, r)
+        C of every row, lower triangular.
+    means : (M, p r)
+        Means of the states given the data up to them.
+    evidence : float
+        log of the integral of exp(sum_m b_m'e_m - e_m'A_m e_m / 2) over the prior; NaN if a matrix was not positive
+        definite.
+    """
+    rows, p, r = T.shape[0], T.shape[1], A.shape[1]
+    n = p * r
+    roots, inner, means = np.zeros((rows, n, n)), np.zeros((rows, r, r)), np.empty((rows, n))
+    known, half = np.zeros((n, n)), np.zeros((n, n))
+    before, mean = np.zeros((n, 1)), np.zeros((n, 1))
+    product, u = np.empty((r, r)), np.empty(r)
+    evidence = 0.0
+    for m in range(rows):
+        mix(T[m], known, r, half)
+        mix(T[m], before, r, mean)
+        root, C = roots[m], inner[m]
+        predicted_root(half, L[m], r, root)
+        # C C' = I + L0' A L0
+        product[:] = 0.0
+        for i in range(r):
+            for k in range(r):
+                for j in range(k + 1):
+                    product[i, j] += A[m, i, k] * root[k, j]
+        for k in range(r):
+            for i in range(k + 1):
+                for j in range(i + 1):
+                    C[i, j] += root[k, i] * product[k, j]
+        for i in range(r):
+            C[i, i] += 1.0
+        if not cholesky(C):
+            evidence = np.nan
+        # (I + L0' A L0)^-1 L0' (b - A mean): the correction in units of the root
+        u[:] = 0.0
+        for i in range(r):
+            gap, pull = b[m, i], b[m, i]
+            for j in range(r):
+                gap -= A[m, i, j] * mean[j, 0]
+                pull -= A[m, i, j] * mean[j, 0] / 2
+            evidence += pull * mean[i, 0] - np.log(C[i, i])
+            for j in range(i + 1):
+                u[j] += root[i, j] * gap
+        solve_lower(C, u)
+        for i in range(r):
+            evidence += u[i] * u[i] / 2
+        solve_upper(C, u)
+        known[:] = root
+        for i in range(n):
+            total = mean[i, 0]
+            for j in range(r):
+                total += root[i, j] * u[j]
+            before[i, 0] = total
+            means[m, i] = total
+            solve_lower(C, known[i, :r])
+    return roots, inner, means, evidence
+
+
+@jit
+def times_root(root: Array, C: Array, x: Array, out: Array) -> None:
+    """Add R x to ``out`` (p r), R the root after the data (see `forward`); x is overwritten."""
+    n, r = len(root), len(C)
+    solve_upper(C, x[:r])
+    for i in range(n):
+        total = 0.0
+        for j in range(i + 1):
+            total += root[i, j] * x[j]
+        out[i] += total
+
+
+@jit
+def backward(T: Array, L: Array, roots: Array, inner: Array, means: Array, noise: Array) -> Array:
+    """States given all data, (M, p r), last row first: see `smooth_values`. ``noise`` (M, 2, p r), zero for the mean."""
+    rows, n, r = means.shape[0], means.shape[1], inner.shape[1]
+    p = n // r
+    out = np.empty((rows, n))
+    miss, heard = np.empty(n), np.empty(n)
+    for m in range(rows - 1, -1, -1):
+        x = out[m]
+        x[:] = means[m]
+        heard[:] = noise[m, 0]
+        times_root(roots[m], inner[m], heard, x)
+        if m + 1 == rows:
+            continue
+        for a in range(p):
+            for k in range(r):
+                total = out[m + 1, a * r + k]
+                for c in range(p):
+                    total -= T[m + 1, a, c] * x[c * r + k] + L[m + 1, a, c] * noise[m, 1, c * r + k]
+                miss[a * r + k] = total
+        solve_lower(roots[m + 1], miss)
+        solve_upper(roots[m + 1], miss)
+        # x += R R' T' P^-1 miss
+        heard[:] = 0.0
+        for c in range(p):
+            for k in range(r):
+                total = 0.0
+                for a in range(p):
+                    total += T[m + 1, a, c] * miss[a * r + k]
+                for j in range(c * r + k + 1):
+                    heard[j] += roots[m, c * r + k, j] * total
+        solve_lower(inner[m], heard[:r])
+        times_root(roots[m], inner[m], heard, x)
+    return out
+
+
+@exact
+def bridge(s: float, rest: float, work: Array, T: Array, onward: Array, L: Array) -> None:
+    """Prepare the state between two known ones, s after the left and ``rest`` before the right; infinite: none there.
+
+    Rotates work (2 p, 2 p) = [[T2 L1, L2], [L1, 0]] to [[S, 0], [G, C]]: the state is T1 x_left + G S^-1 miss + C w with
+    miss = x_right - T2 T1 x_left. ``T`` receives T1, ``onward`` T2; ``L`` is scratch.
+    """
+    p = len(T)
+    work[:] = 0.0
+    transition(s, T, L)
+    work[p:, :p] = L
+    transition(rest, onward, L)
+    for i in range(p):
+        for c in range(p):
+            for j in range(p):
+                work[i, j] += onward[i, c] * work[p + c, j]
+    work[:p, p:] = L
+    rotate(work, p)
+
+
+@exact
+def bridge_mean(work: Array, T: Array, onward: Array, left: Array, right: Array, miss: Array, mean: Array) -> None:
+    """Write the mean of one column of the state of `bridge` given those of its neighbours, (p,) each."""
+    p = len(T)
+    for i in range(p):
+        mean[i] = 0.0
+        for j in range(p):
+            mean[i] += T[i, j] * left[j]
+    for i in range(p):
+        miss[i] = right[i]
+        for j in range(p):
+            miss[i] -= onward[i, j] * mean[j]
+    for i in range(p):
+        for j in range(i):
+            miss[i] -= work[i, j] * miss[j]
+        # a row of zeros: the right neighbour is where the left one is
+        miss[i] = miss[i] / work[i, i] if work[i, i] != 0.0 else 0.0
+    for i in range(p):
+        for j in range(p):
+            mean[i] += work[p + i, j] * miss[j]
+
+
+@exact
+def interpolate(
+    gaps: Array, rests: Array, place: Array, states: Array, noise: Array, joint: bool
+) -> tuple[Array, Array]:
+    """States at new times given those at the rows, (M*, p, c), and the variance of their values, (M*,).
+
+    Parameters
+    ----------
+    gaps, rests : (M*,)
+        Time since what is known before, and until the next row; infinite where there is none.
+    place : (M*,)
+        How many rows lie at or before the new time.
+    states : (M, p, c)
+    noise : (M*, p, c)
+        Zero for means.
+    joint : bool
+        What is known before is the new time before this one, where ``place`` has not moved on; else always a row.
+    """
+    count, (rows, p, columns) = gaps.size, states.shape
+    out, variance = np.empty((count, p, columns)), np.empty(count)
+    work, T, onward, L = np.empty((2 * p, 2 * p)), np.empty((p, p)), np.empty((p, p)), np.empty((p, p))
+    miss, mean, nothing = np.empty(p), np.empty(p), np.zeros(p)
+    for m in range(count):
+        bridge(gaps[m], rests[m], work, T, onward, L)
+        variance[m] = 0.0
+        for j in range(p):
+            variance[m] += work[p, p + j] ** 2
+        chained = joint and m > 0 and place[m] == place[m - 1]
+        for k in range(columns):
+            left = out[m - 1, :, k] if chained else states[place[m] - 1, :, k] if place[m] > 0 else nothing
+            right = states[place[m], :, k] if place[m] < rows else nothing
+            bridge_mean(work, T, onward, left, right, miss, mean)
+            for i in range(p):
+                out[m, i, k] = mean[i]
+                for j in range(p):
+                    out[m, i, k] += work[p + i, p + j] * noise[m, j, k]
+    return out, variance

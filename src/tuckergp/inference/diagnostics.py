@@ -1,0 +1,235 @@
+"""Have the chains mixed, and how many independent draws are they worth: R-hat and effective sample sizes.
+
+Rank-normalised split R-hat, bulk and tail ESS of Vehtari, Gelman, Simpson, Carpenter and Bürkner (2021). Give them what
+is identifiable (predictions, noise), never raw U or W, and some hundred quantities: the worst of very many is above a
+limit by chance.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+from scipy.fft import irfft, next_fast_len, rfft
+from scipy.special import ndtri
+from scipy.stats import rankdata
+
+from tuckergp.errors import InputError
+
+__all__ = ["ESS_LIMIT", "RHAT_LIMIT", "Diagnostics", "ess_bulk", "ess_tail", "rhat", "summarise"]
+
+Floats = npt.NDArray[np.float64]
+
+RHAT_LIMIT = 1.05
+ESS_LIMIT = 100.0
+LEAST_DRAWS = 4
+ENTRIES_AT_ONCE = 2**22
+
+
+@dataclass(frozen=True)
+class Diagnostics:
+    """Convergence of every quantity.
+
+    Attributes
+    ----------
+    rhat, ess_bulk, ess_tail : ndarray
+        One entry a quantity; NaN where nothing can be said: a quantity that never varies, a draw that is not finite,
+        fewer than four draws a chain.
+    chains, draws : int
+        How many there are, draws a chain.
+    not_finite : int
+        Quantities with a draw that is not finite.
+    """
+
+    rhat: Floats
+    ess_bulk: Floats
+    ess_tail: Floats
+    chains: int
+    draws: int
+    not_finite: int = 0
+
+    @property
+    def worst_rhat(self) -> float:
+        """The largest R-hat of any quantity; NaN if there is none."""
+        return float(np.fmax.reduce(self.rhat, axis=None, initial=np.nan))
+
+    @property
+    def lowest_ess(self) -> float:
+        """The smallest bulk or tail ESS of any quantity; NaN if there is none."""
+        return float(np.fmin.reduce(np.fmin(self.ess_bulk, self.ess_tail), axis=None, initial=np.nan))
+
+    def warning(self) -> str | None:
+        """One sentence with the remedy if the draws should not be trusted yet, else None."""
+        if self.rhat.size == 0:
+            return None
+        if self.not_finite:
+            return (
+                f"{self.not_finite} of {self.rhat.size} quantities have draws that are not finite, so the sampler "
+                "diverged; check the scale of the inputs or take smaller steps."
+            )
+        if self.draws < LEAST_DRAWS:
+            return f"{self.draws} draws a chain are too few to judge convergence; raise draws."
+        if np.isnan(self.worst_rhat):
+            return "No quantity varies over the draws, so the chains are stuck; try another start or smaller steps."
+        if self.worst_rhat > RHAT_LIMIT:
+            above = int(np.sum(self.rhat > RHAT_LIMIT))
+            return (
+                f"The draws have not mixed: R-hat reaches {self.worst_rhat:.2f} ({above} of {self.rhat.size} quantities "
+                f"above {RHAT_LIMIT}), effective sample size falls to {self.lowest_ess:.0f}; raise warmup and draws"
+                + (", and run several chains to see whether they agree." if self.chains == 1 else ".")
+            )
+        if self.lowest_ess < ESS_LIMIT:
+            return (
+                f"Few independent draws: the effective sample size falls to {self.lowest_ess:.0f}, "
+                f"below {ESS_LIMIT:.0f}; raise draws to about {self._draws_needed()}."
+            )
+        return None
+
+    def _draws_needed(self) -> int:
+        """Draws a chain that would bring the lowest ESS to its limit, rounded up to two digits."""
+        needed = self.draws * ESS_LIMIT / max(self.lowest_ess, 1.0)
+        unit = 10 ** max(int(np.log10(needed)) - 1, 0)
+        return int(np.ceil(needed / unit)) * unit
+
+
+def summarise(draws: npt.ArrayLike) -> Diagnostics:
+    """Diagnose all quantities.
+
+    Parameters
+    ----------
+    draws : array_like, shape (chains, draws, ...)
+        The trailing axes are the quantities.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> found = summarise(np.random.default_rng(0).standard_normal((4, 250, 10)))
+    >>> found.worst_rhat < 1.05, found.lowest_ess > 100, found.warning()
+    (True, True, None)
+    """
+    values = _checked(draws)
+    finite = np.isfinite(values).all(axis=(0, 1))
+    return Diagnostics(
+        rhat(values),
+        ess_bulk(values),
+        ess_tail(values),
+        chains=values.shape[0],
+        draws=values.shape[1],
+        not_finite=int(np.sum(~finite)),
+    )
+
+
+def rhat(draws: npt.ArrayLike) -> Floats:
+    """Rank-normalised split R-hat, the larger of bulk and folded, of draws (chains, draws, ...); shape (...)."""
+    return _by_quantity(draws, lambda x: _rhat(_split(x)))
+
+
+def ess_bulk(draws: npt.ArrayLike) -> Floats:
+    """Effective sample size for the centre of the distribution, of draws (chains, draws, ...); shape (...)."""
+    return _by_quantity(draws, lambda x: _ess(_normal_scores(_split(x))))
+
+
+def ess_tail(draws: npt.ArrayLike) -> Floats:
+    """Effective sample size for the 5 % and 95 % quantiles, the smaller, of draws (chains, draws, ...); shape (...)."""
+    return _by_quantity(draws, _ess_tail)
+
+
+def _checked(draws: npt.ArrayLike) -> Floats:
+    values = np.asarray(draws, dtype=np.float64)
+    if values.ndim < 2:
+        raise InputError(f"Draws must have axes (chains, draws, quantities), not shape {values.shape}.")
+    return values
+
+
+def _by_quantity(draws: npt.ArrayLike, diagnose: Callable[[Floats], Floats]) -> Floats:
+    """Apply a diagnostic of (quantities, chains, draws), a block of quantities at a time; NaN where it has no meaning."""
+    values = _checked(draws)
+    chains, length = values.shape[:2]
+    flat = values.reshape(chains, length, -1)
+    result = np.full(flat.shape[2], np.nan)
+    if length >= LEAST_DRAWS and chains > 0:
+        block = max(1, ENTRIES_AT_ONCE // (chains * length))
+        for first in range(0, flat.shape[2], block):
+            part = np.ascontiguousarray(np.moveaxis(flat[:, :, first : first + block], 2, 0))
+            varies = np.isfinite(part).all(axis=(1, 2)) & ~_constant(part)
+            if varies.any():
+                result[first + np.flatnonzero(varies)] = diagnose(part[varies])
+    return result.reshape(values.shape[2:])
+
+
+def _constant(x: Floats) -> npt.NDArray[np.bool_]:
+    """Which quantities of (quantities, chains, draws) do not vary beyond rounding."""
+    with np.errstate(invalid="ignore"):
+        spread, size = np.ptp(x, axis=(1, 2)), np.abs(x).max(axis=(1, 2), initial=0.0)
+        constant: npt.NDArray[np.bool_] = spread <= 1e-13 * size
+    return constant
+
+
+def _split(x: Floats) -> Floats:
+    """Halve every chain, without its middle draw if they are odd: (quantities, 2 chains, draws // 2)."""
+    half = x.shape[2] // 2
+    return np.concatenate([x[:, :, :half], x[:, :, -half:]], axis=1)
+
+
+def _normal_scores(x: Floats) -> Floats:
+    """Normal quantiles of the ranks over all chains, ties averaged (Blom's offset 3/8)."""
+    ranks = rankdata(x.reshape(len(x), -1), axis=1)
+    scores: Floats = ndtri((ranks - 0.375) / (ranks.shape[1] + 0.25)).reshape(x.shape)
+    return scores
+
+
+def _rhat(x: Floats) -> Floats:
+    folded = np.abs(x - np.median(x, axis=(1, 2), keepdims=True))
+    return np.fmax(_plain_rhat(_normal_scores(x)), _plain_rhat(_normal_scores(folded)))
+
+
+def _plain_rhat(x: Floats) -> Floats:
+    """Gelman and Rubin's statistic; infinite where every chain is stuck at a value of its own."""
+    n = x.shape[2]
+    within = x.var(axis=2, ddof=1).mean(axis=1)
+    between = x.mean(axis=2).var(axis=1, ddof=1)
+    # ranks of stuck chains differ by rounding alone
+    within[within < 1e-20] = 0.0
+    with np.errstate(divide="ignore", invalid="ignore"):
+        value: Floats = np.sqrt((n - 1) / n + between / within)
+    return value
+
+
+def _ess_tail(x: Floats) -> Floats:
+    edges = np.quantile(x, [0.05, 0.95], axis=(1, 2))
+    low, high = (_ess(_split((x <= edge[:, None, None]).astype(np.float64))) for edge in edges)
+    return np.fmin(low, high)
+
+
+def _ess(x: Floats) -> Floats:
+    """Effective sample size of the mean of (quantities, chains, draws), truncated by Geyer's monotone sequence."""
+    _, chains, n = x.shape
+    covariance = _autocovariance(x).mean(axis=1)
+    within = covariance[:, 0] * n / (n - 1)
+    variance = covariance[:, 0] + (x.mean(axis=2).var(axis=1, ddof=1) if chains > 1 else 0.0)
+    moves = ~_constant(x)
+    rho = 1.0 - (within[:, None] - covariance) / np.where(moves, variance, 1.0)[:, None]
+    rho[:, 0] = 1.0
+    # Sums of neighbouring lags are positive and decrease for a reversible chain; stop at the first that is not, and
+    # never use the last few lags
+    last = max(0, (n - 3) // 2)
+    pairs = rho[:, 0 : 2 * last + 2 : 2] + rho[:, 1 : 2 * last + 2 : 2]
+    stop = np.where((pairs <= 0).any(axis=1), np.argmax(pairs <= 0, axis=1), last)
+    kept = np.arange(last + 1) < stop[:, None]
+    total = np.where(kept, np.minimum.accumulate(pairs, axis=1), 0.0).sum(axis=1)
+    # the even lag after the last kept pair lowers the variance of the estimate (Vehtari et al., section 3.2)
+    extra = np.maximum(rho[np.arange(len(x)), 2 * stop], 0.0)
+    size = chains * n
+    tau = np.maximum(-1.0 + 2.0 * total + extra, 1.0 / np.log10(size))
+    return np.where(moves, size / tau, np.nan)
+
+
+def _autocovariance(x: Floats) -> Floats:
+    """Autocovariance at every lag along the last axis, divided by its length."""
+    n = x.shape[-1]
+    padded = next_fast_len(2 * n, real=True)
+    spectrum = rfft(x - x.mean(axis=-1, keepdims=True), n=padded, axis=-1)
+    covariance: Floats = irfft(np.abs(spectrum) ** 2, n=padded, axis=-1)[..., :n] / n
+    return covariance

@@ -1,0 +1,210 @@
+"""The Gibbs sampler as a whole: does it leave the joint distribution of unknowns and data invariant?"""
+
+import dataclasses
+
+import numpy as np
+import pytest
+from scipy import sparse, stats
+
+from tests.helpers import core_of
+from tuckergp.design import Design, ModeTable
+from tuckergp.errors import InputError
+from tuckergp.inference.base import Problem
+from tuckergp.inference.gibbs import Gibbs, GibbsState, ModeState
+from tuckergp.likelihoods import Gaussian
+from tuckergp.model import TuckerModel
+
+TIGHT = {"dof": 8.0, "tau_shape": 4.0, "tau_rate": 2.0, "alpha_shape": 5.0, "alpha_rate": 2.0}
+
+
+def tiny_design(rng, kinds, rows=4, n=14):
+    """Modes of kind rows (a residual and two blocks) or weights (two blocks alone)."""
+    modes = []
+    for kind in kinds:
+        features = np.column_stack([np.ones(rows), rng.standard_normal((rows, 2))])
+        blocks = (slice(0, 1), slice(1, 3))
+        residual = sparse.csr_array(0.8 * sparse.eye_array(rows)) if kind == "rows" else None
+        modes.append(ModeTable(sparse.csr_array(features), residual, None, blocks))
+    index = np.stack([rng.integers(rows, size=n) for _ in kinds], axis=1).astype(np.int32)
+    return Design(tuple(modes), index)
+
+
+def draw_prior(model, design, gibbs, rng):
+    """All unknowns from their priors, written independently of the sampler."""
+    modes = []
+    for d, table in enumerate(design.modes):
+        r = int(model.core.ranks[d])
+        variance = model.sigma_u[d] ** 2
+        if model.core.learned:
+            precision = np.eye(r) * stats.gamma.rvs(
+                gibbs.dof * r / 2, scale=2 / (gibbs.dof * variance * r), random_state=rng
+            )
+        else:
+            dof = gibbs.dof + r - 1
+            precision = np.atleast_2d(stats.wishart.rvs(dof, np.eye(r) / (dof * variance), random_state=rng))
+        covariance = np.linalg.inv(precision)
+        tau = stats.gamma.rvs(gibbs.tau_shape, scale=1 / gibbs.tau_rate, size=len(table.blocks), random_state=rng)
+        B = np.vstack(
+            [
+                rng.multivariate_normal(np.zeros(r), covariance / t, size=block.stop - block.start)
+                for t, block in zip(tau, table.blocks, strict=True)
+            ]
+        )
+        psi = table.features @ B
+        noise, nu = np.ones(table.n_rows), 10.0
+        if table.residual is not None:
+            psi = psi + table.residual_scale * rng.multivariate_normal(np.zeros(r), covariance, size=table.n_rows)
+            if gibbs.noise == "rows":
+                while (nu := stats.expon.rvs(scale=20, random_state=rng)) < 4:
+                    pass
+                noise = stats.gamma.rvs(nu / 2, scale=2 / nu, size=table.n_rows, random_state=rng)
+        modes.append(ModeState(np.asarray(psi), B, precision, tau, noise, nu))
+    W = model.sigma_w * rng.standard_normal(model.core.n_weights)
+    alpha = stats.gamma.rvs(gibbs.alpha_shape, scale=1 / gibbs.alpha_rate, random_state=rng)
+    return GibbsState(0, tuple(modes), W, float(alpha))
+
+
+def draw_data(model, design, state, rng):
+    precision = np.full(len(design.index), state.alpha)
+    for d, mode in enumerate(state.modes):
+        precision *= mode.noise[design.index[:, d]]
+    f = model.contract([mode.psi for mode in state.modes], state.W, design.index)
+    return f + rng.standard_normal(len(f)) / np.sqrt(precision)
+
+
+def summary(model, design, state, y):
+    """Functions of unknowns and data with light tails."""
+    f = model.contract([mode.psi for mode in state.modes], state.W, design.index)
+    values = [np.log(state.alpha), np.tanh(f[0]), np.tanh(f[1]) ** 2, np.log1p(np.mean(f**2)), np.log1p(np.mean(y**2))]
+    for mode in state.modes:
+        values += [
+            *np.log(mode.tau),
+            np.linalg.slogdet(mode.precision)[1],
+            np.tanh(mode.B[0, 0]),
+            np.log(np.abs(mode.B[1, 0])),
+            np.log(np.mean(mode.psi**2)),
+            np.tanh(mode.psi[0, 0] * mode.psi[1, 0]),
+            np.log(mode.noise).mean(),
+            np.log(mode.nu),
+        ]
+    if len(state.W):
+        values += [np.log(np.mean(state.W**2)), np.tanh(state.W[0])]
+    return np.array(values)
+
+
+GEWEKE = [
+    ("identity", (2, 2), ("rows", "rows"), "shared"),
+    ("identity", (2, 2), ("rows", "weights"), "rows"),
+    ("full", (2, 2), ("rows", "weights"), "shared"),
+    ("full", (2, 1, 2), ("rows", "weights", "rows"), "rows"),
+    ("sparse", (2, 2, 2), ("weights", "rows", "weights"), "shared"),
+    ("identity", (2, 2, 2), ("rows", "rows", "weights"), "rows"),
+]
+
+
+@pytest.mark.parametrize(("core", "ranks", "kinds", "noise"), GEWEKE)
+def test_sampler_and_data_together_keep_the_prior(core, ranks, kinds, noise):
+    # Geweke (2004): alternating data given unknowns and one sweep must leave the prior invariant. z-scores with
+    # standard errors by batch means (40 batches); |z| < 5 on some 30 functions a case, 6 cases: false alarms below
+    # 180 P(|t_39| > 5) = 0.002.
+    rng = np.random.default_rng(11)
+    design = tiny_design(rng, kinds)
+    shape = core_of(core, list(ranks), rng)
+    model = TuckerModel(shape, Gaussian(1.0), shape.default_sigma_u(), shape.default_sigma_w())
+    gibbs = Gibbs(noise=noise, **TIGHT)
+    n = 1500
+    prior = []
+    for _ in range(n):
+        state = draw_prior(model, design, gibbs, rng)
+        prior.append(summary(model, design, state, draw_data(model, design, state, rng)))
+    chain = []
+    state = draw_prior(model, design, gibbs, rng)
+    for _ in range(2 * n):
+        y = draw_data(model, design, state, rng)
+        state, _ = gibbs.step(Problem(model, design, y), state, rng)
+        chain.append(summary(model, design, state, y))
+    prior, chain = np.array(prior), np.array(chain)
+    batches = chain.reshape(40, -1, chain.shape[1]).mean(axis=1)
+    spread = np.sqrt(prior.var(axis=0) / n + batches.var(axis=0, ddof=1) / 40)
+    z = (chain.mean(axis=0) - prior.mean(axis=0)) / np.maximum(spread, 1e-12)
+    assert np.abs(z).max() < 5, np.round(z, 1)
+
+
+def test_noise_and_coefficients_of_a_conjugate_model_match_the_exact_posterior():
+    # D = 1 with a fixed core is Bayesian linear regression y = Phi B + noise; with the precisions held tight by their
+    # priors the posterior of B is normal in closed form
+    rng = np.random.default_rng(3)
+    features = rng.standard_normal((30, 3))
+    design = Design((ModeTable(features, None, None, (slice(0, 3),)),), np.arange(30, dtype=np.int32)[:, None])
+    core = core_of("identity", [1], rng)
+    model = TuckerModel(core, Gaussian(1.0), np.ones(1), 1.0)
+    y = features @ [1.0, -2.0, 0.5] + 0.5 * rng.standard_normal(30)
+    sure = 1e8
+    gibbs = Gibbs(
+        dof=sure, tau_shape=2 * sure, tau_rate=sure, alpha_shape=4 * sure, alpha_rate=sure, draws=4000, warmup=10
+    )
+    problem = Problem(model, design, y)
+    state = gibbs.init(problem, rng)
+    draws = []
+    for _ in range(gibbs.n_steps):
+        state, _ = gibbs.step(problem, state, rng)
+        draws.append(state.modes[0].B[:, 0])
+    draws = np.array(draws[10:])
+    covariance = np.linalg.inv(4 * features.T @ features + 2 * np.eye(3))
+    mean = covariance @ (4 * features.T @ y)
+    # draws are independent here; |z| < 4.5
+    assert (np.abs(draws.mean(axis=0) - mean) < 4.5 * np.sqrt(np.diag(covariance) / len(draws))).all()
+    np.testing.assert_allclose(np.cov(draws.T), covariance, rtol=0.15, atol=0.05 * np.abs(covariance).max())
+
+
+def test_intervals_cover_what_they_should_on_data_from_the_model():
+    # simulation-based: 40 data sets, 90 % intervals of f at 8 held-out cells each; coverage within 0.9 +- 4 binomial
+    # standard errors of 320 dependent checks, taken as 80 independent ones
+    rng = np.random.default_rng(5)
+    inside = []
+    for _ in range(40):
+        design = tiny_design(rng, ("rows", "rows"), rows=8, n=60)
+        core = core_of("identity", [2, 2], rng)
+        model = TuckerModel(core, Gaussian(1.0), core.default_sigma_u(), 1.0)
+        gibbs = Gibbs(draws=200, warmup=60, **TIGHT)
+        truth = draw_prior(model, design, gibbs, rng)
+        problem = Problem(model, design, draw_data(model, design, truth, rng))
+        held_out = np.stack([np.arange(8), rng.permutation(8)], axis=1).astype(np.int32)
+        state, draws = gibbs.init(problem, rng), []
+        for t in range(gibbs.n_steps):
+            state, _ = gibbs.step(problem, state, rng)
+            if t >= gibbs.warmup:
+                draws.append(model.contract([mode.psi for mode in state.modes], state.W, held_out))
+        low, high = np.quantile(draws, [0.05, 0.95], axis=0)
+        f = model.contract([mode.psi for mode in truth.modes], truth.W, held_out)
+        inside.append((low < f) & (f < high))
+    assert abs(np.mean(inside) - 0.9) < 4 * np.sqrt(0.09 / 80)
+
+
+def test_a_sweep_depends_on_its_stream_alone():
+    rng = np.random.default_rng(0)
+    design = tiny_design(rng, ("rows", "weights"))
+    core = core_of("full", [2, 2], rng)
+    model = TuckerModel(core, Gaussian(1.0), core.default_sigma_u(), 1.0)
+    problem = Problem(model, design, rng.standard_normal(14))
+    gibbs = Gibbs(noise="rows")
+    start = gibbs.init(problem, np.random.default_rng(1))
+    a, _ = gibbs.step(problem, start, np.random.default_rng(2))
+    b, _ = gibbs.step(problem, start, np.random.default_rng(2))
+    for x, y in zip(a.modes, b.modes, strict=True):
+        for p, q in zip(x, y, strict=True):
+            np.testing.assert_array_equal(p, q)
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"noise": "columns"}, "noise must be 'shared' or 'rows'"),
+        ({"draws": 0}, "draws must be positive"),
+        ({"warmup": -1}, "warmup must be a whole number from 0 on"),
+        ({"dof": 0.0}, "dof must be positive"),
+    ],
+)
+def test_settings_that_make_no_sense_are_refused(settings, message):
+    with pytest.raises(InputError, match=message):
+        dataclasses.replace(Gibbs(), **settings)
