@@ -25,24 +25,39 @@ def surface():
     return X, 7 + 30 * (f + 0.1 * rng.standard_normal(400)), 7 + 30 * f
 
 
-@pytest.mark.parametrize("inference", ["als", "sgd"])
+@pytest.mark.parametrize("inference", ["gibbs", "als", "sgd"])
 def test_it_recovers_a_separable_surface_in_the_units_of_the_targets(surface, inference):
     X, y, f = surface
     model = TuckerGPRegressor(rank=3, inference=inference, random_state=0).fit(X[:300], y[:300])
     # the noise has sd 3, the surface sd about 26; the fit must be far below the noise
-    assert rmse(f[300:], model.predict(X[300:])) < (1.5 if inference == "als" else 6.0)
+    assert rmse(f[300:], model.predict(X[300:])) < (6.0 if inference == "sgd" else 1.5)
+
+
+def test_draws_give_calibrated_bands_and_functions_of_the_right_noise(surface):
+    X, y, f = surface
+    model = TuckerGPRegressor(rank=3, random_state=0).fit(X[:300], y[:300])
+    mean, std = model.predict(X[300:], return_std=True)
+    assert 2.4 < np.median(std) < 4.5  # the noise has sd 3
+    _, band = model.predict(X[300:], quantiles=[0.05, 0.95])
+    # 100 new observations, 90 % bands: within four binomial standard errors
+    assert abs(np.mean((band[:, 0] < y[300:]) & (y[300:] < band[:, 1])) - 0.9) < 0.12
+    _, of_f = model.predict(X[300:], return_std=True, include_noise=False)
+    assert np.median(of_f) < 0.6 * np.median(std)
+    assert np.mean(np.abs(mean - f[300:]) < 4 * of_f) > 0.9
 
 
 def test_different_ranks_a_mode_and_every_core(surface):
     X, y, _ = surface
     for rank, core in (((2, 4), "full"), (3, "identity"), (3, "full")):
-        assert TuckerGPRegressor(rank=rank, core=core, random_state=0).fit(X, y).score(X, y) > 0.95
+        assert TuckerGPRegressor(rank=rank, core=core, draws=50, warmup=50, random_state=0).fit(X, y).score(X, y) > 0.95
 
 
 def test_shifting_and_scaling_inputs_and_targets_changes_nothing_else(surface):
     X, y, _ = surface
-    plain = TuckerGPRegressor(rank=2, random_state=0).fit(X, y).predict(X)
-    moved = TuckerGPRegressor(rank=2, random_state=0).fit(1000 + 50 * X, 3 - 2 * y).predict(1000 + 50 * X)
+    plain = TuckerGPRegressor(rank=2, inference="als", random_state=0).fit(X, y).predict(X)
+    moved = (
+        TuckerGPRegressor(rank=2, inference="als", random_state=0).fit(1000 + 50 * X, 3 - 2 * y).predict(1000 + 50 * X)
+    )
     np.testing.assert_allclose(moved, 3 - 2 * plain, rtol=1e-4, atol=1e-3 * np.ptp(plain))
 
 
@@ -51,7 +66,7 @@ def test_columns_are_used_by_name(surface, frame):
     X, y, _ = surface
     table = frame({"lon": X[:, 0], "lat": X[:, 1]})
     modes = [Mode("lat", SE(1.0)), Mode("lon", SE(1.0), features=Nystrom(20, points="greedy"))]
-    model = TuckerGPRegressor(modes, rank=3, random_state=0).fit(table, y)
+    model = TuckerGPRegressor(modes, rank=3, draws=50, warmup=50, random_state=0).fit(table, y)
     assert model.feature_names_in_.tolist() == ["lon", "lat"]
     assert model.score(table, y) > 0.95
 
@@ -71,12 +86,14 @@ def test_categories_make_a_mode_of_their_own_and_unseen_ones_get_the_average():
 
 def test_it_works_in_pipelines_and_cross_validation(surface):
     X, y, _ = surface
-    model = make_pipeline(StandardScaler(), TuckerGPRegressor(rank=2, random_state=0))
+    model = make_pipeline(StandardScaler(), TuckerGPRegressor(rank=2, inference="als", random_state=0))
     assert cross_val_score(model, X, y, cv=3).min() > 0.9
 
 
 def test_one_training_point_and_constant_columns_are_fine():
-    assert TuckerGPRegressor().fit([[1.0, 2.0]], [3.0]).predict([[1.0, 2.0]]) == pytest.approx([3.0])
+    for inference in ("als", "gibbs"):
+        model = TuckerGPRegressor(inference=inference, random_state=0).fit([[1.0, 2.0]], [3.0])
+        assert model.predict([[1.0, 2.0]]) == pytest.approx([3.0], abs=0.5)
     X = np.column_stack([np.ones(50), np.linspace(0, 1, 50)])
     assert TuckerGPRegressor(random_state=0).fit(X, X[:, 1]).score(X, X[:, 1]) > 0.95
 
@@ -113,7 +130,7 @@ BAD = [
     ({"rank": 0}, {}, "rank must be at least 1, not 0"),
     ({"rank": (2, 2, 2)}, {}, "rank has 3 entries for 2 modes"),
     ({"rank": 2.5}, {}, "rank must be a whole number"),
-    ({"inference": "gradient"}, {}, "inference must be 'als', 'sgd' or an ALS or SGD object, not 'gradient'"),
+    ({"inference": "gradient"}, {}, "inference must be 'gibbs', 'als', 'sgd' or a Gibbs, ALS or SGD object, not 'gradient'"),
     ({"likelihood": "poisson"}, {}, "likelihood must be 'gaussian', not 'poisson'"),
     ({"core": "identity", "rank": (2, 3)}, {}, "same rank in every mode"),
     ({"random_state": -1}, {}, "random_state must be"),

@@ -6,6 +6,7 @@ the rest. Users and items without ratings are predicted from their attributes.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, Self
 
@@ -15,10 +16,10 @@ from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
 from tuckergp.attributes import Attribute, Attributes, check_keys, join
-from tuckergp.design import Design, FittedMode, Mode
+from tuckergp.design import Design, FittedMode, Mode, ModeTable
 from tuckergp.errors import InputError
 from tuckergp.inference import ALS, SGD
-from tuckergp.inference.fit import Inference, fit_map, ranks_of
+from tuckergp.inference.fit import Inference, fit_model, predict_with, ranks_of, resolve_inference
 from tuckergp.model import CoreSpec, make_core
 from tuckergp.random import seed_of, stream
 from tuckergp.tables import Table, as_table, is_missing
@@ -31,14 +32,19 @@ KEYS = ("user_id", "item_id")
 
 @dataclass(frozen=True)
 class _Side:
-    """Users or items: the ids known (rated, or with attributes) and the factors of each, the unknown id's last."""
+    """Users or items: the ids known (rated, or with attributes), their features, and an unknown id's last."""
 
     number: dict[Any, int]
-    factors: Floats
+    table: ModeTable
+    code: npt.NDArray[np.intp]
 
-    def rows(self, ids: npt.NDArray[Any]) -> npt.NDArray[np.int32]:
-        unknown = len(self.factors) - 1
-        return np.fromiter((self.number.get(value, unknown) for value in ids), dtype=np.int32, count=len(ids))
+    def rows(self, ids: npt.NDArray[Any]) -> npt.NDArray[np.intp]:
+        """The row of the table of every id."""
+        unknown = len(self.number)
+        numbers = np.fromiter(
+            (self.number.get(value, unknown) for value in ids.tolist()), dtype=np.intp, count=len(ids)
+        )
+        return self.code[numbers]
 
 
 class TuckerRecommender(BaseEstimator):  # type: ignore[misc]
@@ -47,13 +53,19 @@ class TuckerRecommender(BaseEstimator):  # type: ignore[misc]
     Parameters
     ----------
     rank : int
-    inference : {"als", "sgd"} or ALS, SGD
-        How the factors are learned. A name stands for that method with its settings for ratings.
+    inference : {"gibbs", "als", "sgd"} or Gibbs, ALS, SGD
+        How the factors are learned: sampling, which has nothing to tune and knows how sure it is, or the most probable
+        point. A name stands for that method with its settings for ratings.
     likelihood : {"gaussian"}
     core : {"identity", "full", "auto"} or SparseCore
         ``"identity"`` is matrix factorisation.
+    draws, warmup, chains : int
+        Draws of each chain and sweeps before them; for ``"gibbs"``.
     side_information : bool
         Whether to use the attribute tables.
+    noise : {"auto", "shared", "rows"}
+        One noise variance, or a factor for every user and item (some rate erratically, some divide opinions).
+        ``"auto"``: rows where the inference can.
     random_state : int, Generator or None
 
     Attributes
@@ -75,17 +87,25 @@ class TuckerRecommender(BaseEstimator):  # type: ignore[misc]
     def __init__(
         self,
         rank: int = 16,
-        inference: Literal["als", "sgd"] | Inference = "als",
+        inference: Literal["gibbs", "als", "sgd"] | Inference = "gibbs",
         likelihood: Literal["gaussian"] = "gaussian",
         core: CoreSpec = "identity",
+        draws: int = 250,
+        warmup: int = 50,
+        chains: int = 1,
         side_information: bool = True,
+        noise: Literal["auto", "shared", "rows"] = "auto",
         random_state: int | np.random.Generator | None = None,
     ) -> None:
         self.rank = rank
         self.inference = inference
         self.likelihood = likelihood
         self.core = core
+        self.draws = draws
+        self.warmup = warmup
+        self.chains = chains
         self.side_information = side_information
+        self.noise = noise
         self.random_state = random_state
 
     def fit(self, ratings: Any, users: Any = None, items: Any = None) -> Self:
@@ -115,56 +135,71 @@ class TuckerRecommender(BaseEstimator):  # type: ignore[misc]
         modes = [Mode(list(side.columns), kind.kernel(side)) for kind, side in zip(attributes, encoded, strict=True)]
         seed = seed_of(self.random_state)
         design, fitted = Design.of_entities(modes, encoded, codes, stream(seed, 1, 1))
-        self.fit_ = fit_map(design, y, None, ranks=ranks, core=self.core, inference=inference, seed=seed)
+        self.fit_ = fit_model(design, y, None, ranks=ranks, core=self.core, inference=inference, seed=seed)
         self.features_: dict[str, list[Attribute]] = {
             name: list(kind.columns) for name, kind in zip(("users", "items"), attributes, strict=True)
         }
         self.rating_range_ = (float(y.min()), float(y.max()))
-        self._sides = tuple(self._known(d, rated[d], tables[d], attributes[d], fitted[d]) for d in range(2))
+        self._sides = tuple(_known(KEYS[d], rated[d], tables[d], attributes[d], fitted[d]) for d in range(2))
         return self
 
-    def predict(self, pairs: Any, clip: bool = True) -> Floats:
+    def predict(
+        self,
+        pairs: Any,
+        return_std: bool = False,
+        quantiles: Sequence[float] | None = None,
+        include_noise: bool = True,
+        clip: bool = True,
+    ) -> Any:
         """Predict the rating of every row of ``pairs``.
 
         Parameters
         ----------
         pairs : table with columns user_id and item_id, or a path to one
             Other columns are ignored; a rating column is never read.
+        return_std : bool
+            Also return standard deviations; needs ``inference="gibbs"``.
+        quantiles : sequence of float or None
+            Also return these quantiles, shape (n_pairs, len(quantiles)), instead of standard deviations.
+        include_noise : bool
+            Standard deviations and quantiles of a new rating; False for those of its mean.
         clip : bool
-            Keep predictions within the range of the ratings learned from.
+            Keep means and quantiles within the range of the ratings learned from.
 
         Returns
         -------
-        ndarray, shape (n_pairs,)
+        ndarray, shape (n_pairs,), or a pair of it and the standard deviations or quantiles
             An id that is unknown and has no attributes is predicted as the average one.
         """
         check_is_fitted(self)
         table = as_table(pairs, "pairs")
         index = np.stack([side.rows(table[key]) for side, key in zip(self._sides, KEYS, strict=True)], axis=1)
-        f = self.fit_.model.contract([side.factors for side in self._sides], self.fit_.parameters.W, index)
-        predicted = self.fit_.mean + self.fit_.scale * f
-        return np.clip(predicted, *self.rating_range_) if clip else predicted
-
-    def _known(self, d: int, rated: list[Any], table: Table | None, kind: Attributes, mode: FittedMode) -> _Side:
-        """Factors of all ids known: rated ones first, then those with attributes alone, then one that is unknown."""
-        known = dict.fromkeys(rated)
-        if table is not None:
-            known.update(dict.fromkeys(table[KEYS[d]]))
-        ids = [*known, _Unknown()]
-        mode_table, code = mode.transform(kind.encode(join(table, KEYS[d], ids, KEYS[d])))
-        factors = np.asarray(mode_table.table @ self.fit_.parameters.U[d])[code]
-        return _Side({value: number for number, value in enumerate(known)}, factors)
+        design = Design(tuple(side.table for side in self._sides), index.astype(np.int32))
+        found = predict_with(self.fit_, design, return_std, quantiles, include_noise)
+        low, high = self.rating_range_ if clip else (-np.inf, np.inf)
+        if not isinstance(found, tuple):
+            return np.clip(found, low, high)
+        mean, more = found
+        return np.clip(mean, low, high), more if return_std else np.clip(more, low, high)
 
     def _resolve_inference(self, rank: int) -> Inference:
-        if isinstance(self.inference, ALS | SGD):
-            return self.inference
         # Most probable values overfit under the prior that matches moments: a prior sd of half as much, and a noise
         # as large as the ratings' variance, did best on held-out parts of MovieLens 100K's training data.
         sigma_u = 0.5 * float(make_core(self.core, [rank, rank], stream(0)).default_sigma_u()[0])
-        named: dict[Any, Inference] = {"als": ALS(noise=1.0, sigma_u=sigma_u), "sgd": SGD(noise=1.0, sigma_u=sigma_u)}
-        if self.inference not in named:
-            raise InputError(f"inference must be 'als', 'sgd' or an ALS or SGD object, not {self.inference!r}.")
-        return named[self.inference]
+        named: dict[Any, Inference] = {
+            "als": ALS(noise=1.0, sigma_u=sigma_u),
+            "sgd": SGD(noise=1.0, sigma_u=sigma_u),
+        }
+        return resolve_inference(self, named, noise="rows" if self.noise == "auto" else self.noise)
+
+
+def _known(key: str, rated: list[Any], table: Table | None, kind: Attributes, mode: FittedMode) -> _Side:
+    """The features of all ids known: rated ones first, then those with attributes alone, then one that is unknown."""
+    known = dict.fromkeys(rated)
+    if table is not None:
+        known.update(dict.fromkeys(table[key]))
+    mode_table, code = mode.transform(kind.encode(join(table, key, [*known, _Unknown()], key)))
+    return _Side({value: number for number, value in enumerate(known)}, mode_table, code)
 
 
 class _Unknown:

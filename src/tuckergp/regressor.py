@@ -18,7 +18,7 @@ from sklearn.utils.validation import check_is_fitted, column_or_1d, validate_dat
 from tuckergp.design import Design, Mode
 from tuckergp.errors import InputError
 from tuckergp.inference import ALS, SGD
-from tuckergp.inference.fit import Inference, fit_map, ranks_of
+from tuckergp.inference.fit import Inference, fit_model, predict_with, ranks_of, resolve_inference
 from tuckergp.kernels import SE, Identity
 from tuckergp.model import CoreSpec
 from tuckergp.random import seed_of, stream
@@ -38,11 +38,16 @@ class TuckerGPRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         The arguments of f. None: one mode a column, SE on whitened numbers, Identity on anything else.
     rank : int or sequence of int
         Rank of the core in every mode, or one a mode.
-    inference : {"als", "sgd"} or ALS, SGD
-        How U and W are learned. A name stands for that method with its settings for regression.
+    inference : {"gibbs", "als", "sgd"} or Gibbs, ALS, SGD
+        How U and W are learned: sampling, which has nothing to tune and knows how sure it is, or the most probable
+        point. A name stands for that method with its settings for regression.
     likelihood : {"gaussian"}
     core : {"auto", "identity", "full"} or SparseCore
         ``"auto"``: full while it has at most 4,096 entries, the identity beyond.
+    noise : {"shared", "rows"}
+        One noise variance, or a factor for every row of every mode with an Identity term; for ``"gibbs"``.
+    draws, warmup, chains : int
+        Draws of each chain and sweeps before them; for ``"gibbs"``.
     random_state : int, Generator or None
 
     Attributes
@@ -68,9 +73,13 @@ class TuckerGPRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         self,
         modes: Sequence[Mode] | None = None,
         rank: int | Sequence[int] = 5,
-        inference: Literal["als", "sgd"] | Inference = "als",
+        inference: Literal["gibbs", "als", "sgd"] | Inference = "gibbs",
         likelihood: Literal["gaussian"] = "gaussian",
         core: CoreSpec = "auto",
+        noise: Literal["shared", "rows"] = "shared",
+        draws: int = 300,
+        warmup: int = 300,
+        chains: int = 1,
         random_state: int | np.random.Generator | None = None,
     ) -> None:
         self.modes = modes
@@ -78,6 +87,10 @@ class TuckerGPRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         self.inference = inference
         self.likelihood = likelihood
         self.core = core
+        self.noise = noise
+        self.draws = draws
+        self.warmup = warmup
+        self.chains = chains
         self.random_state = random_state
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
@@ -102,7 +115,7 @@ class TuckerGPRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         seed = seed_of(self.random_state)
         modes = self.modes if self.modes is not None else default_modes(table)
         design, self.modes_ = Design.fit(modes, table, weight, stream(seed, 1, 1))
-        self.fit_ = fit_map(
+        self.fit_ = fit_model(
             design,
             target,
             weight,
@@ -113,22 +126,39 @@ class TuckerGPRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         )
         return self
 
-    def predict(self, X: Any) -> Floats:
-        """Predict the targets at inputs X, shape (N,)."""
+    def predict(
+        self,
+        X: Any,
+        return_std: bool = False,
+        quantiles: Sequence[float] | None = None,
+        include_noise: bool = True,
+    ) -> Any:
+        """Predict the targets at inputs X.
+
+        Parameters
+        ----------
+        X : as in `fit`
+        return_std : bool
+            Also return standard deviations; needs ``inference="gibbs"``.
+        quantiles : sequence of float or None
+            Also return these quantiles, shape (N, len(quantiles)), instead of standard deviations.
+        include_noise : bool
+            Standard deviations and quantiles of a new observation; False for those of f.
+
+        Returns
+        -------
+        ndarray, shape (N,), or a pair of it and the standard deviations or quantiles
+        """
         check_is_fitted(self)
-        table = self._read(X, reset=False)
-        return self.fit_.predict(Design.transform(self.modes_, table))
+        design = Design.transform(self.modes_, self._read(X, reset=False))
+        return predict_with(self.fit_, design, return_std, quantiles, include_noise)
 
     def _resolve_inference(self) -> Inference:
-        if isinstance(self.inference, ALS | SGD):
-            return self.inference
         named: dict[Any, Inference] = {
             "als": ALS(noise=0.05, iterations=50),
             "sgd": SGD(noise=0.05, step_u=0.02, batch_size=20, epochs=200, patience=10),
         }
-        if self.inference not in named:
-            raise InputError(f"inference must be 'als', 'sgd' or an ALS or SGD object, not {self.inference!r}.")
-        return named[self.inference]
+        return resolve_inference(self, named, noise=self.noise)
 
     def _read(self, X: Any, reset: bool) -> Table:
         """X as a table whose columns have names, remembering or checking them as scikit-learn does."""

@@ -10,11 +10,17 @@ from pyarrow import csv
 from tuckergp import TuckerRecommender
 from tuckergp.datasets import make_ratings
 from tuckergp.errors import InputError
-from tuckergp.inference import ALS, SGD
+from tuckergp.inference import ALS, SGD, Gibbs
 from tuckergp.metrics import rmse
 from tuckergp.tables import Table
 
-INFERENCES = ["als", "sgd", SGD(method="sgd", step_u=3e-5, noise=1.0, sigma_u=0.4, init_scale=1.0)]
+INFERENCES = [
+    "als",
+    "sgd",
+    SGD(method="sgd", step_u=3e-5, noise=1.0, sigma_u=0.4, init_scale=1.0),
+    Gibbs(draws=60, warmup=30),
+    Gibbs(draws=60, warmup=30, noise="rows", chains=2, thin=2),
+]
 
 
 @pytest.fixture(scope="module")
@@ -26,7 +32,7 @@ def plain(table):
     return {name: values.tolist() for name, values in table.columns.items()}
 
 
-@pytest.fixture(scope="module", params=INFERENCES, ids=["als", "adam", "sgd"])
+@pytest.fixture(scope="module", params=INFERENCES, ids=["als", "adam", "sgd", "gibbs", "gibbs-rows-noise"])
 def fitted(request, data):
     return TuckerRecommender(rank=4, inference=request.param, random_state=0).fit(data.train, data.users, data.items)
 
@@ -38,10 +44,36 @@ def test_it_beats_the_global_mean_for_known_and_for_new_users_and_items(fitted, 
         assert rmse(y[part], prediction[part]) < 0.97 * rmse(y[part], np.full(part.sum(), mean))
 
 
+def test_draws_say_how_sure_they_are(data):
+    model = TuckerRecommender(rank=4, draws=200, random_state=0).fit(data.train, data.users, data.items)
+    y = data.test["rating"]
+    mean, std = model.predict(data.test, return_std=True)
+    np.testing.assert_allclose(mean, model.predict(data.test))
+    assert std[data.new_user].mean() > std[data.test_known].mean()
+    _, of_f = model.predict(data.test, return_std=True, include_noise=False)
+    assert (of_f < std).all()
+    _, band = model.predict(data.test, quantiles=[0.05, 0.5, 0.95])
+    assert (np.diff(band, axis=1) >= 0).all()
+    inside = np.mean((band[:, 0] <= y) & (y <= band[:, 2]))
+    assert 0.86 < inside < 0.95  # ratings are half stars, and the model's noise is normal
+
+
+def test_uncertainty_is_refused_by_a_most_probable_point(data):
+    model = TuckerRecommender(rank=2, inference="als", random_state=0).fit(data.train)
+    with pytest.raises(InputError, match="for a standard deviation use inference='gibbs'"):
+        model.predict(data.test, return_std=True)
+    with pytest.raises(InputError, match="for quantiles use inference='gibbs'"):
+        model.predict(data.test, quantiles=[0.5])
+    with pytest.raises(InputError, match="not both"):
+        model.predict(data.test, return_std=True, quantiles=[0.5])
+
+
 def test_side_information_helps(data):
     scores = {}
     for side in (False, True):
-        model = TuckerRecommender(rank=4, side_information=side, random_state=0).fit(data.train, data.users, data.items)
+        model = TuckerRecommender(rank=4, inference="als", side_information=side, random_state=0).fit(
+            data.train, data.users, data.items
+        )
         scores[side] = rmse(data.test["rating"], model.predict(data.test))
     assert scores[True] < scores[False] - 0.01
 
@@ -75,7 +107,7 @@ def test_ids_without_ratings_or_attributes_are_predicted_as_the_average_one(fitt
 
 def test_the_same_seed_gives_the_same_predictions(data):
     a, b = (
-        TuckerRecommender(rank=3, random_state=5).fit(data.train, data.users, data.items).predict(data.test)
+        TuckerRecommender(rank=3, draws=20, random_state=5).fit(data.train, data.users, data.items).predict(data.test)
         for _ in range(2)
     )
     np.testing.assert_array_equal(a, b)
@@ -137,7 +169,7 @@ def test_missing_attributes_and_users_absent_from_the_table_are_fine(data):
 
 def test_movielens_reaches_its_band_with_both_inferences(movielens):
     train, test = movielens.split(1)
-    for inference, band in (("als", (0.90, 0.925)), ("sgd", (0.90, 0.94))):
+    for inference, band in (("gibbs", (0.88, 0.9)), ("als", (0.90, 0.925)), ("sgd", (0.90, 0.94))):
         model = TuckerRecommender(inference=inference, random_state=0).fit(train, movielens.users, movielens.items)
         assert band[0] < rmse(test["rating"], model.predict(test)) < band[1]
 
@@ -171,9 +203,12 @@ def test_bad_tables_get_one_clear_sentence(tables, message):
     ("settings", "message"),
     [
         ({"rank": 0}, "rank must be at least 1"),
-        ({"inference": "gibs"}, "inference must be 'als', 'sgd'"),
+        ({"inference": "gibs"}, "inference must be 'gibbs', 'als', 'sgd'"),
         ({"likelihood": "normal"}, "likelihood must be 'gaussian'"),
         ({"core": "tucker"}, "core must be"),
+        ({"inference": "als", "draws": 100}, "draws is a setting of inference='gibbs'; with 'als' leave it out"),
+        ({"inference": Gibbs(), "noise": "rows"}, "noise is a setting of inference='gibbs'"),
+        ({"noise": "columns"}, "noise must be 'shared' or 'rows'"),
     ],
 )
 def test_settings_that_make_no_sense_are_refused(settings, message):
@@ -190,4 +225,5 @@ def test_repeated_pairs_a_single_user_and_a_single_item_are_fine():
     repeated = {key: values * 4 for key, values in RATINGS.items()}
     assert np.isfinite(TuckerRecommender(rank=2, random_state=0).fit(repeated).predict(repeated)).all()
     single = Table({"user_id": np.zeros(3, int), "item_id": np.zeros(3, int), "rating": np.arange(3.0)}, "r", 3)
-    assert TuckerRecommender(rank=2, random_state=0).fit(single).predict(single) == pytest.approx(np.full(3, 1.0))
+    als = TuckerRecommender(rank=2, inference="als", random_state=0)
+    assert als.fit(single).predict(single) == pytest.approx(np.full(3, 1.0))

@@ -8,9 +8,10 @@ from tuckergp.inference import ALS
 from tuckergp.model import SparseCore
 
 ESTIMATORS = [
-    TuckerGPRegressor(),
+    TuckerGPRegressor(draws=30, warmup=30),
+    TuckerGPRegressor(inference="als"),
     TuckerGPRegressor(rank=2, core="identity", inference=ALS(noise=0.1, iterations=10)),
-    TuckerGPRegressor(rank=2, core=SparseCore(2)),
+    TuckerGPRegressor(rank=2, core=SparseCore(2), inference="als"),
     TuckerGPRegressor(inference="sgd"),
 ]
 

@@ -389,7 +389,7 @@ def times_root(root: Array, C: Array, x: Array, out: Array) -> None:
 
 @jit
 def backward(T: Array, L: Array, roots: Array, inner: Array, means: Array, noise: Array) -> Array:
-    """States given all data, (M, p r), last row first: see `smooth_values`. ``noise`` (M, 2, p r), zero for the mean."""
+    """States given all data, (M, p r), as `smooth_values` draws them; ``noise`` (M, 2, p r), zero for the mean."""
     rows, n, r = means.shape[0], means.shape[1], inner.shape[1]
     p = n // r
     out = np.empty((rows, n))
@@ -427,7 +427,7 @@ def backward(T: Array, L: Array, roots: Array, inner: Array, means: Array, noise
 def bridge(s: float, rest: float, work: Array, T: Array, onward: Array, L: Array) -> None:
     """Prepare the state between two known ones, s after the left and ``rest`` before the right; infinite: none there.
 
-    Rotates work (2 p, 2 p) = [[T2 L1, L2], [L1, 0]] to [[S, 0], [G, C]]: the state is T1 x_left + G S^-1 miss + C w with
+    Rotates work (2 p, 2 p) = [[T2 L1, L2], [L1, 0]] to [[S, 0], [G, C]]: the state is T1 x_left + G S^-1 miss + C w,
     miss = x_right - T2 T1 x_left. ``T`` receives T1, ``onward`` T2; ``L`` is scratch.
     """
     p = len(T)

@@ -73,5 +73,12 @@ class Store:
             return
         self.path.parent.mkdir(parents=True, exist_ok=True)
         beside = self.path.with_name(f".{self.path.name}.{os.getpid()}")
-        beside.write_text(json.dumps(self.results, indent=1) + "\n")
+        beside.write_text(_lines(self.results))
         beside.replace(self.path)
+
+
+def _lines(results: dict[str, Any]) -> str:
+    """JSON with a line a cell, so that differences between two runs can be read."""
+    head = [f"{json.dumps(key)}: {json.dumps(value)}" for key, value in results.items() if key != "cells"]
+    cells = [f"{json.dumps(name)}: {json.dumps(cell)}" for name, cell in results["cells"].items()]
+    return "{\n " + ",\n ".join([*head, '"cells": {\n  ' + ",\n  ".join(cells) + "\n }"]) + "\n}\n"

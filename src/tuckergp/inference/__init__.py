@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from tuckergp.inference.als import ALS
+from tuckergp.inference.gibbs import Gibbs
 from tuckergp.inference.sgd import SGD
 
-__all__ = ["ALS", "SGD"]
+__all__ = ["ALS", "SGD", "Gibbs"]

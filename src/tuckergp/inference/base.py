@@ -19,7 +19,7 @@ from tuckergp.model import Parameters, TuckerModel
 from tuckergp.priors.evidence import Sorted, sort_by_row
 from tuckergp.priors.regression import Regression
 
-__all__ = ["Algorithm", "Info", "Problem", "as_weights", "check_positive", "replaced"]
+__all__ = ["Algorithm", "Info", "Problem", "as_residual_order", "as_weights", "check_positive", "replaced"]
 
 Floats = npt.NDArray[np.float64]
 State = TypeVar("State")
@@ -90,9 +90,16 @@ def as_weights(mode: ModeTable, psi: Floats, B: Floats) -> Floats:
     """U with psi = table @ U: the rows of E = psi - features @ B, divided by their scale, above B."""
     if mode.residual is None:
         return B
-    rows = np.empty_like(psi)
-    rows[mode.residual.indices] = (psi - mode.features @ B) / mode.residual_scale
-    return np.vstack([rows, B])
+    E = (psi - mode.features @ B) / mode.residual_scale
+    return np.vstack([as_residual_order(mode, E), B])
+
+
+def as_residual_order(mode: ModeTable, values: Floats) -> Floats:
+    """Values of the rows of a training table, in the order of the columns of its residual."""
+    out = np.empty_like(values)
+    if mode.residual is not None:
+        out[mode.residual.indices] = values
+    return out
 
 
 def replaced(values: tuple[Floats, ...], d: int, value: Floats) -> tuple[Floats, ...]:

@@ -76,8 +76,9 @@ class Diagnostics:
         if self.worst_rhat > RHAT_LIMIT:
             above = int(np.sum(self.rhat > RHAT_LIMIT))
             return (
-                f"The draws have not mixed: R-hat reaches {self.worst_rhat:.2f} ({above} of {self.rhat.size} quantities "
-                f"above {RHAT_LIMIT}), effective sample size falls to {self.lowest_ess:.0f}; raise warmup and draws"
+                f"The draws have not mixed: R-hat reaches {self.worst_rhat:.2f} ({above} of {self.rhat.size} "
+                f"quantities above {RHAT_LIMIT}), effective sample size falls to {self.lowest_ess:.0f}; "
+                "raise warmup and draws"
                 + (", and run several chains to see whether they agree." if self.chains == 1 else ".")
             )
         if self.lowest_ess < ESS_LIMIT:
@@ -90,8 +91,8 @@ class Diagnostics:
     def _draws_needed(self) -> int:
         """Draws a chain that would bring the lowest ESS to its limit, rounded up to two digits."""
         needed = self.draws * ESS_LIMIT / max(self.lowest_ess, 1.0)
-        unit = 10 ** max(int(np.log10(needed)) - 1, 0)
-        return int(np.ceil(needed / unit)) * unit
+        unit = 10.0 ** max(int(np.log10(needed)) - 1, 0)
+        return int(np.ceil(needed / unit) * unit)
 
 
 def summarise(draws: npt.ArrayLike) -> Diagnostics:
@@ -144,10 +145,10 @@ def _checked(draws: npt.ArrayLike) -> Floats:
 
 
 def _by_quantity(draws: npt.ArrayLike, diagnose: Callable[[Floats], Floats]) -> Floats:
-    """Apply a diagnostic of (quantities, chains, draws), a block of quantities at a time; NaN where it has no meaning."""
+    """Apply a diagnostic of (quantities, chains, draws), a block of quantities at a time; NaN where meaningless."""
     values = _checked(draws)
     chains, length = values.shape[:2]
-    flat = values.reshape(chains, length, -1)
+    flat = values.reshape(chains, length, int(np.prod(values.shape[2:])))
     result = np.full(flat.shape[2], np.nan)
     if length >= LEAST_DRAWS and chains > 0:
         block = max(1, ENTRIES_AT_ONCE // (chains * length))

@@ -7,42 +7,110 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TypeAlias
+from inspect import signature
+from typing import Any, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
+from scipy.special import ndtri
 
 from tuckergp.design import Design
 from tuckergp.errors import InputError
-from tuckergp.inference import ALS, SGD, loop
+from tuckergp.inference import ALS, SGD, Gibbs, loop
 from tuckergp.inference.base import Info, Problem
+from tuckergp.inference.draws import Draw, Draws
 from tuckergp.likelihoods import Gaussian
-from tuckergp.model import CoreSpec, Parameters, TuckerModel, make_core
+from tuckergp.model import CoreSpec, TuckerModel, make_core
 from tuckergp.random import stream
 
-__all__ = ["Fit", "Inference", "fit_map", "ranks_of"]
+__all__ = ["Fit", "Inference", "fit_model", "predict_with", "ranks_of", "resolve_inference"]
 
 Floats = npt.NDArray[np.float64]
-Inference: TypeAlias = ALS | SGD
+Inference: TypeAlias = ALS | SGD | Gibbs
+
+# A draw's predictive normal is represented by these quantiles of it when quantiles over draws are taken.
+NORMAL_POINTS = ndtri((np.arange(15) + 0.5) / 15)
+BLOCK = 4_000_000
 
 
 @dataclass(frozen=True)
 class Fit:
-    """A model with its learned parameters, on targets (y - mean) / scale."""
+    """A model with its draws, on targets (y - mean) / scale."""
 
-    model: TuckerModel
-    parameters: Parameters
+    draws: Draws
     mean: float
     scale: float
     history: list[Info]
 
     def predict(self, design: Design) -> Floats:
-        """Predictions in the units of the targets, shape (N,)."""
-        return self.mean + self.scale * self.model.predict(self.parameters, design)
+        """Predictions in the units of the targets: the mean of f over the draws, shape (N,)."""
+        total = np.zeros(design.n_observations)
+        for f, _ in self.draws.functions(design):
+            total += f
+        return self.mean + self.scale * total / len(self.draws)
 
-    def factors(self, design: Design) -> list[Floats]:
-        """psi_d of every row of a design, shapes (M_d, r_d)."""
-        return self.model.factors(self.parameters, design)
+    def spread(self, design: Design, include_noise: bool) -> Floats:
+        """Standard deviation of a new observation, or of f alone, shape (N,)."""
+        self._require_draws("a standard deviation")
+        total, squares, noise = (np.zeros(design.n_observations) for _ in range(3))
+        for f, variance in self.draws.functions(design, stream(0)):
+            total += f
+            squares += f**2
+            noise += variance
+        n = len(self.draws)
+        between = np.maximum(squares / n - (total / n) ** 2, 0.0) * n / max(n - 1, 1)
+        return np.asarray(self.scale * np.sqrt(between + (noise / n if include_noise else 0.0)))
+
+    def quantiles(self, design: Design, levels: Sequence[float], include_noise: bool) -> Floats:
+        """Quantiles of a new observation, or of f alone, shape (N, len(levels))."""
+        self._require_draws("quantiles")
+        if not all(0 < level < 1 for level in levels):
+            raise InputError(f"quantiles must be between 0 and 1, not {list(levels)}.")
+        points = NORMAL_POINTS if include_noise else np.zeros(1)
+        block = max(1, BLOCK // (len(self.draws) * len(points)))
+        out = np.empty((design.n_observations, len(levels)))
+        for first in range(0, design.n_observations, block):
+            rows = np.arange(first, min(first + block, design.n_observations))
+            values = [
+                f[:, None] + np.sqrt(variance)[:, None] * points
+                for f, variance in self.draws.functions(design.take(rows), stream(0))
+            ]
+            out[rows] = np.quantile(np.concatenate(values, axis=1), levels, axis=1).T
+        return self.mean + self.scale * out
+
+    def _require_draws(self, what: str) -> None:
+        if not self.draws.sampled:
+            raise InputError(
+                f"The most probable point says nothing of how sure it is; for {what} use inference='gibbs'."
+            )
+
+
+def predict_with(
+    fit: Fit, design: Design, return_std: bool, quantiles: Sequence[float] | None, include_noise: bool
+) -> Floats | tuple[Floats, Floats]:
+    """The mean alone, or with standard deviations or quantiles as asked."""
+    if return_std and quantiles is not None:
+        raise InputError("Ask for standard deviations or for quantiles, not both.")
+    mean = fit.predict(design)
+    if return_std:
+        return mean, fit.spread(design, include_noise)
+    if quantiles is not None:
+        return mean, fit.quantiles(design, quantiles, include_noise)
+    return mean
+
+
+def resolve_inference(estimator: Any, named: dict[Any, Inference], noise: str) -> Inference:
+    """The inference that an estimator asks for by name or object; settings that it cannot use are refused."""
+    inference = estimator.inference
+    if inference == "gibbs":
+        return Gibbs(draws=estimator.draws, warmup=estimator.warmup, chains=estimator.chains, noise=noise)  # type: ignore[arg-type]
+    if not isinstance(inference, ALS | SGD | Gibbs) and inference not in named:
+        raise InputError(f"inference must be 'gibbs', 'als', 'sgd' or a Gibbs, ALS or SGD object, not {inference!r}.")
+    defaults = {name: parameter.default for name, parameter in signature(type(estimator)).parameters.items()}
+    for name in ("draws", "warmup", "chains", "noise"):
+        if getattr(estimator, name) != defaults[name]:
+            raise InputError(f"{name} is a setting of inference='gibbs'; with {inference!r} leave it out.")
+    return inference if isinstance(inference, ALS | SGD | Gibbs) else named[inference]
 
 
 def ranks_of(rank: object, modes: int) -> list[int]:
@@ -57,7 +125,7 @@ def ranks_of(rank: object, modes: int) -> list[int]:
     return [int(r) for r in ranks]
 
 
-def fit_map(
+def fit_model(
     design: Design,
     y: Floats,
     weight: Floats | None,
@@ -67,13 +135,20 @@ def fit_map(
     inference: Inference,
     seed: int,
 ) -> Fit:
-    """Standardise the targets and find the most probable U and W by the inference given."""
+    """Standardise the targets and learn U and W by the inference given."""
     mean = float(np.average(y, weights=weight))
     spread = float(np.sqrt(np.average((y - mean) ** 2, weights=weight)))
     scale = spread if spread > 1e-12 * max(1.0, abs(mean)) else 1.0
     shape = make_core(core, ranks, stream(seed, 1, 0))
-    sigma_u = shape.default_sigma_u() if inference.sigma_u is None else np.full(shape.modes, float(inference.sigma_u))
-    sigma_w = shape.default_sigma_w() if inference.sigma_w is None else float(inference.sigma_w)
-    model = TuckerModel(shape, Gaussian(inference.noise), sigma_u, sigma_w)
-    result = loop.run(inference, Problem(model, design, (y - mean) / scale, weight), seed)
-    return Fit(model, result.parameters, mean, scale, result.history)
+    sigma_u, sigma_w = shape.default_sigma_u(), shape.default_sigma_w()
+    target = (y - mean) / scale
+    if isinstance(inference, Gibbs):
+        problem = Problem(TuckerModel(shape, Gaussian(), sigma_u, sigma_w), design, target, weight)
+        draws, history = loop.sample(inference, problem, seed)
+        return Fit(draws, mean, scale, history)
+    if inference.sigma_u is not None:
+        sigma_u = np.full(shape.modes, float(inference.sigma_u))
+    model = TuckerModel(shape, Gaussian(inference.noise), sigma_u, inference.sigma_w or sigma_w)
+    result = loop.run(inference, Problem(model, design, target, weight), seed)
+    point = Draw(result.parameters, 1 / inference.noise, (), (None,) * shape.modes)
+    return Fit(Draws(model, [[point]], sampled=False), mean, scale, result.history)

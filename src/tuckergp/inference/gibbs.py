@@ -14,7 +14,8 @@ import numpy.typing as npt
 
 from tuckergp.design import ModeTable
 from tuckergp.errors import InputError
-from tuckergp.inference.base import Info, Problem, as_weights, check_positive
+from tuckergp.inference.base import Info, Problem, as_residual_order, as_weights, check_positive
+from tuckergp.inference.draws import Draw
 from tuckergp.model import Parameters
 from tuckergp.priors import hyper
 from tuckergp.priors.core import core_given_factors
@@ -73,7 +74,11 @@ class Gibbs:
     Parameters
     ----------
     draws, warmup : int
-        Sweeps kept, and sweeps before them that are not.
+        Sweeps of a chain after and during warm-up; those of the warm-up are not kept.
+    thin : int
+        Keep every so many-th draw.
+    chains : int
+        Independent chains from one seed.
     noise : {"shared", "rows"}
         One noise precision for all observations, or a factor for every row of every mode that has rows.
     dof : float
@@ -92,6 +97,8 @@ class Gibbs:
 
     draws: int = 250
     warmup: int = 50
+    thin: int = 1
+    chains: int = 1
     noise: Literal["shared", "rows"] = "shared"
     dof: float = 100.0
     tau_shape: float = 1.0
@@ -108,7 +115,7 @@ class Gibbs:
 
     @property
     def n_steps(self) -> int:
-        """Sweeps in all."""
+        """Sweeps of one chain."""
         return self.warmup + self.draws
 
     def init(self, problem: Problem, rng: np.random.Generator) -> GibbsState:
@@ -205,18 +212,28 @@ class Gibbs:
                 rows = index[:, d]
                 squares = self._noise_precision(problem, state) * residuals**2 / mode.noise[rows]
                 total = np.bincount(rows, weights=squares, minlength=table.n_rows).astype(np.float64)
-                counts = np.diff(problem.sorted[d].ptr).astype(np.float64)
+                counts = np.bincount(rows, weights=problem.weight, minlength=table.n_rows).astype(np.float64)
                 noise = hyper.row_noise(counts, total, mode.nu, rng)
                 mode = mode._replace(noise=noise, nu=hyper.row_noise_shape(noise, mode.nu, rng))
                 state = state._replace(modes=(*state.modes[:d], mode, *state.modes[d + 1 :]))
         squares = self._noise_precision(problem, state._replace(alpha=1.0)) * residuals**2
-        shape = self.alpha_shape + len(residuals) / 2
+        count = len(residuals) if problem.weight is None else float(problem.weight.sum())
+        shape = self.alpha_shape + count / 2
         return state._replace(alpha=float(rng.gamma(shape) / (self.alpha_rate + squares.sum() / 2)))
 
     def parameters(self, problem: Problem, state: GibbsState) -> Parameters:
         """The weight-space form of this draw."""
         modes = zip(problem.design.modes, state.modes, strict=True)
         return Parameters(tuple(as_weights(table, mode.psi, mode.B) for table, mode in modes), state.W)
+
+    def draw(self, problem: Problem, state: GibbsState) -> Draw:
+        """What predictions need of this state."""
+        covariance, noise = [], []
+        for table, mode in zip(problem.design.modes, state.modes, strict=True):
+            covariance.append(np.asarray(np.linalg.inv(mode.precision) * table.residual_scale**2, dtype=np.float64))
+            by_rows = self.noise == "rows" and table.residual is not None
+            noise.append(as_residual_order(table, mode.noise) if by_rows else None)
+        return Draw(self.parameters(problem, state), state.alpha, tuple(covariance), tuple(noise))
 
 
 def _by_feature(table: ModeTable, tau: Floats) -> Floats:

@@ -1,18 +1,21 @@
-"""Drives any algorithm: steps, progress on a terminal, callbacks, learning curves."""
+"""Drives any algorithm: steps, progress on a terminal, callbacks, time limits, several chains."""
 
 from __future__ import annotations
 
 import sys
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
 from tuckergp.inference.base import Algorithm, Info, Problem
+from tuckergp.inference.draws import Draw, Draws, compact
+from tuckergp.inference.gibbs import Gibbs
 from tuckergp.model import Parameters
 from tuckergp.random import stream
 
-__all__ = ["Result", "run"]
+__all__ = ["Result", "run", "sample"]
 
 Callback = Callable[[Info], None]
 
@@ -59,6 +62,47 @@ def run(
     return Result(algorithm.parameters(problem, state), history)
 
 
+def sample(
+    sampler: Gibbs,
+    problem: Problem,
+    seed: int,
+    callback: Callback | None = None,
+    progress: bool | None = None,
+    max_time: float | None = None,
+) -> tuple[Draws, list[Info]]:
+    """Run the sampler's chains and keep their draws.
+
+    Ctrl-C and ``max_time`` (seconds for all chains together) end the run early with the draws there are; one draw at
+    least is kept of every chain that began.
+    """
+    began = time.monotonic()
+    chains: list[list[Draw]] = []
+    history: list[Info] = []
+    with _progress_line("Gibbs", sampler.n_steps * sampler.chains, progress) as advance:
+        for chain in range(sampler.chains):
+            kept: list[Draw] = []
+            chains.append(kept)
+            state = sampler.init(problem, stream(seed, chain, 0))
+            try:
+                for t in range(1, sampler.n_steps + 1):
+                    state, info = sampler.step(problem, state, stream(seed, chain, t))
+                    if t > sampler.warmup and (t - sampler.warmup) % sampler.thin == 0:
+                        kept.append(compact(sampler.draw(problem, state)))
+                    history.append(info)
+                    advance(info)
+                    if callback is not None:
+                        callback(info)
+                    if max_time is not None and time.monotonic() - began > max_time * (chain + 1) / sampler.chains:
+                        break
+            except KeyboardInterrupt:
+                if not kept:
+                    kept.append(compact(sampler.draw(problem, state)))
+                break
+            if not kept:
+                kept.append(compact(sampler.draw(problem, state)))
+    return Draws(problem.model, chains, sampled=True), history
+
+
 @contextmanager
 def _progress_line(name: str, total: int, show: bool | None) -> Iterator[Callback]:
     if not (sys.stderr.isatty() if show is None else show):
@@ -75,10 +119,13 @@ def _progress_line(name: str, total: int, show: bool | None) -> Iterator[Callbac
         TextColumn("{task.fields[figures]}"),
     )
     with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
+        began = time.monotonic()
         task = bar.add_task(name, total=total, figures="")
 
         def advance(info: Info) -> None:
-            figures = "  ".join(f"{key} {value:.4f}" for key, value in info.figures.items())
-            bar.update(task, advance=1, figures=figures)
+            done = int(bar.tasks[0].completed) + 1
+            figures = [f"{done / max(time.monotonic() - began, 1e-9):.1f} a second"]
+            figures += [f"{key} {value:.4f}" for key, value in info.figures.items()]
+            bar.update(task, advance=1, figures="  ".join(figures))
 
         yield advance

@@ -1,0 +1,109 @@
+"""What a run leaves behind: one set of parameters from MAP, many draws from a sampler.
+
+Draws are kept as float32: a draw takes 4 bytes a number, (sum of n_d r_d) + (entries of W) + (rows' noise) numbers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from tuckergp.design import Design, ModeTable
+from tuckergp.model import Parameters, TuckerModel
+
+__all__ = ["Draw", "Draws"]
+
+Floats = npt.NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Draw:
+    """One set of unknowns: what predictions need.
+
+    Attributes
+    ----------
+    parameters : Parameters
+        U_d (rows of E, then B) and W.
+    alpha : float
+        Shared noise precision.
+    covariance : tuple of ndarray, shapes (r_d, r_d)
+        Of a row of E that the data say nothing about, Lambda^-1 times the residual's variance.
+    noise : tuple of ndarray or None, shapes (M_d,)
+        Noise precision of each row relative to the shared one; None where a mode has none.
+    """
+
+    parameters: Parameters
+    alpha: float
+    covariance: tuple[Floats, ...]
+    noise: tuple[Floats | None, ...]
+
+
+def compact(draw: Draw) -> Draw:
+    """The same draw in float32."""
+    U = tuple(np.asarray(table, dtype=np.float32) for table in draw.parameters.U)
+    noise = tuple(None if factors is None else np.asarray(factors, dtype=np.float32) for factors in draw.noise)
+    parameters = Parameters(U, np.asarray(draw.parameters.W, dtype=np.float64))  # type: ignore[arg-type]
+    return Draw(parameters, draw.alpha, draw.covariance, noise)  # type: ignore[arg-type]
+
+
+@dataclass(frozen=True)
+class Draws:
+    """All draws kept, chain by chain.
+
+    Attributes
+    ----------
+    model : TuckerModel
+    chains : sequence of sequence of Draw
+    sampled : bool
+        False for a single most probable point, which says nothing of how sure it is.
+    """
+
+    model: TuckerModel
+    chains: Sequence[Sequence[Draw]]
+    sampled: bool
+
+    def __len__(self) -> int:
+        return sum(len(chain) for chain in self.chains)
+
+    def __iter__(self) -> Iterator[Draw]:
+        for chain in self.chains:
+            yield from chain
+
+    def functions(self, design: Design, rng: np.random.Generator | None = None) -> Iterator[tuple[Floats, Floats]]:
+        """F at every observation and the variance of the noise there, draw by draw, shapes (N,).
+
+        Rows never seen have E = 0, the mean, or with ``rng`` a draw of it, as uncertainty needs.
+        """
+        for draw in self:
+            psi = []
+            for d, mode in enumerate(design.modes):
+                factors = np.asarray(mode.table @ draw.parameters.U[d], dtype=np.float64)
+                if rng is not None and mode.residual is not None:
+                    new = np.flatnonzero(np.diff(mode.residual.indptr) == 0)
+                    root = np.linalg.cholesky(draw.covariance[d])
+                    factors[new] += rng.standard_normal((len(new), len(root))) @ root.T
+                psi.append(factors)
+            f = self.model.contract(psi, draw.parameters.W, design.index)
+            yield f, self._noise_variance(draw, design)
+
+    @staticmethod
+    def _noise_variance(draw: Draw, design: Design) -> Floats:
+        precision = np.full(design.n_observations, draw.alpha)
+        for d, (mode, factors) in enumerate(zip(design.modes, draw.noise, strict=True)):
+            if factors is not None and mode.residual is not None:
+                precision *= _at_rows(mode, factors)[design.index[:, d]]
+        return 1 / precision
+
+
+def _at_rows(mode: ModeTable, factors: Floats) -> Floats:
+    """Noise factors of the rows of a table: those of the training rows they are, 1 for rows never seen."""
+    residual = mode.residual
+    if residual is None:
+        return np.ones(mode.n_rows)
+    out = np.ones(mode.n_rows)
+    known = np.diff(residual.indptr) > 0
+    out[known] = factors[residual.indices]
+    return out
