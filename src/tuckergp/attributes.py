@@ -14,7 +14,7 @@ import numpy.typing as npt
 
 from tuckergp._columns import column_kind
 from tuckergp.errors import InputError
-from tuckergp.kernels import Identity, Kernel, Linear
+from tuckergp.kernels import Cosine, Identity, Kernel, Linear
 from tuckergp.tables import Table, is_missing
 
 __all__ = ["Attribute", "Attributes"]
@@ -22,6 +22,7 @@ __all__ = ["Attribute", "Attributes"]
 # Prior variance of an attribute's part of the factors relative to that of the part each user or item has for itself.
 BLOCK_VARIANCE = 0.2
 N_LEVELS = 5
+WHO_RATED_WHAT = "who rated what"
 
 
 @dataclass(frozen=True)
@@ -88,10 +89,13 @@ class Attributes:
         """Identity on the key plus a linear kernel an attribute, its mean of k(x, x) scaled to BLOCK_VARIANCE."""
         kernel: Kernel = Identity(self.key)
         for column in encoded.columns:
-            if column != self.key:
-                size = float(np.mean(Linear(column).diag(encoded.select([column]))))
-                if size > 0:
-                    kernel = kernel + (BLOCK_VARIANCE / size) * Linear(column)
+            if column == self.key:
+                continue
+            # sets of rated items differ in size by orders of magnitude, attributes do not
+            term = Cosine(column) if column == WHO_RATED_WHAT else Linear(column)
+            size = float(np.mean(term.diag(encoded.select([column]))))
+            if size > 0:
+                kernel = kernel + (BLOCK_VARIANCE / size) * term
         return kernel
 
 
@@ -101,6 +105,8 @@ def _decide(column: str, table: Table) -> Attribute:
     if missing.all():
         return Attribute(column, "nothing", "all values are missing")
     kind = column_kind(values)
+    if column == WHO_RATED_WHAT:
+        return Attribute(column, "bag", "the set of the other side, whatever the ratings")
     if kind == "bag":
         return Attribute(column, "bag", "several values a row")
     if values.dtype.kind == "O" and _all_numbers(values[~missing]):

@@ -137,13 +137,17 @@ class ModeTable:
     constant : int or None
         Which column of `table` is the Constant term.
     blocks : tuple of slice
-        The columns of `features` that belong to each kernel term.
+        The columns of `features` that belong to each kernel term; all of them in one block if not given.
     """
 
     features: Matrix
     residual: sparse.csr_array | None = None
     constant: int | None = None
     blocks: tuple[slice, ...] = ()
+
+    def __post_init__(self) -> None:
+        if not self.blocks and self.features.shape[1]:
+            object.__setattr__(self, "blocks", (slice(0, int(self.features.shape[1])),))
 
     @property
     def residual_scale(self) -> float:

@@ -23,6 +23,7 @@ from tuckergp.tables import Table
 __all__ = [
     "SE",
     "Constant",
+    "Cosine",
     "Identity",
     "Kernel",
     "Linear",
@@ -128,6 +129,32 @@ class Linear(_Named):
             phi = Encoder.learn(name, x).transform(x)
             diagonal += np.asarray((phi * phi).sum(axis=1, dtype=np.float64))
         return diagonal
+
+
+class Cosine(Linear):
+    """Linear divided by the lengths of both sides: how much of what they have they have in common.
+
+    One on the diagonal; zero for a side that has nothing. Made for sets of very different sizes, such as the items
+    that users rated.
+
+    Parameters
+    ----------
+    *columns : str, or one list of str
+        None for all.
+
+    Examples
+    --------
+    >>> Cosine("genres")({"genres": ["Action|Comedy", "Comedy|Drama"]}).round(3)
+    array([[1. , 0.5],
+           [0.5, 1. ]])
+    """
+
+    def _gram(self, X: Table, Y: Table) -> Floats:
+        lengths = np.sqrt(np.outer(super()._diag(X), super()._diag(Y)))
+        return np.divide(super()._gram(X, Y), lengths, out=np.zeros_like(lengths), where=lengths > 0)
+
+    def _diag(self, X: Table) -> Floats:
+        return (super()._diag(X) > 0).astype(np.float64)
 
 
 class Stationary(Kernel):

@@ -15,10 +15,10 @@ import numpy.typing as npt
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
-from tuckergp.attributes import Attribute, Attributes, check_keys, join
+from tuckergp.attributes import WHO_RATED_WHAT, Attribute, Attributes, check_keys, join
 from tuckergp.design import Design, FittedMode, Mode, ModeTable
 from tuckergp.errors import InputError
-from tuckergp.inference import ALS, SGD
+from tuckergp.inference import ALS, SGD, Gibbs
 from tuckergp.inference.fit import Inference, fit_model, predict_with, ranks_of, resolve_inference
 from tuckergp.model import CoreSpec, make_core
 from tuckergp.random import seed_of, stream
@@ -28,6 +28,7 @@ __all__ = ["TuckerRecommender"]
 
 Floats = npt.NDArray[np.float64]
 KEYS = ("user_id", "item_id")
+LARGEST_IMPLICIT = 1_000_000
 
 
 @dataclass(frozen=True)
@@ -63,6 +64,9 @@ class TuckerRecommender(BaseEstimator):  # type: ignore[misc]
         Draws of each chain and sweeps before them; for ``"gibbs"``.
     side_information : bool
         Whether to use the attribute tables.
+    implicit : bool or "auto"
+        Whether users resemble each other by the items they rated, and items by their raters (who rated what, whatever
+        the ratings). ``"auto"``: with ``"gibbs"``, which learns how much it matters, up to a million ratings.
     noise : {"auto", "shared", "rows"}
         One noise variance, or a factor for every user and item (some rate erratically, some divide opinions).
         ``"auto"``: rows where the inference can.
@@ -94,6 +98,7 @@ class TuckerRecommender(BaseEstimator):  # type: ignore[misc]
         warmup: int = 50,
         chains: int = 1,
         side_information: bool = True,
+        implicit: bool | Literal["auto"] = "auto",
         noise: Literal["auto", "shared", "rows"] = "auto",
         random_state: int | np.random.Generator | None = None,
     ) -> None:
@@ -105,6 +110,7 @@ class TuckerRecommender(BaseEstimator):  # type: ignore[misc]
         self.warmup = warmup
         self.chains = chains
         self.side_information = side_information
+        self.implicit = implicit
         self.noise = noise
         self.random_state = random_state
 
@@ -127,6 +133,8 @@ class TuckerRecommender(BaseEstimator):  # type: ignore[misc]
             _read_attributes(source, name, key, ids) if self.side_information else None
             for source, name, key, ids in zip((users, items), ("users", "items"), KEYS, rated, strict=True)
         ]
+        if self._uses_implicit(inference, len(table)):
+            tables = _add_who_rated_what(tables, rated, codes)
         attributes = [Attributes.fit(key, side) for key, side in zip(KEYS, tables, strict=True)]
         encoded = [
             kind.encode(join(side, key, ids, "users and items"))
@@ -182,6 +190,13 @@ class TuckerRecommender(BaseEstimator):  # type: ignore[misc]
         mean, more = found
         return np.clip(mean, low, high), more if return_std else np.clip(more, low, high)
 
+    def _uses_implicit(self, inference: Inference, ratings: int) -> bool:
+        if self.implicit not in (True, False, "auto"):
+            raise InputError(f"implicit must be True, False or 'auto', not {self.implicit!r}.")
+        if self.implicit == "auto":
+            return isinstance(inference, Gibbs) and ratings <= LARGEST_IMPLICIT
+        return bool(self.implicit)
+
     def _resolve_inference(self, rank: int) -> Inference:
         # Most probable values overfit under the prior that matches moments: a prior sd of half as much, and a noise
         # as large as the ratings' variance, did best on held-out parts of MovieLens 100K's training data.
@@ -200,6 +215,23 @@ def _known(key: str, rated: list[Any], table: Table | None, kind: Attributes, mo
         known.update(dict.fromkeys(table[key]))
     mode_table, code = mode.transform(kind.encode(join(table, key, [*known, _Unknown()], key)))
     return _Side({value: number for number, value in enumerate(known)}, mode_table, code)
+
+
+def _add_who_rated_what(
+    tables: list[Table | None], rated: list[list[Any]], codes: list[npt.NDArray[np.intp]]
+) -> list[Table | None]:
+    """Give users the set of items they rated, and items the set of their raters, as one more attribute."""
+    out: list[Table | None] = []
+    for d, table in enumerate(tables):
+        order = np.argsort(codes[d], kind="stable")
+        ends = np.cumsum(np.bincount(codes[d], minlength=len(rated[d])))
+        sets = dict(zip(rated[d], np.split(codes[1 - d][order], ends[:-1]), strict=True))
+        ids = list(rated[d]) if table is None else [*table[KEYS[d]], *(set(rated[d]) - set(table[KEYS[d]]))]
+        column = np.empty(len(ids), dtype=object)
+        column[:] = [tuple(sets.get(value, ())) for value in ids]
+        joined = join(table, KEYS[d], ids, ("users", "items")[d])
+        out.append(Table({**joined.columns, WHO_RATED_WHAT: column}, joined.name, len(ids)))
+    return out
 
 
 class _Unknown:

@@ -15,6 +15,7 @@ from tuckergp.kernels import Matern12, Matern32, Matern52
 from tuckergp.priors.chain import (
     Chain,
     LengthscalePrior,
+    lengthscale_given_data,
     lengthscale_given_noise,
     lengthscale_given_values,
     log_likelihood,
@@ -391,32 +392,38 @@ class TestPrediction:
 
 
 class TestWeights:
+    BLOCKS = (slice(0, 1), slice(1, 3))
+
     @orders
     def test_mean_is_generalised_least_squares(self, p, rng):
         t, Phi, psi = times(20, rng), rng.standard_normal((20, 3)), rng.standard_normal((20, 2))
-        tau, K = np.array([0.5, 1.0, 2.0]), gram(t, p, 0.1)
-        expected = np.linalg.solve(Phi.T @ np.linalg.solve(K, Phi) + np.diag(tau), Phi.T @ np.linalg.solve(K, psi))
-        B = weights_given_factors(Chain(t, p, 0.1), Phi, psi, tau, np.zeros((3, 2)))
+        tau, K = np.array([0.5, 2.0]), gram(t, p, 0.1)
+        expected = np.linalg.solve(
+            Phi.T @ np.linalg.solve(K, Phi) + np.diag(tau[[0, 1, 1]]), Phi.T @ np.linalg.solve(K, psi)
+        )
+        B = weights_given_factors(Chain(t, p, 0.1), Phi, self.BLOCKS, psi, tau, np.zeros((3, 2)))
         np.testing.assert_allclose(B, expected, rtol=1e-8, atol=1e-10)
 
     def test_draws_have_its_covariance(self, rng):
-        t, Phi, psi = times(20, rng), rng.standard_normal((20, 2)), rng.standard_normal((20, 2))
+        t, Phi, psi = times(20, rng), rng.standard_normal((20, 3)), rng.standard_normal((20, 2))
         tau, K, precision = np.array([0.5, 2.0]), gram(t, 2, 0.3), precision_matrix(2, rng)
-        chain, start = Chain(t, 2, 0.3), np.zeros((2, 2))
-        mean = weights_given_factors(chain, Phi, psi, tau, start)
-        draws = np.array([weights_given_factors(chain, Phi, psi, tau, start, precision, rng) for _ in range(3_000)])
-        system = Phi.T @ np.linalg.solve(K, Phi) + np.diag(tau)
+        chain, start = Chain(t, 2, 0.3), np.zeros((3, 2))
+        mean = weights_given_factors(chain, Phi, self.BLOCKS, psi, tau, start)
+        draws = np.array(
+            [weights_given_factors(chain, Phi, self.BLOCKS, psi, tau, start, precision, rng) for _ in range(3_000)]
+        )
+        system = Phi.T @ np.linalg.solve(K, Phi) + np.diag(tau[[0, 1, 1]])
         root = np.linalg.cholesky(np.kron(np.linalg.inv(system), np.linalg.inv(precision)))
-        white = np.linalg.solve(root, (draws - mean).reshape(3_000, 4).T)
+        white = np.linalg.solve(root, (draws - mean).reshape(3_000, 6).T)
         assert np.abs(white.sum(axis=1)).max() / np.sqrt(3_000) < BOUND
-        squares = white @ white.T / 3_000 - np.eye(4)
-        assert np.abs(squares / np.sqrt((1 + np.eye(4)) / 3_000)).max() < BOUND
+        squares = white @ white.T / 3_000 - np.eye(6)
+        assert np.abs(squares / np.sqrt((1 + np.eye(6)) / 3_000)).max() < BOUND
 
 
 class TestLengthscale:
     @orders
-    def test_both_steps_leave_the_joint_distribution_as_it_is(self, p):
-        """Draw everything from the prior, take the two steps: nothing may have moved on average."""
+    def test_all_steps_leave_the_joint_distribution_as_it_is(self, p):
+        """Draw everything from the prior, take a step: nothing may have moved on average."""
         rng = np.random.default_rng(5 + p)
         t, r, repeats = times(12, rng), 2, 1_200
         precision, prior = precision_matrix(r, rng), LengthscalePrior(0.5, 0.8)
@@ -430,7 +437,7 @@ class TestLengthscale:
 
         A, _ = row_statistics(12, r, rng)
         noise_root = np.array([vectors * np.sqrt(np.maximum(values, 0)) for values, vectors in map(np.linalg.eigh, A)])
-        moved = np.empty((2, repeats, 6))
+        moved = np.empty((3, repeats, 6))
         for i in range(repeats):
             chain = Chain(t, p, float(prior.centre * np.exp(prior.spread * rng.standard_normal())))
             E = chain.colour(rng.standard_normal((12, r))) @ inverse_root
@@ -440,31 +447,52 @@ class TestLengthscale:
             moved[0, i] = figures(centred, E, b) - before
             other, shifted = lengthscale_given_noise(chain, E, lambda E, b=b: log_likelihood(E, A, b, mean), prior, rng)
             moved[1, i] = figures(other, shifted, b) - before
+            other = lengthscale_given_data(chain, A, b, mean, precision, prior, rng)
+            noise = rng.standard_normal((*chain.noise_shape, r))
+            moved[2, i] = figures(other, other.states_given_data(A, b, mean, precision, noise)[:, 0], b) - before
         spread = moved.std(axis=1)
         changed = spread > 0  # the centred step leaves E alone
         assert changed[0].sum() == 4
-        assert changed[1].all()
+        assert changed[1:].all()
         z = moved.mean(axis=1)[changed] / spread[changed] * np.sqrt(repeats)
         assert np.abs(z).max() < BOUND
 
     def test_is_found_from_values_and_from_data(self, rng):
-        t = np.sort(rng.random(400)) * 40
+        t = np.sort(rng.random(200)) * 20
         truth = Chain(t, 2, 1.5)
-        E, prior = truth.colour(rng.standard_normal((400, 3))), LengthscalePrior(0.3)
-        A, mean = np.tile(20 * np.eye(3), (400, 1, 1)), np.zeros((400, 3))
+        E, prior, unit = truth.colour(rng.standard_normal((200, 3))), LengthscalePrior(0.5), np.eye(3)
+        A, mean = np.tile(20 * unit, (200, 1, 1)), np.zeros((200, 3))
         b = 20 * E + np.sqrt(20) * rng.standard_normal(E.shape)
-        chain, other = truth.at(0.3), truth.at(0.3)
-        current = other.states_given_data(A, b, mean, np.eye(3))[:, 0]
-        for _ in range(15):
-            chain = lengthscale_given_values(chain, E, np.eye(3), prior, rng)
-            noise = rng.standard_normal((*other.noise_shape, 3))
-            current = other.states_given_data(A, b, mean, np.eye(3), noise)[:, 0]
-            other, current = lengthscale_given_noise(
-                other, current, lambda E: log_likelihood(E, A, b, mean), prior, rng
+        start = truth.at(0.5)
+
+        def posterior(log_density):
+            """Mean and deviation of log lengthscale, on a grid."""
+            x = np.linspace(np.log(0.5), np.log(4.0), 200)
+            density = np.array([log_density(truth.at(float(np.exp(v)))) + prior.log_density(v) for v in x])
+            weights = np.exp(density - density.max())
+            weights /= weights.sum()
+            centre = weights @ x
+            return centre, np.sqrt(weights @ (x - centre) ** 2)
+
+        def check(draws, log_density):
+            centre, deviation = posterior(log_density)
+            assert abs(np.mean(draws) - centre) < deviation
+            assert 0.4 < np.std(draws) / deviation < 2.0
+
+        known, collapsed, woven = [start], [start], [start]
+        for _ in range(200):
+            known.append(lengthscale_given_values(known[-1], E, unit, prior, rng))
+            collapsed.append(lengthscale_given_data(collapsed[-1], A, b, mean, unit, prior, rng))
+            noise = rng.standard_normal((*start.noise_shape, 3))
+            current = woven[-1].states_given_data(A, b, mean, unit, noise)[:, 0]
+            moved, current = lengthscale_given_noise(
+                woven[-1], current, lambda E: log_likelihood(E, A, b, mean), prior, rng
             )
-            other = lengthscale_given_values(other, current, np.eye(3), prior, rng)
-        assert 1.3 < chain.lengthscale < 1.7
-        assert 1.1 < other.lengthscale < 2.0
+            woven.append(lengthscale_given_values(moved, current, unit, prior, rng))
+        logs = [[np.log(chain.lengthscale) for chain in chains[50:]] for chains in (known, collapsed, woven)]
+        check(logs[0], lambda chain: chain.log_density(E, unit))
+        check(logs[1], lambda chain: chain.log_evidence(A, b, mean, unit))
+        check(logs[2], lambda chain: chain.log_evidence(A, b, mean, unit))
 
 
 class TestRefusals:

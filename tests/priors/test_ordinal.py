@@ -164,19 +164,24 @@ def test_initial_cuts_reproduce_the_shares():
     assert (np.diff(shifted) > 0).all()
 
 
-@pytest.mark.parametrize("fixed_first", [True, False])
-def test_draws_of_cuts_leave_prior_times_likelihood_invariant(fixed_first):
+@pytest.mark.parametrize(("fixed_first", "levels"), [(True, 5), (False, 5), (True, 8)])
+def test_draws_of_cuts_leave_prior_times_likelihood_invariant(fixed_first, levels):
     # (cuts, y) from the joint; after steps that leave p(cuts | y) alone, cuts have their prior distribution still
-    rng = np.random.default_rng(5 + fixed_first)
+    rng = np.random.default_rng(levels + fixed_first)
     prior = CutPrior(first_sd=1.0)
-    f = rng.normal(0.5, 1.0, 30)
-    ends = np.empty((1500, 4))
+    f = rng.normal(0.5, 2.0, 30)
+    ends, moved = np.empty((1500, levels - 1)), np.empty((1500, 2))
+
+    def statistics(cuts, y):
+        return np.array([log_probability(y, f, cuts).sum(), np.log(np.diff(cuts)).sum()])
+
     for i in range(len(ends)):
-        cuts = prior.draw(5, rng, first=-1.0 if fixed_first else None)
+        cuts = prior.draw(levels, rng, first=-1.0 if fixed_first else None)
         y = simulate(f, cuts, rng)
-        for _ in range(4):
+        before = statistics(cuts, y)
+        for _ in range(3):
             cuts = draw_cuts(cuts, f, y, rng, fixed_first, prior)
-        ends[i] = cuts
+        ends[i], moved[i] = cuts, statistics(cuts, y) - before
     ranks = stats.gamma(prior.shape, scale=1 / prior.rate).cdf(np.diff(ends, axis=1))
     columns = [*ranks.T]
     if fixed_first:
@@ -186,6 +191,8 @@ def test_draws_of_cuts_leave_prior_times_likelihood_invariant(fixed_first):
     for column in columns:
         counts = np.histogram(column, bins=15, range=(0, 1))[0]
         assert stats.chisquare(counts).pvalue > FALSE_ALARM / len(columns)
+    # so has any function of cuts and y: the sharper test, because pairs share their y
+    assert (stats.ttest_1samp(moved, 0.0).pvalue > FALSE_ALARM / 2).all()
 
 
 def test_draws_of_a_cut_follow_its_density_on_a_grid():
@@ -232,7 +239,7 @@ def test_empty_levels_and_far_starts_are_no_trouble(counts, fixed_first):
     rng = np.random.default_rng(9)
     y = np.repeat(np.arange(5), counts)
     f = rng.normal(0, 1, y.size)
-    for start in (initial_cuts(counts), np.array([-2.0, 30.0, 300.0, 301.0])):
+    for start in (initial_cuts(counts), np.array([-2.0, 10.0, 100.0, 101.0])):
         cuts = start
         for _ in range(200):
             cuts = draw_cuts(cuts, f, y, rng, fixed_first)

@@ -11,14 +11,14 @@ from scipy import sparse
 from tuckergp._columns import Encoder, distinct, joint_codes, row_names
 from tuckergp.errors import InputError
 from tuckergp.features.base import FeatureMap, Features, hstack
-from tuckergp.kernels import Constant, Identity, Kernel, Linear
+from tuckergp.kernels import Constant, Cosine, Identity, Kernel, Linear
 from tuckergp.tables import Table
 
 __all__ = ["Exact"]
 
 
 class Exact(FeatureMap):
-    """One-hot rows for Identity, ones for Constant, attributes for Linear.
+    """One-hot rows for Identity, ones for Constant, attributes for Linear, those divided by their length for Cosine.
 
     An Identity row or a Linear level that was not there in `fit` has zeros, so that it falls back to the other terms.
     Numeric columns of Linear are taken as they are: standardise them outside.
@@ -42,7 +42,7 @@ class Exact(FeatureMap):
     feature_names_: list[str]
 
     def suits(self, kernel: Kernel) -> bool:
-        """Identity, Constant and Linear."""
+        """Identity, Constant, Linear and Cosine."""
         return isinstance(kernel, Identity | Constant | Linear)
 
     def _fit(self, table: Table, kernel: Kernel, rng: np.random.Generator) -> None:
@@ -68,8 +68,18 @@ class Exact(FeatureMap):
             return np.ones((len(table), 1))
         selected = self.kernel_.select(table)
         if isinstance(self.kernel_, Linear):
-            return hstack([encoder.transform(selected) for encoder in self.encoders_])
+            features = hstack([encoder.transform(selected) for encoder in self.encoders_])
+            return _unit_rows(features) if isinstance(self.kernel_, Cosine) else features
         return _one_hot(self.rows_, selected)
+
+
+def _unit_rows(features: Features) -> Features:
+    """Rows divided by their lengths; zero rows stay."""
+    lengths = np.sqrt(np.asarray((features * features).sum(axis=1), dtype=np.float64)).ravel()
+    scale = np.divide(1.0, lengths, out=np.zeros_like(lengths), where=lengths > 0)
+    if sparse.issparse(features):
+        return sparse.csr_array(sparse.diags_array(scale) @ features)
+    return np.asarray(features) * scale[:, None]
 
 
 def _one_hot(rows: Table, table: Table) -> sparse.csr_array:

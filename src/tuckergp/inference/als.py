@@ -110,7 +110,7 @@ class ALS:
         else:
             variance = mode.residual_scale**2
             psi = factors_given_weights(evidence, np.asarray(mode.features @ B), prior / variance)
-            B = weights_given_factors(problem.regressions[d], psi, np.full(n, variance), B)
+            B = weights_given_factors(problem.regressions[d], psi, np.full(len(mode.blocks), variance), B)
         return state._replace(psi=replaced(state.psi, d, psi), B=replaced(state.B, d, B))
 
     def parameters(self, problem: Problem, state: ALSState) -> Parameters:

@@ -42,7 +42,7 @@ class Problem:
     @cached_property
     def regressions(self) -> tuple[Regression, ...]:
         """The regression of factors on features of every mode."""
-        return tuple(Regression(mode.features) for mode in self.design.modes)
+        return tuple(Regression(mode.features, mode.blocks) for mode in self.design.modes)
 
     def take(self, observations: npt.NDArray[Any]) -> Problem:
         """The same problem with some of the observations."""

@@ -143,6 +143,7 @@ def fit_model(
     sigma_u, sigma_w = shape.default_sigma_u(), shape.default_sigma_w()
     target = (y - mean) / scale
     if isinstance(inference, Gibbs):
+        sigma_u = sigma_u * (inference.scale or (1.0 if shape.learned else 0.5))
         problem = Problem(TuckerModel(shape, Gaussian(), sigma_u, sigma_w), design, target, weight)
         draws, history = loop.sample(inference, problem, seed)
         return Fit(draws, mean, scale, history)

@@ -82,8 +82,10 @@ class Gibbs:
     noise : {"shared", "rows"}
         One noise precision for all observations, or a factor for every row of every mode that has rows.
     dof : float
-        Degrees of freedom of the prior of Lambda: how many rows the prior counts for. Its mean is such that f has
-        the variance of the targets.
+        Degrees of freedom of the prior of Lambda: how many rows the prior counts for.
+    scale : float or None
+        Prior standard deviation of the factors relative to the one that gives f the variance of the targets. None is
+        1/2 for an identity core, where larger ones let factors explain noise when ratings are few, and 1 for others.
     tau_shape, tau_rate : float
         Gamma prior of the precision of a feature block.
     alpha_shape, alpha_rate : float
@@ -100,7 +102,8 @@ class Gibbs:
     thin: int = 1
     chains: int = 1
     noise: Literal["shared", "rows"] = "shared"
-    dof: float = 100.0
+    dof: float = 60.0
+    scale: float | None = None
     tau_shape: float = 1.0
     tau_rate: float = 0.1
     alpha_shape: float = 1.0
@@ -157,9 +160,9 @@ class Gibbs:
     def _draw_mode(self, problem: Problem, mode: ModeState, evidence: Evidence, rng: np.random.Generator) -> ModeState:
         d = evidence.d
         table, regression = problem.design.modes[d], problem.regressions[d]
-        tau = _by_feature(table, mode.tau)
         if table.residual is None:
             A, b = evidence.statistics()
+            tau = _by_feature(table, mode.tau)
             B = weights_given_data(table.features, A, b, tau, mode.precision, mode.B, rng)
             psi = np.asarray(table.features @ B)
         else:
@@ -167,7 +170,7 @@ class Gibbs:
             inner = mode.precision / variance
             mean = np.asarray(table.features @ mode.B)
             psi = factors_given_weights(evidence, mean, inner, _row_draws(mode.psi.shape, rng))
-            B = weights_given_factors(regression, psi, variance * tau, mode.B, inner, rng)
+            B = weights_given_factors(regression, psi, variance * mode.tau, mode.B, inner, rng)
         mode = mode._replace(psi=psi, B=B)
         if table.blocks:
             tau = hyper.block_precisions(B, mode.precision, table.blocks, self.tau_shape, self.tau_rate, rng)

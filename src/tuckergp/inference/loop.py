@@ -9,6 +9,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
+from threadpoolctl import threadpool_limits
+
 from tuckergp.inference.base import Algorithm, Info, Problem
 from tuckergp.inference.draws import Draw, Draws, compact
 from tuckergp.inference.gibbs import Gibbs
@@ -50,7 +52,7 @@ def run(
     """
     state = algorithm.init(problem, stream(seed, 0))
     history: list[Info] = []
-    with _progress_line(type(algorithm).__name__, algorithm.n_steps, progress) as advance:
+    with _progress_line(type(algorithm).__name__, algorithm.n_steps, progress) as advance, one_blas_thread():
         for t in range(1, algorithm.n_steps + 1):
             state, info = algorithm.step(problem, state, stream(seed, t))
             history.append(info)
@@ -78,7 +80,7 @@ def sample(
     began = time.monotonic()
     chains: list[list[Draw]] = []
     history: list[Info] = []
-    with _progress_line("Gibbs", sampler.n_steps * sampler.chains, progress) as advance:
+    with _progress_line("Gibbs", sampler.n_steps * sampler.chains, progress) as advance, one_blas_thread():
         for chain in range(sampler.chains):
             kept: list[Draw] = []
             chains.append(kept)
@@ -101,6 +103,11 @@ def sample(
             if not kept:
                 kept.append(compact(sampler.draw(problem, state)))
     return Draws(problem.model, chains, sampled=True), history
+
+
+def one_blas_thread() -> Any:
+    """Keep BLAS to one thread: its threads wait by spinning, and the matrices here are too small to gain from them."""
+    return threadpool_limits(limits=1, user_api="blas")
 
 
 @contextmanager

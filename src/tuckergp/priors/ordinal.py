@@ -33,6 +33,7 @@ Ints = npt.NDArray[np.integer]
 
 # A level is rare below this share of an average level's observations
 RARE = 0.1
+MANY_LEVELS = 7
 
 
 @dataclass(frozen=True)
@@ -139,20 +140,23 @@ def draw_cuts(
 
 
 def _blocks(counts: Ints, first: int) -> list[tuple[int, int]]:
-    """The runs of cut points (first, last) to shift in a sweep: each alone, then those with only rare levels between.
+    """The runs (first, last) of cut points that a sweep shifts: each alone, then some together.
 
-    Cut points around rare levels hold each other in place and move together instead. Depends on the counts (K,) alone,
-    as an exact sampler must.
+    Together go those with only rare levels between, which hold each other in place (all ends of such a run), and of
+    many cut points every three. Depends on the counts (K,) alone, as an exact sampler must.
     """
-    alone = [(k, k) for k in range(first, len(counts) - 1)]
+    cuts = range(first, len(counts) - 1)
+    blocks = [(k, k) for k in cuts]
     rare = counts < RARE * counts.sum() / len(counts)
-    runs = []
-    for k, _ in alone:
-        if runs and rare[k]:
-            runs[-1] = (runs[-1][0], k)
-        else:
-            runs.append((k, k))
-    return alone + [run for run in runs if run[0] < run[1]]
+    for k in cuts[:-1]:
+        last = k
+        while last + 1 < len(counts) - 1 and rare[last + 1]:
+            last += 1
+        if last > k:
+            blocks.append((k, last))
+    if len(counts) >= MANY_LEVELS:
+        blocks += [(k, min(k + 2, cuts[-1])) for k in cuts[::3] if k < cuts[-1]]
+    return blocks
 
 
 def _shift(

@@ -6,6 +6,7 @@ Phi'Phi + T, serves all r of them.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import cached_property
 from typing import Any
 
@@ -32,10 +33,13 @@ class Regression:
     Parameters
     ----------
     features : ndarray or csr_array, shape (M, n)
+    blocks : sequence of slice
+        Columns that share a precision.
     """
 
-    def __init__(self, features: Matrix) -> None:
+    def __init__(self, features: Matrix, blocks: Sequence[slice]) -> None:
         self.features = features
+        self.sizes = [block.stop - block.start for block in blocks]
         rows, columns = features.shape
         smaller = min(rows, columns)
         self.route = "iterative" if smaller > LARGEST_DENSE else "primal" if columns <= rows else "dual"
@@ -44,20 +48,28 @@ class Regression:
     def _gram(self) -> Floats:
         return _dense(self.features.T @ self.features)
 
-    def solve(self, target: Floats, extra: Floats, precision: Floats, start: Floats) -> Floats:
+    @cached_property
+    def _block_grams(self) -> list[Floats]:
+        ends = np.cumsum(self.sizes)
+        columns = sparse.csc_array(self.features) if sparse.issparse(self.features) else self.features
+        parts = [columns[:, end - size : end] for end, size in zip(ends, self.sizes, strict=True)]
+        return [_dense(part @ part.T) for part in parts]
+
+    def solve(self, target: Floats, extra: Floats, tau: Floats, start: Floats) -> Floats:
         """Return B, shape (n, r).
 
         Parameters
         ----------
         target : ndarray, shape (M, r)
         extra : ndarray, shape (n, r)
-        precision : ndarray, shape (n,)
-            The diagonal of T.
+        tau : ndarray, shape (blocks,)
+            The diagonal of T, one number a block.
         start : ndarray, shape (n, r)
             Where conjugate gradients start.
         """
         if self.features.shape[1] == 0:
             return start
+        precision = np.repeat(tau, self.sizes)
         if self.route == "primal":
             system = self._gram.copy()
             system[np.diag_indices(len(system))] += precision
@@ -65,11 +77,11 @@ class Regression:
         if self.route == "dual":
             # Woodbury: T^-1 e + T^-1 Phi' (I + Phi T^-1 Phi')^-1 (t - Phi T^-1 e)
             shrunk = extra / precision[:, None]
-            scaled = self.features * (1 / precision)[None, :]
-            system = _dense(scaled @ self.features.T)
-            system[np.diag_indices(len(system))] += 1.0
+            system = np.eye(len(target))
+            for gram, t in zip(self._block_grams, tau, strict=True):
+                system += gram / t
             heard = _solve_spd(system, target - np.asarray(self.features @ shrunk))
-            return np.asarray(shrunk + scaled.T @ heard)
+            return np.asarray(shrunk + np.asarray(self.features.T @ heard) / precision[:, None])
         return self._iterate(np.asarray(self.features.T @ target) + extra, precision, start)
 
     def _iterate(self, right: Floats, precision: Floats, start: Floats) -> Floats:

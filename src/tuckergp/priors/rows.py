@@ -40,7 +40,7 @@ def weights_given_factors(
     precision: Floats | None = None,
     rng: np.random.Generator | None = None,
 ) -> Floats:
-    """Mean of p(B | psi), (n, r): minimises |psi - Phi B|^2 + sum_j tau_j |B_j|^2; with ``rng``, a draw.
+    """Mean of p(B | psi), (n, r): minimises |psi - Phi B|^2 + sum_g tau_g |B_g|^2; with ``rng``, a draw.
 
     The draw is the same solve with a perturbed right-hand side: adding the noise of E to psi, and the prior's to the
     rest, gives the solution the covariance (Phi'Phi + T)^-1 kron Lambda^-1.
@@ -50,8 +50,8 @@ def weights_given_factors(
     regression : Regression
         Of this mode's features.
     psi : ndarray, shape (M, r)
-    tau : ndarray, shape (n,)
-        The diagonal of T: prior precision of each row of B relative to that of the rows of E.
+    tau : ndarray, shape (blocks,)
+        The diagonal of T, one number a block: precision of rows of B relative to that of the rows of E.
     start : ndarray, shape (n, r)
         Where conjugate gradients start when the system is large.
     precision : ndarray, shape (r, r)
@@ -61,7 +61,7 @@ def weights_given_factors(
     if rng is not None and precision is not None:
         L = np.asarray(np.linalg.cholesky(precision), dtype=np.float64)
         psi = psi + coloured(L, rng.standard_normal(psi.shape))
-        extra = np.sqrt(tau)[:, None] * coloured(L, rng.standard_normal(start.shape))
+        extra = np.sqrt(np.repeat(tau, regression.sizes))[:, None] * coloured(L, rng.standard_normal(start.shape))
     return regression.solve(psi, extra, tau, start)
 
 
