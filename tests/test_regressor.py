@@ -130,7 +130,7 @@ BAD = [
     ({"rank": 0}, {}, "rank must be at least 1, not 0"),
     ({"rank": (2, 2, 2)}, {}, "rank has 3 entries for 2 modes"),
     ({"rank": 2.5}, {}, "rank must be a whole number"),
-    ({"inference": "gradient"}, {}, "inference must be 'gibbs', 'als', 'sgd' or a Gibbs, ALS or SGD object, not 'gradient'"),
+    ({"inference": "gradient"}, {}, "inference must be 'gibbs', 'als', 'sgd' or a Gibbs"),
     ({"likelihood": "poisson"}, {}, "likelihood must be 'gaussian', not 'poisson'"),
     ({"core": "identity", "rank": (2, 3)}, {}, "same rank in every mode"),
     ({"random_state": -1}, {}, "random_state must be"),

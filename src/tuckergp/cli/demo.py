@@ -20,6 +20,7 @@ from tuckergp.splits import holdout
 from tuckergp.tables import Table
 
 N_RECOMMENDED = 5
+DRAWS, WARMUP = 100, 30  # enough to show the point in seconds
 
 
 @dataclass(frozen=True)
@@ -37,8 +38,9 @@ class Data:
 def run(*, data: Path | None, download: bool, seed: int, as_json: bool, output: Path | None) -> None:
     """Make or load ratings, train twice, and show errors and recommendations."""
     ratings = movielens(data, download, seed) if data is not None or download else synthetic(seed)
-    without = TuckerRecommender(side_information=False, random_state=seed).fit(ratings.train)
-    model = TuckerRecommender(random_state=seed).fit(ratings.train, ratings.users, ratings.items)
+    settings: dict[str, Any] = {"draws": DRAWS, "warmup": WARMUP, "random_state": seed}
+    without = TuckerRecommender(side_information=False, **settings).fit(ratings.train)
+    model = TuckerRecommender(**settings).fit(ratings.train, ratings.users, ratings.items)
     result = {
         "data": {
             "name": ratings.name,

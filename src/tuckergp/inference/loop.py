@@ -9,6 +9,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
+import numba
 from threadpoolctl import threadpool_limits
 
 from tuckergp.inference.base import Algorithm, Info, Problem
@@ -20,6 +21,9 @@ from tuckergp.random import stream
 __all__ = ["Result", "run", "sample"]
 
 Callback = Callable[[Info], None]
+
+# Multiply-adds of one pass over the data from which several threads share it.
+SHARED_WORK = 5e7
 
 
 @dataclass(frozen=True)
@@ -52,7 +56,7 @@ def run(
     """
     state = algorithm.init(problem, stream(seed, 0))
     history: list[Info] = []
-    with _progress_line(type(algorithm).__name__, algorithm.n_steps, progress) as advance, one_blas_thread():
+    with _progress_line(type(algorithm).__name__, algorithm.n_steps, progress) as advance, few_threads(problem):
         for t in range(1, algorithm.n_steps + 1):
             state, info = algorithm.step(problem, state, stream(seed, t))
             history.append(info)
@@ -80,7 +84,7 @@ def sample(
     began = time.monotonic()
     chains: list[list[Draw]] = []
     history: list[Info] = []
-    with _progress_line("Gibbs", sampler.n_steps * sampler.chains, progress) as advance, one_blas_thread():
+    with _progress_line("Gibbs", sampler.n_steps * sampler.chains, progress) as advance, few_threads(problem):
         for chain in range(sampler.chains):
             kept: list[Draw] = []
             chains.append(kept)
@@ -105,9 +109,21 @@ def sample(
     return Draws(problem.model, chains, sampled=True), history
 
 
-def one_blas_thread() -> Any:
-    """Keep BLAS to one thread: its threads wait by spinning, and the matrices here are too small to gain from them."""
-    return threadpool_limits(limits=1, user_api="blas")
+@contextmanager
+def few_threads(problem: Problem) -> Iterator[None]:
+    """Use one thread where a pass over the data is too short to share, and one for BLAS in any case.
+
+    Threads that wait for each other by spinning cost more than they bring on small problems, most of all on a busy
+    machine.
+    """
+    before = numba.get_num_threads()
+    work = len(problem.y) * float(max(problem.model.core.ranks)) ** 2
+    with threadpool_limits(limits=1, user_api="blas"):
+        try:
+            numba.set_num_threads(1 if work < SHARED_WORK else before)
+            yield
+        finally:
+            numba.set_num_threads(before)
 
 
 @contextmanager
