@@ -131,7 +131,7 @@ BAD = [
     ({"rank": (2, 2, 2)}, {}, "rank has 3 entries for 2 modes"),
     ({"rank": 2.5}, {}, "rank must be a whole number"),
     ({"inference": "gradient"}, {}, "inference must be 'gibbs', 'als', 'sgd' or a Gibbs"),
-    ({"likelihood": "poisson"}, {}, "likelihood must be 'gaussian', not 'poisson'"),
+    ({"likelihood": "poisson"}, {}, "likelihood must be one of 'gaussian', 'ordinal', 'bernoulli', not 'poisson'"),
     ({"core": "identity", "rank": (2, 3)}, {}, "same rank in every mode"),
     ({"random_state": -1}, {}, "random_state must be"),
     ({}, {"y": [1.0, np.nan, 2.0]}, r"the target column 'y' is missing \(NaN\) at row 1"),

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
-__all__ = ["DivergenceError", "InputError"]
+__all__ = ["DivergenceError", "InputError", "NotConvergedWarning"]
 
 
 class InputError(ValueError):
     """What is wrong with the input, where, and what to do, in one or two sentences."""
+
+
+class NotConvergedWarning(UserWarning):
+    """Draws that should not be trusted yet; the text says what to change."""
 
 
 class DivergenceError(ArithmeticError):

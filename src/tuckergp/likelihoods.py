@@ -14,7 +14,7 @@ import numpy.typing as npt
 
 from tuckergp.errors import InputError
 
-__all__ = ["Gaussian", "Likelihood"]
+__all__ = ["Gaussian", "Likelihood", "Ordinal"]
 
 Floats = npt.NDArray[np.float64]
 
@@ -66,3 +66,33 @@ class Gaussian:
     def score(self, y: Floats, f: Floats) -> Floats:
         """(y - f) / noise."""
         return (y - f) / self.noise
+
+
+@dataclass(frozen=True)
+class Ordinal:
+    """Ordered levels 0..K-1: y counts the cut points below z ~ N(f, 1), so P(y <= k | f) = Phi(c_k - f).
+
+    The first cut point is fixed, because a constant in f says the same; the others are learned by sampling. Two levels
+    with their cut point at 0 are the Bernoulli probit model.
+
+    Attributes
+    ----------
+    cuts : tuple of float, length K - 1
+        Where the cut points start, increasing.
+
+    Examples
+    --------
+    >>> Ordinal((0.0,)).levels
+    2
+    """
+
+    cuts: tuple[float, ...]
+
+    def __post_init__(self) -> None:
+        if not self.cuts or not np.isfinite(self.cuts).all() or (np.diff(self.cuts) <= 0).any():
+            raise InputError(f"Cut points must be finite and increasing, not {self.cuts!r}.")
+
+    @property
+    def levels(self) -> int:
+        """K."""
+        return len(self.cuts) + 1

@@ -18,7 +18,7 @@ import numpy.typing as npt
 from tuckergp.compute.contract import FULL, IDENTITY, SPARSE, evaluate, gradient
 from tuckergp.design import Design
 from tuckergp.errors import InputError
-from tuckergp.likelihoods import Likelihood
+from tuckergp.likelihoods import Likelihood, Ordinal
 
 __all__ = ["Core", "Parameters", "SparseCore", "TuckerModel", "make_core", "pack"]
 
@@ -177,9 +177,16 @@ class TuckerModel:
     """
 
     core: Core
-    likelihood: Likelihood
+    likelihood: Likelihood | Ordinal
     sigma_u: Floats
     sigma_w: float
+
+    @property
+    def density(self) -> Likelihood:
+        """The likelihood, where it has a log density in f alone; an ordinal one has unknown cut points."""
+        if isinstance(self.likelihood, Ordinal):
+            raise InputError("An ordinal likelihood has cut points to learn, which only sampling does: use Gibbs.")
+        return self.likelihood
 
     @cached_property
     def fixed_w(self) -> Floats:
@@ -229,7 +236,7 @@ class TuckerModel:
 
     def log_joint(self, parameters: Parameters, design: Design, y: Floats, weight: Floats | None = None) -> float:
         """Log p(y, U, W) of the paper's appendix A, up to a constant; weights multiply the log densities."""
-        log_density = self.likelihood.log_density(y, self.predict(parameters, design))
+        log_density = self.density.log_density(y, self.predict(parameters, design))
         total = float(np.sum(log_density if weight is None else weight * log_density))
         return total + self.log_prior(parameters)
 
@@ -245,7 +252,7 @@ class TuckerModel:
         flat, start = pack(self.factors(parameters, design))
         w = parameters.W if core.learned else self.fixed_w
         f = evaluate(core.kind, w, core.coords, core.ranks, flat, start, design.index)
-        log_density, score = self.likelihood.log_density(y, f), self.likelihood.score(y, f)
+        log_density, score = self.density.log_density(y, f), self.density.score(y, f)
         if weight is not None:
             log_density, score = weight * log_density, weight * score
         d_flat, d_w = gradient(core.kind, w, core.coords, core.ranks, flat, start, design.index, score)

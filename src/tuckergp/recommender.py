@@ -19,7 +19,15 @@ from tuckergp.attributes import WHO_RATED_WHAT, Attribute, Attributes, check_key
 from tuckergp.design import Design, FittedMode, Mode, ModeTable
 from tuckergp.errors import InputError
 from tuckergp.inference import ALS, SGD, Gibbs
-from tuckergp.inference.fit import Inference, fit_model, predict_with, ranks_of, resolve_inference
+from tuckergp.inference.fit import (
+    Inference,
+    LikelihoodName,
+    fit_model,
+    predict_with,
+    probabilities_with,
+    ranks_of,
+    resolve_inference,
+)
 from tuckergp.model import CoreSpec, make_core
 from tuckergp.random import seed_of, stream
 from tuckergp.tables import Table, as_table, is_missing
@@ -57,7 +65,9 @@ class TuckerRecommender(BaseEstimator):  # type: ignore[misc]
     inference : {"gibbs", "als", "sgd"} or Gibbs, ALS, SGD
         How the factors are learned: sampling, which has nothing to tune and knows how sure it is, or the most probable
         point. A name stands for that method with its settings for ratings.
-    likelihood : {"gaussian"}
+    likelihood : {"gaussian", "ordinal", "bernoulli"}
+        Ordinal: the distinct targets are ordered levels with learned distances; Bernoulli: targets are 0 and 1. Both
+        are probit models and need ``"gibbs"``; predictions are means of the distribution over levels.
     core : {"identity", "full", "auto"} or SparseCore
         ``"identity"`` is matrix factorisation.
     draws, warmup, chains : int
@@ -92,7 +102,7 @@ class TuckerRecommender(BaseEstimator):  # type: ignore[misc]
         self,
         rank: int = 16,
         inference: Literal["gibbs", "als", "sgd"] | Inference = "gibbs",
-        likelihood: Literal["gaussian"] = "gaussian",
+        likelihood: LikelihoodName = "gaussian",
         core: CoreSpec = "identity",
         draws: int = 250,
         warmup: int = 50,
@@ -125,8 +135,6 @@ class TuckerRecommender(BaseEstimator):  # type: ignore[misc]
         """
         ranks = ranks_of(self.rank, 2)
         inference = self._resolve_inference(ranks[0])
-        if self.likelihood != "gaussian":
-            raise InputError(f"likelihood must be 'gaussian', not {self.likelihood!r}.")
         table = as_table(ratings, "ratings")
         y, rated, codes = _read_ratings(table)
         tables = [
@@ -143,7 +151,16 @@ class TuckerRecommender(BaseEstimator):  # type: ignore[misc]
         modes = [Mode(list(side.columns), kind.kernel(side)) for kind, side in zip(attributes, encoded, strict=True)]
         seed = seed_of(self.random_state)
         design, fitted = Design.of_entities(modes, encoded, codes, stream(seed, 1, 1))
-        self.fit_ = fit_model(design, y, None, ranks=ranks, core=self.core, inference=inference, seed=seed)
+        self.fit_ = fit_model(
+            design,
+            y,
+            None,
+            ranks=ranks,
+            core=self.core,
+            inference=inference,
+            seed=seed,
+            likelihood=self.likelihood,
+        )
         self.features_: dict[str, list[Attribute]] = {
             name: list(kind.columns) for name, kind in zip(("users", "items"), attributes, strict=True)
         }
@@ -180,15 +197,26 @@ class TuckerRecommender(BaseEstimator):  # type: ignore[misc]
             An id that is unknown and has no attributes is predicted as the average one.
         """
         check_is_fitted(self)
-        table = as_table(pairs, "pairs")
-        index = np.stack([side.rows(table[key]) for side, key in zip(self._sides, KEYS, strict=True)], axis=1)
-        design = Design(tuple(side.table for side in self._sides), index.astype(np.int32))
+        design = self._pairs(pairs)
         found = predict_with(self.fit_, design, return_std, quantiles, include_noise)
         low, high = self.rating_range_ if clip else (-np.inf, np.inf)
         if not isinstance(found, tuple):
             return np.clip(found, low, high)
         mean, more = found
         return np.clip(mean, low, high), more if return_std else np.clip(more, low, high)
+
+    def predict_proba(self, pairs: Any) -> Floats:
+        """Probability of every rating level (``fit_.levels``) for every row of ``pairs``, shape (n_pairs, K).
+
+        For ordinal and Bernoulli models.
+        """
+        check_is_fitted(self)
+        return probabilities_with(self.fit_, self._pairs(pairs))
+
+    def _pairs(self, pairs: Any) -> Design:
+        table = as_table(pairs, "pairs")
+        index = np.stack([side.rows(table[key]) for side, key in zip(self._sides, KEYS, strict=True)], axis=1)
+        return Design(tuple(side.table for side in self._sides), index.astype(np.int32))
 
     def _uses_implicit(self, inference: Inference, ratings: int) -> bool:
         if self.implicit not in (True, False, "auto"):
@@ -205,7 +233,8 @@ class TuckerRecommender(BaseEstimator):  # type: ignore[misc]
             "als": ALS(noise=1.0, sigma_u=sigma_u),
             "sgd": SGD(noise=1.0, sigma_u=sigma_u),
         }
-        return resolve_inference(self, named, noise="rows" if self.noise == "auto" else self.noise)
+        automatic = "rows" if self.likelihood == "gaussian" else "shared"
+        return resolve_inference(self, named, noise=automatic if self.noise == "auto" else self.noise)
 
 
 def _known(key: str, rated: list[Any], table: Table | None, kind: Attributes, mode: FittedMode) -> _Side:

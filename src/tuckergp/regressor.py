@@ -18,7 +18,15 @@ from sklearn.utils.validation import check_is_fitted, column_or_1d, validate_dat
 from tuckergp.design import Design, Mode
 from tuckergp.errors import InputError
 from tuckergp.inference import ALS, SGD
-from tuckergp.inference.fit import Inference, fit_model, predict_with, ranks_of, resolve_inference
+from tuckergp.inference.fit import (
+    Inference,
+    LikelihoodName,
+    fit_model,
+    predict_with,
+    probabilities_with,
+    ranks_of,
+    resolve_inference,
+)
 from tuckergp.kernels import SE, Identity
 from tuckergp.model import CoreSpec
 from tuckergp.random import seed_of, stream
@@ -41,7 +49,9 @@ class TuckerGPRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
     inference : {"gibbs", "als", "sgd"} or Gibbs, ALS, SGD
         How U and W are learned: sampling, which has nothing to tune and knows how sure it is, or the most probable
         point. A name stands for that method with its settings for regression.
-    likelihood : {"gaussian"}
+    likelihood : {"gaussian", "ordinal", "bernoulli"}
+        Ordinal: the distinct targets are ordered levels with learned distances; Bernoulli: targets are 0 and 1. Both
+        are probit models and need ``"gibbs"``; predictions are means of the distribution over levels.
     core : {"auto", "identity", "full"} or SparseCore
         ``"auto"``: full while it has at most 4,096 entries, the identity beyond.
     noise : {"shared", "rows"}
@@ -74,7 +84,7 @@ class TuckerGPRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         modes: Sequence[Mode] | None = None,
         rank: int | Sequence[int] = 5,
         inference: Literal["gibbs", "als", "sgd"] | Inference = "gibbs",
-        likelihood: Literal["gaussian"] = "gaussian",
+        likelihood: LikelihoodName = "gaussian",
         core: CoreSpec = "auto",
         noise: Literal["shared", "rows"] = "shared",
         draws: int = 300,
@@ -104,8 +114,6 @@ class TuckerGPRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
             An observation of weight w counts as w equal ones.
         """
         inference = self._resolve_inference()
-        if self.likelihood != "gaussian":
-            raise InputError(f"likelihood must be 'gaussian', not {self.likelihood!r}.")
         table = self._read(X, reset=True)
         target = _targets(y, table)
         weight = _weights(sample_weight, table)
@@ -123,6 +131,7 @@ class TuckerGPRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
             core=self.core,
             inference=inference,
             seed=seed,
+            likelihood=self.likelihood,
         )
         return self
 
@@ -152,6 +161,12 @@ class TuckerGPRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         check_is_fitted(self)
         design = Design.transform(self.modes_, self._read(X, reset=False))
         return predict_with(self.fit_, design, return_std, quantiles, include_noise)
+
+    def predict_proba(self, X: Any) -> Floats:
+        """Probability of every level (``fit_.levels``) at inputs X, shape (N, K); for ordinal and Bernoulli models."""
+        check_is_fitted(self)
+        design = Design.transform(self.modes_, self._read(X, reset=False))
+        return probabilities_with(self.fit_, design)
 
     def _resolve_inference(self) -> Inference:
         named: dict[Any, Inference] = {

@@ -58,6 +58,37 @@ def test_draws_say_how_sure_they_are(data):
     assert 0.86 < inside < 0.95  # ratings are half stars, and the model's noise is normal
 
 
+def test_ordinal_ratings_have_a_distribution_over_levels(data):
+    model = TuckerRecommender(rank=4, likelihood="ordinal", draws=100, random_state=0)
+    model.fit(data.train, data.users, data.items)
+    probability, levels = model.predict_proba(data.test), model.fit_.levels
+    np.testing.assert_array_equal(levels, np.arange(1.0, 5.01, 0.5))
+    np.testing.assert_allclose(probability.sum(axis=1), 1.0, rtol=1e-9)
+    mean, std = model.predict(data.test, return_std=True)
+    np.testing.assert_allclose(mean, probability @ levels, rtol=1e-9)
+    np.testing.assert_allclose(std, np.sqrt(probability @ levels**2 - mean**2), rtol=1e-6)
+    y = data.test["rating"]
+    assert rmse(y, mean) < 0.97 * rmse(y, np.full(len(y), data.train["rating"].mean()))
+    _, band = model.predict(data.test, quantiles=[0.05, 0.95])
+    assert np.isin(band, levels).all()
+    assert np.mean((band[:, 0] <= y) & (y <= band[:, 1])) > 0.88
+    # the share of each level is about as predicted: within five binomial standard errors of the test ratings
+    observed = np.array([(y == level).mean() for level in levels])
+    assert (np.abs(observed - probability.mean(axis=0)) < 5 * np.sqrt(observed * (1 - observed) / len(y)) + 0.01).all()
+
+
+def test_bernoulli_predicts_probabilities(data):
+    likes = {**plain(data.train), "rating": (data.train["rating"] >= 4).astype(int)}
+    model = TuckerRecommender(rank=3, likelihood="bernoulli", draws=60, random_state=0).fit(
+        likes, data.users, data.items
+    )
+    p, y = model.predict(data.test), data.test["rating"] >= 4
+    assert ((p > 0) & (p < 1)).all()
+    base = y.mean()
+    brier = np.mean((p - y) ** 2)
+    assert brier < 0.95 * base * (1 - base)
+
+
 def test_uncertainty_is_refused_by_a_most_probable_point(data):
     model = TuckerRecommender(rank=2, inference="als", random_state=0).fit(data.train)
     with pytest.raises(InputError, match="for a standard deviation use inference='gibbs'"):
@@ -204,7 +235,11 @@ def test_bad_tables_get_one_clear_sentence(tables, message):
     [
         ({"rank": 0}, "rank must be at least 1"),
         ({"inference": "gibs"}, "inference must be 'gibbs', 'als', 'sgd'"),
-        ({"likelihood": "normal"}, "likelihood must be 'gaussian'"),
+        ({"likelihood": "normal"}, "likelihood must be one of 'gaussian', 'ordinal', 'bernoulli', not 'normal'"),
+        ({"likelihood": "ordinal", "inference": "als"}, "likelihood='ordinal' needs inference='gibbs'"),
+        ({"likelihood": "ordinal", "noise": "rows"}, "noise='rows' is for a Gaussian likelihood"),
+        ({"likelihood": "bernoulli"}, "needs targets 0 and 1, but one is 2"),
+        ({"implicit": "maybe"}, "implicit must be True, False or 'auto'"),
         ({"core": "tucker"}, "core must be"),
         ({"inference": "als", "draws": 100}, "draws is a setting of inference='gibbs'; with 'als' leave it out"),
         ({"inference": Gibbs(), "noise": "rows"}, "noise is a setting of inference='gibbs'"),

@@ -1,6 +1,7 @@
 """The Gibbs sampler as a whole: does it leave the joint distribution of unknowns and data invariant?"""
 
 import dataclasses
+import warnings
 
 import numpy as np
 import pytest
@@ -8,10 +9,11 @@ from scipy import sparse, stats
 
 from tests.helpers import core_of
 from tuckergp.design import Design, ModeTable
-from tuckergp.errors import InputError
+from tuckergp.errors import InputError, NotConvergedWarning
 from tuckergp.inference.base import Problem
 from tuckergp.inference.gibbs import Gibbs, GibbsState, ModeState
-from tuckergp.likelihoods import Gaussian
+from tuckergp.inference.loop import sample
+from tuckergp.likelihoods import Gaussian, Ordinal
 from tuckergp.model import TuckerModel
 
 TIGHT = {"dof": 8.0, "tau_shape": 4.0, "tau_rate": 2.0, "alpha_shape": 5.0, "alpha_rate": 2.0}
@@ -60,6 +62,10 @@ def draw_prior(model, design, gibbs, rng):
                 noise = stats.gamma.rvs(nu / 2, scale=2 / nu, size=table.n_rows, random_state=rng)
         modes.append(ModeState(np.asarray(psi), B, precision, tau, noise, nu))
     W = model.sigma_w * rng.standard_normal(model.core.n_weights)
+    if isinstance(model.likelihood, Ordinal):
+        first = model.likelihood.cuts[0]
+        spacings = stats.gamma.rvs(2.0, size=model.likelihood.levels - 2, random_state=rng)
+        return GibbsState(0, tuple(modes), W, 1.0, first + np.concatenate([[0.0], np.cumsum(spacings)]))
     alpha = stats.gamma.rvs(gibbs.alpha_shape, scale=1 / gibbs.alpha_rate, random_state=rng)
     return GibbsState(0, tuple(modes), W, float(alpha))
 
@@ -69,7 +75,8 @@ def draw_data(model, design, state, rng):
     for d, mode in enumerate(state.modes):
         precision *= mode.noise[design.index[:, d]]
     f = model.contract([mode.psi for mode in state.modes], state.W, design.index)
-    return f + rng.standard_normal(len(f)) / np.sqrt(precision)
+    y = f + rng.standard_normal(len(f)) / np.sqrt(precision)
+    return np.searchsorted(state.cuts, y).astype(float) if len(state.cuts) else y
 
 
 def summary(model, design, state, y):
@@ -87,6 +94,8 @@ def summary(model, design, state, y):
             np.log(mode.noise).mean(),
             np.log(mode.nu),
         ]
+    if len(state.cuts) > 1:
+        values += [*np.log(np.diff(state.cuts)), *(y[:2] == 1)]
     if len(state.W):
         values += [np.log(np.mean(state.W**2)), np.tanh(state.W[0])]
     return np.array(values)
@@ -99,19 +108,22 @@ GEWEKE = [
     ("full", (2, 1, 2), ("rows", "weights", "rows"), "rows"),
     ("sparse", (2, 2, 2), ("weights", "rows", "weights"), "shared"),
     ("identity", (2, 2, 2), ("rows", "rows", "weights"), "rows"),
+    ("identity", (2, 2), ("rows", "weights"), "ordinal"),
+    ("full", (2, 2, 2), ("rows", "weights", "rows"), "bernoulli"),
 ]
 
 
 @pytest.mark.parametrize(("core", "ranks", "kinds", "noise"), GEWEKE)
 def test_sampler_and_data_together_keep_the_prior(core, ranks, kinds, noise):
     # Geweke (2004): alternating data given unknowns and one sweep must leave the prior invariant. z-scores with
-    # standard errors by batch means (40 batches); |z| < 5 on some 30 functions a case, 6 cases: false alarms below
-    # 180 P(|t_39| > 5) = 0.002.
+    # standard errors by batch means (40 batches); |z| < 5 on some 30 functions a case, 8 cases: false alarms below
+    # 240 P(|t_39| > 5) = 0.003.
     rng = np.random.default_rng(11)
     design = tiny_design(rng, kinds)
     shape = core_of(core, list(ranks), rng)
-    model = TuckerModel(shape, Gaussian(1.0), shape.default_sigma_u(), shape.default_sigma_w())
-    gibbs = Gibbs(noise=noise, **TIGHT)
+    likelihood = {"ordinal": Ordinal((-0.5, 0.5, 1.0)), "bernoulli": Ordinal((0.0,))}.get(noise, Gaussian(1.0))
+    model = TuckerModel(shape, likelihood, shape.default_sigma_u(), shape.default_sigma_w())
+    gibbs = Gibbs(noise="rows" if noise == "rows" else "shared", **TIGHT)
     n = 1500
     prior = []
     for _ in range(n):
@@ -208,3 +220,47 @@ def test_a_sweep_depends_on_its_stream_alone():
 def test_settings_that_make_no_sense_are_refused(settings, message):
     with pytest.raises(InputError, match=message):
         dataclasses.replace(Gibbs(), **settings)
+
+
+def small_problem(seed=0, n=60):
+    rng = np.random.default_rng(seed)
+    design = tiny_design(rng, ("rows", "rows"), rows=6, n=n)
+    core = core_of("identity", [2, 2], rng)
+    model = TuckerModel(core, Gaussian(1.0), core.default_sigma_u(), 1.0)
+    return Problem(model, design, rng.standard_normal(n))
+
+
+def test_chains_draws_and_thinning_are_as_asked_and_repeatable():
+    problem = small_problem()
+    sampler = Gibbs(draws=20, warmup=5, thin=4, chains=3)
+    with pytest.warns(NotConvergedWarning):
+        draws, history = sample(sampler, problem, seed=1)
+    assert [len(chain) for chain in draws.chains] == [5, 5, 5]
+    assert len(history) == 75
+    with pytest.warns(NotConvergedWarning):
+        again, _ = sample(sampler, problem, seed=1)
+    for a, b in zip(draws, again, strict=True):
+        for x, y in zip(a.parameters.U, b.parameters.U, strict=True):
+            np.testing.assert_array_equal(x, y)
+            assert x.dtype == np.float32
+    first, second = draws.chains[0][0], draws.chains[1][0]
+    assert not np.allclose(first.parameters.U[0], second.parameters.U[0])
+    assert draws.traces[0].shape == (5, 60)
+
+
+def test_a_long_run_of_an_easy_problem_raises_no_warning():
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", NotConvergedWarning)
+        draws, _ = sample(Gibbs(draws=1500, warmup=100), small_problem(), seed=0)
+    assert draws.diagnostics().warning(share=0.25) is None
+
+
+def test_ctrl_c_and_a_time_limit_leave_the_draws_there_are():
+    def interrupt(info):
+        if info.step == 12:
+            raise KeyboardInterrupt
+
+    draws, _ = sample(Gibbs(draws=50, warmup=5, chains=2), small_problem(), seed=0, callback=interrupt)
+    assert [len(chain) for chain in draws.chains] == [7]
+    draws, _ = sample(Gibbs(draws=10_000, warmup=10_000, chains=2), small_problem(), seed=0, max_time=0.2)
+    assert [len(chain) for chain in draws.chains] == [1, 1]

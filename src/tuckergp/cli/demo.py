@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import warnings
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -13,6 +14,7 @@ from rich.console import Console
 from rich.table import Table as RichTable
 
 from tuckergp.datasets import load_movielens_100k, make_ratings
+from tuckergp.errors import NotConvergedWarning
 from tuckergp.files import write_text
 from tuckergp.metrics import rmse
 from tuckergp.recommender import TuckerRecommender
@@ -20,7 +22,7 @@ from tuckergp.splits import holdout
 from tuckergp.tables import Table
 
 N_RECOMMENDED = 5
-DRAWS, WARMUP = 100, 30  # enough to show the point in seconds
+RANK, DRAWS = 8, 200  # enough to show the point in seconds
 
 
 @dataclass(frozen=True)
@@ -38,9 +40,11 @@ class Data:
 def run(*, data: Path | None, download: bool, seed: int, as_json: bool, output: Path | None) -> None:
     """Make or load ratings, train twice, and show errors and recommendations."""
     ratings = movielens(data, download, seed) if data is not None or download else synthetic(seed)
-    settings: dict[str, Any] = {"draws": DRAWS, "warmup": WARMUP, "random_state": seed}
-    without = TuckerRecommender(side_information=False, **settings).fit(ratings.train)
-    model = TuckerRecommender(**settings).fit(ratings.train, ratings.users, ratings.items)
+    settings: dict[str, Any] = {"rank": RANK, "draws": DRAWS, "random_state": seed}
+    with warnings.catch_warnings(record=True) as notes:
+        warnings.simplefilter("always", NotConvergedWarning)
+        without = TuckerRecommender(side_information=False, **settings).fit(ratings.train)
+        model = TuckerRecommender(**settings).fit(ratings.train, ratings.users, ratings.items)
     result = {
         "data": {
             "name": ratings.name,
@@ -54,6 +58,7 @@ def run(*, data: Path | None, download: bool, seed: int, as_json: bool, output: 
         "without_side_information": errors(ratings, without.predict(ratings.test)),
         "with_side_information": errors(ratings, model.predict(ratings.test)),
         "recommendations": recommendations(model, ratings),
+        "notes": [str(note.message) for note in notes],
     }
     text = json.dumps(result, indent=2)
     if output is not None:
@@ -144,3 +149,5 @@ def show(result: dict[str, Any]) -> None:
     for place, item in enumerate(chosen["items"], start=1):
         listing.add_row(str(place), item["title"], ", ".join(item["genres"]), f"{item['predicted_rating']:.2f}")
     console.print(listing)
+    for note in result["notes"]:
+        console.print(f"[dim]{note}[/dim]")

@@ -12,6 +12,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from tuckergp.errors import InputError
 from tuckergp.inference.base import Info, Problem, as_weights, check_positive, replaced
 from tuckergp.likelihoods import Gaussian
 from tuckergp.model import Parameters
@@ -90,7 +91,7 @@ class ALS:
             )  # fmt: skip
             state = state._replace(W=W)
         f = model.contract(state.psi, state.W, problem.design.index)
-        density = model.likelihood.log_density(problem.y, f)
+        density = model.density.log_density(problem.y, f)
         fit = float(np.sum(density if problem.weight is None else problem.weight * density))
         log_joint = fit + model.log_prior(self.parameters(problem, state))
         done = log_joint - state.log_joint < self.tolerance * len(problem.y)
@@ -123,6 +124,6 @@ def _precision(problem: Problem) -> Floats:
     """Noise precision of every observation."""
     likelihood = problem.model.likelihood
     if not isinstance(likelihood, Gaussian):
-        raise TypeError("alternating least squares is for the Gaussian likelihood")
+        raise InputError("ALS is for a Gaussian likelihood; use Gibbs for an ordinal one.")
     weight = np.ones(len(problem.y)) if problem.weight is None else problem.weight
     return weight / likelihood.noise

@@ -60,8 +60,11 @@ class Diagnostics:
         """The smallest bulk or tail ESS of any quantity; NaN if there is none."""
         return float(np.fmin.reduce(np.fmin(self.ess_bulk, self.ess_tail), axis=None, initial=np.nan))
 
-    def warning(self) -> str | None:
-        """One sentence with the remedy if the draws should not be trusted yet, else None."""
+    def warning(self, share: float = 0.0) -> str | None:
+        """One sentence with the remedy if the draws should not be trusted yet, else None.
+
+        So large a ``share`` of the quantities may be beyond the limits, as chance or a few rare rows would have it.
+        """
         if self.rhat.size == 0:
             return None
         if self.not_finite:
@@ -73,24 +76,26 @@ class Diagnostics:
             return f"{self.draws} draws a chain are too few to judge convergence; raise draws."
         if np.isnan(self.worst_rhat):
             return "No quantity varies over the draws, so the chains are stuck; try another start or smaller steps."
-        if self.worst_rhat > RHAT_LIMIT:
-            above = int(np.sum(self.rhat > RHAT_LIMIT))
+        above = int(np.sum(self.rhat > RHAT_LIMIT))
+        if above > share * self.rhat.size:
             return (
                 f"The draws have not mixed: R-hat reaches {self.worst_rhat:.2f} ({above} of {self.rhat.size} "
                 f"quantities above {RHAT_LIMIT}), effective sample size falls to {self.lowest_ess:.0f}; "
                 "raise warmup and draws"
                 + (", and run several chains to see whether they agree." if self.chains == 1 else ".")
             )
-        if self.lowest_ess < ESS_LIMIT:
+        ess = np.fmin(self.ess_bulk, self.ess_tail)
+        low = float(np.nanquantile(ess, share, method="higher")) if share > 0 else self.lowest_ess
+        if low < ESS_LIMIT:
             return (
-                f"Few independent draws: the effective sample size falls to {self.lowest_ess:.0f}, "
-                f"below {ESS_LIMIT:.0f}; raise draws to about {self._draws_needed()}."
+                f"Few independent draws: the effective sample size falls to {low:.0f}, "
+                f"below {ESS_LIMIT:.0f}; raise draws to about {self._draws_needed(low)}."
             )
         return None
 
-    def _draws_needed(self) -> int:
-        """Draws a chain that would bring the lowest ESS to its limit, rounded up to two digits."""
-        needed = self.draws * ESS_LIMIT / max(self.lowest_ess, 1.0)
+    def _draws_needed(self, ess: float) -> int:
+        """Draws a chain that would bring an ESS to its limit, rounded up to two digits."""
+        needed = self.draws * ESS_LIMIT / max(ess, 1.0)
         unit = 10.0 ** max(int(np.log10(needed)) - 1, 0)
         return int(np.ceil(needed / unit) * unit)
 

@@ -6,13 +6,16 @@ Draws are kept as float32: a draw takes 4 bytes a number, (sum of n_d r_d) + (en
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 import numpy.typing as npt
 
 from tuckergp.design import Design, ModeTable
+from tuckergp.errors import InputError
+from tuckergp.inference.diagnostics import Diagnostics, summarise
 from tuckergp.model import Parameters, TuckerModel
+from tuckergp.priors.ordinal import level_probabilities
 
 __all__ = ["Draw", "Draws"]
 
@@ -33,12 +36,15 @@ class Draw:
         Of a row of E that the data say nothing about, Lambda^-1 times the residual's variance.
     noise : tuple of ndarray or None, shapes (M_d,)
         Noise precision of each row relative to the shared one; None where a mode has none.
+    cuts : ndarray, shape (K - 1,)
+        Cut points of an ordinal likelihood; none otherwise.
     """
 
     parameters: Parameters
     alpha: float
     covariance: tuple[Floats, ...]
     noise: tuple[Floats | None, ...]
+    cuts: Floats = field(default_factory=lambda: np.zeros(0))
 
 
 def compact(draw: Draw) -> Draw:
@@ -46,7 +52,7 @@ def compact(draw: Draw) -> Draw:
     U = tuple(np.asarray(table, dtype=np.float32) for table in draw.parameters.U)
     noise = tuple(None if factors is None else np.asarray(factors, dtype=np.float32) for factors in draw.noise)
     parameters = Parameters(U, np.asarray(draw.parameters.W, dtype=np.float64))  # type: ignore[arg-type]
-    return Draw(parameters, draw.alpha, draw.covariance, noise)  # type: ignore[arg-type]
+    return Draw(parameters, draw.alpha, draw.covariance, noise, draw.cuts)  # type: ignore[arg-type]
 
 
 @dataclass(frozen=True)
@@ -57,6 +63,8 @@ class Draws:
     ----------
     model : TuckerModel
     chains : sequence of sequence of Draw
+    traces : sequence of ndarray, shapes (draws, observations)
+        F at some of the training observations, chain by chain: what convergence is judged by.
     sampled : bool
         False for a single most probable point, which says nothing of how sure it is.
     """
@@ -64,6 +72,14 @@ class Draws:
     model: TuckerModel
     chains: Sequence[Sequence[Draw]]
     sampled: bool
+    traces: Sequence[Floats] = ()
+
+    def diagnostics(self) -> Diagnostics:
+        """R-hat and effective sample sizes of f at some of the training observations."""
+        if not self.sampled:
+            raise InputError("A most probable point has no draws to diagnose; use inference='gibbs'.")
+        shortest = min(len(trace) for trace in self.traces)
+        return summarise(np.stack([trace[:shortest] for trace in self.traces]))
 
     def __len__(self) -> int:
         return sum(len(chain) for chain in self.chains)
@@ -88,6 +104,11 @@ class Draws:
                 psi.append(factors)
             f = self.model.contract(psi, draw.parameters.W, design.index)
             yield f, self._noise_variance(draw, design)
+
+    def probabilities(self, design: Design, rng: np.random.Generator) -> Iterator[Floats]:
+        """Probability of every level at every observation of an ordinal model, draw by draw, shapes (N, K)."""
+        for draw, (f, _) in zip(self, self.functions(design, rng), strict=True):
+            yield level_probabilities(f, draw.cuts)
 
     @staticmethod
     def _noise_variance(draw: Draw, design: Design) -> Floats:

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from inspect import signature
-from typing import Any, TypeAlias
+from typing import Any, Literal, TypeAlias, get_args
 
 import numpy as np
 import numpy.typing as npt
@@ -19,14 +19,28 @@ from tuckergp.errors import InputError
 from tuckergp.inference import ALS, SGD, Gibbs, loop
 from tuckergp.inference.base import Info, Problem
 from tuckergp.inference.draws import Draw, Draws
-from tuckergp.likelihoods import Gaussian
-from tuckergp.model import CoreSpec, TuckerModel, make_core
+from tuckergp.likelihoods import Gaussian, Ordinal
+from tuckergp.model import Core, CoreSpec, TuckerModel, make_core
+from tuckergp.priors.ordinal import initial_cuts, mean_level
 from tuckergp.random import stream
 
-__all__ = ["Fit", "Inference", "fit_model", "predict_with", "ranks_of", "resolve_inference"]
+__all__ = [
+    "Fit",
+    "Inference",
+    "LikelihoodName",
+    "OrdinalFit",
+    "fit_model",
+    "predict_with",
+    "probabilities_with",
+    "ranks_of",
+    "resolve_inference",
+]
 
 Floats = npt.NDArray[np.float64]
 Inference: TypeAlias = ALS | SGD | Gibbs
+LikelihoodName: TypeAlias = Literal["gaussian", "ordinal", "bernoulli"]
+LIKELIHOODS = get_args(LikelihoodName)
+MOST_LEVELS = 100
 
 # A draw's predictive normal is represented by these quantiles of it when quantiles over draws are taken.
 NORMAL_POINTS = ndtri((np.arange(15) + 0.5) / 15)
@@ -64,8 +78,7 @@ class Fit:
     def quantiles(self, design: Design, levels: Sequence[float], include_noise: bool) -> Floats:
         """Quantiles of a new observation, or of f alone, shape (N, len(levels))."""
         self._require_draws("quantiles")
-        if not all(0 < level < 1 for level in levels):
-            raise InputError(f"quantiles must be between 0 and 1, not {list(levels)}.")
+        _check_quantiles(levels)
         points = NORMAL_POINTS if include_noise else np.zeros(1)
         block = max(1, BLOCK // (len(self.draws) * len(points)))
         out = np.empty((design.n_observations, len(levels)))
@@ -85,6 +98,48 @@ class Fit:
             )
 
 
+@dataclass(frozen=True)
+class OrdinalFit(Fit):
+    """A model of ordered levels with its draws; ``levels`` are the values of the targets, in order."""
+
+    levels: Floats
+
+    def probabilities(self, design: Design) -> Floats:
+        """Probability of every level, mean over the draws, shape (N, K)."""
+        total = np.zeros((design.n_observations, len(self.levels)))
+        for probability in self.draws.probabilities(design, stream(0)):
+            total += probability
+        return total / len(self.draws)
+
+    def predict(self, design: Design) -> Floats:
+        """The mean of the predicted distribution over levels, shape (N,)."""
+        return mean_level(self.probabilities(design), self.levels)
+
+    def spread(self, design: Design, include_noise: bool) -> Floats:
+        """Standard deviation of a new observation, or of its mean level over the draws, shape (N,)."""
+        if include_noise:
+            probabilities = self.probabilities(design)
+            mean = mean_level(probabilities, self.levels)
+            return np.asarray(np.sqrt(np.maximum(probabilities @ self.levels**2 - mean**2, 0.0)))
+        means = [mean_level(p, self.levels) for p in self.draws.probabilities(design, stream(0))]
+        return np.asarray(np.std(means, axis=0, ddof=min(1, len(means) - 1)))
+
+    def quantiles(self, design: Design, levels: Sequence[float], include_noise: bool) -> Floats:
+        """The lowest level that reaches each quantile, or quantiles of the mean level, shape (N, len(levels))."""
+        _check_quantiles(levels)
+        if include_noise:
+            reached = np.cumsum(self.probabilities(design), axis=1)[:, :, None] >= np.asarray(levels) - 1e-12
+            reached[:, -1] = True
+            return np.asarray(self.levels[np.argmax(reached, axis=1)])
+        means = [mean_level(p, self.levels) for p in self.draws.probabilities(design, stream(0))]
+        return np.asarray(np.quantile(means, levels, axis=0).T)
+
+
+def _check_quantiles(levels: Sequence[float]) -> None:
+    if not all(0 < level < 1 for level in levels):
+        raise InputError(f"quantiles must be between 0 and 1, not {list(levels)}.")
+
+
 def predict_with(
     fit: Fit, design: Design, return_std: bool, quantiles: Sequence[float] | None, include_noise: bool
 ) -> Floats | tuple[Floats, Floats]:
@@ -99,9 +154,19 @@ def predict_with(
     return mean
 
 
+def probabilities_with(fit: Fit, design: Design) -> Floats:
+    """Probabilities of the levels of an ordinal model; refused for others."""
+    if not isinstance(fit, OrdinalFit):
+        raise InputError("Only models with likelihood='ordinal' or 'bernoulli' have probabilities of levels.")
+    return fit.probabilities(design)
+
+
 def resolve_inference(estimator: Any, named: dict[Any, Inference], noise: str) -> Inference:
     """The inference that an estimator asks for by name or object; settings that it cannot use are refused."""
     inference = estimator.inference
+    if estimator.likelihood not in LIKELIHOODS:
+        names = ", ".join(map(repr, LIKELIHOODS))
+        raise InputError(f"likelihood must be one of {names}, not {estimator.likelihood!r}.")
     if inference == "gibbs":
         return Gibbs(draws=estimator.draws, warmup=estimator.warmup, chains=estimator.chains, noise=noise)  # type: ignore[arg-type]
     if not isinstance(inference, ALS | SGD | Gibbs) and inference not in named:
@@ -134,22 +199,60 @@ def fit_model(
     core: CoreSpec,
     inference: Inference,
     seed: int,
+    likelihood: LikelihoodName = "gaussian",
 ) -> Fit:
-    """Standardise the targets and learn U and W by the inference given."""
+    """Learn U and W by the inference given; Gaussian targets are standardised first."""
+    shape = make_core(core, ranks, stream(seed, 1, 0))
+    if likelihood != "gaussian":
+        return _fit_ordinal(design, y, weight, shape, inference, seed, likelihood)
     mean = float(np.average(y, weights=weight))
     spread = float(np.sqrt(np.average((y - mean) ** 2, weights=weight)))
     scale = spread if spread > 1e-12 * max(1.0, abs(mean)) else 1.0
-    shape = make_core(core, ranks, stream(seed, 1, 0))
-    sigma_u, sigma_w = shape.default_sigma_u(), shape.default_sigma_w()
     target = (y - mean) / scale
     if isinstance(inference, Gibbs):
-        sigma_u = sigma_u * (inference.scale or (1.0 if shape.learned else 0.5))
-        problem = Problem(TuckerModel(shape, Gaussian(), sigma_u, sigma_w), design, target, weight)
-        draws, history = loop.sample(inference, problem, seed)
+        model = TuckerModel(shape, Gaussian(), _sampler_sigma_u(inference, shape), shape.default_sigma_w())
+        draws, history = loop.sample(inference, Problem(model, design, target, weight), seed)
         return Fit(draws, mean, scale, history)
-    if inference.sigma_u is not None:
-        sigma_u = np.full(shape.modes, float(inference.sigma_u))
-    model = TuckerModel(shape, Gaussian(inference.noise), sigma_u, inference.sigma_w or sigma_w)
+    sigma_u = shape.default_sigma_u() if inference.sigma_u is None else np.full(shape.modes, float(inference.sigma_u))
+    model = TuckerModel(shape, Gaussian(inference.noise), sigma_u, inference.sigma_w or shape.default_sigma_w())
     result = loop.run(inference, Problem(model, design, target, weight), seed)
     point = Draw(result.parameters, 1 / inference.noise, (), (None,) * shape.modes)
     return Fit(Draws(model, [[point]], sampled=False), mean, scale, result.history)
+
+
+def _fit_ordinal(
+    design: Design,
+    y: Floats,
+    weight: Floats | None,
+    shape: Core,
+    inference: Inference,
+    seed: int,
+    likelihood: LikelihoodName,
+) -> OrdinalFit:
+    """Levels are the distinct values of the targets; Bernoulli has two, with the cut point at 0."""
+    if not isinstance(inference, Gibbs):
+        raise InputError(f"likelihood={likelihood!r} needs inference='gibbs', not {inference!r}.")
+    levels, code = np.unique(y, return_inverse=True)
+    if likelihood == "bernoulli" and not np.isin(levels, (0.0, 1.0)).all():
+        raise InputError(
+            f"likelihood='bernoulli' needs targets 0 and 1, but one is {levels[~np.isin(levels, (0, 1))][0]:g}."
+        )
+    if likelihood == "bernoulli":
+        levels, code = np.array([0.0, 1.0]), y.astype(np.int64)
+    if not 2 <= len(levels) <= MOST_LEVELS:
+        raise InputError(
+            f"likelihood='ordinal' needs from 2 to {MOST_LEVELS} different target values, not {len(levels)}; "
+            f"use likelihood='gaussian'."
+        )
+    counts = np.bincount(code, minlength=len(levels))
+    cuts = initial_cuts(counts, first=0.0 if likelihood == "bernoulli" else None)
+    model = TuckerModel(
+        shape, Ordinal(tuple(map(float, cuts))), _sampler_sigma_u(inference, shape), shape.default_sigma_w()
+    )
+    problem = Problem(model, design, code.astype(np.float64), weight)
+    draws, history = loop.sample(inference, problem, seed)
+    return OrdinalFit(draws, 0.0, 1.0, history, levels)
+
+
+def _sampler_sigma_u(inference: Gibbs, shape: Core) -> Floats:
+    return shape.default_sigma_u() * (inference.scale or (1.0 if shape.learned else 0.5))

@@ -16,10 +16,12 @@ from tuckergp.design import ModeTable
 from tuckergp.errors import InputError
 from tuckergp.inference.base import Info, Problem, as_residual_order, as_weights, check_positive
 from tuckergp.inference.draws import Draw
+from tuckergp.likelihoods import Ordinal
 from tuckergp.model import Parameters
 from tuckergp.priors import hyper
 from tuckergp.priors.core import core_given_factors
 from tuckergp.priors.evidence import Evidence
+from tuckergp.priors.ordinal import draw_cuts, draw_latent, log_probability
 from tuckergp.priors.rows import factors_given_weights, weights_given_factors
 from tuckergp.priors.weights import weights_given_data
 from tuckergp.random import stream
@@ -59,12 +61,13 @@ class ModeState(NamedTuple):
 
 
 class GibbsState(NamedTuple):
-    """All unknowns: modes, core, shared noise precision."""
+    """All unknowns: modes, core, shared noise precision, cut points of an ordinal likelihood (none otherwise)."""
 
     sweep: int
     modes: tuple[ModeState, ...]
     W: Floats
     alpha: float
+    cuts: Floats = np.zeros(0)
 
 
 @dataclass(frozen=True)
@@ -131,31 +134,45 @@ class Gibbs:
             precision = np.eye(U.shape[1]) / model.sigma_u[d] ** 2
             tau = np.full(len(mode.blocks), self.tau_shape / self.tau_rate)
             modes.append(ModeState(np.asarray(mode.table @ U), B, precision, tau, np.ones(mode.n_rows), 10.0))
+        if isinstance(model.likelihood, Ordinal):
+            if self.noise == "rows":
+                raise InputError("Gibbs: noise='rows' is for a Gaussian likelihood; an ordinal one has noise='shared'.")
+            return GibbsState(0, tuple(modes), start.W, 1.0, np.array(model.likelihood.cuts))
         return GibbsState(0, tuple(modes), start.W, self.alpha_shape / self.alpha_rate)
 
     def step(self, problem: Problem, state: GibbsState, rng: np.random.Generator) -> tuple[GibbsState, Info]:
         """One sweep: for every mode factors, weights, precisions; then the core; then the noise."""
         model, modes, W = problem.model, list(state.modes), state.W
+        ordinal = isinstance(model.likelihood, Ordinal)
+        y, cuts = self._draw_latent(problem, state, rng) if ordinal else (problem.y, state.cuts)
         precision = self._noise_precision(problem, state)
         for d in range(len(modes)):
             psi = [mode.psi for mode in modes]
-            evidence = Evidence(problem.sorted[d], problem.y, precision, model.core, d, psi, W)
+            evidence = Evidence(problem.sorted[d], y, precision, model.core, d, psi, W)
             modes[d] = self._draw_mode(problem, modes[d], evidence, rng)
         psi = [mode.psi for mode in modes]
         if model.core.learned:
             W = core_given_factors(
-                model.core, psi, problem.design.index, problem.sorted[0],
-                problem.y, precision, model.sigma_w**-2, W, rng,
-            )  # fmt: skip
-        residuals = problem.y - model.contract(psi, W, problem.design.index)
-        state = self._draw_noise(
-            problem, state._replace(sweep=state.sweep + 1, modes=tuple(modes), W=W), residuals, rng
-        )
-        figures = {
-            "train_rmse": float(np.sqrt(np.average(residuals**2, weights=problem.weight))),
-            "noise": state.alpha**-0.5,
-        }
-        return state, Info(state.sweep, figures)
+                model.core, psi, problem.design.index, problem.sorted[0], y, precision, model.sigma_w**-2, W, rng
+            )
+        state = GibbsState(state.sweep + 1, tuple(modes), W, state.alpha, cuts)
+        f = model.contract(psi, W, problem.design.index)
+        if ordinal:
+            fit = log_probability(problem.y.astype(np.int64), f, cuts)
+            return state, Info(state.sweep, {"log_probability": float(np.average(fit, weights=problem.weight))})
+        residuals = problem.y - f
+        state = self._draw_noise(problem, state, residuals, rng)
+        rmse = float(np.sqrt(np.average(residuals**2, weights=problem.weight)))
+        return state, Info(state.sweep, {"train_rmse": rmse, "noise": state.alpha**-0.5})
+
+    def _draw_latent(self, problem: Problem, state: GibbsState, rng: np.random.Generator) -> tuple[Floats, Floats]:
+        """Cut points given f, then the latent z between them that stands for y: a Gaussian target of noise 1."""
+        if problem.weight is not None and not (problem.weight == 1).all():
+            raise InputError("Weights are for a Gaussian likelihood; repeat the rows of an ordinal one instead.")
+        f = problem.model.contract([mode.psi for mode in state.modes], state.W, problem.design.index)
+        levels = problem.y.astype(np.int64)
+        cuts = draw_cuts(state.cuts, f, levels, rng) if len(state.cuts) > 1 else state.cuts
+        return draw_latent(f, levels, cuts, rng.random(len(f))), cuts
 
     def _draw_mode(self, problem: Problem, mode: ModeState, evidence: Evidence, rng: np.random.Generator) -> ModeState:
         d = evidence.d
@@ -229,6 +246,10 @@ class Gibbs:
         modes = zip(problem.design.modes, state.modes, strict=True)
         return Parameters(tuple(as_weights(table, mode.psi, mode.B) for table, mode in modes), state.W)
 
+    def function(self, problem: Problem, state: GibbsState, index: npt.NDArray[np.int32]) -> Floats:
+        """F of this state at some observations, shape (n,)."""
+        return problem.model.contract([mode.psi for mode in state.modes], state.W, index)
+
     def draw(self, problem: Problem, state: GibbsState) -> Draw:
         """What predictions need of this state."""
         covariance, noise = [], []
@@ -236,7 +257,7 @@ class Gibbs:
             covariance.append(np.asarray(np.linalg.inv(mode.precision) * table.residual_scale**2, dtype=np.float64))
             by_rows = self.noise == "rows" and table.residual is not None
             noise.append(as_residual_order(table, mode.noise) if by_rows else None)
-        return Draw(self.parameters(problem, state), state.alpha, tuple(covariance), tuple(noise))
+        return Draw(self.parameters(problem, state), state.alpha, tuple(covariance), tuple(noise), state.cuts)
 
 
 def _by_feature(table: ModeTable, tau: Floats) -> Floats:

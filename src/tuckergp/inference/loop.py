@@ -4,14 +4,18 @@ from __future__ import annotations
 
 import sys
 import time
+import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
 import numba
+import numpy as np
+import numpy.typing as npt
 from threadpoolctl import threadpool_limits
 
+from tuckergp.errors import NotConvergedWarning
 from tuckergp.inference.base import Algorithm, Info, Problem
 from tuckergp.inference.draws import Draw, Draws, compact
 from tuckergp.inference.gibbs import Gibbs
@@ -21,6 +25,10 @@ from tuckergp.random import stream
 __all__ = ["Result", "run", "sample"]
 
 Callback = Callable[[Info], None]
+Floats = npt.NDArray[np.float64]
+
+# At so many observations predictions are watched for convergence.
+WATCHED = 100
 
 # Multiply-adds of one pass over the data from which several threads share it.
 SHARED_WORK = 5e7
@@ -82,18 +90,22 @@ def sample(
     least is kept of every chain that began.
     """
     began = time.monotonic()
+    watched = problem.design.take(_watched(len(problem.y), seed))
     chains: list[list[Draw]] = []
+    traces: list[Floats] = []
     history: list[Info] = []
+    interrupted = False
     with _progress_line("Gibbs", sampler.n_steps * sampler.chains, progress) as advance, few_threads(problem):
         for chain in range(sampler.chains):
             kept: list[Draw] = []
-            chains.append(kept)
+            trace: list[Floats] = []
             state = sampler.init(problem, stream(seed, chain, 0))
             try:
                 for t in range(1, sampler.n_steps + 1):
                     state, info = sampler.step(problem, state, stream(seed, chain, t))
                     if t > sampler.warmup and (t - sampler.warmup) % sampler.thin == 0:
                         kept.append(compact(sampler.draw(problem, state)))
+                        trace.append(sampler.function(problem, state, watched.index))
                     history.append(info)
                     advance(info)
                     if callback is not None:
@@ -101,12 +113,24 @@ def sample(
                     if max_time is not None and time.monotonic() - began > max_time * (chain + 1) / sampler.chains:
                         break
             except KeyboardInterrupt:
-                if not kept:
-                    kept.append(compact(sampler.draw(problem, state)))
-                break
+                interrupted = True
             if not kept:
                 kept.append(compact(sampler.draw(problem, state)))
-    return Draws(problem.model, chains, sampled=True), history
+                trace.append(sampler.function(problem, state, watched.index))
+            chains.append(kept)
+            traces.append(np.stack(trace))
+            if interrupted:
+                break
+    draws = Draws(problem.model, chains, sampled=True, traces=traces)
+    warning = draws.diagnostics().warning(share=0.25)
+    if warning is not None:
+        warnings.warn(warning, NotConvergedWarning, stacklevel=2)
+    return draws, history
+
+
+def _watched(observations: int, seed: int) -> npt.NDArray[np.intp]:
+    """Some observations, spread at random, at which predictions are watched for convergence."""
+    return np.sort(stream(seed, 2, 0).permutation(observations)[:WATCHED])
 
 
 @contextmanager

@@ -157,7 +157,7 @@ class SGD:
         step, mean_square = compute.epoch(
             rng.permutation(state.train), self.batch_size, design.index, problem.y, weight, float(len(state.train)),
             model.core.kind, state.w, model.core.coords, model.core.ranks,
-            model.likelihood.code, model.likelihood.parameters,
+            model.density.code, model.density.parameters,
             rows.indptr, rows.indices, rows.data, rows.row_start,
             state.u, rows.u_start, rows.feature_start, state.paid, state.step,
             compute.ADAM if self.method == "adam" else compute.PLAIN, self.step_u, self.step_w or self.step_u,
