@@ -8,13 +8,20 @@ from pathlib import Path
 
 from tuckergp.errors import InputError
 
-__all__ = ["write_text"]
+__all__ = ["check_writable", "write_text"]
+
+
+def check_writable(path: Path) -> None:
+    """Refuse, before any work is done, a file that could not be written after it."""
+    if not path.parent.is_dir():
+        raise InputError(f"There is no folder {path.parent} to write {path.name} to.")
+    if path.is_dir():
+        raise InputError(f"{path} is a folder; name a file in it.")
 
 
 def write_text(path: Path, text: str) -> None:
     """Write a text file in one move: a temporary file beside it, then a rename."""
-    if not path.parent.is_dir():
-        raise InputError(f"There is no folder {path.parent} to write {path.name} to.")
+    check_writable(path)
     handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
     try:
         with os.fdopen(handle, "w", encoding="utf-8") as file:

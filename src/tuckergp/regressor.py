@@ -13,6 +13,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy import sparse
 from sklearn.base import BaseEstimator, RegressorMixin
+from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted, column_or_1d, validate_data
 
 from tuckergp.design import Design, Mode
@@ -35,6 +36,12 @@ from tuckergp.tables import Table, as_table, require_finite
 __all__ = ["TuckerGPRegressor"]
 
 Floats = npt.NDArray[np.float64]
+
+
+def _has_levels(estimator: TuckerGPRegressor) -> bool:
+    if estimator.likelihood == "gaussian":
+        raise AttributeError("Only models with likelihood='ordinal' or 'bernoulli' have probabilities of levels.")
+    return True
 
 
 class TuckerGPRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
@@ -162,6 +169,7 @@ class TuckerGPRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         design = Design.transform(self.modes_, self._read(X, reset=False))
         return predict_with(self.fit_, design, return_std, quantiles, include_noise)
 
+    @available_if(_has_levels)  # type: ignore[untyped-decorator]
     def predict_proba(self, X: Any) -> Floats:
         """Probability of every level (``fit_.levels``) at inputs X, shape (N, K); for ordinal and Bernoulli models."""
         check_is_fitted(self)

@@ -181,8 +181,9 @@ def _column(values):
 
 
 def test_decisions_about_attributes_can_be_read(data):
-    model = TuckerRecommender(rank=2, random_state=0).fit(data.train, data.users, data.items)
+    model = TuckerRecommender(rank=2, draws=5, random_state=0).fit(data.train, data.users, data.items)
     use = {attribute.column: attribute.use for side in model.features_.values() for attribute in side}
+    assert use.pop("who rated what") == "bag"
     assert use == {
         "age": "number", "sex": "category", "occupation": "category",
         "title": "nothing", "year": "number", "genres": "bag",
@@ -200,7 +201,7 @@ def test_missing_attributes_and_users_absent_from_the_table_are_fine(data):
 
 def test_movielens_reaches_its_band_with_both_inferences(movielens):
     train, test = movielens.split(1)
-    for inference, band in (("gibbs", (0.88, 0.9)), ("als", (0.90, 0.925)), ("sgd", (0.90, 0.94))):
+    for inference, band in (("gibbs", (0.87, 0.89)), ("als", (0.90, 0.925)), ("sgd", (0.90, 0.94))):
         model = TuckerRecommender(inference=inference, random_state=0).fit(train, movielens.users, movielens.items)
         assert band[0] < rmse(test["rating"], model.predict(test)) < band[1]
 

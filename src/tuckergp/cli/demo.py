@@ -15,7 +15,7 @@ from rich.table import Table as RichTable
 
 from tuckergp.datasets import load_movielens_100k, make_ratings
 from tuckergp.errors import NotConvergedWarning
-from tuckergp.files import write_text
+from tuckergp.files import check_writable, write_text
 from tuckergp.metrics import rmse
 from tuckergp.recommender import TuckerRecommender
 from tuckergp.splits import holdout
@@ -39,6 +39,8 @@ class Data:
 
 def run(*, data: Path | None, download: bool, seed: int, as_json: bool, output: Path | None) -> None:
     """Make or load ratings, train twice, and show errors and recommendations."""
+    if output is not None:
+        check_writable(output)
     ratings = movielens(data, download, seed) if data is not None or download else synthetic(seed)
     settings: dict[str, Any] = {"rank": RANK, "draws": DRAWS, "random_state": seed}
     with warnings.catch_warnings(record=True) as notes:

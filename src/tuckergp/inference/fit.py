@@ -255,4 +255,5 @@ def _fit_ordinal(
 
 
 def _sampler_sigma_u(inference: Gibbs, shape: Core) -> Floats:
-    return shape.default_sigma_u() * (inference.scale or (1.0 if shape.learned else 0.5))
+    scale: float = inference.scale or (1.0 if shape.learned else 0.25)
+    return np.asarray(shape.default_sigma_u() * scale ** (1 / shape.modes))

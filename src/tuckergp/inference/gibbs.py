@@ -87,8 +87,8 @@ class Gibbs:
     dof : float
         Degrees of freedom of the prior of Lambda: how many rows the prior counts for.
     scale : float or None
-        Prior standard deviation of the factors relative to the one that gives f the variance of the targets. None is
-        1/2 for an identity core, where larger ones let factors explain noise when ratings are few, and 1 for others.
+        Prior standard deviation of f, but for its mean, relative to that of the targets. None is 1/4 for an identity
+        core, where larger ones let factors explain noise when ratings are few, and 1 for others.
     tau_shape, tau_rate : float
         Gamma prior of the precision of a feature block.
     alpha_shape, alpha_rate : float
