@@ -42,7 +42,8 @@ def run(*, data: Path | None, download: bool, seed: int, as_json: bool, output: 
     if output is not None:
         check_writable(output)
     ratings = movielens(data, download, seed) if data is not None or download else synthetic(seed)
-    settings: dict[str, Any] = {"rank": RANK, "draws": DRAWS, "random_state": seed}
+    # who rated what is left out of both, so that the difference is what the attributes are worth
+    settings: dict[str, Any] = {"rank": RANK, "draws": DRAWS, "implicit": False, "random_state": seed}
     with warnings.catch_warnings(record=True) as notes:
         warnings.simplefilter("always", NotConvergedWarning)
         without = TuckerRecommender(side_information=False, **settings).fit(ratings.train)

@@ -13,7 +13,7 @@ from tuckergp._columns import Encoder, column_kind
 from tuckergp.errors import InputError
 from tuckergp.features.base import FeatureMap, Features, hstack
 from tuckergp.features.exact import Exact
-from tuckergp.kernels import Constant, Identity, Kernel, Linear
+from tuckergp.kernels import Constant, Cosine, Identity, Kernel, Linear
 from tuckergp.tables import Table
 
 __all__ = ["Hashing", "hash_columns"]
@@ -43,7 +43,9 @@ class Hashing(FeatureMap):
 
     def suits(self, kernel: Kernel) -> bool:
         """Identity and Linear, or what the base suits."""
-        return isinstance(kernel, Identity | Linear) if self.base is None else self.base.suits(kernel)
+        if self.base is not None:
+            return self.base.suits(kernel)
+        return isinstance(kernel, Identity | Linear) and not isinstance(kernel, Cosine)
 
     def _fit(self, table: Table, kernel: Kernel, rng: np.random.Generator) -> None:
         if self.n < 1:
@@ -51,7 +53,7 @@ class Hashing(FeatureMap):
         self.seed_ = int(rng.integers(2**31))
         if self.base is not None:
             self.base_ = self.base.unfitted().fit(table, kernel, rng)
-        elif isinstance(kernel, Linear):
+        elif isinstance(kernel, Linear) and not isinstance(kernel, Cosine):
             # the kind is learned once: a later table without any "|" must not turn bags into categories
             self.kinds_ = {name: column_kind(values) for name, values in kernel.select(table).columns.items()}
         elif not isinstance(kernel, Identity | Constant):

@@ -1,6 +1,7 @@
 """What a run leaves behind: one set of parameters from MAP, many draws from a sampler.
 
-Draws are kept as float32: a draw takes 4 bytes a number, (sum of n_d r_d) + (entries of W) + (rows' noise) numbers.
+A draw takes 4 bytes (float32) for each entry of the U_d, residual rows included, and for each row's noise factor, and
+8 for each entry of W and of the r_d x r_d covariances of new rows.
 """
 
 from __future__ import annotations

@@ -118,6 +118,11 @@ class Gibbs:
             raise InputError(f"Gibbs: noise must be 'shared' or 'rows', not {self.noise!r}.")
         if not isinstance(self.warmup, int) or self.warmup < 0:
             raise InputError(f"Gibbs: warmup must be a whole number from 0 on, not {self.warmup!r}.")
+        for name in ("draws", "thin", "chains"):
+            if not isinstance(getattr(self, name), int | np.integer):
+                raise InputError(f"Gibbs: {name} must be a whole number, not {getattr(self, name)!r}.")
+        if self.thin > self.draws:
+            raise InputError(f"Gibbs: thin={self.thin} would keep none of {self.draws} draws; lower it.")
 
     @property
     def n_steps(self) -> int:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import signal
 import sys
+import threading
 import time
 import warnings
 from collections.abc import Callable, Iterator
@@ -86,46 +88,67 @@ def sample(
 ) -> tuple[Draws, list[Info]]:
     """Run the sampler's chains and keep their draws.
 
-    Ctrl-C and ``max_time`` (seconds for all chains together) end the run early with the draws there are; one draw at
-    least is kept of every chain that began.
+    Ctrl-C and ``max_time`` (seconds for all chains together) end the run early, after the sweep under way, with the
+    draws there are; one draw at least is kept of every chain that began. A second Ctrl-C stops at once.
     """
     began = time.monotonic()
     watched = problem.design.take(_watched(len(problem.y), seed))
     chains: list[list[Draw]] = []
     traces: list[Floats] = []
     history: list[Info] = []
-    interrupted = False
-    with _progress_line("Gibbs", sampler.n_steps * sampler.chains, progress) as advance, few_threads(problem):
+    with (
+        _progress_line("Gibbs", sampler.n_steps * sampler.chains, progress) as advance,
+        few_threads(problem),
+        _ctrl_c_asks() as interrupted,
+    ):
         for chain in range(sampler.chains):
+            until = None if max_time is None else began + max_time * (chain + 1) / sampler.chains
             kept: list[Draw] = []
             trace: list[Floats] = []
             state = sampler.init(problem, stream(seed, chain, 0))
-            try:
-                for t in range(1, sampler.n_steps + 1):
-                    state, info = sampler.step(problem, state, stream(seed, chain, t))
-                    if t > sampler.warmup and (t - sampler.warmup) % sampler.thin == 0:
-                        kept.append(compact(sampler.draw(problem, state)))
-                        trace.append(sampler.function(problem, state, watched.index))
-                    history.append(info)
-                    advance(info)
-                    if callback is not None:
-                        callback(info)
-                    if max_time is not None and time.monotonic() - began > max_time * (chain + 1) / sampler.chains:
-                        break
-            except KeyboardInterrupt:
-                interrupted = True
-            if not kept:
-                kept.append(compact(sampler.draw(problem, state)))
-                trace.append(sampler.function(problem, state, watched.index))
+            for t in range(1, sampler.n_steps + 1):
+                state, info = sampler.step(problem, state, stream(seed, chain, t))
+                last = interrupted() or t == sampler.n_steps or (until is not None and time.monotonic() > until)
+                due = t > sampler.warmup and (t - sampler.warmup) % sampler.thin == 0
+                if due or (last and not kept):
+                    kept.append(compact(sampler.draw(problem, state)))
+                    trace.append(sampler.function(problem, state, watched.index))
+                history.append(info)
+                advance(info)
+                if callback is not None:
+                    callback(info)
+                if last:
+                    break
             chains.append(kept)
             traces.append(np.stack(trace))
-            if interrupted:
+            if interrupted():
                 break
     draws = Draws(problem.model, chains, sampled=True, traces=traces)
     warning = draws.diagnostics().warning(share=0.25)
     if warning is not None:
-        warnings.warn(warning, NotConvergedWarning, stacklevel=2)
+        warnings.warn(warning, NotConvergedWarning, stacklevel=4)
     return draws, history
+
+
+@contextmanager
+def _ctrl_c_asks() -> Iterator[Callable[[], bool]]:
+    """Turn the first Ctrl-C into a question that is answered between sweeps, never in the middle of compiled code."""
+    asked = False
+
+    def ask(number: int, frame: Any) -> None:
+        nonlocal asked
+        if asked:
+            raise KeyboardInterrupt
+        asked = True
+
+    if threading.current_thread() is not threading.main_thread():
+        yield lambda: False
+        return
+    before = signal.signal(signal.SIGINT, ask)
+    try:
+        yield lambda: asked
+    finally:
+        signal.signal(signal.SIGINT, before)
 
 
 def _watched(observations: int, seed: int) -> npt.NDArray[np.intp]:

@@ -15,6 +15,7 @@ from scipy.sparse.linalg import LinearOperator, cg
 
 from tuckergp.compute.contract import FULL, evaluate, gradient
 from tuckergp.compute.rows import core_rows
+from tuckergp.errors import InputError
 from tuckergp.model import Core, make_core, pack
 from tuckergp.priors.evidence import Evidence, Sorted
 
@@ -24,6 +25,7 @@ Floats = npt.NDArray[np.float64]
 
 # Up to this many entries W is solved by Cholesky, beyond it by conjugate gradients.
 LARGEST_DENSE = 3_000
+ITERATIONS = 2_000
 
 
 def core_given_factors(
@@ -122,4 +124,9 @@ def _iterate(
         noisy = noisy + np.sqrt(weight) * rng.standard_normal(len(y))
         extra = np.sqrt(prior) * rng.standard_normal(n)
     operator = LinearOperator((n, n), matvec=product, dtype=np.float64)
-    return np.asarray(cg(operator, transpose(noisy) + extra, x0=start, rtol=1e-8, maxiter=500)[0])
+    solution, failed = cg(operator, transpose(noisy) + extra, x0=start, rtol=1e-8, maxiter=ITERATIONS)
+    if failed:
+        raise InputError(
+            f"Conjugate gradients did not solve for a core of {n} entries in {ITERATIONS} steps; lower the rank."
+        )
+    return np.asarray(solution)

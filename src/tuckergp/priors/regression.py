@@ -16,6 +16,7 @@ from scipy import linalg, sparse
 from scipy.sparse.linalg import LinearOperator, cg
 
 from tuckergp.design import Matrix
+from tuckergp.errors import InputError
 
 __all__ = ["Regression"]
 
@@ -23,6 +24,7 @@ Floats = npt.NDArray[np.float64]
 
 # Up to this many unknowns a system is factored; beyond it conjugate gradients solve it.
 LARGEST_DENSE = 3_000
+ITERATIONS = 2_000
 
 
 class Regression:
@@ -90,10 +92,14 @@ class Regression:
         diagonal = np.asarray(squares.sum(axis=0)).ravel() + precision
         operator = LinearOperator((n, n), matvec=lambda v: features.T @ (features @ v) + precision * v, dtype=float)
         scale = LinearOperator((n, n), matvec=lambda v: v / diagonal, dtype=float)
-        columns = [
-            cg(operator, right[:, k], x0=start[:, k], rtol=1e-8, maxiter=1_000, M=scale)[0]
-            for k in range(right.shape[1])
-        ]
+        columns = []
+        for k in range(right.shape[1]):
+            solution, failed = cg(operator, right[:, k], x0=start[:, k], rtol=1e-8, maxiter=ITERATIONS, M=scale)
+            if failed:
+                raise InputError(
+                    f"Conjugate gradients did not solve for {n} weights in {ITERATIONS} steps; use fewer features."
+                )
+            columns.append(solution)
         return np.stack(columns, axis=1)
 
 

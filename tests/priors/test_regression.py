@@ -1,0 +1,93 @@
+"""Weights given factors and weights given data: every route solves the same system, and its noise is the right one."""
+
+import numpy as np
+import pytest
+from scipy import sparse
+
+from tuckergp.errors import InputError
+from tuckergp.features import Hashing
+from tuckergp.kernels import Cosine
+from tuckergp.priors import regression, weights
+from tuckergp.priors.regression import Regression
+from tuckergp.priors.rows import weights_given_factors
+from tuckergp.priors.weights import weights_given_data
+
+SHAPES = {"primal": (12, 5), "dual": (5, 12)}
+BLOCKS = {5: (slice(0, 2), slice(2, 5)), 12: (slice(0, 2), slice(2, 12))}
+
+
+def tables(rng, M, n, kind):
+    features = rng.standard_normal((M, n))
+    features[rng.random((M, n)) < 0.3] = 0.0
+    return features, sparse.csr_array(features) if kind == "sparse" else features
+
+
+@pytest.mark.parametrize("kind", ["dense", "sparse"])
+@pytest.mark.parametrize("route", ["primal", "dual", "iterative"])
+def test_every_route_solves_the_same_system(route, kind, monkeypatch):
+    rng = np.random.default_rng(0)
+    if route == "iterative":
+        monkeypatch.setattr(regression, "LARGEST_DENSE", 0)
+    M, n = SHAPES.get(route, (12, 5))
+    dense, features = tables(rng, M, n, kind)
+    tau = np.array([0.5, 2.0])
+    solver = Regression(features, BLOCKS[n])
+    assert solver.route == route
+    target, extra = rng.standard_normal((M, 3)), rng.standard_normal((n, 3))
+    system = dense.T @ dense + np.diag(np.repeat(tau, solver.sizes))
+    expected = np.linalg.solve(system, dense.T @ target + extra)
+    np.testing.assert_allclose(solver.solve(target, extra, tau, np.zeros((n, 3))), expected, rtol=1e-6, atol=1e-7)
+
+
+@pytest.mark.parametrize("route", ["primal", "dual", "iterative"])
+def test_draws_of_weights_given_factors_have_the_conditional_mean_and_covariance(route, monkeypatch):
+    # 6,000 independent draws; means within 5 standard errors, covariances within 5 of theirs (false alarms below 1e-3)
+    rng = np.random.default_rng(1)
+    if route == "iterative":
+        monkeypatch.setattr(regression, "LARGEST_DENSE", 0)
+    M, n = SHAPES.get(route, (12, 5))
+    dense, features = tables(rng, M, n, "sparse")
+    tau, r, count = np.array([0.5, 2.0]), 2, 6_000
+    precision = np.array([[2.0, 0.7], [0.7, 1.0]])
+    solver, psi = Regression(features, BLOCKS[n]), rng.standard_normal((M, r))
+    draws = np.stack(
+        [weights_given_factors(solver, psi, tau, np.zeros((n, r)), precision, rng).ravel() for _ in range(count)]
+    )
+    system = dense.T @ dense + np.diag(np.repeat(tau, solver.sizes))
+    mean = np.linalg.solve(system, dense.T @ psi).ravel()
+    covariance = np.kron(np.linalg.inv(system), np.linalg.inv(precision))
+    sd = np.sqrt(np.diag(covariance))
+    assert (np.abs(draws.mean(axis=0) - mean) < 5 * sd / np.sqrt(count)).all()
+    error = np.abs(np.cov(draws.T) - covariance) / np.sqrt((np.outer(sd, sd) ** 2 + covariance**2) / count)
+    assert error.max() < 5
+
+
+@pytest.mark.parametrize("route", ["cholesky", "iterative"])
+def test_draws_of_weights_given_data_have_the_conditional_mean_and_covariance(route, monkeypatch):
+    rng = np.random.default_rng(2)
+    if route == "iterative":
+        monkeypatch.setattr(weights, "LARGEST_DENSE", 0)
+    M, n, r, count = 6, 4, 2, 6_000
+    dense, features = tables(rng, M, n, "sparse")
+    z = rng.standard_normal((M, 1, r))  # one observation a row: A_m is singular
+    A, b = z.transpose(0, 2, 1) @ z, rng.standard_normal((M, r))
+    tau, precision = rng.uniform(0.5, 2.0, n), np.array([[2.0, 0.7], [0.7, 1.0]])
+    system = sum(np.kron(np.outer(phi, phi), a) for phi, a in zip(dense, A, strict=True)) + np.kron(
+        np.diag(tau), precision
+    )
+    mean, covariance = np.linalg.solve(system, (dense.T @ b).ravel()), np.linalg.inv(system)
+    point = weights_given_data(features, A, b, tau, precision, np.zeros((n, r)))
+    np.testing.assert_allclose(point.ravel(), mean, rtol=1e-6, atol=1e-8)
+    draws = np.stack(
+        [weights_given_data(features, A, b, tau, precision, np.zeros((n, r)), rng).ravel() for _ in range(count)]
+    )
+    sd = np.sqrt(np.diag(covariance))
+    assert (np.abs(draws.mean(axis=0) - mean) < 5 * sd / np.sqrt(count)).all()
+    error = np.abs(np.cov(draws.T) - covariance) / np.sqrt((np.outer(sd, sd) ** 2 + covariance**2) / count)
+    assert error.max() < 5
+
+
+def test_hashing_leaves_cosine_to_its_exact_features():
+    assert not Hashing(8).suits(Cosine("genres"))
+    with pytest.raises(InputError, match="no exact features to hash"):
+        Hashing(8).fit({"genres": ["a|b", "b"]}, Cosine("genres"))
