@@ -26,7 +26,7 @@ EXPERIMENTS = ROOT / "docs" / "experiments.md"
 
 FENCE = re.compile(r"^```(?P<info>[^\n`]*)\n(?P<code>.*?)^```[ \t]*$", re.MULTILINE | re.DOTALL)
 LINK = re.compile(r"(?<!!)\[[^\]\n]*\]\((?P<target>[^)\s]+)\)")
-TABLE = re.compile(r"(?<=<!-- table: movielens_map -->\n).*?(?=<!-- end -->)", re.DOTALL)
+TABLE = re.compile(r"<!-- table: (?P<name>\w+) -->\n.*?<!-- end -->", re.DOTALL)
 NEEDS_DATA = "<!-- needs: data -->"
 
 
@@ -127,12 +127,13 @@ def is_complete(results: dict) -> bool:
 
 def with_tables(page: str, results: dict) -> str:
     """A page with the generated tables in their places."""
-    from tuckergp.experiments.movielens import table
+    from tuckergp.experiments.movielens_report import TABLES
 
-    filled, places = TABLE.subn(
-        lambda _: f"\n{table(results).strip()}\n\n", page
-    )  # without the empty lines it is no table
-    assert places == 1, "docs/experiments.md must have one place for the table"
+    def fill(place: re.Match) -> str:  # without the empty lines it is no table
+        return f"<!-- table: {place['name']} -->\n\n{TABLES[place['name']](results).strip()}\n\n<!-- end -->"
+
+    filled, places = TABLE.subn(fill, page)
+    assert places == len(TABLES), "docs/experiments.md must have one place for every table"
     return filled
 
 

@@ -10,6 +10,7 @@ from typer.testing import CliRunner
 
 from tuckergp.errors import InputError
 from tuckergp.experiments import movielens as experiment
+from tuckergp.experiments import movielens_report as report
 from tuckergp.experiments.movielens_data import Entities, Ratings, age_bins, carve, design_of, entities_of, modes_of
 from tuckergp.experiments.movielens_search import VARIANTS, Fit, Rung, Settings, Variant, halve, search
 from tuckergp.experiments.movielens_store import Store
@@ -188,7 +189,7 @@ def test_the_table_shows_means_and_what_was_chosen():
         }
 
     results = {"cells": {"side/u1": cell(0.92, 9), "side/u2": cell(0.90, 7), "curve/pmf/u1": {}}}
-    lines = experiment.table(results).splitlines()
+    lines = report.table(results).splitlines()
     assert len(lines) == 3
     assert {line.count("|") for line in lines} == {7}
     assert "0.9014 ± 0.0061 | 0.9100 ± 0.0141 | 0.9200 | 0.9000" in lines[2]

@@ -20,16 +20,16 @@ from importlib import resources
 from pathlib import Path
 from typing import Annotated, Any
 
-import numpy as np
 import typer
 
 from tuckergp.datasets import load_movielens_100k
 from tuckergp.errors import InputError
 from tuckergp.experiments.movielens_data import Entities, Ratings, carve, entities_of, ratings_of
+from tuckergp.experiments.movielens_report import table
 from tuckergp.experiments.movielens_search import BATCH, RANK, VARIANTS, Fit, Settings, Variant, search
 from tuckergp.experiments.movielens_store import Store, versions
 
-__all__ = ["Split", "app", "chosen", "chosen_of", "load_splits", "refit", "run", "run_checks", "table"]
+__all__ = ["Split", "app", "chosen", "chosen_of", "load_splits", "refit", "run", "run_checks"]
 
 BATCH_SIZES = (10, 50, 100, 500, 1000)
 BUCKETS = (50, 100, 200, 400, 800, 1600, 3200, 6400, 12800)
@@ -216,55 +216,6 @@ def _curve(split: Split, settings: Settings, seed: int) -> dict[str, Any]:
         "train_rmse": [_figure(value, 4) for value in fit.train_rmse],
         "validation_rmse": [_figure(value, 4) for value in fit.held_rmse],
     }
-
-
-def table(results: dict[str, Any]) -> str:
-    """The table of the documentation, in Markdown: model, paper, ours, chosen settings.
-
-    Parameters
-    ----------
-    results : dict
-        What the JSON file holds. Variants without a cell are left out.
-    """
-    cells = {name: cell for name, cell in results["cells"].items() if name.partition("/")[0] in VARIANTS}
-    splits = sorted({name.partition("/")[2] for name in cells})
-    lines = [
-        f"| model | paper | {', '.join(splits)}: mean ± sd | {' | '.join(splits)} | chosen settings |",
-        "|" + "---|" * (4 + len(splits)),
-    ]
-    for key, variant in VARIANTS.items():
-        mine = {name.partition("/")[2]: cell for name, cell in cells.items() if name.partition("/")[0] == key}
-        if not mine:
-            continue
-        scores = {split: math.inf if cell["test_rmse"] is None else cell["test_rmse"] for split, cell in mine.items()}
-        each = [f"{scores[split]:.4f}" if split in scores else "" for split in splits]
-        paper = f"{variant.paper[0]:.4f} ± {variant.paper[1]:.4f}"
-        row = [variant.title, paper, _mean_sd(list(scores.values())), *each]
-        lines.append(f"| {' | '.join([*row, _settings_of(mine.values())])} |")
-    return "\n".join(lines) + "\n"
-
-
-def _mean_sd(values: list[float]) -> str:
-    mean = f"{np.mean(values):.4f}"
-    return mean if len(values) < 2 else f"{mean} ± {np.std(values, ddof=1):.4f}"
-
-
-def _settings_of(cells: Iterable[dict[str, Any]]) -> str:
-    """Every setting with the values chosen, one where all splits agree."""
-    cells = list(cells)
-    names = {"sigma_u": "σ_u", "noise": "σ²", "step_u": "ε_u", "step_w": "ε_w", "init_scale": "U starts at"}
-    columns = {label: [cell["settings"][key] for cell in cells] for key, label in names.items()}
-    for k, letter in enumerate("abc"):
-        columns[letter] = [None if cell["settings"]["side"] is None else cell["settings"]["side"][k] for cell in cells]
-    learned = [cell for cell in cells if cell["settings"]["step_w"] is not None]
-    columns["W starts at"] = [cell["settings"]["core_start"] for cell in learned]
-    columns["epochs"] = [cell["epochs"] for cell in cells]
-    shown = []
-    for label, values in columns.items():
-        distinct = sorted({value for value in values if value is not None})
-        if distinct:
-            shown.append(f"{label} {', '.join(v if isinstance(v, str) else f'{v:g}' for v in distinct)}")
-    return "; ".join(shown)
 
 
 def _numbers(text: str) -> list[int]:
