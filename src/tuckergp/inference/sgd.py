@@ -34,6 +34,7 @@ class Rows(NamedTuple):
     row_start: Ints
     feature_start: Ints
     u_start: Ints
+    widest: int
 
 
 class SGDState(NamedTuple):
@@ -163,7 +164,7 @@ class SGD:
             compute.ADAM if self.method == "adam" else compute.PLAIN, self.step_u, self.step_w or self.step_u,
             model.sigma_u**-2.0, model.sigma_w**-2.0,
             state.counts, state.u_moments, state.w_moments, state.u_steps, state.slot,
-            int(np.diff(rows.indptr).max(initial=0)),
+            rows.widest,
         )  # fmt: skip
         if not np.isfinite(mean_square):
             raise DivergenceError(
@@ -224,6 +225,7 @@ def _lay_out(design: Design, ranks: Ints) -> Rows:
         row_start=np.cumsum([0, *(table.shape[0] for table in tables)]).astype(np.int64),
         feature_start=np.cumsum([0, *(table.shape[1] for table in tables)]).astype(np.int64),
         u_start=np.cumsum([0, *(table.shape[1] * r for table, r in zip(tables, ranks, strict=True))]).astype(np.int64),
+        widest=max(int(np.diff(table.indptr).max(initial=0)) for table in tables),
     )
 
 
