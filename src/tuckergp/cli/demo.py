@@ -87,7 +87,8 @@ def movielens(directory: Path | None, download: bool, seed: int) -> Data:
 
 def errors(data: Data, prediction: npt.NDArray[np.float64]) -> dict[str, float]:
     """Test RMSE of all ratings, of users that were trained on, and of users never seen."""
-    known = np.isin(data.test["user_id"], data.train["user_id"])
+    trained_on = set(data.train["user_id"].tolist())
+    known = np.array([user in trained_on for user in data.test["user_id"].tolist()])
     y = data.test["rating"]
     parts = {"all": np.ones(len(y), dtype=bool), "known": known, "new": ~known}
     return {name: rmse(y[part], prediction[part]) for name, part in parts.items()}
