@@ -10,6 +10,7 @@ import pytest
 from scipy import linalg, stats
 
 from tuckergp.compute import chain as compute
+from tuckergp.compute import chain_data
 from tuckergp.errors import InputError
 from tuckergp.kernels import Matern12, Matern32, Matern52
 from tuckergp.priors.chain import (
@@ -237,12 +238,12 @@ class TestStatesGivenData:
     def test_rotations_agree_with_cholesky(self, rng):
         half, L, root = rng.standard_normal((6, 6)), np.tril(rng.standard_normal((3, 3))), np.empty((6, 6))
         covariance = half @ half.T + np.kron(L @ L.T, np.eye(2))
-        compute.predicted_root(half, L, 2, root)
+        chain_data.predicted_root(half, L, 2, root)
         np.testing.assert_allclose(root @ root.T, covariance, atol=1e-12)
         # two ranks of which one is all but known: the pivots of its square lose all digits
         half[1] = half[0] * (1 + 1e-9)
         L *= 1e-9
-        compute.predicted_root(half, L, 2, root)
+        chain_data.predicted_root(half, L, 2, root)
         np.testing.assert_allclose(root @ root.T, half @ half.T + np.kron(L @ L.T, np.eye(2)), atol=1e-12)
         both = np.hstack([half, np.kron(L, np.eye(2))])
         expected = np.abs(np.diag(np.linalg.qr(both.T)[1]))

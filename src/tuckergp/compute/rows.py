@@ -9,7 +9,7 @@ from __future__ import annotations
 import numba as nb
 import numpy as np
 
-from tuckergp.compute.contract import FAST, Array, jit, locate, others
+from tuckergp.compute.contract import FAST, FULL, SPARSE, Array, add_core_gradient, jit, locate, others
 
 parallel = nb.njit(cache=True, nogil=True, fastmath=FAST, error_model="numpy", parallel=True)
 
@@ -137,25 +137,10 @@ def core_rows(
 ) -> Array:
     """Df/dw for the observations first:last, (last - first, n_weights): what W is regressed on."""
     modes = ranks.size
-    out = np.empty((last - first, n_weights))
+    kind = FULL if coords.shape[0] == 0 else SPARSE
+    out = np.zeros((last - first, n_weights))
     for i in nb.prange(last - first):
         at = np.empty(modes, dtype=np.int64)
         locate(index, first + i, start, ranks, at)
-        if coords.shape[0] == 0:
-            row = out[i]
-            row[0] = 1.0
-            size = 1
-            for d in range(modes):
-                r = ranks[d]
-                for k in range(size - 1, -1, -1):
-                    value = row[k]
-                    for j in range(r):
-                        row[k * r + j] = value * psi[at[d] + j]
-                size *= r
-        else:
-            for q in range(n_weights):
-                product = 1.0
-                for d in range(modes):
-                    product *= psi[at[d] + coords[q, d]]
-                out[i, q] = product
+        add_core_gradient(kind, coords, ranks, psi, at, 1.0, out[i], np.empty(n_weights))
     return out

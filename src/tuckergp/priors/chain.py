@@ -16,6 +16,7 @@ import numpy.typing as npt
 from scipy import linalg, sparse
 
 from tuckergp.compute import chain as compute
+from tuckergp.compute import chain_data
 from tuckergp.design import Matrix
 from tuckergp.errors import InputError
 from tuckergp.priors.hyper import log_slice
@@ -146,10 +147,10 @@ class Chain:
         if noise is None:
             noise = np.zeros((*self.noise_shape, r))
         noise = np.ascontiguousarray(noise.reshape(rows, 2, self.order * r))
-        roots, inner, means, evidence = compute.forward(*self._steps, scaled, pull)
+        roots, inner, means, evidence = chain_data.forward(*self._steps, scaled, pull)
         if np.isnan(evidence):
             raise FloatingPointError("the statistics A of a chain's rows are not positive semi-definite")
-        states = compute.backward(*self._steps, roots, inner, means, noise)
+        states = chain_data.backward(*self._steps, roots, inner, means, noise)
         return np.asarray(states.reshape(rows, self.order, r) @ inverse)
 
     def log_evidence(self, A: Floats, b: Floats, mean: Floats, precision: Floats) -> float:
@@ -158,7 +159,9 @@ class Chain:
         That is the log of the integral of exp(sum_m b_m'psi_m - psi_m'A_m psi_m / 2) over p(psi | B).
         """
         _, scaled, pull = _independent_ranks(A, b, mean, precision)
-        return float(compute.forward(*self._steps, scaled, pull)[3]) + log_likelihood(np.zeros_like(mean), A, b, mean)
+        return float(chain_data.forward(*self._steps, scaled, pull)[3]) + log_likelihood(
+            np.zeros_like(mean), A, b, mean
+        )
 
     def states_given_values(self, E: Floats, precision: Floats, noise: Floats | None = None) -> Floats:
         """Mean of the states given the values E (M, r), (M, p, r); with ``noise`` (M, 2 p, r), a draw, in O(M r).
