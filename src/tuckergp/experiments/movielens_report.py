@@ -107,10 +107,12 @@ def _cells(results: dict[str, Any], prefix: str) -> list[tuple[str, dict[str, An
     return [(name, cell) for name, cell in results["cells"].items() if name.startswith(prefix)]
 
 
-TABLES: dict[str, Callable[[dict[str, Any]], str]] = {
-    "movielens_map": table,
-    "movielens_curves": curves_table,
-    "movielens_batch": batch_table,
-    "movielens_buckets": buckets_table,
+TABLES: dict[str, dict[str, Callable[[dict[str, Any]], str]]] = {
+    "movielens_map.json": {
+        "movielens_map": table,
+        "movielens_curves": curves_table,
+        "movielens_batch": batch_table,
+        "movielens_buckets": buckets_table,
+    }
 }
-"""By the name that stands in the page's marker."""
+"""By results file, then by the name that stands in the page's marker."""

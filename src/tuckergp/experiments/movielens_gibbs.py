@@ -1,0 +1,277 @@
+"""MovieLens 100K by Gibbs sampling: ratings alone, side information, who-rated-what, weeks, ordinal levels.
+
+    python -m tuckergp.experiments.movielens_gibbs choose -o movielens_gibbs_choice.json
+    python -m tuckergp.experiments.movielens_gibbs test -o movielens_gibbs.json
+    python -m tuckergp.experiments.movielens_gibbs scarce -o movielens_scarce.json
+
+``choose`` compares ranks on a tenth of each split's own training part. What it chose stands in `SETTINGS`; ``test``
+learns from the whole training part with it and scores the test part once a seed. ``scarce`` thins the training part
+and watches whether long chains get worse. Predictions are clipped to 1..5 everywhere.
+"""
+
+from __future__ import annotations
+
+import sys
+import time
+import warnings
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Annotated, Any
+
+import numpy as np
+import numpy.typing as npt
+import typer
+
+from tuckergp import TuckerRecommender
+from tuckergp.datasets import MovieLens, load_movielens_100k
+from tuckergp.errors import InputError, NotConvergedWarning
+from tuckergp.experiments.movielens_data import carve, entities_of
+from tuckergp.experiments.movielens_store import Store, versions
+from tuckergp.metrics import rmse
+from tuckergp.random import stream
+from tuckergp.tables import Table
+
+__all__ = ["SETTINGS", "Setting", "app", "biases", "choose", "evaluate", "scarce", "score"]
+
+Floats = npt.NDArray[np.float64]
+Report = Callable[[str], None]
+
+SEEDS = (0, 1, 2)
+SPLITS = (1, 2, 3, 4, 5)
+SHARES = (0.05, 0.2)
+SWEEPS = (200, 2_000)
+THINNED_KEY = 1_000_002
+PROTOCOL = (
+    "rank chosen on a tenth of the training parts, then learned from the whole training part, the test part scored "
+    "once a seed; predictions clipped to 1..5"
+)
+
+
+@dataclass(frozen=True)
+class Setting:
+    """A row of the table: what the model may use, how it is run, what to compare with.
+
+    Attributes
+    ----------
+    title : str
+    tables : str
+        Which attribute tables: none, the paper's, or all.
+    options : dict
+        Of `TuckerRecommender`, the chosen rank among them.
+    ranks : tuple of int
+        Those compared by ``choose``.
+    reach, reach_u1 : float or None
+        Test RMSE to reach, mean of u1..u5 and on u1.
+    peer : str
+        The best peer measured on the same splits.
+    """
+
+    title: str
+    tables: str
+    options: dict[str, Any]
+    ranks: tuple[int, ...]
+    reach: float
+    reach_u1: float | None
+    peer: str
+
+
+_PLAIN: dict[str, Any] = {"implicit": False, "time": None, "draws": 250, "warmup": 50}
+_LONG: dict[str, Any] = {"implicit": True, "draws": 450, "warmup": 60}
+
+SETTINGS: dict[str, Setting] = {
+    "ratings": Setting(
+        "ratings alone", "none", {**_PLAIN, "rank": 15}, (10, 15), 0.8940, None,
+        "0.8963 SMURFF BPMF, noise set by hand; 0.8967 myFM",
+    ),
+    "side": Setting(
+        "+ the paper's side information", "paper", {**_PLAIN, "rank": 15}, (10, 15), 0.8860, None,
+        "0.8887 SMURFF Macau, noise set by hand; 0.8911 myFM",
+    ),
+    "implicit": Setting(
+        "+ release year and who-rated-what", "all", {**_LONG, "time": None, "rank": 16}, (12, 16, 24), 0.8755, 0.8800,
+        "0.8803 myFM",
+    ),
+    "week": Setting(
+        "+ the week of the rating", "all", {**_LONG, "time": "week", "rank": 16}, (12, 16, 24), 0.8710, 0.8785,
+        "0.8778 myFM",
+    ),
+    "ordinal": Setting(
+        "the same, ordinal likelihood", "all",
+        {**_LONG, "time": "week", "likelihood": "ordinal", "rank": 16}, (12, 16, 24), 0.8700, 0.8780,
+        "0.8767 myFM",
+    ),
+}  # fmt: skip
+"""By key; ranks are those that ``choose`` found best on the validation parts."""
+
+
+def score(
+    movielens: MovieLens, setting: Setting, train: Table, held: Table, seed: int, **options: Any
+) -> dict[str, Any]:
+    """Learn from ``train`` and score ``held``: RMSE, coverage of 90 % intervals, diagnostics, seconds."""
+    began = time.perf_counter()
+    users, items = _attributes(movielens, setting.tables)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", NotConvergedWarning)
+        model = TuckerRecommender(**{**setting.options, **options}, random_state=seed).fit(train, users, items)
+    mean, band = model.predict(held, quantiles=[0.05, 0.95])
+    truth = held.numeric("rating")
+    diagnostics = model.fit_.draws.diagnostics()
+    return {
+        "rmse": round(rmse(truth, mean), 5),
+        "coverage": round(float(((band[:, 0] <= truth) & (truth <= band[:, 1])).mean()), 4),
+        "worst_rhat": round(float(np.nanmax(diagnostics.rhat)), 3),
+        "median_ess": round(float(np.nanmedian(diagnostics.ess_bulk)), 1),
+        "seconds": round(time.perf_counter() - began, 1),
+    }
+
+
+def _attributes(movielens: MovieLens, which: str) -> tuple[Table | None, Table | None]:
+    if which == "none":
+        return None, None
+    if which == "paper":
+        entities = entities_of(movielens)
+        return entities.users, entities.items
+    return movielens.users, movielens.items
+
+
+def choose(movielens: MovieLens, store: Store, splits: Iterable[int], keys: Iterable[str], report: Report) -> None:
+    """Validation RMSE of every rank of every setting, cells ``key/rank 12/u1``; one seed."""
+    for number in splits:
+        base, _ = movielens.split(number)
+        learn, held = (base.take(rows) for rows in carve(len(base), 0, number))
+        for key in keys:
+            for rank in SETTINGS[key].ranks:
+                compute = partial(score, movielens, SETTINGS[key], learn, held, 0, rank=rank)
+                _fill(store, f"{key}/rank {rank}/u{number}", compute, report)
+
+
+def evaluate(
+    movielens: MovieLens, store: Store, splits: Iterable[int], seeds: Iterable[int], keys: Iterable[str], report: Report
+) -> None:
+    """Test RMSE with what was chosen, cells ``key/u1/seed 0``."""
+    for seed in seeds:
+        for number in splits:
+            base, held = movielens.split(number)
+            for key in keys:
+                compute = partial(score, movielens, SETTINGS[key], base, held, seed)
+                _fill(store, f"{key}/u{number}/seed {seed}", compute, report)
+
+
+def scarce(movielens: MovieLens, store: Store, splits: Iterable[int], report: Report) -> None:
+    """A few ratings a user: cells ``5%/u1/200 sweeps`` and ``5%/u1/biases``, test RMSE."""
+    for number in splits:
+        base, held = movielens.split(number)
+        for share in SHARES:
+            kept = np.sort(stream(0, THINNED_KEY, number).permutation(len(base))[: round(share * len(base))])
+            train = base.take(kept)
+            name = f"{share:.0%}/u{number}"
+            for sweeps in SWEEPS:
+                length = {"draws": sweeps - sweeps // 10, "warmup": sweeps // 10}
+                compute = partial(score, movielens, SETTINGS["ratings"], train, held, 0, **length)
+                _fill(store, f"{name}/{sweeps} sweeps", compute, report)
+            _fill(store, f"{name}/biases", partial(_score_biases, train, held), report)
+
+
+def _fill(store: Store, name: str, compute: Callable[[], dict[str, Any]], report: Report) -> None:
+    report(f"{name}: {store.cell(name, compute)}")
+
+
+def _score_biases(train: Table, held: Table) -> dict[str, Any]:
+    return {"rmse": round(rmse(held.numeric("rating"), biases(train, held)), 5)}
+
+
+def biases(train: Table, held: Table) -> Floats:
+    """Predict a mean, a user and an item effect, both normal, with variances chosen by maximum marginal likelihood."""
+    y = train.numeric("rating")
+    ids = [np.unique(train[key], return_inverse=True) for key in ("user_id", "item_id")]
+    mean = float(y.mean())
+    effects = [np.zeros(len(known)) for known, _ in ids]
+    variance, noise = [0.2, 0.2], 0.8
+    for _ in range(100):
+        # one EM step of the variances, with the modes' posteriors taken as independent
+        for d, (_, code) in enumerate(ids):
+            other = effects[1 - d][ids[1 - d][1]]
+            counts = np.bincount(code, minlength=len(effects[d]))
+            precision = counts / noise + 1 / variance[d]
+            effects[d] = np.bincount(code, weights=y - mean - other, minlength=len(effects[d])) / noise / precision
+            variance[d] = float(np.mean(effects[d] ** 2 + 1 / precision))
+        mean = float(np.mean(y - effects[0][ids[0][1]] - effects[1][ids[1][1]]))
+        fitted = mean + effects[0][ids[0][1]] + effects[1][ids[1][1]]
+        noise = float(np.mean((y - fitted) ** 2)) * len(y) / max(len(y) - _effective(ids, variance, noise), 1.0)
+    out = np.full(len(held), mean)
+    for (known, _), effect, key in zip(ids, effects, ("user_id", "item_id"), strict=True):
+        place = np.clip(np.searchsorted(known, held[key]), 0, len(known) - 1)
+        out += np.where(known[place] == held[key], effect[place], 0.0)
+    return np.asarray(np.clip(out, y.min(), y.max()))
+
+
+def _effective(ids: list[tuple[Any, Any]], variance: list[float], noise: float) -> float:
+    """How many effects the data pay for."""
+    counts = [np.bincount(code) for _, code in ids]
+    return float(sum((n / noise / (n / noise + 1 / v)).sum() for n, v in zip(counts, variance, strict=True)))
+
+
+app = typer.Typer(add_completion=False, help=__doc__)
+Data = Annotated[Path | None, typer.Option("--data", help="The folder that holds ml-100k.")]
+Output = Annotated[Path | None, typer.Option("-o", "--output", help="Results; a finished cell is kept.")]
+Splits = Annotated[str, typer.Option("--splits", help="Which official splits, such as 1,3.")]
+Keys = Annotated[str, typer.Option("--settings", help=f"Some of {', '.join(SETTINGS)}; empty for all.")]
+
+
+@app.command("choose")
+def choose_command(data: Data = None, output: Output = None, splits: Splits = "1,3,5", settings: Keys = "") -> None:
+    """Compare ranks on validation parts."""
+    _run("choose", data, output, lambda m, s: choose(m, s, _numbers(splits), _keys(settings), _say))
+
+
+@app.command("test")
+def evaluate_command(
+    data: Data = None, output: Output = None, splits: Splits = "1,2,3,4,5", seeds: str = "0,1,2", settings: Keys = ""
+) -> None:
+    """Score the test parts with what was chosen."""
+    _run("test", data, output, lambda m, s: evaluate(m, s, _numbers(splits), _numbers(seeds), _keys(settings), _say))
+
+
+@app.command("scarce")
+def scarce_command(data: Data = None, output: Output = None, splits: Splits = "1,2,3,4,5") -> None:
+    """Thin the training parts to 5 % and 20 %, and compare short with long chains."""
+    _run("scarce", data, output, lambda m, s: scarce(m, s, _numbers(splits), _say))
+
+
+def _run(name: str, data: Path | None, output: Path | None, work: Callable[[MovieLens, Store], None]) -> None:
+    identity = {
+        "experiment": f"movielens_gibbs {name}",
+        "protocol": PROTOCOL,
+        "settings": {key: setting.options for key, setting in SETTINGS.items()},
+    }
+    about = {"command": f"python -m tuckergp.experiments.movielens_gibbs {name}", "versions": versions()}
+    try:
+        work(load_movielens_100k(data), Store(output, identity, about))
+    except InputError as error:
+        typer.echo(str(error), err=True)
+        raise typer.Exit(2) from None
+
+
+def _say(line: str) -> None:
+    typer.echo(line, err=True)
+
+
+def _keys(text: str) -> list[str]:
+    keys = text.split(",") if text else list(SETTINGS)
+    for key in keys:
+        if key not in SETTINGS:
+            raise InputError(f"There is no setting {key!r}; choose among {', '.join(SETTINGS)}.")
+    return keys
+
+
+def _numbers(text: str) -> list[int]:
+    try:
+        return [int(number) for number in text.split(",")]
+    except ValueError:
+        raise InputError(f"Numbers such as 1,3 are needed, not {text!r}.") from None
+
+
+if __name__ == "__main__":
+    sys.exit(app())
