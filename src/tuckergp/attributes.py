@@ -21,7 +21,7 @@ __all__ = ["Attribute", "Attributes"]
 
 # Prior variance of an attribute's part of the factors relative to that of the part each user or item has for itself.
 BLOCK_VARIANCE = 0.2
-N_LEVELS = 5
+N_LEVELS = 10
 WHO_RATED_WHAT = "who rated what"
 
 
@@ -38,7 +38,7 @@ class Attribute:
 
     @property
     def level_column(self) -> str:
-        """Where the level of a number stands (its fifth of the training values)."""
+        """Where the level of a number stands (its tenth of the training values)."""
         return f"{self.column} level"
 
 
@@ -117,7 +117,7 @@ def _decide(column: str, table: Table) -> Attribute:
         if spread == 0:
             return Attribute(column, "nothing", "the same value everywhere")
         edges = tuple(float(edge) for edge in np.unique(np.quantile(numbers, np.arange(1, N_LEVELS) / N_LEVELS)))
-        return Attribute(column, "number", "standardised, and by fifths", float(numbers.mean()), spread, edges)
+        return Attribute(column, "number", "standardised, and by tenths", float(numbers.mean()), spread, edges)
     levels = {str(value) for value in values[~missing]}
     if len(levels) == 1 and not missing.any():
         return Attribute(column, "nothing", "the same value everywhere")

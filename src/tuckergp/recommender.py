@@ -42,7 +42,7 @@ LARGEST_IMPLICIT = 1_000_000
 TIMESTAMP = "timestamp"
 
 # Prior variance of the drift of a user in a period, relative to the user's average, and of what all share in a period.
-DRIFT_VARIANCE = 0.09
+DRIFT_VARIANCE = 0.04
 SHARED_DRIFT = 0.2
 
 

@@ -12,13 +12,13 @@ from typing import Any, Literal, TypeAlias, get_args
 
 import numpy as np
 import numpy.typing as npt
-from scipy.special import ndtri
 
 from tuckergp.design import Design
 from tuckergp.errors import InputError
 from tuckergp.inference import ALS, SGD, Gibbs, loop
 from tuckergp.inference.base import Info, Problem
 from tuckergp.inference.draws import Draw, Draws
+from tuckergp.inference.mixture import mixture_quantiles
 from tuckergp.likelihoods import Gaussian, Ordinal
 from tuckergp.model import Core, CoreSpec, TuckerModel, make_core
 from tuckergp.priors.ordinal import initial_cuts, mean_level, mid_quantiles
@@ -42,8 +42,7 @@ LikelihoodName: TypeAlias = Literal["gaussian", "ordinal", "bernoulli"]
 LIKELIHOODS = get_args(LikelihoodName)
 MOST_LEVELS = 100
 
-# A draw's predictive normal is represented by these quantiles of it when quantiles over draws are taken.
-NORMAL_POINTS = ndtri((np.arange(15) + 0.5) / 15)
+# Numbers held at once while quantiles are taken.
 BLOCK = 4_000_000
 
 
@@ -79,16 +78,15 @@ class Fit:
         """Quantiles of a new observation, or of f alone, shape (N, len(levels))."""
         self._require_draws("quantiles")
         _check_quantiles(levels)
-        points = NORMAL_POINTS if include_noise else np.zeros(1)
-        block = max(1, BLOCK // (len(self.draws) * len(points)))
+        block = max(1, BLOCK // len(self.draws))
         out = np.empty((design.n_observations, len(levels)))
         for first in range(0, design.n_observations, block):
             rows = np.arange(first, min(first + block, design.n_observations))
-            values = [
-                f[:, None] + np.sqrt(variance)[:, None] * points
-                for f, variance in self.draws.functions(design.take(rows), stream(0))
-            ]
-            out[rows] = np.quantile(np.concatenate(values, axis=1), levels, axis=1).T
+            f, variance = map(np.stack, zip(*self.draws.functions(design.take(rows), stream(0)), strict=True))
+            for column, level in enumerate(levels):
+                out[rows, column] = (
+                    mixture_quantiles(f, np.sqrt(variance), level) if include_noise else np.quantile(f, level, axis=0)
+                )
         return self.mean + self.scale * out
 
     def _require_draws(self, what: str) -> None:
@@ -258,5 +256,5 @@ def _fit_ordinal(
 
 
 def _sampler_sigma_u(inference: Gibbs, shape: Core) -> Floats:
-    scale: float = inference.scale or (1.0 if shape.learned else 0.25)
+    scale: float = inference.scale or (1.0 if shape.learned else 0.15)
     return np.asarray(shape.default_sigma_u() * scale ** (1 / shape.modes))
