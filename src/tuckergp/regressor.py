@@ -19,6 +19,7 @@ from sklearn.utils.validation import check_is_fitted, column_or_1d, validate_dat
 from tuckergp.design import Design, Mode
 from tuckergp.errors import InputError
 from tuckergp.inference import ALS, SGD
+from tuckergp.inference.control import Callback, Control
 from tuckergp.inference.fit import (
     Inference,
     LikelihoodName,
@@ -27,10 +28,12 @@ from tuckergp.inference.fit import (
     probabilities_with,
     ranks_of,
     resolve_inference,
+    seed_for,
 )
+from tuckergp.inference.moments import MomentsOf
 from tuckergp.kernels import SE, Identity
 from tuckergp.model import CoreSpec
-from tuckergp.random import seed_of, stream
+from tuckergp.random import stream
 from tuckergp.tables import Table, as_table, require_finite
 
 __all__ = ["TuckerGPRegressor"]
@@ -65,6 +68,9 @@ class TuckerGPRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         One noise variance, or a factor for every row of every mode with an Identity term; for ``"gibbs"``.
     draws, warmup, chains : int
         Draws of each chain and sweeps before them; for ``"gibbs"``.
+    n_jobs : int or None
+        Processes among which to share the chains; None is 1 (unless in a `joblib.parallel_config`), -1 all cores.
+        Draws do not depend on it.
     random_state : int, Generator or None
 
     Attributes
@@ -75,6 +81,8 @@ class TuckerGPRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
     modes_ : tuple of FittedMode
     fit_ : Fit
         Model, parameters and learning curve.
+    moments_ : Moments
+        ``mean`` and ``std`` of predictions, after ``fit(..., moments_of=...)``.
 
     Examples
     --------
@@ -97,6 +105,7 @@ class TuckerGPRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         draws: int = 300,
         warmup: int = 300,
         chains: int = 1,
+        n_jobs: int | None = None,
         random_state: int | np.random.Generator | None = None,
     ) -> None:
         self.modes = modes
@@ -108,9 +117,23 @@ class TuckerGPRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         self.draws = draws
         self.warmup = warmup
         self.chains = chains
+        self.n_jobs = n_jobs
         self.random_state = random_state
 
-    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
+    def fit(
+        self,
+        X: Any,
+        y: Any,
+        sample_weight: Any = None,
+        *,
+        checkpoint: str | Path | None = None,
+        checkpoint_minutes: float = 5.0,
+        max_time: float | None = None,
+        callback: Callback | None = None,
+        progress: bool | None = None,
+        moments_of: Any = None,
+        keep_draws: bool = True,
+    ) -> Self:
         """Learn f from inputs and targets.
 
         Parameters
@@ -119,6 +142,20 @@ class TuckerGPRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         y : array of shape (N,)
         sample_weight : array of shape (N,) or None
             An observation of weight w counts as w equal ones.
+        checkpoint : path or None
+            A folder that sampling writes what it has to every ``checkpoint_minutes``, and at the end. If it holds a
+            run of the same data and settings, that run goes on where it stopped.
+        checkpoint_minutes : float
+        max_time : float or None
+            Seconds of learning after which to stop with what there is.
+        callback : callable or None
+            Called after every step (sweep, round, epoch) with its `Info`: ``step``, ``chain`` and ``figures``.
+        progress : bool or None
+            Show a progress line; None shows it when standard error is a terminal.
+        moments_of : as X, or None
+            Where to keep running means and standard deviations of predictions while sampling: ``moments_``.
+        keep_draws : bool
+            False keeps the moments alone, so that memory does not grow with the draws; `predict` is then refused.
         """
         inference = self._resolve_inference()
         table = self._read(X, reset=True)
@@ -127,9 +164,19 @@ class TuckerGPRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         if weight is not None and not weight.all():  # weight 0 is as good as not there, in the design too
             keep = np.flatnonzero(weight)
             table, target, weight = table.take(keep), target[keep], weight[keep]
-        seed = seed_of(self.random_state)
+        seed = seed_for(self.random_state, checkpoint)
         modes = self.modes if self.modes is not None else default_modes(table)
         design, self.modes_ = Design.fit(modes, table, weight, stream(seed, 1, 1))
+        control = Control(
+            checkpoint=checkpoint,
+            checkpoint_minutes=checkpoint_minutes,
+            max_time=max_time,
+            callback=callback,
+            progress=progress,
+            n_jobs=self.n_jobs,
+            moments_of=None if moments_of is None else MomentsOf(Design.transform(self.modes_, self._read(moments_of, reset=False))),
+            keep_draws=keep_draws,
+        )
         self.fit_ = fit_model(
             design,
             target,
@@ -139,7 +186,10 @@ class TuckerGPRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
             inference=inference,
             seed=seed,
             likelihood=self.likelihood,
+            control=control,
         )
+        if moments_of is not None:
+            self.moments_ = self.fit_.moments()
         return self
 
     def predict(
