@@ -21,6 +21,7 @@ from tuckergp.design import Design, FittedMode, Mode, ModeTable
 from tuckergp.errors import InputError
 from tuckergp.inference import ALS, SGD, Gibbs
 from tuckergp.inference.control import Callback, Control
+from tuckergp.inference.export import as_inference_data, block_names
 from tuckergp.inference.fit import (
     Inference,
     LikelihoodName,
@@ -93,6 +94,8 @@ class TuckerRecommender(BaseEstimator):  # type: ignore[misc]
     ----------
     features_ : dict of str to list of Attribute
         How every column of the user and item tables is used, or why not.
+    modes_ : tuple of FittedMode
+        Of users and of items.
     fit_ : Fit
         Model, parameters and learning curve.
     moments_ : Moments
@@ -188,12 +191,12 @@ class TuckerRecommender(BaseEstimator):  # type: ignore[misc]
         ]
         modes = [Mode(list(side.columns), kind.kernel(side)) for kind, side in zip(attributes, encoded, strict=True)]
         seed = seed_for(self.random_state, checkpoint)
-        design, fitted = Design.of_entities(modes, encoded, codes, stream(seed, 1, 1))
+        design, self.modes_ = Design.of_entities(modes, encoded, codes, stream(seed, 1, 1))
         self.features_: dict[str, list[Attribute]] = {
             name: list(kind.columns) for name, kind in zip(("users", "items"), attributes, strict=True)
         }
         self.rating_range_ = (float(y.min()), float(y.max()))
-        self._sides = tuple(_known(KEYS[d], rated[d], tables[d], attributes[d], fitted[d]) for d in range(2))
+        self._sides = tuple(_known(KEYS[d], rated[d], tables[d], attributes[d], self.modes_[d]) for d in range(2))
         control = Control(
             checkpoint=checkpoint,
             checkpoint_minutes=checkpoint_minutes,
@@ -264,6 +267,20 @@ class TuckerRecommender(BaseEstimator):  # type: ignore[misc]
         """
         check_is_fitted(self)
         return probabilities_with(self.fit_, self._pairs(pairs))
+
+    def inference_data(self) -> Any:
+        """The draws of what is identified, for ArviZ's plots and summaries (extra ``arviz``).
+
+        Returns
+        -------
+        arviz.InferenceData, or xarray.DataTree from ArviZ 1.0 on
+            Group ``posterior``: ``f`` at up to 100 training observations, ``noise`` (its standard deviation), ``tau``
+            (the precision of every feature block), ``cuts`` of ordered levels. Group ``log_likelihood``: ``y`` at the
+            same observations. Dimensions chain and draw first; in the units of the targets.
+        """
+        check_is_fitted(self)
+        fit = self.fit_
+        return as_inference_data(fit.draws, fit.mean, fit.scale, block_names(self.modes_, KEYS))
 
     def _pairs(self, pairs: Any) -> Design:
         table = as_table(pairs, "pairs")

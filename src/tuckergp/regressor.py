@@ -20,6 +20,7 @@ from tuckergp.design import Design, Mode
 from tuckergp.errors import InputError
 from tuckergp.inference import ALS, SGD
 from tuckergp.inference.control import Callback, Control
+from tuckergp.inference.export import as_inference_data, block_names
 from tuckergp.inference.fit import (
     Inference,
     LikelihoodName,
@@ -174,7 +175,9 @@ class TuckerGPRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
             callback=callback,
             progress=progress,
             n_jobs=self.n_jobs,
-            moments_of=None if moments_of is None else MomentsOf(Design.transform(self.modes_, self._read(moments_of, reset=False))),
+            moments_of=None
+            if moments_of is None
+            else MomentsOf(Design.transform(self.modes_, self._read(moments_of, reset=False))),
             keep_draws=keep_draws,
         )
         self.fit_ = fit_model(
@@ -216,15 +219,30 @@ class TuckerGPRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         ndarray, shape (N,), or a pair of it and the standard deviations or quantiles
         """
         check_is_fitted(self)
-        design = Design.transform(self.modes_, self._read(X, reset=False))
-        return predict_with(self.fit_, design, return_std, quantiles, include_noise)
+        return predict_with(self.fit_, self._inputs(X), return_std, quantiles, include_noise)
 
     @available_if(_has_levels)  # type: ignore[untyped-decorator]
     def predict_proba(self, X: Any) -> Floats:
         """Probability of every level (``fit_.levels``) at inputs X, shape (N, K); for ordinal and Bernoulli models."""
         check_is_fitted(self)
-        design = Design.transform(self.modes_, self._read(X, reset=False))
-        return probabilities_with(self.fit_, design)
+        return probabilities_with(self.fit_, self._inputs(X))
+
+    def inference_data(self) -> Any:
+        """The draws of what is identified, for ArviZ's plots and summaries (extra ``arviz``).
+
+        Returns
+        -------
+        arviz.InferenceData, or xarray.DataTree from ArviZ 1.0 on
+            Group ``posterior``: ``f`` at up to 100 training observations, ``noise`` (its standard deviation), ``tau``
+            (the precision of every feature block), ``cuts`` of ordered levels. Group ``log_likelihood``: ``y`` at the
+            same observations. Dimensions chain and draw first; in the units of the targets.
+        """
+        check_is_fitted(self)
+        fit = self.fit_
+        return as_inference_data(fit.draws, fit.mean, fit.scale, block_names(self.modes_))
+
+    def _inputs(self, X: Any) -> Design:
+        return Design.transform(self.modes_, self._read(X, reset=False))
 
     def _resolve_inference(self) -> Inference:
         named: dict[Any, Inference] = {

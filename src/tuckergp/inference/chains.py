@@ -41,10 +41,14 @@ class Task:
     keep_draws: bool = True
 
     @cached_property
-    def watched(self) -> Problem:
+    def observations(self) -> npt.NDArray[np.intp]:
         """Some observations, spread at random, at which predictions are watched for convergence."""
-        chosen: npt.NDArray[np.intp] = np.sort(stream(self.seed, 2, 0).permutation(len(self.problem.y))[:WATCHED])
-        return self.problem.take(chosen)
+        return np.sort(stream(self.seed, 2, 0).permutation(len(self.problem.y))[:WATCHED])
+
+    @cached_property
+    def watched(self) -> Problem:
+        """The problem at these observations."""
+        return self.problem.take(self.observations)
 
     def run(self, chain: int, stop: Callable[[], bool], report: Callback) -> ChainRecord:
         """Take the sweeps that are left of a chain, until it has all of them or is asked to stop.
@@ -108,4 +112,3 @@ class Task:
         if self.keep_draws:
             record.draws.append(draw)
         record.watched.append(self.sampler.watch(self.watched, record.state))
-

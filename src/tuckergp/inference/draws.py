@@ -78,6 +78,8 @@ class Draws:
         False for a single most probable point, which says nothing of how sure it is.
     watched : sequence of mapping of str to ndarray
         What else was watched, chain by chain: noise, precisions of blocks, log likelihoods, one row a draw.
+    observations : sequence of int
+        The training observations that were watched.
     moments : mapping of str to Running, or None
         Running moments of predictions, where they were asked for.
     first : tuple of int
@@ -89,6 +91,7 @@ class Draws:
     sampled: bool
     traces: Sequence[Floats] = ()
     watched: Sequence[Mapping[str, Floats]] = ()
+    observations: Sequence[int] = ()
     moments: Mapping[str, Running] | None = None
     first: tuple[int, int] = (0, 0)
 
@@ -123,9 +126,7 @@ class Draws:
             f = self.model.contract(psi, draw.parameters.W, design.index)
             yield f, self._noise_variance(draw, design)
 
-    def _with_streams(
-        self, rng: np.random.Generator | None
-    ) -> Iterator[tuple[Draw, np.random.Generator | None]]:
+    def _with_streams(self, rng: np.random.Generator | None) -> Iterator[tuple[Draw, np.random.Generator | None]]:
         """Every draw with a stream of its own, named by its chain and number, so that it can be used alone."""
         seed = None if rng is None else int(rng.integers(2**63))
         for c, chain in enumerate(self.chains, start=self.first[0]):

@@ -260,7 +260,11 @@ class Gibbs:
         f = self.function(problem, state, problem.design.index)
         found = {"f": f, "tau": np.concatenate([mode.tau for mode in state.modes])}
         if isinstance(problem.model.likelihood, Ordinal):
-            return {**found, "cuts": state.cuts, "log_likelihood": log_probability(problem.y.astype(np.int64), f, state.cuts)}
+            return {
+                **found,
+                "cuts": state.cuts,
+                "log_likelihood": log_probability(problem.y.astype(np.int64), f, state.cuts),
+            }
         # a weight counts observations: it multiplies the log likelihood, not the precision
         precision = self._noise_precision(replace(problem, weight=None), state)
         log_likelihood = 0.5 * (np.log(precision / (2 * np.pi)) - precision * (problem.y - f) ** 2)

@@ -96,9 +96,7 @@ def sample(sampler: Gibbs, problem: Problem, seed: int, control: Control | None 
     checkpoint = _checkpoint(sampler, problem, seed, control)
     chains = range(sampler.chains)
     stored = [0] * sampler.chains if checkpoint is None else checkpoint.prepare(sampler.chains)
-    task = Task(
-        sampler, problem, seed, checkpoint, control.checkpoint_minutes, control.moments_of, control.keep_draws
-    )
+    task = Task(sampler, problem, seed, checkpoint, control.checkpoint_minutes, control.moments_of, control.keep_draws)
     unfinished = [chain for chain in chains if stored[chain] < sampler.n_steps]
     jobs = min(control.jobs, len(unfinished))
     todo = turns(unfinished, max(jobs, 1), control.max_time)
@@ -137,6 +135,7 @@ def _assemble(task: Task, records: list[ChainRecord]) -> Draws:
         sampled=True,
         traces=[values["f"] for values in watched],
         watched=watched,
+        observations=task.observations.tolist(),
         moments=None if task.moments_of is None else merged([record.moments for record in records]),
     )
 

@@ -113,7 +113,7 @@ def _tell_to_stop(connection: Connection) -> None:
 def _work(task: Task, todo: Sequence[Turn], threads: int, connection: Connection) -> None:
     """What a process does: its chains one after the other. Ctrl-C is for the parent to hear."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
-    numba.set_num_threads(min(threads, numba.config.NUMBA_NUM_THREADS))
+    numba.set_num_threads(min(threads, numba.get_num_threads()))
     stopped = False
 
     def asked() -> bool:

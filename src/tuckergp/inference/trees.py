@@ -15,6 +15,8 @@ import numpy as np
 import numpy.typing as npt
 from scipy import sparse
 
+from tuckergp._params import Parameters
+
 __all__ = ["contiguous", "decode", "digest", "encode"]
 
 Arrays = dict[str, npt.NDArray[Any]]
@@ -131,8 +133,9 @@ def _digest(tree: Any, found: Any) -> None:
     """Names and sizes go in before contents, so that different trees never look alike."""
     fields = _fields(tree)
     if sparse.issparse(tree):
-        tree = tree.tocsr()
-        fields = {"shape": tree.shape, "data": tree.data, "indices": tree.indices, "indptr": tree.indptr}
+        matrix: Any = tree
+        matrix = matrix.tocsr()
+        fields = {"shape": matrix.shape, "data": matrix.data, "indices": matrix.indices, "indptr": matrix.indptr}
     if isinstance(tree, np.ndarray) and tree.dtype.kind != "O":
         found.update(f"array {tree.dtype.str} {tree.shape} ".encode())
         found.update(np.ascontiguousarray(tree).data if tree.size else b"")
@@ -150,7 +153,7 @@ def _digest(tree: Any, found: Any) -> None:
         found.update(f"sequence {len(tree)} ".encode())
         for value in tree:
             _digest(value, found)
-    elif type(tree).__repr__ is not object.__repr__:  # kernels and the like print what makes them
+    elif isinstance(tree, Parameters):  # kernels and the like print what makes them
         found.update(f"{tree!r} ".encode())
     else:
         _digest({"type": type(tree).__qualname__, **vars(tree)}, found)
