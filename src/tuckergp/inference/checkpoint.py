@@ -185,6 +185,4 @@ def _read(path: Path) -> Any:
 
 
 def _damaged(path: Path) -> InputError:
-    return InputError(
-        f"The checkpoint file {path} is damaged or not one of tuckergp; delete its folder to start again."
-    )
+    return InputError(f"The checkpoint file {path} is damaged or no checkpoint; delete its folder to start again.")

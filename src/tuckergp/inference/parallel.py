@@ -8,8 +8,10 @@ shows progress, calls back, and tells them to stop.
 from __future__ import annotations
 
 import signal
+import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from multiprocessing.connection import Connection, wait
 from typing import Any
 
@@ -62,7 +64,8 @@ def run_in_processes(
         for job in range(jobs):
             mine, theirs = context.Pipe()
             process = context.Process(target=_work, args=(task, todo[job::jobs], threads, theirs), daemon=True)
-            process.start()
+            with _deaf_to_ctrl_c():
+                process.start()
             theirs.close()
             working[mine] = process
         while working:
@@ -92,6 +95,19 @@ def run_in_processes(
     return records
 
 
+@contextmanager
+def _deaf_to_ctrl_c() -> Iterator[None]:
+    """Processes started here never hear Ctrl-C, which a terminal sends to all: it is for the parent to answer."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    before = signal.signal(signal.SIGINT, signal.SIG_IGN)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)
+
+
 def _receive(connection: Connection) -> tuple[str, Any]:
     try:
         message: tuple[str, Any] = connection.recv()
@@ -111,7 +127,7 @@ def _tell_to_stop(connection: Connection) -> None:
 
 
 def _work(task: Task, todo: Sequence[Turn], threads: int, connection: Connection) -> None:
-    """What a process does: its chains one after the other. Ctrl-C is for the parent to hear."""
+    """What a process does: its chains one after the other."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     numba.set_num_threads(min(threads, numba.get_num_threads()))
     stopped = False
