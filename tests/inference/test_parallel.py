@@ -48,7 +48,7 @@ def test_an_error_in_a_callback_stops_all_and_the_run_goes_on_from_its_checkpoin
     with pytest.raises(Stop):
         recommender(n_jobs=2).fit(data.train, checkpoint=tmp_path / "run", callback=stop)
     assert (tmp_path / "run" / "chain-0.safetensors").exists()
-    resumed = recommender(n_jobs=2).fit(data.train, checkpoint=tmp_path / "run")
+    resumed = recommender().fit(data.train, checkpoint=tmp_path / "run")
     assert digest(recommender().fit(data.train).fit_.draws.chains) == digest(resumed.fit_.draws.chains)
 
 

@@ -256,7 +256,10 @@ class Gibbs:
         return problem.model.contract([mode.psi for mode in state.modes], state.W, index)
 
     def watch(self, problem: Problem, state: GibbsState) -> dict[str, Floats]:
-        """What is identified of this state: f and log p(y | f) at the problem's observations, hyperparameters."""
+        """What is identified of this state: f and log p(y | f) at the problem's observations, hyperparameters.
+
+        A weight counts observations; the log likelihood is that of one of them.
+        """
         f = self.function(problem, state, problem.design.index)
         found = {"f": f, "tau": np.concatenate([mode.tau for mode in state.modes])}
         if isinstance(problem.model.likelihood, Ordinal):
@@ -265,11 +268,8 @@ class Gibbs:
                 "cuts": state.cuts,
                 "log_likelihood": log_probability(problem.y.astype(np.int64), f, state.cuts),
             }
-        # a weight counts observations: it multiplies the log likelihood, not the precision
         precision = self._noise_precision(replace(problem, weight=None), state)
         log_likelihood = 0.5 * (np.log(precision / (2 * np.pi)) - precision * (problem.y - f) ** 2)
-        if problem.weight is not None:
-            log_likelihood = log_likelihood * problem.weight
         return {**found, "noise": np.asarray(state.alpha**-0.5), "log_likelihood": log_likelihood}
 
     def draw(self, problem: Problem, state: GibbsState) -> Draw:

@@ -38,7 +38,9 @@ def progress_line(
         TimeRemainingColumn(compact=True),
         TextColumn("{task.fields[figures]}"),
     )
-    with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
+    console = Console(stderr=True)
+    # a file that the line goes to gets its last state alone, so that must stay
+    with Progress(*columns, console=console, transient=console.is_terminal) as bar:
         began = time.monotonic()
         task = bar.add_task(name, total=total, completed=done, figures="")
 
