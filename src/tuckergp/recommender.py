@@ -108,6 +108,15 @@ class TuckerRecommender(BaseEstimator):  # type: ignore[misc]
     >>> rec = TuckerRecommender(rank=4, random_state=0).fit(data.train, data.users, data.items)
     >>> rec.predict(data.test).shape == (len(data.test),)
     True
+
+    A run that was stopped goes on from its checkpoint:
+
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     short = TuckerRecommender(rank=4, random_state=0).fit(data.train, checkpoint=folder, max_time=0.1)
+    ...     rec = TuckerRecommender(rank=4, random_state=0).fit(data.train, checkpoint=folder)
+    >>> len(rec.fit_.draws)
+    250
     """
 
     def __init__(

@@ -93,6 +93,13 @@ class TuckerGPRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
     >>> y = np.sin(X[:, 0]) * np.cos(X[:, 1]) + 0.05 * rng.standard_normal(200)
     >>> TuckerGPRegressor(rank=3, random_state=0).fit(X, y).score(X, y) > 0.95
     True
+
+    Moments of chosen predictions alone, from whatever can be drawn in ten seconds:
+
+    >>> lean = TuckerGPRegressor(rank=3, random_state=0)
+    >>> lean = lean.fit(X, y, moments_of=X[:10], keep_draws=False, max_time=10)
+    >>> lean.moments_.mean.shape, lean.moments_.std.shape
+    ((10,), (10,))
     """
 
     def __init__(

@@ -102,6 +102,17 @@ class Draws:
         shortest = min(len(trace) for trace in self.traces)
         return summarise(np.stack([trace[:shortest] for trace in self.traces]))
 
+    def require_kept(self) -> None:
+        """Refuse predictions where only moments were kept."""
+        if not any(self.chains):
+            raise InputError("The draws were not kept: read moments_, or fit again with keep_draws=True to predict.")
+
+    def required_moments(self) -> Mapping[str, Running]:
+        """The running moments; refused where none were asked for."""
+        if self.moments is None:
+            raise InputError("No moments were kept; call fit with moments_of.")
+        return self.moments
+
     def __len__(self) -> int:
         return sum(len(chain) for chain in self.chains)
 
@@ -128,6 +139,7 @@ class Draws:
 
     def _with_streams(self, rng: np.random.Generator | None) -> Iterator[tuple[Draw, np.random.Generator | None]]:
         """Every draw with a stream of its own, named by its chain and number, so that it can be used alone."""
+        self.require_kept()
         seed = None if rng is None else int(rng.integers(2**63))
         for c, chain in enumerate(self.chains, start=self.first[0]):
             for number, draw in enumerate(chain, start=self.first[1]):

@@ -98,14 +98,7 @@ class Fit:
 
     def moments(self) -> Moments:
         """The running moments that were asked for, in the units of the targets."""
-        if self.draws.moments is None:
-            raise InputError("No moments were kept; call fit with moments_of.")
-        return summarised(self.draws.moments, getattr(self, "levels", None), self.mean, self.scale)
-
-    def require_kept(self) -> None:
-        """Refuse predictions where only moments were kept."""
-        if self.draws.sampled and not len(self.draws):
-            raise InputError("The draws were not kept: read moments_, or fit again with keep_draws=True to predict.")
+        return summarised(self.draws.required_moments(), None, self.mean, self.scale)
 
     def _require_draws(self, what: str) -> None:
         if not self.draws.sampled:
@@ -126,6 +119,10 @@ class OrdinalFit(Fit):
         for probability in self.draws.probabilities(design, stream(0)):
             total += probability
         return total / len(self.draws)
+
+    def moments(self) -> Moments:
+        """The running moments that were asked for."""
+        return summarised(self.draws.required_moments(), self.levels, self.mean, self.scale)
 
     def predict(self, design: Design) -> Floats:
         """The mean of the predicted distribution over levels, shape (N,)."""
@@ -162,7 +159,7 @@ def predict_with(
     """The mean alone, or with standard deviations or quantiles as asked."""
     if return_std and quantiles is not None:
         raise InputError("Ask for standard deviations or for quantiles, not both.")
-    fit.require_kept()
+    fit.draws.require_kept()
     mean = fit.predict(design)
     if return_std:
         return mean, fit.spread(design, include_noise)
@@ -175,7 +172,7 @@ def probabilities_with(fit: Fit, design: Design) -> Floats:
     """Probabilities of the levels of an ordinal model; refused for others."""
     if not isinstance(fit, OrdinalFit):
         raise InputError("Only models with likelihood='ordinal' or 'bernoulli' have probabilities of levels.")
-    fit.require_kept()
+    fit.draws.require_kept()
     return fit.probabilities(design)
 
 
