@@ -206,7 +206,7 @@ class TuckerRecommender(BaseEstimator):  # type: ignore[misc]
         }
         self.rating_range_ = (float(y.min()), float(y.max()))
         self._sides = tuple(_known(KEYS[d], rated[d], tables[d], attributes[d], self.modes_[d]) for d in range(2))
-        vars(self).pop("moments_", None)
+        self.__dict__.pop("moments_", None)
         control = Control(
             checkpoint=checkpoint,
             checkpoint_minutes=checkpoint_minutes,

@@ -175,7 +175,7 @@ class TuckerGPRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         seed = seed_for(self.random_state, checkpoint)
         modes = self.modes if self.modes is not None else default_modes(table)
         design, self.modes_ = Design.fit(modes, table, weight, stream(seed, 1, 1))
-        vars(self).pop("moments_", None)
+        self.__dict__.pop("moments_", None)
         control = Control(
             checkpoint=checkpoint,
             checkpoint_minutes=checkpoint_minutes,

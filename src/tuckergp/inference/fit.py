@@ -240,11 +240,9 @@ def fit_model(
         model = TuckerModel(shape, Gaussian(), _sampler_sigma_u(inference, shape), shape.default_sigma_w())
         draws, history = loop.sample(inference, Problem(model, design, target, weight), seed, control)
         return Fit(draws, mean, scale, history)
-    control.refuse_without_draws(inference)
     sigma_u = shape.default_sigma_u() if inference.sigma_u is None else np.full(shape.modes, float(inference.sigma_u))
     model = TuckerModel(shape, Gaussian(inference.noise), sigma_u, inference.sigma_w or shape.default_sigma_w())
-    problem = Problem(model, design, target, weight)
-    result = loop.run(inference, problem, seed, control.callback, control.progress, control.max_time, scale)
+    result = loop.run(inference, Problem(model, design, target, weight), seed, control)
     point = Draw(result.parameters, 1 / inference.noise, (), (None,) * shape.modes)
     return Fit(Draws(model, [[point]], sampled=False), mean, scale, result.history)
 

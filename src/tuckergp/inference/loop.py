@@ -19,7 +19,7 @@ from tuckergp.errors import NotConvergedWarning
 from tuckergp.inference.base import Algorithm, Info, Problem
 from tuckergp.inference.chains import Task
 from tuckergp.inference.checkpoint import ChainRecord, Checkpoint
-from tuckergp.inference.control import Callback, Control
+from tuckergp.inference.control import Control
 from tuckergp.inference.draws import Draws
 from tuckergp.inference.gibbs import Gibbs
 from tuckergp.inference.moments import merged
@@ -44,16 +44,8 @@ class Result:
     history: list[Info]
 
 
-def run(
-    algorithm: Algorithm[Any],
-    problem: Problem,
-    seed: int,
-    callback: Callback | None = None,
-    progress: bool | None = None,
-    max_time: float | None = None,
-    unit: float = 1.0,
-) -> Result:
-    """Take the algorithm's steps until it is done.
+def run(algorithm: Algorithm[Any], problem: Problem, seed: int, control: Control | None = None) -> Result:
+    """Take the algorithm's steps until it is done or its time is up.
 
     Parameters
     ----------
@@ -61,27 +53,23 @@ def run(
     problem : Problem
     seed : int
         Names the random streams: step t of this seed draws the same numbers in every run.
-    callback : callable or None
-        Called with the `Info` of every step.
-    progress : bool or None
-        Show a progress line; None shows it when standard error is a terminal.
-    max_time : float or None
-        Seconds after which no further step is taken.
-    unit : float
-        Standard deviation of the targets, for the progress line.
+    control : Control or None
+        Its callback, progress line and time limit; the rest is for samplers and refused.
     """
+    control = control or Control()
+    control.refuse_without_draws(algorithm)
     began = time.monotonic()
     state = algorithm.init(problem, stream(seed, 0))
     history: list[Info] = []
     name = type(algorithm).__name__
-    with progress_line(name, algorithm.n_steps, progress, unit) as advance, few_threads(problem):
+    with progress_line(name, algorithm.n_steps, control.progress, control.unit) as advance, few_threads(problem):
         for t in range(1, algorithm.n_steps + 1):
             state, info = algorithm.step(problem, state, stream(seed, t))
             history.append(info)
             advance(info)
-            if callback is not None:
-                callback(info)
-            if info.done or (max_time is not None and time.monotonic() - began > max_time):
+            if control.callback is not None:
+                control.callback(info)
+            if info.done or (control.max_time is not None and time.monotonic() - began > control.max_time):
                 break
     return Result(algorithm.parameters(problem, state), history)
 
