@@ -17,7 +17,8 @@ from tuckergp import TuckerGPRegressor, TuckerRecommender
 from tuckergp.datasets import make_ratings
 from tuckergp.design import ModeTable
 from tuckergp.errors import InputError
-from tuckergp.inference import ALS, Gibbs
+from tuckergp.files import write_bytes
+from tuckergp.inference import ALS, Gibbs, checkpoint
 from tuckergp.inference.gibbs import GibbsState, ModeState
 from tuckergp.inference.trees import contiguous, decode, digest, encode
 from tuckergp.kernels import SE
@@ -122,6 +123,42 @@ def test_a_killed_run_loses_one_interval_at_the_most(data, tmp_path):
     resumed = recommender(chains=2).fit(data.train, checkpoint=tmp_path / "run", callback=seen.append)
     assert [info.step for info in seen] == [13, 14, 15, 16, 17, 18]
     assert_same(recommender(chains=2).fit(data.train), resumed)
+
+
+def test_a_run_that_dies_between_two_files_goes_on_exactly(data, tmp_path, monkeypatch):
+    written = []
+
+    def write_once_too_often(path, content):
+        if len(written) == 23:
+            raise OSError("no space left")
+        written.append(path.name)
+        write_bytes(path, content)
+
+    monkeypatch.setattr(checkpoint, "write_bytes", write_once_too_often)
+    with pytest.raises(OSError, match="no space left"):
+        recommender().fit(data.train, checkpoint=tmp_path / "run", checkpoint_minutes=0)
+    assert written[-2:] == ["chain-0.safetensors", "chain-0-draws-8.safetensors"]  # the second is not counted yet
+    monkeypatch.undo()
+    seen = []
+    resumed = recommender().fit(data.train, checkpoint=tmp_path / "run", callback=seen.append)
+    assert seen[0].step == 15
+    assert_same(recommender().fit(data.train), resumed)
+
+
+def test_an_error_inside_a_sweep_leaves_the_last_whole_record(data, tmp_path, monkeypatch):
+    keep, calls = Gibbs.watch, []
+
+    def fail_the_third_time(self, *args):
+        calls.append(args)
+        if len(calls) == 3:
+            raise MemoryError
+        return keep(self, *args)
+
+    monkeypatch.setattr(Gibbs, "watch", fail_the_third_time)
+    with pytest.raises(MemoryError):
+        recommender().fit(data.train, checkpoint=tmp_path / "run", checkpoint_minutes=0)
+    monkeypatch.undo()
+    assert_same(recommender().fit(data.train), recommender().fit(data.train, checkpoint=tmp_path / "run"))
 
 
 def test_a_finished_run_is_returned_at_once_and_may_be_made_longer(data, tmp_path):

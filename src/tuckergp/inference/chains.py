@@ -62,29 +62,30 @@ class Task:
         with few_threads(problem):
             if record.state is None:
                 record.state = contiguous(sampler.init(problem, stream(self.seed, chain, 0)))
-            try:
-                while len(record.history) < sampler.n_steps:
-                    t = len(record.history) + 1
-                    state, info = sampler.step(problem, record.state, stream(self.seed, chain, t))
-                    record.state = contiguous(state)
-                    if t > sampler.warmup and (t - sampler.warmup) % sampler.thin == 0:
-                        self._keep(record)
-                    info = replace(info, chain=chain)
-                    record.history.append(info)
+            while len(record.history) < sampler.n_steps:
+                t = len(record.history) + 1
+                state, info = sampler.step(problem, record.state, stream(self.seed, chain, t))
+                record.state = contiguous(state)
+                if t > sampler.warmup and (t - sampler.warmup) % sampler.thin == 0:
+                    self._keep(record)
+                info = replace(info, chain=chain)
+                record.history.append(info)
+                try:
                     report(info)
-                    if stop():
-                        break
-                    minutes = (time.monotonic() - last_saved) / 60
-                    if self.checkpoint is not None and minutes >= self.checkpoint_minutes:
-                        self.checkpoint.save(record)
-                        last_saved = time.monotonic()
-            except Exception:
-                if self.checkpoint is not None:
-                    self.checkpoint.save(record)
-                raise
+                except Exception:  # what goes wrong before leaves a record that is not whole, and is not saved
+                    self._save(record)
+                    raise
+                if stop():
+                    break
+                if (time.monotonic() - last_saved) / 60 >= self.checkpoint_minutes:
+                    self._save(record)
+                    last_saved = time.monotonic()
+        self._save(record)
+        return record
+
+    def _save(self, record: ChainRecord) -> None:
         if self.checkpoint is not None:
             self.checkpoint.save(record)
-        return record
 
     def load(self, chain: int) -> ChainRecord:
         """The chain as the checkpoint has it, or before its first sweep."""

@@ -8,9 +8,11 @@ in one move, the draws before the file that counts them: whenever a run dies, th
 from __future__ import annotations
 
 import json
+import os
 import zlib
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -76,7 +78,12 @@ class Checkpoint:
             raise InputError(f"The checkpoint {self.folder} is a file; name a folder, new or of an earlier run.")
         if not self.folder.parent.is_dir():
             raise InputError(f"There is no folder {self.folder.parent} to make the checkpoint {self.folder.name} in.")
-        self.folder.mkdir(exist_ok=True)
+        try:
+            self.folder.mkdir(exist_ok=True)
+        except OSError as error:
+            raise InputError(f"The checkpoint folder {self.folder} cannot be made: {error.strerror}.") from error
+        if not os.access(self.folder, os.W_OK):
+            raise InputError(f"The checkpoint folder {self.folder} cannot be written to; name another.")
         return [self._sweeps(chain) for chain in range(chains)]
 
     def _sweeps(self, chain: int) -> int:
@@ -103,15 +110,17 @@ class Checkpoint:
         if not path.exists():
             return ChainRecord(chain)
         record: ChainRecord = _read(path)
-        for first in [0, *record.stored][:-1]:
-            record.draws += self._read_draws(chain, first)
+        for first, end in pairwise([0, *record.stored]):
+            record.draws += self._read_draws(chain, first, end)
         return record
 
-    def _read_draws(self, chain: int, first: int) -> list[Draw]:
+    def _read_draws(self, chain: int, first: int, end: int) -> list[Draw]:
         path = self._path(chain, first)
         if not path.exists():
             raise InputError(f"The checkpoint lacks its file {path}; delete the folder to start again.")
         draws: list[Draw] = _read(path)
+        if len(draws) != end - first:
+            raise _damaged(path)
         return draws
 
     def save(self, record: ChainRecord) -> None:
