@@ -60,7 +60,7 @@ def test_ctrl_c_leaves_the_draws_there_are_of_all_chains(data):
     began = time.monotonic()
     model = recommender(n_jobs=2, draws=1_000_000, chains=2).fit(data.train, callback=interrupt)
     assert time.monotonic() - began < 60
-    assert len(model.fit_.draws.chains) in (1, 2)
+    assert len(model.fit_.draws.chains) == 2
     assert min(len(chain) for chain in model.fit_.draws.chains) >= 1
     assert np.isfinite(model.predict(data.test)).all()
 

@@ -138,8 +138,8 @@ def _work(task: Task, todo: Sequence[Turn], threads: int, connection: Connection
         return stopped
 
     try:
-        for chain, until in todo:
-            if asked():
+        for number, (chain, until) in enumerate(todo):
+            if number and asked():  # the first takes a sweep in any case, so that there is something
                 break
             record = task.run(
                 chain,
