@@ -138,12 +138,15 @@ class ModeTable:
         Which column of `table` is the Constant term.
     blocks : tuple of slice
         The columns of `features` that belong to each kernel term; all of them in one block if not given.
+    nested : int or None
+        The block that is one-hot in groups of rows, such as the user of a user-week. Noise factors belong to groups.
     """
 
     features: Matrix
     residual: sparse.csr_array | None = None
     constant: int | None = None
     blocks: tuple[slice, ...] = ()
+    nested: int | None = None
 
     def __post_init__(self) -> None:
         if not self.blocks and self.features.shape[1]:
@@ -158,6 +161,28 @@ class ModeTable:
     def n_rows(self) -> int:
         """M."""
         return int(self.features.shape[0])
+
+    @cached_property
+    def groups(self) -> Index:
+        """The group of every row, (M,): the training row it is, or its column of the nested block; -1 for none."""
+        if self.nested is not None:
+            onehot = sparse.csr_array(sparse.csc_array(self.features)[:, self.blocks[self.nested]])
+        elif self.residual is not None:
+            onehot = self.residual
+        else:
+            return np.full(self.n_rows, -1, dtype=np.int32)
+        groups = np.full(self.n_rows, -1, dtype=np.int32)
+        groups[np.diff(onehot.indptr) > 0] = onehot.indices
+        return groups
+
+    @property
+    def n_groups(self) -> int:
+        """How many groups there are among the training rows; 0 without a residual."""
+        if self.residual is None:
+            return 0
+        if self.nested is None:
+            return int(self.residual.shape[1])
+        return int(self.blocks[self.nested].stop - self.blocks[self.nested].start)
 
     @cached_property
     def table(self) -> Matrix:
@@ -219,7 +244,9 @@ class FittedMode:
         before = 0 if residual is None else residual.shape[1]
         constants = [b.columns.start + before for b in self.blocks if isinstance(_unscaled(b.kernel)[0], Constant)]
         blocks = tuple(block.columns for block in self.blocks)
-        return ModeTable(features, residual, constants[0] if constants else None, blocks)
+        coarser = [g for g, block in enumerate(self.blocks) if isinstance(_unscaled(block.kernel)[0], Identity)]
+        nested = coarser[0] if coarser and residual is not None else None
+        return ModeTable(features, residual, constants[0] if constants else None, blocks, nested)
 
     def _check(self, rows: Table, features: Matrix) -> None:
         values = features.data if sparse.issparse(features) else features

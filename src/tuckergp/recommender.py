@@ -33,15 +33,45 @@ from tuckergp.inference.fit import (
     seed_for,
 )
 from tuckergp.inference.moments import MomentsOf
+from tuckergp.kernels import Identity
 from tuckergp.model import CoreSpec, make_core
+from tuckergp.periods import UNKNOWN, Unit, periods
 from tuckergp.random import stream
-from tuckergp.tables import Table, as_table, is_missing
+from tuckergp.tables import Table, as_table, distinct_rows, is_missing
 
 __all__ = ["TuckerRecommender"]
 
 Floats = npt.NDArray[np.float64]
 KEYS = ("user_id", "item_id")
 LARGEST_IMPLICIT = 1_000_000
+TIMESTAMP = "timestamp"
+
+# Prior variance of the drift of a user in a period, relative to the user's average, and of what all share in a period.
+DRIFT_VARIANCE = 0.09
+SHARED_DRIFT = 0.2
+
+
+@dataclass(frozen=True)
+class Moments:
+    """Users in periods, the third mode: f = sum_k u_k v_k t_k, where t is constant but for the user's drift."""
+
+    mode: Mode
+    rows: Table
+    code: npt.NDArray[np.intp]
+
+    @classmethod
+    def of(cls, user: npt.NDArray[np.intp], period: npt.NDArray[np.int64]) -> Self:
+        """Every user in every period of the ratings."""
+        inputs = moment_inputs(user, period)
+        first, code = distinct_rows(inputs, list(inputs.columns))
+        kernel = Identity() + SHARED_DRIFT * Identity("period")
+        return cls(Mode(list(inputs.columns), DRIFT_VARIANCE * kernel), inputs.take(first), code)
+
+
+def moment_inputs(user: npt.NDArray[np.intp], period: npt.NDArray[np.int64] | None) -> Table:
+    """Numbers of users and periods, a row a rating; None for times that are not known."""
+    when = np.full(len(user), UNKNOWN) if period is None else period
+    return Table({"user": user.astype(np.int64), "period": when}, "ratings", len(user))
 
 
 @dataclass(frozen=True)
@@ -52,13 +82,14 @@ class _Side:
     table: ModeTable
     code: npt.NDArray[np.intp]
 
+    def numbers(self, ids: npt.NDArray[Any]) -> npt.NDArray[np.intp]:
+        """The number of every id; the last one for those unknown."""
+        unknown = len(self.number)
+        return np.fromiter((self.number.get(value, unknown) for value in ids.tolist()), dtype=np.intp, count=len(ids))
+
     def rows(self, ids: npt.NDArray[Any]) -> npt.NDArray[np.intp]:
         """The row of the table of every id."""
-        unknown = len(self.number)
-        numbers = np.fromiter(
-            (self.number.get(value, unknown) for value in ids.tolist()), dtype=np.intp, count=len(ids)
-        )
-        return self.code[numbers]
+        return self.code[self.numbers(ids)]
 
 
 class TuckerRecommender(BaseEstimator):  # type: ignore[misc]
@@ -82,6 +113,10 @@ class TuckerRecommender(BaseEstimator):  # type: ignore[misc]
     implicit : bool or "auto"
         Whether users resemble each other by the items they rated, and items by their raters (who rated what, whatever
         the ratings). ``"auto"``: with ``"gibbs"``, which learns how much it matters, up to a million ratings.
+    time : {"auto", "week", "month"} or None
+        Let users drift: in every week or month of the ratings' ``timestamp`` column a user's tastes and mood may
+        differ from what they are on average, by as much as the data say. Needs ``"gibbs"`` and an identity core.
+        ``"auto"``: weeks where there is a timestamp column and drift is possible.
     noise : {"auto", "shared", "rows"}
         One noise variance, or a factor for every user and item (some rate erratically, some divide opinions).
         ``"auto"``: rows where the inference can.
@@ -95,7 +130,7 @@ class TuckerRecommender(BaseEstimator):  # type: ignore[misc]
     features_ : dict of str to list of Attribute
         How every column of the user and item tables is used, or why not.
     modes_ : tuple of FittedMode
-        Of users and of items.
+        Of users, of items, and of moments where there is a ``time``.
     fit_ : Fit
         Model, parameters and learning curve.
     moments_ : Moments
@@ -130,6 +165,7 @@ class TuckerRecommender(BaseEstimator):  # type: ignore[misc]
         chains: int = 1,
         side_information: bool = True,
         implicit: bool | Literal["auto"] = "auto",
+        time: Unit | Literal["auto"] | None = "auto",
         noise: Literal["auto", "shared", "rows"] = "auto",
         n_jobs: int | None = None,
         random_state: int | np.random.Generator | None = None,
@@ -143,6 +179,7 @@ class TuckerRecommender(BaseEstimator):  # type: ignore[misc]
         self.chains = chains
         self.side_information = side_information
         self.implicit = implicit
+        self.time = time
         self.noise = noise
         self.n_jobs = n_jobs
         self.random_state = random_state
@@ -186,6 +223,7 @@ class TuckerRecommender(BaseEstimator):  # type: ignore[misc]
         ranks = ranks_of(self.rank, 2)
         inference = self._resolve_inference(ranks[0])
         table = as_table(ratings, "ratings")
+        unit = self._time_unit(inference, table)
         y, rated, codes = _read_ratings(table)
         tables = [
             _read_attributes(source, name, key, ids) if self.side_information else None
@@ -199,13 +237,19 @@ class TuckerRecommender(BaseEstimator):  # type: ignore[misc]
             for kind, side, key, ids in zip(attributes, tables, KEYS, rated, strict=True)
         ]
         modes = [Mode(list(side.columns), kind.kernel(side)) for kind, side in zip(attributes, encoded, strict=True)]
+        if unit is not None:
+            moments = Moments.of(codes[0], periods(table, TIMESTAMP, unit))
+            modes, encoded, codes = [*modes, moments.mode], [*encoded, moments.rows], [*codes, moments.code]
+            ranks = [*ranks, ranks[0]]
         seed = seed_for(self.random_state, checkpoint)
         design, self.modes_ = Design.of_entities(modes, encoded, codes, stream(seed, 1, 1))
         self.features_: dict[str, list[Attribute]] = {
             name: list(kind.columns) for name, kind in zip(("users", "items"), attributes, strict=True)
         }
         self.rating_range_ = (float(y.min()), float(y.max()))
+        self.time_ = unit
         self._sides = tuple(_known(KEYS[d], rated[d], tables[d], attributes[d], self.modes_[d]) for d in range(2))
+        self._moment_mode = None if unit is None else self.modes_[2]
         self.__dict__.pop("moments_", None)
         control = Control(
             checkpoint=checkpoint,
@@ -246,7 +290,8 @@ class TuckerRecommender(BaseEstimator):  # type: ignore[misc]
         Parameters
         ----------
         pairs : table with columns user_id and item_id, or a path to one
-            Other columns are ignored; a rating column is never read.
+            With ``time``, a timestamp column says when; without it, or where it is missing, the user is taken as on
+            average. Other columns are ignored; a rating column is never read.
         return_std : bool
             Also return standard deviations; needs ``inference="gibbs"``.
         quantiles : sequence of float or None
@@ -290,12 +335,20 @@ class TuckerRecommender(BaseEstimator):  # type: ignore[misc]
         """
         check_is_fitted(self)
         fit = self.fit_
-        return as_inference_data(fit.draws, fit.mean, fit.scale, block_names(self.modes_, KEYS))
+        names = [*KEYS, "moment"][: len(self.modes_)]
+        return as_inference_data(fit.draws, fit.mean, fit.scale, block_names(self.modes_, names))
 
     def _pairs(self, pairs: Any) -> Design:
         table = as_table(pairs, "pairs")
-        index = np.stack([side.rows(table[key]) for side, key in zip(self._sides, KEYS, strict=True)], axis=1)
-        return Design(tuple(side.table for side in self._sides), index.astype(np.int32))
+        rows = [side.rows(table[key]) for side, key in zip(self._sides, KEYS, strict=True)]
+        tables = [side.table for side in self._sides]
+        if self._moment_mode is not None and self.time_ is not None:
+            when = periods(table, TIMESTAMP, self.time_) if TIMESTAMP in table.columns else None
+            moment_table, moment = self._moment_mode.transform(
+                moment_inputs(self._sides[0].numbers(table["user_id"]), when)
+            )
+            tables, rows = [*tables, moment_table], [*rows, moment]
+        return Design(tuple(tables), np.stack(rows, axis=1).astype(np.int32))
 
     def _uses_implicit(self, inference: Inference, ratings: int) -> bool:
         if self.implicit not in (True, False, "auto"):
@@ -303,6 +356,20 @@ class TuckerRecommender(BaseEstimator):  # type: ignore[misc]
         if self.implicit == "auto":
             return isinstance(inference, Gibbs) and ratings <= LARGEST_IMPLICIT
         return bool(self.implicit)
+
+    def _time_unit(self, inference: Inference, table: Table) -> Unit | None:
+        """The unit of drift asked for and possible."""
+        if self.time not in ("auto", "week", "month", None):
+            raise InputError(f"time must be 'week', 'month', 'auto' or None, not {self.time!r}.")
+        if self.time is None:
+            return None
+        possible = isinstance(inference, Gibbs) and self.core == "identity"
+        if self.time == "auto":
+            return "week" if possible and TIMESTAMP in table.columns else None
+        if not possible:
+            raise InputError("Drift over time needs inference='gibbs' and core='identity'; else use time=None.")
+        table[TIMESTAMP]  # says so if there is none
+        return self.time
 
     def _resolve_inference(self, rank: int) -> Inference:
         # Most probable values overfit under the prior that matches moments: a prior sd of half as much, and a noise
@@ -312,8 +379,7 @@ class TuckerRecommender(BaseEstimator):  # type: ignore[misc]
             "als": ALS(noise=1.0, sigma_u=sigma_u),
             "sgd": SGD(noise=1.0, sigma_u=sigma_u),
         }
-        automatic = "rows" if self.likelihood == "gaussian" else "shared"
-        return resolve_inference(self, named, noise=automatic if self.noise == "auto" else self.noise)
+        return resolve_inference(self, named, noise="rows" if self.noise == "auto" else self.noise)
 
 
 def _known(key: str, rated: list[Any], table: Table | None, kind: Attributes, mode: FittedMode) -> _Side:

@@ -238,7 +238,6 @@ def test_bad_tables_get_one_clear_sentence(tables, message):
         ({"inference": "gibs"}, "inference must be 'gibbs', 'als', 'sgd'"),
         ({"likelihood": "normal"}, "likelihood must be one of 'gaussian', 'ordinal', 'bernoulli', not 'normal'"),
         ({"likelihood": "ordinal", "inference": "als"}, "likelihood='ordinal' needs inference='gibbs'"),
-        ({"likelihood": "ordinal", "noise": "rows"}, "noise='rows' is for a Gaussian likelihood"),
         ({"likelihood": "bernoulli"}, "needs targets 0 and 1, but one is 2"),
         ({"implicit": "maybe"}, "implicit must be True, False or 'auto'"),
         ({"core": "tucker"}, "core must be"),

@@ -172,23 +172,23 @@ def log_masses(f: Array, lower: Array, upper: Array) -> Array:
 
 
 @jit
-def total_log_mass(f: Array, lower: float, upper: float) -> float:
-    """Sum of `log_mass` over f (N,) for one interval."""
+def total_log_mass(f: Array, root: Array, lower: float, upper: float) -> float:
+    """Sum over i of the `log_mass` of one interval under N(f_i, 1 / root_i^2); shapes (N,)."""
     total = 0.0
     for i in range(f.size):
-        total += log_mass(f[i], lower, upper)
+        total += log_mass(root[i] * f[i], root[i] * lower, root[i] * upper)
     return total
 
 
 @jit
-def level_masses(f: Array, cuts: Array) -> Array:
-    """Probabilities (N, K) of the K intervals between the K - 1 cuts under N(f, 1)."""
+def level_masses(f: Array, root: Array, cuts: Array) -> Array:
+    """Probabilities (N, K) of the K intervals between the K - 1 cuts under N(f, 1 / root^2)."""
     out = np.empty((f.size, cuts.size + 1))
     for i in range(f.size):
         # the tail, left or right, beyond the lower end of interval k
         right, tail = False, 0.0
         for k in range(cuts.size):
-            x = cuts[k] - f[i]
+            x = root[i] * (cuts[k] - f[i])
             if x <= 0.0:
                 new = upper_tail(-x)
                 out[i, k] = new - tail

@@ -17,7 +17,7 @@ from tuckergp.design import Design, ModeTable
 from tuckergp.errors import InputError
 from tuckergp.model import Parameters, TuckerModel
 from tuckergp.priors.evidence import Sorted, sort_by_row
-from tuckergp.priors.regression import Regression
+from tuckergp.priors.rows import AnyRegression, regression_of
 
 __all__ = ["Algorithm", "Info", "Problem", "as_residual_order", "as_weights", "check_positive", "replaced"]
 
@@ -40,9 +40,9 @@ class Problem:
         return tuple(sort_by_row(self.design, d) for d in range(len(self.design.modes)))
 
     @cached_property
-    def regressions(self) -> tuple[Regression, ...]:
+    def regressions(self) -> tuple[AnyRegression, ...]:
         """The regression of factors on features of every mode."""
-        return tuple(Regression(mode.features, mode.blocks) for mode in self.design.modes)
+        return tuple(regression_of(mode) for mode in self.design.modes)
 
     def take(self, observations: npt.NDArray[Any]) -> Problem:
         """The same problem with some of the observations."""

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import numpy.typing as npt
 
-from tuckergp.design import Design, ModeTable
+from tuckergp.design import Design
 from tuckergp.errors import InputError
 from tuckergp.inference.diagnostics import Diagnostics, summarise
 from tuckergp.model import Parameters, TuckerModel
@@ -43,8 +43,8 @@ class Draw:
         Shared noise precision.
     covariance : tuple of ndarray, shapes (r_d, r_d)
         Of a row of E that the data say nothing about, Lambda^-1 times the residual's variance.
-    noise : tuple of ndarray or None, shapes (M_d,)
-        Noise precision of each row relative to the shared one; None where a mode has none.
+    noise : tuple of ndarray or None, shapes (groups_d,)
+        Noise precision of each group of rows relative to the shared one; None where a mode has none.
     cuts : ndarray, shape (K - 1,)
         Cut points of an ordinal likelihood; none otherwise.
     """
@@ -147,24 +147,14 @@ class Draws:
 
     def probabilities(self, design: Design, rng: np.random.Generator) -> Iterator[Floats]:
         """Probability of every level at every observation of an ordinal model, draw by draw, shapes (N, K)."""
-        for draw, (f, _) in zip(self, self.functions(design, rng), strict=True):
-            yield level_probabilities(f, draw.cuts)
+        for draw, (f, variance) in zip(self, self.functions(design, rng), strict=True):
+            yield level_probabilities(f, draw.cuts, variance**-0.5)
 
     @staticmethod
     def _noise_variance(draw: Draw, design: Design) -> Floats:
         precision = np.full(design.n_observations, draw.alpha)
         for d, (mode, factors) in enumerate(zip(design.modes, draw.noise, strict=True)):
-            if factors is not None and mode.residual is not None:
-                precision *= _at_rows(mode, factors)[design.index[:, d]]
+            if factors is not None:
+                at_rows = np.append(factors, 1.0)[mode.groups]  # 1, the mean, for groups never seen
+                precision *= at_rows[design.index[:, d]]
         return 1 / precision
-
-
-def _at_rows(mode: ModeTable, factors: Floats) -> Floats:
-    """Noise factors of the rows of a table: those of the training rows they are, 1 for rows never seen."""
-    residual = mode.residual
-    if residual is None:
-        return np.ones(mode.n_rows)
-    out = np.ones(mode.n_rows)
-    known = np.diff(residual.indptr) > 0
-    out[known] = factors[residual.indices]
-    return out

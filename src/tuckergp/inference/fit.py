@@ -25,7 +25,7 @@ from tuckergp.inference.draws import Draw, Draws
 from tuckergp.inference.moments import Moments, summarised
 from tuckergp.likelihoods import Gaussian, Ordinal
 from tuckergp.model import Core, CoreSpec, TuckerModel, make_core
-from tuckergp.priors.ordinal import initial_cuts, mean_level
+from tuckergp.priors.ordinal import initial_cuts, mean_level, mid_quantiles
 from tuckergp.random import seed_of, stream
 
 __all__ = [
@@ -138,12 +138,15 @@ class OrdinalFit(Fit):
         return np.asarray(np.std(means, axis=0, ddof=min(1, len(means) - 1)))
 
     def quantiles(self, design: Design, levels: Sequence[float], include_noise: bool) -> Floats:
-        """The lowest level that reaches each quantile, or quantiles of the mean level, shape (N, len(levels))."""
+        """Mid-quantiles of a new observation, or quantiles of the mean level, shape (N, len(levels)).
+
+        A level stands where half of its own probability is below it, and quantiles are interpolated between levels.
+        An interval between plain quantiles of a few levels covers far more than it says; between these it covers about
+        as much, above for some predictions and below for others.
+        """
         _check_quantiles(levels)
         if include_noise:
-            reached = np.cumsum(self.probabilities(design), axis=1)[:, :, None] >= np.asarray(levels) - 1e-12
-            reached[:, -1] = True
-            return np.asarray(self.levels[np.argmax(reached, axis=1)])
+            return mid_quantiles(self.probabilities(design), self.levels, levels)
         means = [mean_level(p, self.levels) for p in self.draws.probabilities(design, stream(0))]
         return np.asarray(np.quantile(means, levels, axis=0).T)
 

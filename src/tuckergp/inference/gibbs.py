@@ -14,7 +14,7 @@ import numpy.typing as npt
 
 from tuckergp.design import ModeTable
 from tuckergp.errors import InputError
-from tuckergp.inference.base import Info, Problem, as_residual_order, as_weights, check_positive
+from tuckergp.inference.base import Info, Problem, as_weights, check_positive
 from tuckergp.inference.draws import Draw
 from tuckergp.likelihoods import Ordinal
 from tuckergp.model import Parameters
@@ -32,6 +32,9 @@ Floats = npt.NDArray[np.float64]
 
 ROWS_A_STREAM = 1_024
 
+# Weights of a block from which its precision is drawn with the weights integrated out.
+WIDE = 50
+
 
 class ModeState(NamedTuple):
     """The unknowns of one mode.
@@ -46,8 +49,8 @@ class ModeState(NamedTuple):
         Lambda.
     tau : ndarray, shape (blocks,)
         Precision of every feature block relative to Lambda.
-    noise : ndarray, shape (M,)
-        Noise precision of every row relative to the shared one; ones unless the noise is by rows.
+    noise : ndarray, shape (groups,)
+        Noise precision of every row, or group of rows, relative to the shared one; ones unless the noise is by rows.
     nu : float
         Shape of the distribution of ``noise``.
     """
@@ -138,10 +141,8 @@ class Gibbs:
             B = U[mode.n_features - mode.features.shape[1] :]
             precision = np.eye(U.shape[1]) / model.sigma_u[d] ** 2
             tau = np.full(len(mode.blocks), self.tau_shape / self.tau_rate)
-            modes.append(ModeState(np.asarray(mode.table @ U), B, precision, tau, np.ones(mode.n_rows), 10.0))
+            modes.append(ModeState(np.asarray(mode.table @ U), B, precision, tau, np.ones(mode.n_groups), 10.0))
         if isinstance(model.likelihood, Ordinal):
-            if self.noise == "rows":
-                raise InputError("Gibbs: noise='rows' is for a Gaussian likelihood; an ordinal one has noise='shared'.")
             return GibbsState(0, tuple(modes), start.W, 1.0, np.array(model.likelihood.cuts))
         return GibbsState(0, tuple(modes), start.W, self.alpha_shape / self.alpha_rate)
 
@@ -149,12 +150,12 @@ class Gibbs:
         """One sweep: for every mode factors, weights, precisions; then the core; then the noise."""
         model, modes, W = problem.model, list(state.modes), state.W
         ordinal = isinstance(model.likelihood, Ordinal)
-        y, cuts = self._draw_latent(problem, state, rng) if ordinal else (problem.y, state.cuts)
         precision = self._noise_precision(problem, state)
+        y, cuts = self._draw_latent(problem, state, precision, rng) if ordinal else (problem.y, state.cuts)
         for d in range(len(modes)):
             psi = [mode.psi for mode in modes]
             evidence = Evidence(problem.sorted[d], y, precision, model.core, d, psi, W)
-            modes[d] = self._draw_mode(problem, modes[d], evidence, rng)
+            modes[d] = self._draw_mode(problem, modes[d], evidence, state.sweep, rng)
         psi = [mode.psi for mode in modes]
         if model.core.learned:
             W = core_given_factors(
@@ -162,25 +163,29 @@ class Gibbs:
             )
         state = GibbsState(state.sweep + 1, tuple(modes), W, state.alpha, cuts)
         f = model.contract(psi, W, problem.design.index)
-        if ordinal:
-            fit = log_probability(problem.y.astype(np.int64), f, cuts)
-            return state, Info(state.sweep, {"log_probability": float(np.average(fit, weights=problem.weight))})
-        residuals = problem.y - f
+        residuals = y - f
         state = self._draw_noise(problem, state, residuals, rng)
+        if ordinal:
+            fit = log_probability(problem.y.astype(np.int64), f, cuts, np.sqrt(precision))
+            return state, Info(state.sweep, {"log_probability": float(fit.mean())})
         rmse = float(np.sqrt(np.average(residuals**2, weights=problem.weight)))
         return state, Info(state.sweep, {"train_rmse": rmse, "noise": state.alpha**-0.5})
 
-    def _draw_latent(self, problem: Problem, state: GibbsState, rng: np.random.Generator) -> tuple[Floats, Floats]:
-        """Cut points given f, then the latent z between them that stands for y: a Gaussian target of noise 1."""
+    def _draw_latent(
+        self, problem: Problem, state: GibbsState, precision: Floats, rng: np.random.Generator
+    ) -> tuple[Floats, Floats]:
+        """Cut points given f, then the latent z between them that stands for y: a Gaussian target."""
         if problem.weight is not None and not (problem.weight == 1).all():
             raise InputError("Weights are for a Gaussian likelihood; repeat the rows of an ordinal one instead.")
         f = problem.model.contract([mode.psi for mode in state.modes], state.W, problem.design.index)
-        levels = problem.y.astype(np.int64)
-        cuts = draw_cuts(state.cuts, f, levels, rng) if len(state.cuts) > 1 else state.cuts
-        return draw_latent(f, levels, cuts, rng.random(len(f))), cuts
+        levels, root = problem.y.astype(np.int64), np.sqrt(precision)
+        cuts = draw_cuts(state.cuts, f, levels, rng, root=root) if len(state.cuts) > 1 else state.cuts
+        return draw_latent(f, levels, cuts, rng.random(len(f)), root), cuts
 
-    def _draw_mode(self, problem: Problem, mode: ModeState, evidence: Evidence, rng: np.random.Generator) -> ModeState:
-        d = evidence.d
+    def _draw_mode(
+        self, problem: Problem, mode: ModeState, evidence: Evidence, sweep: int, rng: np.random.Generator
+    ) -> ModeState:
+        d, collapsed = evidence.d, False
         table, regression = problem.design.modes[d], problem.regressions[d]
         if table.residual is None:
             A, b = evidence.statistics()
@@ -192,55 +197,81 @@ class Gibbs:
             inner = mode.precision / variance
             mean = np.asarray(table.features @ mode.B)
             psi = factors_given_weights(evidence, mean, inner, _row_draws(mode.psi.shape, rng))
-            B = weights_given_factors(regression, psi, variance * mode.tau, mode.B, inner, rng)
+            mode, collapsed = self._draw_scales(problem, mode._replace(psi=psi), d, sweep, rng)
+            B = weights_given_factors(regression, psi, variance * mode.tau, mode.B, mode.precision / variance, rng)
         mode = mode._replace(psi=psi, B=B)
         if table.blocks:
             tau = hyper.block_precisions(B, mode.precision, table.blocks, self.tau_shape, self.tau_rate, rng)
             mode = mode._replace(tau=tau)
-        return mode._replace(precision=self._draw_precision(problem, mode, d, rng))
+        if collapsed:
+            return mode
+        return mode._replace(precision=self._draw_precision_given_weights(problem, mode, d, rng))
 
-    def _draw_precision(self, problem: Problem, mode: ModeState, d: int, rng: np.random.Generator) -> Floats:
-        """Lambda given factors and weights: Wishart; with a learned core one scale, because W has the shape."""
-        table, model = problem.design.modes[d], problem.model
-        r = mode.B.shape[1]
+    def _draw_scales(
+        self, problem: Problem, mode: ModeState, d: int, sweep: int, rng: np.random.Generator
+    ) -> tuple[ModeState, bool]:
+        """Tau of wide blocks, then Lambda, given the factors with the weights integrated out; False if too large."""
+        table, regression = problem.design.modes[d], problem.regressions[d]
+        evaluate = regression.collapse(mode.psi)
+        if evaluate is None:
+            return mode, False
+        variance, prior = table.residual_scale**2, self._precision_prior(problem, d)
+
+        def log_density(tau: Floats) -> float:
+            log_det, spread = evaluate(variance * tau)
+            return prior.log_marginal(spread / variance, table.n_rows) - 0.5 * len(spread) * log_det
+
+        tau = mode.tau
+        wide = [g for g, size in enumerate(regression.sizes) if size >= WIDE]
+        for g in wide if regression.cheap else wide[sweep % max(len(wide), 1) :][:1]:
+            tau = hyper.collapsed_precision(tau, g, log_density, self.tau_shape, self.tau_rate, rng)
+        _, spread = evaluate(variance * tau)
+        return mode._replace(tau=tau, precision=prior.draw(spread / variance, table.n_rows, rng)), True
+
+    def _precision_prior(self, problem: Problem, d: int) -> hyper.PrecisionPrior:
+        """Of Lambda: Wishart; with a learned core one scale, because W has the shape."""
+        return hyper.PrecisionPrior(self.dof, float(problem.model.sigma_u[d]) ** 2, problem.model.core.learned)
+
+    def _draw_precision_given_weights(
+        self, problem: Problem, mode: ModeState, d: int, rng: np.random.Generator
+    ) -> Floats:
+        table = problem.design.modes[d]
         spread = (mode.B * _by_feature(table, mode.tau)[:, None]).T @ mode.B
         count = len(mode.B)
         if table.residual is not None:
             E = (mode.psi - table.features @ mode.B) / table.residual_scale
             spread = spread + E.T @ E
             count += table.n_rows
-        variance = float(model.sigma_u[d]) ** 2
-        if model.core.learned:
-            shape, rate = (self.dof + count) * r / 2, (self.dof * variance * r + np.trace(spread)) / 2
-            return np.asarray(np.eye(r) * (rng.gamma(shape) / rate))
-        dof = self.dof + r - 1  # proper for any positive self.dof
-        return hyper.wishart(dof + count, dof * variance * np.eye(r) + spread, rng)
+        return self._precision_prior(problem, d).draw(spread, count, rng)
 
     def _noise_precision(self, problem: Problem, state: GibbsState) -> Floats:
         precision = np.full(len(problem.y), state.alpha)
         if problem.weight is not None:
             precision *= problem.weight
         if self.noise == "rows":
-            for d, mode in enumerate(state.modes):
-                precision *= mode.noise[problem.design.index[:, d]]
+            for d, (mode, table) in enumerate(zip(state.modes, problem.design.modes, strict=True)):
+                if table.n_groups:
+                    precision *= mode.noise[table.groups][problem.design.index[:, d]]
         return precision
 
     def _draw_noise(
         self, problem: Problem, state: GibbsState, residuals: Floats, rng: np.random.Generator
     ) -> GibbsState:
-        """Noise factors of the rows, mode by mode, their shape, then the shared precision."""
+        """Noise factors of the rows, mode by mode, their shape, then the shared precision (1 in an ordinal model)."""
         index = problem.design.index
         if self.noise == "rows":
             for d, (mode, table) in enumerate(zip(state.modes, problem.design.modes, strict=True)):
-                if table.residual is None:
+                if table.n_groups == 0:
                     continue
-                rows = index[:, d]
-                squares = self._noise_precision(problem, state) * residuals**2 / mode.noise[rows]
-                total = np.bincount(rows, weights=squares, minlength=table.n_rows).astype(np.float64)
-                counts = np.bincount(rows, weights=problem.weight, minlength=table.n_rows).astype(np.float64)
+                group = table.groups[index[:, d]]
+                squares = self._noise_precision(problem, state) * residuals**2 / mode.noise[group]
+                total = np.bincount(group, weights=squares, minlength=table.n_groups).astype(np.float64)
+                counts = np.bincount(group, weights=problem.weight, minlength=table.n_groups).astype(np.float64)
                 noise = hyper.row_noise(counts, total, mode.nu, rng)
                 mode = mode._replace(noise=noise, nu=hyper.row_noise_shape(noise, mode.nu, rng))
                 state = state._replace(modes=(*state.modes[:d], mode, *state.modes[d + 1 :]))
+        if isinstance(problem.model.likelihood, Ordinal):
+            return state
         squares = self._noise_precision(problem, state._replace(alpha=1.0)) * residuals**2
         count = len(residuals) if problem.weight is None else float(problem.weight.sum())
         shape = self.alpha_shape + count / 2
@@ -262,23 +293,19 @@ class Gibbs:
         """
         f = self.function(problem, state, problem.design.index)
         found = {"f": f, "tau": np.concatenate([mode.tau for mode in state.modes])}
-        if isinstance(problem.model.likelihood, Ordinal):
-            return {
-                **found,
-                "cuts": state.cuts,
-                "log_likelihood": log_probability(problem.y.astype(np.int64), f, state.cuts),
-            }
         precision = self._noise_precision(replace(problem, weight=None), state)
-        log_likelihood = 0.5 * (np.log(precision / (2 * np.pi)) - precision * (problem.y - f) ** 2)
-        return {**found, "noise": np.asarray(state.alpha**-0.5), "log_likelihood": log_likelihood}
+        if isinstance(problem.model.likelihood, Ordinal):
+            fit = log_probability(problem.y.astype(np.int64), f, state.cuts, np.sqrt(precision))
+            return {**found, "cuts": state.cuts, "log_likelihood": fit}
+        fit = 0.5 * (np.log(precision / (2 * np.pi)) - precision * (problem.y - f) ** 2)
+        return {**found, "noise": np.asarray(state.alpha**-0.5), "log_likelihood": fit}
 
     def draw(self, problem: Problem, state: GibbsState) -> Draw:
         """What predictions need of this state."""
         covariance, noise = [], []
         for table, mode in zip(problem.design.modes, state.modes, strict=True):
             covariance.append(np.asarray(np.linalg.inv(mode.precision) * table.residual_scale**2, dtype=np.float64))
-            by_rows = self.noise == "rows" and table.residual is not None
-            noise.append(as_residual_order(table, mode.noise) if by_rows else None)
+            noise.append(mode.noise if self.noise == "rows" and table.n_groups else None)
         return Draw(self.parameters(problem, state), state.alpha, tuple(covariance), tuple(noise), state.cuts)
 
 

@@ -6,14 +6,26 @@ All are conjugate given the factors, except the spread of the rows' noise, which
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
 from scipy.special import gammaln
 
-__all__ = ["block_precisions", "log_slice", "row_noise", "row_noise_shape", "wishart"]
+__all__ = [
+    "PrecisionPrior",
+    "block_precisions",
+    "collapsed_precision",
+    "log_slice",
+    "row_noise",
+    "row_noise_shape",
+    "wishart",
+]
 
 Floats = npt.NDArray[np.float64]
+
+# Beyond, tau and 1 / tau are rounding errors beside each other
+MOST_LOG_TAU = 30.0
 
 
 def wishart(dof: float, inverse_scale: Floats, rng: np.random.Generator) -> Floats:
@@ -27,6 +39,42 @@ def wishart(dof: float, inverse_scale: Floats, rng: np.random.Generator) -> Floa
     return draw
 
 
+@dataclass(frozen=True)
+class PrecisionPrior:
+    """Of Lambda (r, r), for rows with covariance Lambda^-1: Wishart, or one scale times the identity.
+
+    Attributes
+    ----------
+    dof : float
+        How many rows the prior counts for.
+    variance : float
+        Of an entry of a row, a priori.
+    scalar : bool
+        One scale, where a learned core has the shape.
+    """
+
+    dof: float
+    variance: float
+    scalar: bool
+
+    def draw(self, spread: Floats, count: int, rng: np.random.Generator) -> Floats:
+        """Draw Lambda given the sum of squares of ``count`` rows, (r, r)."""
+        r = len(spread)
+        if self.scalar:
+            shape, rate = (self.dof + count) * r / 2, (self.dof * self.variance * r + np.trace(spread)) / 2
+            return np.asarray(np.eye(r) * (rng.gamma(shape) / rate))
+        dof = self.dof + r - 1  # proper for any positive self.dof
+        return wishart(dof + count, dof * self.variance * np.eye(r) + spread, rng)
+
+    def log_marginal(self, spread: Floats, count: int) -> float:
+        """Log density of the rows with Lambda integrated out, up to what depends on neither."""
+        r = len(spread)
+        if self.scalar:
+            return float(-(self.dof + count) * r / 2 * np.log(self.dof * self.variance * r + np.trace(spread)))
+        dof = self.dof + r - 1
+        return float(-(dof + count) / 2 * np.linalg.slogdet(dof * self.variance * np.eye(r) + spread)[1])
+
+
 def block_precisions(
     B: Floats, precision: Floats, blocks: Sequence[slice], shape: float, rate: float, rng: np.random.Generator
 ) -> Floats:
@@ -36,6 +84,26 @@ def block_precisions(
     return np.array(
         [rng.gamma(shape + (block.stop - block.start) * r / 2) / (rate + size[block].sum() / 2) for block in blocks]
     )
+
+
+def collapsed_precision(
+    tau: Floats, block: int, log_density: Callable[[Floats], float], shape: float, rate: float, rng: np.random.Generator
+) -> Floats:
+    """Draw tau of one block by a slice on its logarithm, given the log density of the factors without their weights.
+
+    Given the weights a wide block's tau could hardly move: thousands of weights hold it where it was.
+    """
+
+    def log_posterior(log_tau: float) -> float:
+        if abs(log_tau) > MOST_LOG_TAU:
+            return -np.inf
+        proposal = tau.copy()
+        proposal[block] = np.exp(log_tau)
+        return log_density(proposal) + shape * log_tau - rate * float(proposal[block])
+
+    out = tau.copy()
+    out[block] = np.exp(log_slice(log_posterior, float(np.log(tau[block])), 1.0, rng))
+    return out
 
 
 def row_noise(counts: Floats, squares: Floats, nu: float, rng: np.random.Generator) -> Floats:

@@ -1,12 +1,14 @@
-"""Ordinal probit: levels 0..K-1 with P(y <= k | f) = Phi(c_k - f), and draws of the K - 1 cut points c.
+"""Ordinal probit: levels 0..K-1 with P(y <= k | f) = Phi(s (c_k - f)), and draws of the K - 1 cut points c.
 
-Equivalently z ~ N(f, 1) and y counts the cut points below z, so that given z the model is Gaussian with noise 1. The
-cut points are drawn with z integrated out (Cowles 1996): given z they could hardly move. Bernoulli probit is K = 2
-with its one cut point fixed at 0. A constant in f and the cut points say the same thing twice unless one is fixed.
+Equivalently z ~ N(f, 1 / s^2) and y counts the cut points below z, so that given z the model is Gaussian. The root s of
+the noise precision is 1, but for the factors of rows that are more or less erratic than others. The cut points are
+drawn with z integrated out (Cowles 1996): given z they could hardly move. Bernoulli probit is K = 2 with its one cut
+point fixed at 0. A constant in f and the cut points say the same thing twice unless one is fixed.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
@@ -26,6 +28,7 @@ __all__ = [
     "level_probabilities",
     "log_probability",
     "mean_level",
+    "mid_quantiles",
 ]
 
 Floats = npt.NDArray[np.float64]
@@ -89,12 +92,13 @@ def initial_cuts(counts: npt.ArrayLike, first: float | None = None) -> Floats:
     return cuts if first is None else cuts - cuts[0] + first
 
 
-def draw_latent(f: Floats, y: Ints, cuts: Floats, uniforms: Floats) -> Floats:
-    """Draw z ~ N(f, 1) between the cut points around level y; all (N,), one uniform of [0, 1) an observation."""
+def draw_latent(f: Floats, y: Ints, cuts: Floats, uniforms: Floats, root: Floats | None = None) -> Floats:
+    """Draw z ~ N(f, 1 / root^2) between the cut points around level y; all (N,), one uniform of [0, 1) each."""
     lower, upper = _ends(y, cuts)
-    f, uniforms = _floats(f, len(lower)), _floats(uniforms, len(lower))
-    z: Floats = compute.truncated_normals(f, lower, upper, uniforms)
-    return z
+    f, uniforms, root = _floats(f, len(lower)), _floats(uniforms, len(lower)), _roots(root, len(lower))
+    z: Floats = compute.truncated_normals(root * f, root * lower, root * upper, uniforms)
+    # dividing by the root may round across a cut point
+    return np.clip(z / root, lower, upper)
 
 
 def draw_cuts(
@@ -104,6 +108,7 @@ def draw_cuts(
     rng: np.random.Generator,
     fixed_first: bool = True,
     prior: CutPrior | None = None,
+    root: Floats | None = None,
 ) -> Floats:
     """One sweep of slice steps over the cut points given f, with the latent z integrated out; some 10 passes over f.
 
@@ -119,6 +124,8 @@ def draw_cuts(
         Leave the first cut point where it is.
     prior : CutPrior or None
         None for the default.
+    root : ndarray, shape (N,), or None
+        Root of the noise precision; None for ones.
 
     Returns
     -------
@@ -129,11 +136,12 @@ def draw_cuts(
     levels = len(cuts) + 1
     y = _checked_levels(y, levels)
     grouped, start = compute.by_level(_floats(f, len(y)), y, levels)
+    roots, _ = compute.by_level(_roots(root, len(y)), y, levels)
     if not np.isfinite(grouped.sum()):
         raise DivergenceError("f is not finite, so no cut points can be drawn; standardise the inputs.")
     counts = np.diff(start)
     spread = float(np.sqrt(1.0 + grouped.var())) if len(grouped) else 1.0
-    groups = [grouped[a:b] for a, b in pairwise(start)]
+    groups = [(grouped[a:b], roots[a:b]) for a, b in pairwise(start)]
     for first, last in _blocks(counts, int(fixed_first)):
         _shift(cuts, first, last, groups, _slice_width(counts, first, last, spread), prior, rng)
     return cuts
@@ -163,7 +171,7 @@ def _shift(
     cuts: Floats,
     first: int,
     last: int,
-    groups: list[Floats],
+    groups: list[tuple[Floats, Floats]],
     width: float,
     prior: CutPrior,
     rng: np.random.Generator,
@@ -182,7 +190,7 @@ def _shift(
             log_prior += prior.log_spacing(above - high)
         ends = [below, *(block + shift), above]
         return log_prior + sum(
-            compute.total_log_mass(group, *interval)
+            compute.total_log_mass(*group, *interval)
             for group, interval in zip(groups[first : last + 2], pairwise(ends), strict=True)
         )
 
@@ -200,16 +208,18 @@ def _slice_width(counts: Ints, first: int, last: int, spread: float) -> float:
     return 3.0 * spread * float(np.sqrt(below * above / (below + above))) / (float(n.sum()) * density)
 
 
-def level_probabilities(f: Floats, cuts: Floats) -> Floats:
+def level_probabilities(f: Floats, cuts: Floats, root: Floats | None = None) -> Floats:
     """P(y = k | f), shape (N, K)."""
-    probabilities: Floats = compute.level_masses(_floats(f), _checked_cuts(cuts))
+    f = _floats(f)
+    probabilities: Floats = compute.level_masses(f, _roots(root, len(f)), _checked_cuts(cuts))
     return probabilities
 
 
-def log_probability(y: Ints, f: Floats, cuts: Floats) -> Floats:
+def log_probability(y: Ints, f: Floats, cuts: Floats, root: Floats | None = None) -> Floats:
     """Log P(y | f) of every observation, shape (N,); finite however improbable."""
     lower, upper = _ends(y, cuts)
-    logs: Floats = compute.log_masses(_floats(f, len(lower)), lower, upper)
+    f, root = _floats(f, len(lower)), _roots(root, len(lower))
+    logs: Floats = compute.log_masses(root * f, root * lower, root * upper)
     return logs
 
 
@@ -217,6 +227,28 @@ def mean_level(probabilities: Floats, values: npt.ArrayLike) -> Floats:
     """Expected value, shape (N,), of levels that stand for ``values`` (K,), under probabilities (N, K)."""
     mean: Floats = np.asarray(probabilities) @ np.asarray(values, dtype=np.float64)
     return mean
+
+
+def mid_quantiles(probabilities: Floats, values: npt.ArrayLike, shares: Sequence[float]) -> Floats:
+    """Quantiles of levels that stand for ``values`` (K,) under probabilities (N, K), shape (N, len(shares)).
+
+    Level k stands at P(y < k) + P(y = k) / 2, with straight lines between (Parzen's mid-distribution function).
+
+    Examples
+    --------
+    >>> mid_quantiles(np.array([[0.5, 0.5]]), [0.0, 1.0], [0.2, 0.5, 0.75])
+    array([[0. , 0.5, 1. ]])
+    """
+    p, levels = np.asarray(probabilities, dtype=np.float64), np.asarray(values, dtype=np.float64)
+    middle = np.cumsum(p, axis=1) - p / 2
+    out = np.empty((len(p), len(shares)))
+    rows = np.arange(len(p))
+    for column, share in enumerate(shares):
+        above = np.clip((middle < share).sum(axis=1), 1, len(levels) - 1)
+        low, high = middle[rows, above - 1], middle[rows, above]
+        weight = np.clip((share - low) / np.maximum(high - low, 1e-300), 0.0, 1.0)
+        out[:, column] = levels[above - 1] + weight * (levels[above] - levels[above - 1])
+    return out
 
 
 def _ends(y: Ints, cuts: Floats) -> tuple[Floats, Floats]:
@@ -234,6 +266,10 @@ def _floats(values: npt.ArrayLike, length: int | None = None) -> Floats:
             f"Expected {'N' if length is None else length} numbers, one an observation, not {array.shape}."
         )
     return array
+
+
+def _roots(root: Floats | None, length: int) -> Floats:
+    return np.ones(length) if root is None else _floats(root, length)
 
 
 def _checked_cuts(cuts: npt.ArrayLike) -> Floats:

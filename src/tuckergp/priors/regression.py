@@ -6,9 +6,9 @@ Phi'Phi + T, serves all r of them.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import cached_property
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -18,13 +18,17 @@ from scipy.sparse.linalg import LinearOperator, cg
 from tuckergp.design import Matrix
 from tuckergp.errors import InputError
 
-__all__ = ["Regression"]
+__all__ = ["Collapsed", "Regression"]
 
 Floats = npt.NDArray[np.float64]
+Collapsed: TypeAlias = Callable[[Floats], tuple[float, Floats]]
 
 # Up to this many unknowns a system is factored; beyond it conjugate gradients solve it.
 LARGEST_DENSE = 3_000
 ITERATIONS = 2_000
+
+# Factoring a system of so many unknowns costs little beside a pass over the data.
+CHEAP = 300
 
 
 class Regression:
@@ -45,6 +49,7 @@ class Regression:
         rows, columns = features.shape
         smaller = min(rows, columns)
         self.route = "iterative" if smaller > LARGEST_DENSE else "primal" if columns <= rows else "dual"
+        self.cheap = smaller <= CHEAP
 
     @cached_property
     def _gram(self) -> Floats:
@@ -79,12 +84,42 @@ class Regression:
         if self.route == "dual":
             # Woodbury: T^-1 e + T^-1 Phi' (I + Phi T^-1 Phi')^-1 (t - Phi T^-1 e)
             shrunk = extra / precision[:, None]
-            system = np.eye(len(target))
-            for gram, t in zip(self._block_grams, tau, strict=True):
-                system += gram / t
-            heard = _solve_spd(system, target - np.asarray(self.features @ shrunk))
+            heard = _solve_spd(self._covariance(tau), target - np.asarray(self.features @ shrunk))
             return np.asarray(shrunk + np.asarray(self.features.T @ heard) / precision[:, None])
         return self._iterate(np.asarray(self.features.T @ target) + extra, precision, start)
+
+    def collapse(self, target: Floats) -> Collapsed | None:
+        """Return the function tau -> (log det K, target' K^-1 target), K = I + Phi T^-1 Phi' with B integrated out.
+
+        None where no factorisation is affordable.
+        """
+        if self.features.shape[1] == 0 or self.route == "iterative":
+            return None
+        if self.route == "primal":
+            heard, squares = np.asarray(self.features.T @ target), target.T @ target
+
+            def primal(tau: Floats) -> tuple[float, Floats]:
+                precision = np.repeat(tau, self.sizes)
+                system = self._gram.copy()
+                system[np.diag_indices(len(system))] += precision
+                factor = linalg.cho_factor(system, lower=True, overwrite_a=True)
+                log_det = 2 * np.log(np.diag(factor[0])).sum() - np.log(precision).sum()
+                return float(log_det), squares - heard.T @ linalg.cho_solve(factor, heard)
+
+            return primal
+
+        def dual(tau: Floats) -> tuple[float, Floats]:
+            factor = linalg.cho_factor(self._covariance(tau), lower=True, overwrite_a=True)
+            return float(2 * np.log(np.diag(factor[0])).sum()), target.T @ linalg.cho_solve(factor, target)
+
+        return dual
+
+    def _covariance(self, tau: Floats) -> Floats:
+        """K, (M, M)."""
+        system = np.eye(self.features.shape[0])
+        for gram, t in zip(self._block_grams, tau, strict=True):
+            system += gram / t
+        return system
 
     def _iterate(self, right: Floats, precision: Floats, start: Floats) -> Floats:
         features, n = self.features, self.features.shape[1]

@@ -6,16 +6,38 @@ one; B given psi is a regression on the M rows.
 
 from __future__ import annotations
 
+from typing import TypeAlias
+
 import numpy as np
 import numpy.typing as npt
 from scipy import linalg
 
+from tuckergp.design import ModeTable
 from tuckergp.priors.evidence import Evidence
-from tuckergp.priors.regression import Regression
+from tuckergp.priors.nested import NestedRegression
+from tuckergp.priors.regression import LARGEST_DENSE, Regression
+from tuckergp.priors.spectral import SpectralRegression
 
-__all__ = ["factors_given_weights", "weights_given_factors"]
+__all__ = ["AnyRegression", "factors_given_weights", "regression_of", "weights_given_factors"]
 
 Floats = npt.NDArray[np.float64]
+AnyRegression: TypeAlias = Regression | NestedRegression | SpectralRegression
+
+# The largest block that is decomposed once and for all, and how narrow the others must be for it to pay.
+LARGEST_SPECTRUM = 4_000
+NARROW = 300
+
+
+def regression_of(mode: ModeTable) -> AnyRegression:
+    """The regression of a mode's factors on its features, by the cheapest exact route."""
+    sizes = sorted(block.stop - block.start for block in mode.blocks)
+    if mode.nested is not None:
+        nested = NestedRegression(mode.features, mode.blocks, mode.nested)
+        if nested.unknowns <= LARGEST_DENSE:
+            return nested
+    elif sizes and NARROW < min(sizes[-1], mode.n_rows) <= LARGEST_SPECTRUM and sum(sizes[:-1]) <= NARROW:
+        return SpectralRegression(mode.features, mode.blocks)
+    return Regression(mode.features, mode.blocks)
 
 
 def factors_given_weights(evidence: Evidence, mean: Floats, precision: Floats, noise: Floats | None = None) -> Floats:
@@ -33,7 +55,7 @@ def factors_given_weights(evidence: Evidence, mean: Floats, precision: Floats, n
 
 
 def weights_given_factors(
-    regression: Regression,
+    regression: AnyRegression,
     psi: Floats,
     tau: Floats,
     start: Floats,
@@ -47,7 +69,7 @@ def weights_given_factors(
 
     Parameters
     ----------
-    regression : Regression
+    regression : AnyRegression
         Of this mode's features.
     psi : ndarray, shape (M, r)
     tau : ndarray, shape (blocks,)

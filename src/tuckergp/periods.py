@@ -1,0 +1,68 @@
+"""When something was rated, as the number of a week or a month."""
+
+from __future__ import annotations
+
+from typing import Any, Literal, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+from tuckergp.errors import InputError
+from tuckergp.tables import Table, is_missing
+
+__all__ = ["UNKNOWN", "Unit", "periods"]
+
+Unit: TypeAlias = Literal["week", "month"]
+
+UNKNOWN = np.iinfo(np.int64).min
+"""The period of a row without a time."""
+
+# Seconds since 1970 stay below this for 3,000 years; larger numbers are milli-, micro- or nanoseconds.
+LARGEST_SECONDS = 1e11
+
+
+def periods(table: Table, column: str, unit: Unit) -> npt.NDArray[np.int64]:
+    """The week (from Monday on) or month of every row, counted from 1970; UNKNOWN where the time is missing.
+
+    Dates, text such as ``1998-04-22 10:30``, or numbers: seconds since 1970, or milli-, micro- or nanoseconds where
+    they are too large for that.
+
+    Examples
+    --------
+    >>> from tuckergp.tables import as_table
+    >>> times = as_table({"timestamp": ["1970-01-01", "1970-01-05", "1970-02-01"]}, "ratings")
+    >>> periods(times, "timestamp", "week"), periods(times, "timestamp", "month")
+    (array([0, 1, 4]), array([0, 0, 1]))
+    """
+    values = table[column]
+    missing = is_missing(values)
+    times = np.zeros(len(values), dtype="datetime64[s]")
+    times[~missing] = _times(table, column, np.flatnonzero(~missing))
+    if unit == "month":
+        out = times.astype("datetime64[M]").astype(np.int64)
+    else:
+        out = (times.astype("datetime64[D]").astype(np.int64) + 3) // 7
+    out[missing] = UNKNOWN
+    return out
+
+
+def _times(table: Table, column: str, rows: npt.NDArray[np.intp]) -> npt.NDArray[Any]:
+    values = table[column][rows]
+    if values.dtype.kind == "M":
+        return values.astype("datetime64[s]")
+    if values.dtype.kind == "O" and any(not isinstance(value, int | float | np.number) for value in values):
+        times = np.empty(len(values), dtype="datetime64[s]")
+        for place, value in enumerate(values):
+            try:
+                times[place] = np.datetime64(value.replace(" ", "T") if isinstance(value, str) else value, "s")
+            except (TypeError, ValueError):
+                raise InputError(
+                    f"{table.name} column {column!r} must hold times, but {table.row_label(int(rows[place]))} holds "
+                    f"{value!r}; write 1998-04-22 10:30, or seconds since 1970."
+                ) from None
+        return times
+    numbers = table.take(rows).numeric(column)
+    largest = float(np.abs(numbers).max(initial=0.0))
+    while largest > LARGEST_SECONDS:
+        numbers, largest = numbers / 1_000, largest / 1_000
+    return numbers.astype(np.int64).astype("datetime64[s]")

@@ -1,0 +1,154 @@
+"""The regression psi = Phi B + E when rows come in groups that have weights of their own: user-weeks of a user.
+
+Drawing the groups' weights and what explains the groups one after the other would mix slowly, so they are solved
+together. Rows of a group differ by E and by a few features, and everything else is a matter between groups: the large
+system is one of groups, not of rows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from scipy import linalg, sparse
+
+from tuckergp.design import Matrix
+from tuckergp.priors.regression import CHEAP, Collapsed
+
+__all__ = ["NestedRegression"]
+
+Floats = npt.NDArray[np.float64]
+
+
+class NestedRegression:
+    """Solves (Phi'Phi + T) B = Phi'target + extra where one block of Phi is one-hot in groups of rows.
+
+    With Z the rows' groups, X the features that are constant within groups and F the others, the covariance of
+    Phi B + E is I + Z C Z' + F T_F^-1 F' with C = z^2 / tau_Z I + X T_X^-1 X'. Group means carry all that concerns C;
+    F is brought in by Woodbury's identity.
+
+    Parameters
+    ----------
+    features : ndarray or csr_array, shape (M, n)
+    blocks : sequence of slice
+        Columns that share a precision.
+    nested : int
+        Which block is the one-hot one. Every row must belong to a group.
+
+    Attributes
+    ----------
+    unknowns : int
+        Size of the largest dense system.
+    cheap : bool
+        Whether factoring the system costs little beside a pass over the data.
+    """
+
+    def __init__(self, features: Matrix, blocks: Sequence[slice], nested: int) -> None:
+        self.features = features
+        self.sizes = [block.stop - block.start for block in blocks]
+        self.nested = nested
+        columns: Any = sparse.csc_array(features) if sparse.issparse(features) else np.asarray(features)
+        onehot = sparse.csr_array(columns[:, blocks[nested]])
+        onehot.eliminate_zeros()
+        self.group = onehot.indices
+        self.order = np.argsort(self.group, kind="stable")
+        self.counts = np.bincount(self.group, minlength=onehot.shape[1]).astype(np.float64)
+        self.scale = float(onehot.data[0])
+        first = np.zeros(onehot.shape[1], dtype=np.intp)
+        first[self.group[::-1]] = np.arange(len(self.group))[::-1]
+        self.between = [
+            g for g, block in enumerate(blocks) if g != nested and _same_within(columns[:, block], first[self.group])
+        ]
+        self.within = [g for g in range(len(blocks)) if g != nested and g not in self.between]
+        self.X = [sparse.csr_array(columns[:, blocks[g]])[first] for g in self.between]
+        self._columns, self._blocks = columns, blocks
+        wide = sum(x.shape[1] for x in self.X)
+        self.dual = wide > len(self.counts)
+        self.cheap = not self.dual and wide <= CHEAP
+        self.unknowns = max(min(wide, len(self.counts)), sum(self.sizes[g] for g in self.within))
+
+    @cached_property
+    def F(self) -> Floats:
+        """The features that differ within groups, dense."""
+        parts = (_dense(self._columns[:, self._blocks[g]]) for g in self.within)
+        return np.hstack([np.zeros((len(self.group), 0)), *parts])
+
+    @cached_property
+    def grams(self) -> list[Floats]:
+        """X X' of every block that is constant within groups, for the dual system."""
+        return [_dense(x @ x.T) for x in self.X]
+
+    def solve(self, target: Floats, extra: Floats, tau: Floats, start: Floats) -> Floats:
+        """Return B, shape (n, r); see `tuckergp.priors.regression.Regression.solve`."""
+        precision = np.repeat(tau, self.sizes)
+        shrunk = extra / precision[:, None]
+        heard, _ = self._solve(target - np.asarray(self.features @ shrunk), tau)
+        return np.asarray(shrunk + np.asarray(self.features.T @ heard) / precision[:, None])
+
+    def collapse(self, target: Floats) -> Collapsed:
+        """Return the function tau -> (log det K, target' K^-1 target); see `Regression.collapse`."""
+
+        def evaluate(tau: Floats) -> tuple[float, Floats]:
+            heard, log_det = self._solve(target, tau)
+            return log_det, target.T @ heard
+
+        return evaluate
+
+    def _solve(self, right: Floats, tau: Floats) -> tuple[Floats, float]:
+        """K^-1 right and log det K, for K = I + Phi T^-1 Phi'."""
+        r = right.shape[1]
+        inverse, log_det = self._between(tau)
+        together = np.hstack([right, self.F])
+        means = self._means(together)
+        whitened = together + (inverse(means) / self.counts[:, None] - means)[self.group]
+        log_det += float(np.log(self.counts).sum())
+        if not self.within:
+            return whitened, log_det
+        right, F = whitened[:, :r], whitened[:, r:]
+        system = self.F.T @ F
+        precision = np.repeat(tau[self.within], [self.sizes[g] for g in self.within])
+        system[np.diag_indices(len(system))] += precision
+        factor = linalg.cho_factor(system, lower=True)
+        log_det += _log_det(factor) - float(np.log(precision).sum())
+        return np.asarray(right - F @ linalg.cho_solve(factor, self.F.T @ right)), log_det
+
+    def _between(self, tau: Floats) -> tuple[Callable[[Floats], Floats], float]:
+        """The function a -> (C + N^-1)^-1 a, with N the sizes of the groups, and the log determinant of C + N^-1."""
+        diagonal = self.scale**2 / tau[self.nested] + 1 / self.counts
+        if not self.X:
+            return lambda a: a / diagonal[:, None], float(np.log(diagonal).sum())
+        if self.dual:
+            system = np.diag(diagonal)
+            for gram, g in zip(self.grams, self.between, strict=True):
+                system += gram / tau[g]
+            factor = linalg.cho_factor(system, lower=True, overwrite_a=True)
+            return lambda a: np.asarray(linalg.cho_solve(factor, a)), _log_det(factor)
+        X: Any = sparse.hstack([x / np.sqrt(tau[g]) for x, g in zip(self.X, self.between, strict=True)], format="csr")
+        weighted: Any = sparse.diags_array(1 / diagonal) @ X
+        system = _dense(X.T @ weighted) + np.eye(X.shape[1])
+        factor = linalg.cho_factor(system, lower=True, overwrite_a=True)
+        return (
+            lambda a: np.asarray(a / diagonal[:, None] - weighted @ linalg.cho_solve(factor, weighted.T @ a)),
+            _log_det(factor) + float(np.log(diagonal).sum()),
+        )
+
+    def _means(self, values: Floats) -> Floats:
+        starts = np.concatenate([[0], np.cumsum(self.counts)[:-1]]).astype(np.intp)
+        return np.asarray(np.add.reduceat(values[self.order], starts, axis=0) / self.counts[:, None])
+
+
+def _same_within(columns: Any, first: npt.NDArray[np.intp]) -> bool:
+    """Whether every row equals the first row of its group."""
+    rows: Any = sparse.csr_array(columns)
+    return bool(abs(rows - rows[first]).sum() == 0)
+
+
+def _log_det(factor: tuple[Floats, bool]) -> float:
+    return 2 * float(np.log(np.diag(factor[0])).sum())
+
+
+def _dense(matrix: Any) -> Floats:
+    return np.asarray(matrix.toarray() if hasattr(matrix, "toarray") else matrix, dtype=np.float64)

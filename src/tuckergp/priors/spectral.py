@@ -1,0 +1,107 @@
+"""The regression psi = Phi B + E when one block of features is wide, as who-rated-what is, and the others are narrow.
+
+The wide block is decomposed once. After that no precision of any block costs more than a product with its M x k basis.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from scipy import linalg, sparse
+
+from tuckergp.design import Matrix
+from tuckergp.priors.regression import Collapsed
+
+__all__ = ["SpectralRegression"]
+
+Floats = npt.NDArray[np.float64]
+
+# Eigenvalues below this share of the largest are rounding errors
+RELATIVE_ZERO = 1e-9
+
+
+class SpectralRegression:
+    """Solves (Phi'Phi + T) B = Phi'target + extra for any diagonal T.
+
+    In the dual: the covariance of Phi B + E is K = I + Q S Q' / tau_w + X T_X^-1 X', with Q S Q' the decomposition of
+    the wide block and X the narrow blocks, which Woodbury's identity brings in.
+
+    Parameters
+    ----------
+    features : ndarray or csr_array, shape (M, n)
+    blocks : sequence of slice
+        Columns that share a precision.
+    """
+
+    cheap = True
+
+    def __init__(self, features: Matrix, blocks: Sequence[slice]) -> None:
+        self.features = features
+        self.sizes = [block.stop - block.start for block in blocks]
+        self.wide = int(np.argmax(self.sizes))
+        columns: Any = sparse.csc_array(features) if sparse.issparse(features) else np.asarray(features)
+        self.Q, self.S = _decompose(columns[:, blocks[self.wide]])
+        self.narrow = [g for g in range(len(blocks)) if g != self.wide]
+        parts = [_dense(columns[:, blocks[g]]) for g in self.narrow]
+        self.X = np.hstack([np.zeros((features.shape[0], 0)), *parts])
+        self.QX = self.Q.T @ self.X
+        self.XX = self.X.T @ self.X
+
+    def solve(self, target: Floats, extra: Floats, tau: Floats, start: Floats) -> Floats:
+        """Return B, shape (n, r); see `tuckergp.priors.regression.Regression.solve`."""
+        precision = np.repeat(tau, self.sizes)[:, None]
+        shrunk = extra / precision
+        right = target - np.asarray(self.features @ shrunk)
+        Qt = self.Q.T @ right
+        shrink, factor = self._factor(tau)
+        if self.narrow:
+            weights = linalg.cho_solve(factor, self.X.T @ right - self.QX.T @ (shrink * Qt))
+            right = right - self.X @ weights
+            Qt = Qt - self.QX @ weights
+        heard = right - self.Q @ (shrink * Qt)
+        return np.asarray(shrunk + np.asarray(self.features.T @ heard) / precision)
+
+    def collapse(self, target: Floats) -> Collapsed:
+        """Return the function tau -> (log det K, target' K^-1 target); see `Regression.collapse`."""
+        Qt, Xt, tt = self.Q.T @ target, self.X.T @ target, target.T @ target
+
+        def evaluate(tau: Floats) -> tuple[float, Floats]:
+            shrink, factor = self._factor(tau)
+            log_det = float(np.log1p(self.S / tau[self.wide]).sum())
+            quadratic = tt - Qt.T @ (shrink * Qt)
+            if self.narrow:
+                cross = Xt - self.QX.T @ (shrink * Qt)
+                quadratic = quadratic - cross.T @ linalg.cho_solve(factor, cross)
+                log_det += 2 * float(np.log(np.diag(factor[0])).sum()) - float(np.log(self._narrow_tau(tau)).sum())
+            return log_det, quadratic
+
+        return evaluate
+
+    def _factor(self, tau: Floats) -> tuple[Floats, Any]:
+        """With K_0 = I + Q S Q' / tau_w: I - K_0^-1 in the basis Q, and the Cholesky factor of T_X + X' K_0^-1 X."""
+        shrink = (self.S / (self.S + tau[self.wide]))[:, None]
+        system = self.XX - self.QX.T @ (shrink * self.QX)
+        system[np.diag_indices(len(system))] += self._narrow_tau(tau)
+        return shrink, linalg.cho_factor(system, lower=True) if self.narrow else None
+
+    def _narrow_tau(self, tau: Floats) -> Floats:
+        return np.repeat(tau[self.narrow], [self.sizes[g] for g in self.narrow])
+
+
+def _decompose(block: Any) -> tuple[Floats, Floats]:
+    """Q (M, k) with orthonormal columns and S (k,) > 0 such that block block' = Q diag(S) Q'."""
+    rows, columns = block.shape
+    if rows <= columns:
+        S, Q = np.linalg.eigh(_dense(block @ block.T))
+        keep = RELATIVE_ZERO * max(S[-1], 0.0) < S
+        return np.ascontiguousarray(Q[:, keep]), S[keep]
+    S, V = np.linalg.eigh(_dense(block.T @ block))
+    keep = RELATIVE_ZERO * max(S[-1], 0.0) < S
+    return np.asarray(block @ (V[:, keep] / np.sqrt(S[keep]))), S[keep]
+
+
+def _dense(matrix: Any) -> Floats:
+    return np.asarray(matrix.toarray() if hasattr(matrix, "toarray") else matrix, dtype=np.float64)
