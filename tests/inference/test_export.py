@@ -45,11 +45,12 @@ def test_quantities_have_their_names_and_the_units_of_the_targets(ratings_model,
     pytest.importorskip("arviz", exc_type=ImportError)
     posterior = group_of(ratings_model.inference_data(), "posterior")
     assert set(posterior.data_vars) == {"f", "noise", "tau"}
-    assert dict(posterior.sizes) == {"chain": 3, "draw": 30, "observation": 100, "block": 11}
+    blocks = sum(len(mode.blocks) for mode in ratings_model.modes_)
+    assert dict(posterior.sizes) == {"chain": 3, "draw": 30, "observation": 100, "block": blocks}
     names = posterior["block"].values.tolist()
     assert "user_id: Linear('occupation')" in names
     assert "item_id: Cosine('who rated what')" in names
-    assert len(set(names)) == 11
+    assert len(set(names)) == blocks
     rows = posterior["observation"].values
     watched = data.train.take(rows)
     predicted = ratings_model.predict(watched, clip=False)
