@@ -22,6 +22,7 @@ from tuckergp.inference import ALS, Gibbs, checkpoint
 from tuckergp.inference.gibbs import GibbsState, ModeState
 from tuckergp.inference.trees import contiguous, decode, digest, encode
 from tuckergp.kernels import SE
+from tuckergp.model import Parameters
 
 
 class Stop(Exception):
@@ -317,6 +318,7 @@ def test_states_of_any_fields_come_back_as_they_were():
     assert all(array.flags.c_contiguous for array in arrays.values())
     assert contiguous(state).modes[0].B.flags.c_contiguous
     assert type(contiguous(state)) is GibbsState
+    assert contiguous((Parameters((psi.T,), psi[0]),))[0].U[0].flags.c_contiguous
 
 
 def test_files_cannot_name_what_is_not_a_value_of_this_package():

@@ -102,7 +102,7 @@ def _fields(tree: Any) -> dict[str, Any] | None:
 
 
 def contiguous(tree: Any) -> Any:
-    """The same NamedTuples and tuples with all arrays in C order.
+    """The same tree of tuples, NamedTuples and dataclasses with all arrays in C order.
 
     A file has no other order, and products of matrices may differ in the last bit between orders.
     """
@@ -111,6 +111,8 @@ def contiguous(tree: Any) -> Any:
     if isinstance(tree, tuple):
         values = [contiguous(value) for value in tree]
         return type(tree)(*values) if hasattr(tree, "_fields") else tuple(values)
+    if dataclasses.is_dataclass(tree) and not isinstance(tree, type):
+        return dataclasses.replace(tree, **{name: contiguous(value) for name, value in (_fields(tree) or {}).items()})
     return tree
 
 
