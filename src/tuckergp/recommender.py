@@ -7,7 +7,8 @@ the rest. Users and items without ratings are predicted from their attributes.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Any, Literal, Self
 
 import numpy as np
@@ -19,6 +20,8 @@ from tuckergp.attributes import WHO_RATED_WHAT, Attribute, Attributes, check_key
 from tuckergp.design import Design, FittedMode, Mode, ModeTable
 from tuckergp.errors import InputError
 from tuckergp.inference import ALS, SGD, Gibbs
+from tuckergp.inference.control import Callback, Control
+from tuckergp.inference.export import as_inference_data, block_names
 from tuckergp.inference.fit import (
     Inference,
     LikelihoodName,
@@ -27,11 +30,13 @@ from tuckergp.inference.fit import (
     probabilities_with,
     ranks_of,
     resolve_inference,
+    seed_for,
 )
+from tuckergp.inference.moments import MomentsOf
 from tuckergp.kernels import Identity
 from tuckergp.model import CoreSpec, make_core
 from tuckergp.periods import UNKNOWN, Unit, periods
-from tuckergp.random import seed_of, stream
+from tuckergp.random import stream
 from tuckergp.tables import Table, as_table, distinct_rows, is_missing
 
 __all__ = ["TuckerRecommender"]
@@ -115,14 +120,21 @@ class TuckerRecommender(BaseEstimator):  # type: ignore[misc]
     noise : {"auto", "shared", "rows"}
         One noise variance, or a factor for every user and item (some rate erratically, some divide opinions).
         ``"auto"``: rows where the inference can.
+    n_jobs : int or None
+        Processes among which to share the chains; None is 1 (unless in a `joblib.parallel_config`), -1 all cores.
+        Draws do not depend on it.
     random_state : int, Generator or None
 
     Attributes
     ----------
     features_ : dict of str to list of Attribute
         How every column of the user and item tables is used, or why not.
+    modes_ : tuple of FittedMode
+        Of users, of items, and of moments where there is a ``time``.
     fit_ : Fit
         Model, parameters and learning curve.
+    moments_ : Moments
+        ``mean`` and ``std`` of predictions, after ``fit(..., moments_of=...)``.
 
     Examples
     --------
@@ -131,6 +143,15 @@ class TuckerRecommender(BaseEstimator):  # type: ignore[misc]
     >>> rec = TuckerRecommender(rank=4, random_state=0).fit(data.train, data.users, data.items)
     >>> rec.predict(data.test).shape == (len(data.test),)
     True
+
+    A run that was stopped goes on from its checkpoint:
+
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     short = TuckerRecommender(rank=4, random_state=0).fit(data.train, checkpoint=folder, max_time=0.1)
+    ...     rec = TuckerRecommender(rank=4, random_state=0).fit(data.train, checkpoint=folder)
+    >>> len(rec.fit_.draws)
+    250
     """
 
     def __init__(
@@ -146,6 +167,7 @@ class TuckerRecommender(BaseEstimator):  # type: ignore[misc]
         implicit: bool | Literal["auto"] = "auto",
         time: Unit | Literal["auto"] | None = "auto",
         noise: Literal["auto", "shared", "rows"] = "auto",
+        n_jobs: int | None = None,
         random_state: int | np.random.Generator | None = None,
     ) -> None:
         self.rank = rank
@@ -159,9 +181,23 @@ class TuckerRecommender(BaseEstimator):  # type: ignore[misc]
         self.implicit = implicit
         self.time = time
         self.noise = noise
+        self.n_jobs = n_jobs
         self.random_state = random_state
 
-    def fit(self, ratings: Any, users: Any = None, items: Any = None) -> Self:
+    def fit(
+        self,
+        ratings: Any,
+        users: Any = None,
+        items: Any = None,
+        *,
+        checkpoint: str | Path | None = None,
+        checkpoint_minutes: float = 5.0,
+        max_time: float | None = None,
+        callback: Callback | None = None,
+        progress: bool | None = None,
+        moments_of: Any = None,
+        keep_draws: bool = True,
+    ) -> Self:
         """Learn from a table of ratings.
 
         Parameters
@@ -169,6 +205,20 @@ class TuckerRecommender(BaseEstimator):  # type: ignore[misc]
         ratings : table with columns user_id, item_id, rating, or a path to one
         users, items : table with user_id (item_id) and attributes, or None
             May hold users and items without ratings: they are predicted from their attributes.
+        checkpoint : path or None
+            A folder that sampling writes what it has to every ``checkpoint_minutes``, and at the end. If it holds a
+            run of the same data and settings, that run goes on where it stopped.
+        checkpoint_minutes : float
+        max_time : float or None
+            Seconds of learning after which to stop with what there is.
+        callback : callable or None
+            Called after every step (sweep, round, epoch) with its `Info`: ``step``, ``chain`` and ``figures``.
+        progress : bool or None
+            Show a progress line; None shows it when standard error is a terminal.
+        moments_of : table with columns user_id and item_id, or None
+            Where to keep running means and standard deviations of predictions while sampling: ``moments_``.
+        keep_draws : bool
+            False keeps the moments alone, so that memory does not grow with the draws; `predict` is then refused.
         """
         ranks = ranks_of(self.rank, 2)
         inference = self._resolve_inference(ranks[0])
@@ -191,8 +241,26 @@ class TuckerRecommender(BaseEstimator):  # type: ignore[misc]
             moments = Moments.of(codes[0], periods(table, TIMESTAMP, unit))
             modes, encoded, codes = [*modes, moments.mode], [*encoded, moments.rows], [*codes, moments.code]
             ranks = [*ranks, ranks[0]]
-        seed = seed_of(self.random_state)
-        design, fitted = Design.of_entities(modes, encoded, codes, stream(seed, 1, 1))
+        seed = seed_for(self.random_state, checkpoint)
+        design, self.modes_ = Design.of_entities(modes, encoded, codes, stream(seed, 1, 1))
+        self.features_: dict[str, list[Attribute]] = {
+            name: list(kind.columns) for name, kind in zip(("users", "items"), attributes, strict=True)
+        }
+        self.rating_range_ = (float(y.min()), float(y.max()))
+        self.time_ = unit
+        self._sides = tuple(_known(KEYS[d], rated[d], tables[d], attributes[d], self.modes_[d]) for d in range(2))
+        self._moment_mode = None if unit is None else self.modes_[2]
+        self.__dict__.pop("moments_", None)
+        control = Control(
+            checkpoint=checkpoint,
+            checkpoint_minutes=checkpoint_minutes,
+            max_time=max_time,
+            callback=callback,
+            progress=progress,
+            n_jobs=self.n_jobs,
+            moments_of=None if moments_of is None else MomentsOf(self._pairs(moments_of)),
+            keep_draws=keep_draws,
+        )
         self.fit_ = fit_model(
             design,
             y,
@@ -202,14 +270,11 @@ class TuckerRecommender(BaseEstimator):  # type: ignore[misc]
             inference=inference,
             seed=seed,
             likelihood=self.likelihood,
+            control=control,
         )
-        self.features_: dict[str, list[Attribute]] = {
-            name: list(kind.columns) for name, kind in zip(("users", "items"), attributes, strict=True)
-        }
-        self.rating_range_ = (float(y.min()), float(y.max()))
-        self.time_ = unit
-        self._sides = tuple(_known(KEYS[d], rated[d], tables[d], attributes[d], fitted[d]) for d in range(2))
-        self._moment_mode = None if unit is None else fitted[2]
+        if moments_of is not None:
+            self.moments_ = self.fit_.moments()
+            self.moments_ = replace(self.moments_, mean=np.clip(self.moments_.mean, *self.rating_range_))
         return self
 
     def predict(
@@ -257,6 +322,21 @@ class TuckerRecommender(BaseEstimator):  # type: ignore[misc]
         """
         check_is_fitted(self)
         return probabilities_with(self.fit_, self._pairs(pairs))
+
+    def inference_data(self) -> Any:
+        """The draws of what is identified, for ArviZ's plots and summaries (extra ``arviz``).
+
+        Returns
+        -------
+        arviz.InferenceData, or xarray.DataTree from ArviZ 1.0 on
+            Group ``posterior``: ``f`` at up to 100 training observations, ``noise`` (its standard deviation), ``tau``
+            (the precision of every feature block), ``cuts`` of ordered levels. Group ``log_likelihood``: ``y`` at the
+            same observations. Dimensions chain and draw first; in the units of the targets.
+        """
+        check_is_fitted(self)
+        fit = self.fit_
+        names = [*KEYS, "moment"][: len(self.modes_)]
+        return as_inference_data(fit.draws, fit.mean, fit.scale, block_names(self.modes_, names))
 
     def _pairs(self, pairs: Any) -> Design:
         table = as_table(pairs, "pairs")

@@ -19,6 +19,8 @@ from sklearn.utils.validation import check_is_fitted, column_or_1d, validate_dat
 from tuckergp.design import Design, Mode
 from tuckergp.errors import InputError
 from tuckergp.inference import ALS, SGD
+from tuckergp.inference.control import Callback, Control
+from tuckergp.inference.export import as_inference_data, block_names
 from tuckergp.inference.fit import (
     Inference,
     LikelihoodName,
@@ -27,10 +29,12 @@ from tuckergp.inference.fit import (
     probabilities_with,
     ranks_of,
     resolve_inference,
+    seed_for,
 )
+from tuckergp.inference.moments import MomentsOf
 from tuckergp.kernels import SE, Identity
 from tuckergp.model import CoreSpec
-from tuckergp.random import seed_of, stream
+from tuckergp.random import stream
 from tuckergp.tables import Table, as_table, require_finite
 
 __all__ = ["TuckerGPRegressor"]
@@ -65,6 +69,9 @@ class TuckerGPRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         One noise variance, or a factor for every row of every mode with an Identity term; for ``"gibbs"``.
     draws, warmup, chains : int
         Draws of each chain and sweeps before them; for ``"gibbs"``.
+    n_jobs : int or None
+        Processes among which to share the chains; None is 1 (unless in a `joblib.parallel_config`), -1 all cores.
+        Draws do not depend on it.
     random_state : int, Generator or None
 
     Attributes
@@ -75,6 +82,8 @@ class TuckerGPRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
     modes_ : tuple of FittedMode
     fit_ : Fit
         Model, parameters and learning curve.
+    moments_ : Moments
+        ``mean`` and ``std`` of predictions, after ``fit(..., moments_of=...)``.
 
     Examples
     --------
@@ -84,6 +93,13 @@ class TuckerGPRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
     >>> y = np.sin(X[:, 0]) * np.cos(X[:, 1]) + 0.05 * rng.standard_normal(200)
     >>> TuckerGPRegressor(rank=3, random_state=0).fit(X, y).score(X, y) > 0.95
     True
+
+    Moments of chosen predictions alone, from whatever can be drawn in ten seconds:
+
+    >>> lean = TuckerGPRegressor(rank=3, random_state=0)
+    >>> lean = lean.fit(X, y, moments_of=X[:10], keep_draws=False, max_time=10)
+    >>> lean.moments_.mean.shape, lean.moments_.std.shape
+    ((10,), (10,))
     """
 
     def __init__(
@@ -97,6 +113,7 @@ class TuckerGPRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         draws: int = 300,
         warmup: int = 300,
         chains: int = 1,
+        n_jobs: int | None = None,
         random_state: int | np.random.Generator | None = None,
     ) -> None:
         self.modes = modes
@@ -108,9 +125,23 @@ class TuckerGPRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         self.draws = draws
         self.warmup = warmup
         self.chains = chains
+        self.n_jobs = n_jobs
         self.random_state = random_state
 
-    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
+    def fit(
+        self,
+        X: Any,
+        y: Any,
+        sample_weight: Any = None,
+        *,
+        checkpoint: str | Path | None = None,
+        checkpoint_minutes: float = 5.0,
+        max_time: float | None = None,
+        callback: Callback | None = None,
+        progress: bool | None = None,
+        moments_of: Any = None,
+        keep_draws: bool = True,
+    ) -> Self:
         """Learn f from inputs and targets.
 
         Parameters
@@ -119,6 +150,20 @@ class TuckerGPRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         y : array of shape (N,)
         sample_weight : array of shape (N,) or None
             An observation of weight w counts as w equal ones.
+        checkpoint : path or None
+            A folder that sampling writes what it has to every ``checkpoint_minutes``, and at the end. If it holds a
+            run of the same data and settings, that run goes on where it stopped.
+        checkpoint_minutes : float
+        max_time : float or None
+            Seconds of learning after which to stop with what there is.
+        callback : callable or None
+            Called after every step (sweep, round, epoch) with its `Info`: ``step``, ``chain`` and ``figures``.
+        progress : bool or None
+            Show a progress line; None shows it when standard error is a terminal.
+        moments_of : as X, or None
+            Where to keep running means and standard deviations of predictions while sampling: ``moments_``.
+        keep_draws : bool
+            False keeps the moments alone, so that memory does not grow with the draws; `predict` is then refused.
         """
         inference = self._resolve_inference()
         table = self._read(X, reset=True)
@@ -127,9 +172,22 @@ class TuckerGPRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         if weight is not None and not weight.all():  # weight 0 is as good as not there, in the design too
             keep = np.flatnonzero(weight)
             table, target, weight = table.take(keep), target[keep], weight[keep]
-        seed = seed_of(self.random_state)
+        seed = seed_for(self.random_state, checkpoint)
         modes = self.modes if self.modes is not None else default_modes(table)
         design, self.modes_ = Design.fit(modes, table, weight, stream(seed, 1, 1))
+        self.__dict__.pop("moments_", None)
+        control = Control(
+            checkpoint=checkpoint,
+            checkpoint_minutes=checkpoint_minutes,
+            max_time=max_time,
+            callback=callback,
+            progress=progress,
+            n_jobs=self.n_jobs,
+            moments_of=None
+            if moments_of is None
+            else MomentsOf(Design.transform(self.modes_, self._read(moments_of, reset=False))),
+            keep_draws=keep_draws,
+        )
         self.fit_ = fit_model(
             design,
             target,
@@ -139,7 +197,10 @@ class TuckerGPRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
             inference=inference,
             seed=seed,
             likelihood=self.likelihood,
+            control=control,
         )
+        if moments_of is not None:
+            self.moments_ = self.fit_.moments()
         return self
 
     def predict(
@@ -166,15 +227,30 @@ class TuckerGPRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         ndarray, shape (N,), or a pair of it and the standard deviations or quantiles
         """
         check_is_fitted(self)
-        design = Design.transform(self.modes_, self._read(X, reset=False))
-        return predict_with(self.fit_, design, return_std, quantiles, include_noise)
+        return predict_with(self.fit_, self._inputs(X), return_std, quantiles, include_noise)
 
     @available_if(_has_levels)  # type: ignore[untyped-decorator]
     def predict_proba(self, X: Any) -> Floats:
         """Probability of every level (``fit_.levels``) at inputs X, shape (N, K); for ordinal and Bernoulli models."""
         check_is_fitted(self)
-        design = Design.transform(self.modes_, self._read(X, reset=False))
-        return probabilities_with(self.fit_, design)
+        return probabilities_with(self.fit_, self._inputs(X))
+
+    def inference_data(self) -> Any:
+        """The draws of what is identified, for ArviZ's plots and summaries (extra ``arviz``).
+
+        Returns
+        -------
+        arviz.InferenceData, or xarray.DataTree from ArviZ 1.0 on
+            Group ``posterior``: ``f`` at up to 100 training observations, ``noise`` (its standard deviation), ``tau``
+            (the precision of every feature block), ``cuts`` of ordered levels. Group ``log_likelihood``: ``y`` at the
+            same observations. Dimensions chain and draw first; in the units of the targets.
+        """
+        check_is_fitted(self)
+        fit = self.fit_
+        return as_inference_data(fit.draws, fit.mean, fit.scale, block_names(self.modes_))
+
+    def _inputs(self, X: Any) -> Design:
+        return Design.transform(self.modes_, self._read(X, reset=False))
 
     def _resolve_inference(self) -> Inference:
         named: dict[Any, Inference] = {

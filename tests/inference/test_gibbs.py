@@ -14,6 +14,7 @@ from tuckergp.design import Design, ModeTable
 from tuckergp.errors import InputError, NotConvergedWarning
 from tuckergp.inference import gibbs as gibbs_module
 from tuckergp.inference.base import Problem
+from tuckergp.inference.control import Control
 from tuckergp.inference.gibbs import Gibbs, GibbsState, ModeState
 from tuckergp.inference.loop import sample
 from tuckergp.likelihoods import Gaussian, Ordinal
@@ -276,7 +277,7 @@ def test_ctrl_c_and_a_time_limit_leave_the_draws_there_are():
         if info.step == 11:
             os.kill(os.getpid(), signal.SIGINT)
 
-    draws, _ = sample(Gibbs(draws=50, warmup=5, chains=2), small_problem(), seed=0, callback=interrupt)
-    assert [len(chain) for chain in draws.chains] == [7]
-    draws, _ = sample(Gibbs(draws=10_000, warmup=10_000, chains=2), small_problem(), seed=0, max_time=0.2)
+    draws, _ = sample(Gibbs(draws=50, warmup=5, chains=2), small_problem(), 0, Control(callback=interrupt))
+    assert [len(chain) for chain in draws.chains] == [6]
+    draws, _ = sample(Gibbs(draws=10_000, warmup=10_000, chains=2), small_problem(), 0, Control(max_time=0.2))
     assert [len(chain) for chain in draws.chains] == [1, 1]

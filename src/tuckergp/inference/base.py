@@ -52,11 +52,15 @@ class Problem:
 
 @dataclass(frozen=True)
 class Info:
-    """What one step has to tell: its number, named figures for progress and learning curves, whether to stop."""
+    """What one step has to tell: its number, named figures for progress and learning curves, whether to stop, whose.
+
+    ``chain`` counts from 0.
+    """
 
     step: int
     figures: dict[str, float] = field(default_factory=dict)
     done: bool = False
+    chain: int = 0
 
 
 class Algorithm(Protocol[State]):

@@ -226,7 +226,9 @@ def _ess(x: Floats) -> Floats:
     kept = np.arange(last + 1) < stop[:, None]
     total = np.where(kept, np.minimum.accumulate(pairs, axis=1), 0.0).sum(axis=1)
     # the even lag after the last kept pair lowers the variance of the estimate (Vehtari et al., section 3.2)
-    extra = np.maximum(rho[np.arange(len(x)), 2 * stop], 0.0)
+    each = np.arange(len(x))
+    extra = rho[each, 2 * stop]
+    extra = np.where(pairs[each, stop] >= 0, extra, np.maximum(extra, 0.0))  # at the last lag as ArviZ has it
     size = chains * n
     tau = np.maximum(-1.0 + 2.0 * total + extra, 1.0 / np.log10(size))
     return np.where(moves, size / tau, np.nan)

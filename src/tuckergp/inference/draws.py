@@ -6,8 +6,9 @@ A draw takes 4 bytes (float32) for each entry of the U_d, residual rows included
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
@@ -17,10 +18,17 @@ from tuckergp.errors import InputError
 from tuckergp.inference.diagnostics import Diagnostics, summarise
 from tuckergp.model import Parameters, TuckerModel
 from tuckergp.priors.ordinal import level_probabilities
+from tuckergp.random import stream
+
+if TYPE_CHECKING:
+    from tuckergp.inference.moments import Running
 
 __all__ = ["Draw", "Draws"]
 
 Floats = npt.NDArray[np.float64]
+
+# Names the stream from which predictions draw rows never seen: the same in every call.
+PREDICTION_SEED = 0
 
 
 @dataclass(frozen=True)
@@ -68,12 +76,24 @@ class Draws:
         F at some of the training observations, chain by chain: what convergence is judged by.
     sampled : bool
         False for a single most probable point, which says nothing of how sure it is.
+    watched : sequence of mapping of str to ndarray
+        What else was watched, chain by chain: noise, precisions of blocks, log likelihoods, one row a draw.
+    observations : sequence of int
+        The training observations that were watched.
+    moments : mapping of str to Running, or None
+        Running moments of predictions, where they were asked for.
+    first : tuple of int
+        Chain and number of the first draw, which name its random stream.
     """
 
     model: TuckerModel
     chains: Sequence[Sequence[Draw]]
     sampled: bool
     traces: Sequence[Floats] = ()
+    watched: Sequence[Mapping[str, Floats]] = ()
+    observations: Sequence[int] = ()
+    moments: Mapping[str, Running] | None = None
+    first: tuple[int, int] = (0, 0)
 
     def diagnostics(self) -> Diagnostics:
         """R-hat and effective sample sizes of f at some of the training observations."""
@@ -81,6 +101,17 @@ class Draws:
             raise InputError("A most probable point has no draws to diagnose; use inference='gibbs'.")
         shortest = min(len(trace) for trace in self.traces)
         return summarise(np.stack([trace[:shortest] for trace in self.traces]))
+
+    def require_kept(self) -> None:
+        """Refuse predictions where only moments were kept."""
+        if not any(self.chains):
+            raise InputError("The draws were not kept: read moments_, or fit again with keep_draws=True to predict.")
+
+    def required_moments(self) -> Mapping[str, Running]:
+        """The running moments; refused where none were asked for."""
+        if self.moments is None:
+            raise InputError("No moments were kept; call fit with moments_of.")
+        return self.moments
 
     def __len__(self) -> int:
         return sum(len(chain) for chain in self.chains)
@@ -94,17 +125,25 @@ class Draws:
 
         Rows never seen have E = 0, the mean, or with ``rng`` a draw of it, as uncertainty needs.
         """
-        for draw in self:
+        for draw, own in self._with_streams(rng):
             psi = []
             for d, mode in enumerate(design.modes):
                 factors = np.asarray(mode.table @ draw.parameters.U[d], dtype=np.float64)
-                if rng is not None and mode.residual is not None:
+                if own is not None and mode.residual is not None:
                     new = np.flatnonzero(np.diff(mode.residual.indptr) == 0)
                     root = np.linalg.cholesky(draw.covariance[d])
-                    factors[new] += rng.standard_normal((len(new), len(root))) @ root.T
+                    factors[new] += own.standard_normal((len(new), len(root))) @ root.T
                 psi.append(factors)
             f = self.model.contract(psi, draw.parameters.W, design.index)
             yield f, self._noise_variance(draw, design)
+
+    def _with_streams(self, rng: np.random.Generator | None) -> Iterator[tuple[Draw, np.random.Generator | None]]:
+        """Every draw with a stream of its own, named by its chain and number, so that it can be used alone."""
+        self.require_kept()
+        seed = None if rng is None else int(rng.integers(2**63))
+        for c, chain in enumerate(self.chains, start=self.first[0]):
+            for number, draw in enumerate(chain, start=self.first[1]):
+                yield draw, None if seed is None else stream(seed, c, number)
 
     def probabilities(self, design: Design, rng: np.random.Generator) -> Iterator[Floats]:
         """Probability of every level at every observation of an ordinal model, draw by draw, shapes (N, K)."""

@@ -6,8 +6,9 @@ Targets are standardised here and predictions brought back, so that priors and n
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from inspect import signature
+from pathlib import Path
 from typing import Any, Literal, TypeAlias, get_args
 
 import numpy as np
@@ -17,12 +18,15 @@ from tuckergp.design import Design
 from tuckergp.errors import InputError
 from tuckergp.inference import ALS, SGD, Gibbs, loop
 from tuckergp.inference.base import Info, Problem
+from tuckergp.inference.checkpoint import stored_seed
+from tuckergp.inference.control import Control
 from tuckergp.inference.draws import Draw, Draws
 from tuckergp.inference.mixture import mixture_quantiles
+from tuckergp.inference.moments import Moments, summarised
 from tuckergp.likelihoods import Gaussian, Ordinal
 from tuckergp.model import Core, CoreSpec, TuckerModel, make_core
 from tuckergp.priors.ordinal import initial_cuts, mean_level, mid_quantiles
-from tuckergp.random import stream
+from tuckergp.random import seed_of, stream
 
 __all__ = [
     "Fit",
@@ -34,6 +38,7 @@ __all__ = [
     "probabilities_with",
     "ranks_of",
     "resolve_inference",
+    "seed_for",
 ]
 
 Floats = npt.NDArray[np.float64]
@@ -89,6 +94,10 @@ class Fit:
                 )
         return self.mean + self.scale * out
 
+    def moments(self) -> Moments:
+        """The running moments that were asked for, in the units of the targets."""
+        return summarised(self.draws.required_moments(), None, self.mean, self.scale)
+
     def _require_draws(self, what: str) -> None:
         if not self.draws.sampled:
             raise InputError(
@@ -108,6 +117,10 @@ class OrdinalFit(Fit):
         for probability in self.draws.probabilities(design, stream(0)):
             total += probability
         return total / len(self.draws)
+
+    def moments(self) -> Moments:
+        """The running moments that were asked for."""
+        return summarised(self.draws.required_moments(), self.levels, self.mean, self.scale)
 
     def predict(self, design: Design) -> Floats:
         """The mean of the predicted distribution over levels, shape (N,)."""
@@ -147,6 +160,7 @@ def predict_with(
     """The mean alone, or with standard deviations or quantiles as asked."""
     if return_std and quantiles is not None:
         raise InputError("Ask for standard deviations or for quantiles, not both.")
+    fit.draws.require_kept()
     mean = fit.predict(design)
     if return_std:
         return mean, fit.spread(design, include_noise)
@@ -159,6 +173,7 @@ def probabilities_with(fit: Fit, design: Design) -> Floats:
     """Probabilities of the levels of an ordinal model; refused for others."""
     if not isinstance(fit, OrdinalFit):
         raise InputError("Only models with likelihood='ordinal' or 'bernoulli' have probabilities of levels.")
+    fit.draws.require_kept()
     return fit.probabilities(design)
 
 
@@ -177,6 +192,15 @@ def resolve_inference(estimator: Any, named: dict[Any, Inference], noise: str) -
         if getattr(estimator, name) != defaults[name]:
             raise InputError(f"{name} is a setting of inference='gibbs'; with {inference!r} leave it out.")
     return inference if isinstance(inference, ALS | SGD | Gibbs) else named[inference]
+
+
+def seed_for(random_state: object, checkpoint: object) -> int:
+    """The seed of a fit: without a ``random_state``, that of the run to be continued."""
+    if random_state is None and isinstance(checkpoint, str | Path):
+        stored = stored_seed(checkpoint)
+        if stored is not None:
+            return stored
+    return seed_of(random_state)
 
 
 def ranks_of(rank: object, modes: int) -> list[int]:
@@ -201,22 +225,25 @@ def fit_model(
     inference: Inference,
     seed: int,
     likelihood: LikelihoodName = "gaussian",
+    control: Control | None = None,
 ) -> Fit:
     """Learn U and W by the inference given; Gaussian targets are standardised first."""
+    control = control or Control()
     shape = make_core(core, ranks, stream(seed, 1, 0))
     if likelihood != "gaussian":
-        return _fit_ordinal(design, y, weight, shape, inference, seed, likelihood)
+        return _fit_ordinal(design, y, weight, shape, inference, seed, likelihood, control)
     mean = float(np.average(y, weights=weight))
     spread = float(np.sqrt(np.average((y - mean) ** 2, weights=weight)))
     scale = spread if spread > 1e-12 * max(1.0, abs(mean)) else 1.0
     target = (y - mean) / scale
+    control = replace(control, unit=scale)
     if isinstance(inference, Gibbs):
         model = TuckerModel(shape, Gaussian(), _sampler_sigma_u(inference, shape), shape.default_sigma_w())
-        draws, history = loop.sample(inference, Problem(model, design, target, weight), seed)
+        draws, history = loop.sample(inference, Problem(model, design, target, weight), seed, control)
         return Fit(draws, mean, scale, history)
     sigma_u = shape.default_sigma_u() if inference.sigma_u is None else np.full(shape.modes, float(inference.sigma_u))
     model = TuckerModel(shape, Gaussian(inference.noise), sigma_u, inference.sigma_w or shape.default_sigma_w())
-    result = loop.run(inference, Problem(model, design, target, weight), seed)
+    result = loop.run(inference, Problem(model, design, target, weight), seed, control)
     point = Draw(result.parameters, 1 / inference.noise, (), (None,) * shape.modes)
     return Fit(Draws(model, [[point]], sampled=False), mean, scale, result.history)
 
@@ -229,6 +256,7 @@ def _fit_ordinal(
     inference: Inference,
     seed: int,
     likelihood: LikelihoodName,
+    control: Control,
 ) -> OrdinalFit:
     """Levels are the distinct values of the targets; Bernoulli has two, with the cut point at 0."""
     if not isinstance(inference, Gibbs):
@@ -251,7 +279,9 @@ def _fit_ordinal(
         shape, Ordinal(tuple(map(float, cuts))), _sampler_sigma_u(inference, shape), shape.default_sigma_w()
     )
     problem = Problem(model, design, code.astype(np.float64), weight)
-    draws, history = loop.sample(inference, problem, seed)
+    if control.moments_of is not None:
+        control = replace(control, moments_of=replace(control.moments_of, levels=levels))
+    draws, history = loop.sample(inference, problem, seed, control)
     return OrdinalFit(draws, 0.0, 1.0, history, levels)
 
 

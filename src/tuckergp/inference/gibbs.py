@@ -6,7 +6,7 @@ with noise added.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal, NamedTuple
 
 import numpy as np
@@ -285,6 +285,20 @@ class Gibbs:
     def function(self, problem: Problem, state: GibbsState, index: npt.NDArray[np.int32]) -> Floats:
         """F of this state at some observations, shape (n,)."""
         return problem.model.contract([mode.psi for mode in state.modes], state.W, index)
+
+    def watch(self, problem: Problem, state: GibbsState) -> dict[str, Floats]:
+        """What is identified of this state: f and log p(y | f) at the problem's observations, hyperparameters.
+
+        A weight counts observations; the log likelihood is that of one of them.
+        """
+        f = self.function(problem, state, problem.design.index)
+        found = {"f": f, "tau": np.concatenate([mode.tau for mode in state.modes])}
+        precision = self._noise_precision(replace(problem, weight=None), state)
+        if isinstance(problem.model.likelihood, Ordinal):
+            fit = log_probability(problem.y.astype(np.int64), f, state.cuts, np.sqrt(precision))
+            return {**found, "cuts": state.cuts, "log_likelihood": fit}
+        fit = 0.5 * (np.log(precision / (2 * np.pi)) - precision * (problem.y - f) ** 2)
+        return {**found, "noise": np.asarray(state.alpha**-0.5), "log_likelihood": fit}
 
     def draw(self, problem: Problem, state: GibbsState) -> Draw:
         """What predictions need of this state."""

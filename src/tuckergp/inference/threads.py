@@ -1,0 +1,33 @@
+"""How many threads a pass over the data is worth."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import numba
+from threadpoolctl import threadpool_limits
+
+from tuckergp.inference.base import Problem
+
+__all__ = ["SHARED_WORK", "few_threads"]
+
+# Multiply-adds of one pass over the data from which several threads share it.
+SHARED_WORK = 5e7
+
+
+@contextmanager
+def few_threads(problem: Problem) -> Iterator[None]:
+    """Use one thread where a pass over the data is too short to share, and one for BLAS in any case.
+
+    Threads that wait for each other by spinning cost more than they bring on small problems, most of all on a busy
+    machine.
+    """
+    before = numba.get_num_threads()
+    work = len(problem.y) * float(max(problem.model.core.ranks)) ** 2
+    with threadpool_limits(limits=1, user_api="blas"):
+        try:
+            numba.set_num_threads(1 if work < SHARED_WORK else before)
+            yield
+        finally:
+            numba.set_num_threads(before)
