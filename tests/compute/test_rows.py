@@ -6,7 +6,7 @@ import pytest
 from tests.helpers import dense_others, random_problem
 from tuckergp.compute.rows import cholesky, core_rows, solve_lower, solve_upper
 from tuckergp.model import pack
-from tuckergp.priors.evidence import Evidence, sort_by_row
+from tuckergp.priors.evidence import Evidence, Precision, sort_by_row
 
 CASES = [
     ("identity", (3, 3)),
@@ -24,7 +24,9 @@ def evidence_and_design_vectors(core, ranks, d, rng):
     weight = rng.uniform(0.5, 2.0, len(problem.y))
     at = problem.model.init(problem.design, rng)
     psi = problem.model.factors(at, problem.design)
-    evidence = Evidence(sort_by_row(problem.design, d), problem.y, weight, problem.model.core, d, psi, at.W)
+    evidence = Evidence(
+        sort_by_row(problem.design, d), problem.y, Precision(1.0, weight), problem.model.core, d, psi, at.W
+    )
     z = np.array(
         [
             dense_others(problem.model.core, at.W, [p[m] for p, m in zip(psi, rows, strict=True)], d)

@@ -1,53 +1,311 @@
 """What the data say about every row of one mode, and the small solve a row that follows from it.
 
 Given the other modes, f = z'psi_d, so row m hears only A_m = sum w z z' and b_m = sum w z y over its observations.
-Observations come sorted by the row of mode d: those of row m are ``ptr[m]:ptr[m + 1]`` of index, y and weight.
+Observations come sorted by the row of mode d: those of row m are ``ptr[m]:ptr[m + 1]``. A row's sums run in an order of
+their own, so nothing depends on the number of threads.
 """
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numba as nb
 import numpy as np
 
-from tuckergp.compute.contract import FAST, FULL, SPARSE, Array, add_core_gradient, jit, locate, others
+from tuckergp.compute.contract import FAST, FULL, IDENTITY, SPARSE, Array, add_core_gradient, jit, locate, others
+from tuckergp.compute.tiles import add_gram, factorise, padded
 
 parallel = nb.njit(cache=True, nogil=True, fastmath=FAST, error_model="numpy", parallel=True)
+
+# Observations whose z are laid side by side before they are multiplied: enough to vectorise, few enough for the cache.
+BLOCK = 128
+
+# Longer rows are summed in pieces of this length, so that threads share them.
+PIECE = 32_768
+
+# What a row costs besides its observations, in observations.
+ROW = 32
+
+# Rows are shared out in so many groups at the most, none of which costs less than LEAST, in observations.
+PARTS, LEAST = 64, 4_096
+
+
+class Observations(NamedTuple):
+    """Observations sorted by their row of one mode.
+
+    ``order`` (N,) are their numbers in ``y`` (N,); ``other`` (N, D - 1) their rows of the other modes, in the order of
+    the modes.
+    """
+
+    ptr: Array
+    order: Array
+    other: Array
+    y: Array
+
+
+class Noise(NamedTuple):
+    """Noise precision alpha weight_i prod_d factors[start[d] + row]; weights and factors may be empty, for ones."""
+
+    alpha: float
+    weight: Array
+    factors: Array
+    start: Array
+
+
+class Tensor(NamedTuple):
+    """Core and factors, as in `tuckergp.compute.contract`; the factors of the mode that is solved for are not read."""
+
+    kind: int
+    w: Array
+    coords: Array
+    ranks: Array
+    psi: Array
+    start: Array
+
+
+class Scratch(NamedTuple):
+    """Room for one thread: z as columns of Z (padded r, BLOCK), targets, and what one z needs."""
+
+    Z: Array
+    target: Array
+    z: Array
+    work: Array
+    at: Array
+
+
+@jit
+def sort(index: Array, d: int, ptr: Array, order: Array, other: Array) -> None:
+    """Fill ``order`` and ``other`` of `Observations`, given where the rows of mode d begin."""
+    free = ptr[:-1].copy()
+    for i in range(len(index)):
+        k = free[index[i, d]]
+        free[index[i, d]] = k + 1
+        order[k] = i
+        column = 0
+        for e in range(index.shape[1]):
+            if e != d:
+                other[k, column] = index[i, e]
+                column += 1
+
+
+@jit
+def scratch(tensor: Tensor, d: int) -> Scratch:
+    """Room for one thread."""
+    r = tensor.ranks[d]
+    # a row of Z is 8 longer than a block, so that a column does not fall on one cache set
+    Z = np.zeros((padded(r), BLOCK + 8))
+    return Scratch(Z, np.zeros(BLOCK), np.empty(r), np.empty(tensor.w.size + 1), np.empty(tensor.ranks.size, np.int64))
+
+
+@jit
+def precision_of_others(data: Observations, noise: Noise, d: int, i: int) -> float:
+    """Weight of an observation times the noise factors of its rows of the other modes."""
+    precision = 1.0
+    if noise.weight.size:
+        precision = noise.weight[data.order[i]]
+    if noise.factors.size:
+        for c in range(data.other.shape[1]):
+            e = c if c < d else c + 1
+            precision *= noise.factors[noise.start[e] + data.other[i, c]]
+    return precision
+
+
+@jit
+def write_z(data: Observations, tensor: Tensor, d: int, i: int, room: Scratch) -> None:
+    """Z of one observation into ``room.z``."""
+    for c in range(data.other.shape[1]):
+        e = c if c < d else c + 1
+        room.at[e] = tensor.start[e] + data.other[i, c] * tensor.ranks[e]
+    others(tensor.kind, tensor.w, tensor.coords, tensor.ranks, tensor.psi, room.at, d, room.z, room.work)
+
+
+@jit
+def fill(
+    data: Observations, noise: Noise, tensor: Tensor, d: int, own: float, first: int, n: int, room: Scratch
+) -> int:
+    """Columns of Z and targets: z and y of n observations, times the root of their precision.
+
+    Returns how many columns to sum over, a multiple of 8 as the vectors like it: zeros follow the observations.
+    """
+    Z, target, r = room.Z, room.target, tensor.ranks[d]
+    plain = tensor.kind == IDENTITY and tensor.ranks.size == 2
+    for i in range(n):
+        root = np.sqrt(own * precision_of_others(data, noise, d, first + i))
+        target[i] = root * data.y[data.order[first + i]]
+        if plain:
+            at = tensor.start[1 - d] + np.int64(data.other[first + i, 0]) * r
+            for k in range(r):
+                Z[k, i] = root * tensor.psi[at + k]
+        else:
+            write_z(data, tensor, d, first + i, room)
+            for k in range(r):
+                Z[k, i] = root * room.z[k]
+    columns = (n + 7) // 8 * 8
+    for i in range(n, columns):
+        target[i] = 0.0
+        for k in range(r):
+            Z[k, i] = 0.0
+    return columns
 
 
 @jit
 def accumulate(
-    first: int, last: int, index: Array, y: Array, weight: Array, d: int,
-    kind: int, w: Array, coords: Array, ranks: Array, psi: Array, start: Array,
-    A: Array, b: Array, z: Array, work: Array, at: Array,
+    data: Observations, noise: Noise, tensor: Tensor, d: int, m: int, first: int, last: int,
+    A: Array, b: Array, room: Scratch,
 ) -> None:  # fmt: skip
-    """Add the statistics of some observations to b and to the lower triangle of A."""
-    r = ranks[d]
-    for i in range(first, last):
-        locate(index, i, start, ranks, at)
-        others(kind, w, coords, ranks, psi, at, d, z, work)
-        for j in range(r):
-            value = weight[i] * z[j]
-            b[j] += value * y[i]
-            for k in range(j + 1):
-                A[j, k] += value * z[k]
+    """Add the statistics of some observations of row m to b and to the lower triangle of A, both of padded size."""
+    own = noise.alpha
+    if noise.factors.size:
+        own *= noise.factors[noise.start[d] + m]
+    for begin in range(first, last, BLOCK):
+        columns = fill(data, noise, tensor, d, own, begin, min(BLOCK, last - begin), room)
+        add_gram(room.Z, columns, A)
+        for k in range(tensor.ranks[d]):
+            row = room.Z[k]
+            total = 0.0
+            for i in range(columns):
+                total += row[i] * room.target[i]
+            b[k] += total
 
 
 @parallel
-def statistics(
-    ptr: Array, index: Array, y: Array, weight: Array, d: int,
-    kind: int, w: Array, coords: Array, ranks: Array, psi: Array, start: Array,
-) -> tuple[Array, Array]:  # fmt: skip
+def pieces(data: Observations, noise: Noise, tensor: Tensor, d: int) -> tuple[Array, Array, Array]:
+    """Statistics of the pieces of long rows: the first piece of every row, then A and b of every piece."""
+    rows, size = data.ptr.size - 1, padded(tensor.ranks[d])
+    begin = np.zeros(rows + 1, np.int64)
+    for m in range(rows):
+        length = data.ptr[m + 1] - data.ptr[m]
+        begin[m + 1] = begin[m] + ((length + PIECE - 1) // PIECE if length > PIECE else 0)
+    row_of = np.empty(begin[rows], np.int64)
+    for m in range(rows):
+        row_of[begin[m] : begin[m + 1]] = m
+    A, b = np.zeros((begin[rows], size, size)), np.zeros((begin[rows], size))
+    for p in nb.prange(begin[rows]):
+        m = row_of[p]
+        first = data.ptr[m] + (p - begin[m]) * PIECE
+        last = min(first + PIECE, data.ptr[m + 1])
+        accumulate(data, noise, tensor, d, m, first, last, A[p], b[p], scratch(tensor, d))
+    return begin, A, b
+
+
+@jit
+def shares(ptr: Array) -> Array:
+    """Bounds between groups of rows that cost about the same, more of them than threads."""
+    rows = ptr.size - 1
+    cost = np.zeros(rows + 1)
+    for m in range(rows):
+        length = ptr[m + 1] - ptr[m]
+        cost[m + 1] = cost[m] + ROW + (length if length <= PIECE else 0)
+    parts = min(PARTS, 1 + int(cost[rows] / LEAST))
+    bounds = np.searchsorted(cost, np.linspace(0.0, cost[rows], parts + 1))
+    bounds[0], bounds[parts] = 0, rows
+    return bounds
+
+
+@jit
+def sum_row(
+    data: Observations, noise: Noise, tensor: Tensor, d: int, m: int,
+    begin: Array, piece_A: Array, piece_b: Array, A: Array, b: Array, room: Scratch,
+) -> None:  # fmt: skip
+    """Write the statistics of row m to A (lower triangle) and b, from its pieces if it has any."""
+    A[:] = 0.0
+    b[:] = 0.0
+    if begin[m + 1] > begin[m]:
+        for p in range(begin[m], begin[m + 1]):
+            A += piece_A[p]
+            b += piece_b[p]
+    else:
+        accumulate(data, noise, tensor, d, m, data.ptr[m], data.ptr[m + 1], A, b, room)
+
+
+@parallel
+def statistics(data: Observations, noise: Noise, tensor: Tensor, d: int) -> tuple[Array, Array]:
     """A (M, r, r) and b (M, r) of every row of mode d."""
-    rows, r = ptr.size - 1, ranks[d]
-    A = np.zeros((rows, r, r))
-    b = np.zeros((rows, r))
-    for m in nb.prange(rows):
-        z, work, at = np.empty(r), np.empty(w.size + 1), np.empty(ranks.size, dtype=np.int64)
-        accumulate(ptr[m], ptr[m + 1], index, y, weight, d, kind, w, coords, ranks, psi, start, A[m], b[m], z, work, at)
-        for j in range(r):
-            for k in range(j):
-                A[m, k, j] = A[m, j, k]
-    return A, b
+    rows, r = data.ptr.size - 1, tensor.ranks[d]
+    begin, piece_A, piece_b = pieces(data, noise, tensor, d)
+    bounds = shares(data.ptr)
+    out_A, out_b = np.empty((rows, r, r)), np.empty((rows, r))
+    for part in nb.prange(bounds.size - 1):
+        room = scratch(tensor, d)
+        A, b = np.zeros((padded(r), padded(r))), np.zeros(padded(r))
+        for m in range(bounds[part], bounds[part + 1]):
+            sum_row(data, noise, tensor, d, m, begin, piece_A, piece_b, A, b, room)
+            for j in range(r):
+                out_b[m, j] = b[j]
+                for k in range(j + 1):
+                    out_A[m, j, k] = A[j, k]
+                    out_A[m, k, j] = A[j, k]
+    return out_A, out_b
+
+
+@parallel
+def solve(
+    data: Observations, noise: Noise, tensor: Tensor, d: int, pull: Array, precision: Array, draws: Array
+) -> tuple[Array, int]:
+    """New factors of every row of mode d, (M, r), under the prior N(precision^-1 pull_m, precision^-1).
+
+    Each is the mean of its conditional plus L^-T draws_m, with L L' the posterior precision A_m + precision: zero
+    ``draws`` give the mean, standard normal ones a draw. A is never stored. Also returns how many rows had a precision
+    that is not positive definite (their factors are NaN).
+    """
+    rows, r = data.ptr.size - 1, tensor.ranks[d]
+    begin, piece_A, piece_b = pieces(data, noise, tensor, d)
+    bounds = shares(data.ptr)
+    out = np.empty((rows, r))
+    failed = 0
+    for part in nb.prange(bounds.size - 1):
+        room = scratch(tensor, d)
+        A, b = np.zeros((padded(r), padded(r))), np.zeros(padded(r))
+        for m in range(bounds[part], bounds[part + 1]):
+            sum_row(data, noise, tensor, d, m, begin, piece_A, piece_b, A, b, room)
+            for j in range(r):
+                b[j] += pull[m, j]
+                for k in range(j + 1):
+                    A[j, k] += precision[j, k]
+            for j in range(r, len(A)):
+                A[j, j] = 1.0
+            if factorise(A):
+                solve_lower(A, b)
+                for j in range(r):
+                    b[j] += draws[m, j]
+                solve_upper(A, b)
+                out[m] = b[:r]
+            else:
+                out[m] = np.nan
+                failed += 1
+    return out, failed
+
+
+@parallel
+def squared_residuals(data: Observations, noise: Noise, tensor: Tensor, d: int, psi: Array) -> Array:
+    """Sums over the observations of every row of mode d, whose factors are psi (M, r), shape (M, 3).
+
+    Of the weights, of the weighted squared residuals, and of these times the noise factors of the other modes.
+    """
+    rows, r = data.ptr.size - 1, tensor.ranks[d]
+    plain = tensor.kind == IDENTITY and tensor.ranks.size == 2
+    bounds = shares(data.ptr)
+    out = np.zeros((rows, 3))
+    for part in nb.prange(bounds.size - 1):
+        room = scratch(tensor, d)
+        for m in range(bounds[part], bounds[part + 1]):
+            mine, sums = psi[m], out[m]
+            for i in range(data.ptr[m], data.ptr[m + 1]):
+                f = 0.0
+                if plain:
+                    at = tensor.start[1 - d] + np.int64(data.other[i, 0]) * r
+                    for k in range(r):
+                        f += mine[k] * tensor.psi[at + k]
+                else:
+                    write_z(data, tensor, d, i, room)
+                    for k in range(r):
+                        f += mine[k] * room.z[k]
+                square = (data.y[data.order[i]] - f) ** 2
+                weight = noise.weight[data.order[i]] if noise.weight.size else 1.0
+                sums[0] += weight
+                sums[1] += weight * square
+                sums[2] += precision_of_others(data, noise, d, i) * square
+    return out
 
 
 @jit
@@ -87,41 +345,6 @@ def solve_upper(L: Array, x: Array) -> None:
         x[i] /= L[i, i]
         for k in range(i):
             x[k] -= L[i, k] * x[i]
-
-
-@parallel
-def solve(
-    ptr: Array, index: Array, y: Array, weight: Array, d: int,
-    kind: int, w: Array, coords: Array, ranks: Array, psi: Array, start: Array,
-    pull: Array, precision: Array, noise: Array,
-) -> tuple[Array, int]:  # fmt: skip
-    """New factors of every row of mode d, (M, r), under the prior N(precision^-1 pull_m, precision^-1).
-
-    Each is the mean of its conditional plus L^-T noise_m, with L L' the posterior precision A_m + precision:
-    zero ``noise`` gives the mean, standard normal noise a draw. A is never stored. Also returns how many rows had a
-    precision that is not positive definite (their factors are NaN).
-    """
-    rows, r = ptr.size - 1, ranks[d]
-    out = np.empty((rows, r))
-    failed = 0
-    for m in nb.prange(rows):
-        z, work, at = np.empty(r), np.empty(w.size + 1), np.empty(ranks.size, dtype=np.int64)
-        A, b = np.zeros((r, r)), np.zeros(r)
-        accumulate(ptr[m], ptr[m + 1], index, y, weight, d, kind, w, coords, ranks, psi, start, A, b, z, work, at)
-        for j in range(r):
-            b[j] += pull[m, j]
-            for k in range(j + 1):
-                A[j, k] += precision[j, k]
-        if cholesky(A):
-            solve_lower(A, b)
-            for j in range(r):
-                b[j] += noise[m, j]
-            solve_upper(A, b)
-            out[m] = b
-        else:
-            out[m] = np.nan
-            failed += 1
-    return out, failed
 
 
 @parallel

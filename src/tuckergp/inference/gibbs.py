@@ -20,7 +20,7 @@ from tuckergp.likelihoods import Ordinal
 from tuckergp.model import Parameters
 from tuckergp.priors import hyper
 from tuckergp.priors.core import core_given_factors
-from tuckergp.priors.evidence import Evidence
+from tuckergp.priors.evidence import Evidence, Precision, Residuals
 from tuckergp.priors.ordinal import draw_cuts, draw_latent, log_probability
 from tuckergp.priors.rows import factors_given_weights, weights_given_factors
 from tuckergp.priors.weights import weights_given_data
@@ -161,14 +161,12 @@ class Gibbs:
                 model.core, psi, problem.design.index, problem.sorted[0], y, precision, model.sigma_w**-2, W, rng
             )
         state = GibbsState(state.sweep + 1, tuple(modes), W, state.alpha, cuts)
-        f = model.contract(psi, W, problem.design.index)
         if ordinal:
+            f = model.contract(psi, W, problem.design.index)
             fit = log_probability(problem.y.astype(np.int64), f, cuts)
             return state, Info(state.sweep, {"log_probability": float(np.average(fit, weights=problem.weight))})
-        residuals = problem.y - f
-        state = self._draw_noise(problem, state, residuals, rng)
-        rmse = float(np.sqrt(np.average(residuals**2, weights=problem.weight)))
-        return state, Info(state.sweep, {"train_rmse": rmse, "noise": state.alpha**-0.5})
+        state, mean_square = self._draw_noise(problem, state, y, rng)
+        return state, Info(state.sweep, {"train_rmse": mean_square**0.5, "noise": state.alpha**-0.5})
 
     def _draw_latent(self, problem: Problem, state: GibbsState, rng: np.random.Generator) -> tuple[Floats, Floats]:
         """Cut points given f, then the latent z between them that stands for y: a Gaussian target of noise 1."""
@@ -216,35 +214,31 @@ class Gibbs:
         dof = self.dof + r - 1  # proper for any positive self.dof
         return hyper.wishart(dof + count, dof * variance * np.eye(r) + spread, rng)
 
-    def _noise_precision(self, problem: Problem, state: GibbsState) -> Floats:
-        precision = np.full(len(problem.y), state.alpha)
-        if problem.weight is not None:
-            precision *= problem.weight
-        if self.noise == "rows":
-            for d, mode in enumerate(state.modes):
-                precision *= mode.noise[problem.design.index[:, d]]
-        return precision
+    def _noise_precision(self, problem: Problem, state: GibbsState) -> Precision:
+        factors = [mode.noise for mode in state.modes] if self.noise == "rows" else None
+        return Precision(state.alpha, problem.weight, factors)
+
+    def _residuals(self, problem: Problem, state: GibbsState, y: Floats, d: int) -> Residuals:
+        """Squared residuals summed by the rows of mode d."""
+        psi, precision = [mode.psi for mode in state.modes], self._noise_precision(problem, state)
+        return Evidence(problem.sorted[d], y, precision, problem.model.core, d, psi, state.W).residuals()
 
     def _draw_noise(
-        self, problem: Problem, state: GibbsState, residuals: Floats, rng: np.random.Generator
-    ) -> GibbsState:
-        """Noise factors of the rows, mode by mode, their shape, then the shared precision."""
-        index = problem.design.index
-        if self.noise == "rows":
-            for d, (mode, table) in enumerate(zip(state.modes, problem.design.modes, strict=True)):
-                if table.residual is None:
-                    continue
-                rows = index[:, d]
-                squares = self._noise_precision(problem, state) * residuals**2 / mode.noise[rows]
-                total = np.bincount(rows, weights=squares, minlength=table.n_rows).astype(np.float64)
-                counts = np.bincount(rows, weights=problem.weight, minlength=table.n_rows).astype(np.float64)
-                noise = hyper.row_noise(counts, total, mode.nu, rng)
+        self, problem: Problem, state: GibbsState, y: Floats, rng: np.random.Generator
+    ) -> tuple[GibbsState, float]:
+        """Noise factors of the rows, mode by mode, their shape, then the shared precision; also the mean square."""
+        noisy = [
+            d for d, table in enumerate(problem.design.modes) if self.noise == "rows" and table.residual is not None
+        ]
+        for d in noisy or [0]:
+            mode, residuals = state.modes[d], self._residuals(problem, state, y, d)
+            if noisy:
+                noise = hyper.row_noise(residuals.weight, state.alpha * residuals.scaled, mode.nu, rng)
                 mode = mode._replace(noise=noise, nu=hyper.row_noise_shape(noise, mode.nu, rng))
                 state = state._replace(modes=(*state.modes[:d], mode, *state.modes[d + 1 :]))
-        squares = self._noise_precision(problem, state._replace(alpha=1.0)) * residuals**2
-        count = len(residuals) if problem.weight is None else float(problem.weight.sum())
-        shape = self.alpha_shape + count / 2
-        return state._replace(alpha=float(rng.gamma(shape) / (self.alpha_rate + squares.sum() / 2)))
+        count, squares = float(residuals.weight.sum()), float(mode.noise @ residuals.scaled)
+        alpha = float(rng.gamma(self.alpha_shape + count / 2) / (self.alpha_rate + squares / 2))
+        return state._replace(alpha=alpha), float(residuals.squares.sum()) / count
 
     def parameters(self, problem: Problem, state: GibbsState) -> Parameters:
         """The weight-space form of this draw."""

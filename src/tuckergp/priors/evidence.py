@@ -17,7 +17,7 @@ from tuckergp.compute.contract import IDENTITY
 from tuckergp.design import Design
 from tuckergp.model import Core, pack
 
-__all__ = ["Evidence", "Sorted", "sort_by_row"]
+__all__ = ["Evidence", "Precision", "Residuals", "Sorted", "sort_by_row"]
 
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
@@ -25,19 +25,92 @@ Ints = npt.NDArray[np.int64]
 
 @dataclass(frozen=True)
 class Sorted:
-    """Observations in the order of their rows of one mode; those of row m are ``ptr[m]:ptr[m + 1]``."""
+    """Observations in the order of their rows of one mode; those of row m are ``ptr[m]:ptr[m + 1]``.
+
+    Attributes
+    ----------
+    ptr : ndarray, shape (M + 1,)
+    order : ndarray of int32 (int64 from 2^31 observations on), shape (N,)
+        Numbers of the observations in the design.
+    other : ndarray of int32, shape (N, D - 1)
+        Their rows of the other modes.
+    """
 
     ptr: Ints
-    order: Ints
-    index: npt.NDArray[np.int32]
+    order: npt.NDArray[np.int32] | Ints
+    other: npt.NDArray[np.int32]
 
 
 def sort_by_row(design: Design, d: int) -> Sorted:
-    """Sort the observations by their row of mode d."""
-    rows = design.index[:, d]
-    order = np.argsort(rows, kind="stable")
-    ptr = np.concatenate([[0], np.cumsum(np.bincount(rows, minlength=design.modes[d].n_rows))]).astype(np.int64)
-    return Sorted(ptr, order, design.index[order])
+    """Sort the observations by their row of mode d, keeping their order within a row."""
+    n, modes = design.index.shape
+    counts = np.bincount(design.index[:, d], minlength=design.modes[d].n_rows)
+    ptr = np.concatenate([[0], np.cumsum(counts)]).astype(np.int64)
+    order = np.empty(n, dtype=np.int32) if n < 2**31 else np.empty(n, dtype=np.int64)
+    other = np.empty((n, modes - 1), dtype=np.int32)
+    compute.sort(design.index, d, ptr, order, other)
+    return Sorted(ptr, order, other)
+
+
+@dataclass(frozen=True)
+class Precision:
+    """Noise precision of the observations: alpha times weight_i times the factors of the observation's rows.
+
+    Kept in parts, so that nothing as long as the data is made of them.
+
+    Attributes
+    ----------
+    alpha : float
+    weight : ndarray, shape (N,), or None
+        One each; None for ones.
+    factors : sequence of ndarray, shapes (M_d,), or None
+        One for every row of every mode; None for ones.
+    """
+
+    alpha: float = 1.0
+    weight: Floats | None = None
+    factors: Sequence[Floats] | None = None
+
+    def at(self, index: npt.NDArray[np.int32], observations: slice = slice(None)) -> Floats:
+        """The precisions of some observations of a design with this ``index`` (N, D)."""
+        rows = index[observations]
+        precision = np.full(len(rows), self.alpha)
+        if self.weight is not None:
+            precision *= self.weight[observations]
+        for d, factors in enumerate(self.factors or ()):
+            precision *= factors[rows[:, d]]
+        return precision
+
+    def _arguments(self) -> compute.Noise:
+        weight = _NONE if self.weight is None else _contiguous(self.weight)
+        factors, start = pack(self.factors) if self.factors else (_NONE, _NOWHERE)
+        return compute.Noise(float(self.alpha), weight, factors, start)
+
+
+_NONE, _NOWHERE = np.zeros(0), np.zeros(1, dtype=np.int64)
+
+
+def _contiguous(values: Floats) -> Floats:
+    return np.require(values, np.float64, ["C", "W"])  # one signature to compile
+
+
+@dataclass(frozen=True)
+class Residuals:
+    """Sums over the observations of every row of a mode, shapes (M,).
+
+    Attributes
+    ----------
+    weight : ndarray
+        Of the weights.
+    squares : ndarray
+        Of weight times squared residual.
+    scaled : ndarray
+        Of weight times squared residual times the noise factors of the other modes' rows.
+    """
+
+    weight: Floats
+    squares: Floats
+    scaled: Floats
 
 
 @dataclass(frozen=True)
@@ -47,22 +120,24 @@ class Evidence:
     Attributes
     ----------
     data : Sorted
-    y, weight : ndarray, shape (N,)
-        Targets and noise precisions, in the order of the design (not sorted).
+        By the rows of mode d.
+    y : ndarray, shape (N,)
+        Targets, in the order of the design (not sorted).
+    precision : Precision
     core, W : Core and its weights
     psi : sequence of ndarray
-        Factors of all modes; those of mode d are not read.
+        Factors of all modes; those of mode d are read by `residuals` alone.
     """
 
     data: Sorted
     y: Floats
-    weight: Floats
+    precision: Precision
     core: Core
     d: int
     psi: Sequence[Floats]
     W: Floats
 
-    def _arguments(self) -> tuple[Any, ...]:
+    def _arguments(self) -> tuple[compute.Observations, compute.Noise, compute.Tensor, int]:
         data, core, d = self.data, self.core, self.d
         tables, kind, ranks, w = list(self.psi), core.kind, core.ranks, self.W
         if core.modes == 2 and kind != IDENTITY:
@@ -72,11 +147,11 @@ class Evidence:
             kind, ranks = IDENTITY, np.full(2, ranks[d])
         if kind == IDENTITY:
             w = np.ones(1)
+        tables[d] = tables[d][:0]  # not read, so not copied
         flat, start = pack(tables)
-        return (
-            data.ptr, data.index, self.y[data.order], self.weight[data.order],
-            d, kind, w, core.coords, ranks, flat, start,
-        )  # fmt: skip
+        observations = compute.Observations(data.ptr, data.order, data.other, _contiguous(self.y))
+        tensor = compute.Tensor(kind, w, core.coords, ranks, flat, start)
+        return observations, self.precision._arguments(), tensor, d
 
     def statistics(self) -> tuple[Floats, Floats]:
         """A (M, r, r) and b (M, r)."""
@@ -90,3 +165,8 @@ class Evidence:
         if failed:
             raise FloatingPointError(f"the precision of {failed} rows of mode {self.d} is not positive definite")
         return psi
+
+    def residuals(self) -> Residuals:
+        """How far f is from the targets, summed over the observations of every row."""
+        sums = compute.squared_residuals(*self._arguments(), _contiguous(self.psi[self.d]))
+        return Residuals(*np.ascontiguousarray(sums.T))
