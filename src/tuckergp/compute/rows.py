@@ -64,9 +64,10 @@ class Tensor(NamedTuple):
 
 
 class Scratch(NamedTuple):
-    """Room for one thread: z as columns of Z (padded r, BLOCK), targets, and what one z needs."""
+    """Room for one thread: z as columns of Z (padded r, BLOCK), precisions, targets, and what one z needs."""
 
     Z: Array
+    precision: Array
     target: Array
     z: Array
     work: Array
@@ -94,29 +95,38 @@ def scratch(tensor: Tensor, d: int) -> Scratch:
     r = tensor.ranks[d]
     # a row of Z is 8 longer than a block, so that a column does not fall on one cache set
     Z = np.zeros((padded(r), BLOCK + 8))
-    return Scratch(Z, np.zeros(BLOCK), np.empty(r), np.empty(tensor.w.size + 1), np.empty(tensor.ranks.size, np.int64))
+    one, at = np.empty(tensor.w.size + 1), np.zeros(tensor.ranks.size, np.int64)
+    return Scratch(Z, np.empty(BLOCK), np.empty(BLOCK), np.empty(r), one, at)
 
 
 @jit
-def precision_of_others(data: Observations, noise: Noise, d: int, i: int) -> float:
-    """Weight of an observation times the noise factors of its rows of the other modes."""
-    precision = 1.0
-    if noise.weight.size:
-        precision = noise.weight[data.order[i]]
-    if noise.factors.size:
-        for c in range(data.other.shape[1]):
-            e = c if c < d else c + 1
-            precision *= noise.factors[noise.start[e] + data.other[i, c]]
-    return precision
+def write_precisions(
+    d: int, own: float, first: int, n: int, order: Array, other: Array,
+    weight: Array, factors: Array, start: Array, out: Array,
+) -> None:  # fmt: skip
+    """Of n observations ``own``, times their weights, times the noise factors of their rows of the other modes."""
+    out[:n] = own
+    if weight.size:
+        for i in range(n):
+            out[i] *= weight[order[first + i]]
+    if factors.size:
+        for c in range(other.shape[1]):
+            begin = start[c if c < d else c + 1]
+            for i in range(n):
+                out[i] *= factors[begin + other[first + i, c]]
 
 
 @jit
-def write_z(data: Observations, tensor: Tensor, d: int, i: int, room: Scratch) -> None:
-    """Z of one observation into ``room.z``."""
-    for c in range(data.other.shape[1]):
+def write_z(tensor: Tensor, d: int, rows: Array, at: Array, z: Array, work: Array) -> None:
+    """Z of an observation with these rows of the other modes."""
+    for c in range(rows.size):
         e = c if c < d else c + 1
-        room.at[e] = tensor.start[e] + data.other[i, c] * tensor.ranks[e]
-    others(tensor.kind, tensor.w, tensor.coords, tensor.ranks, tensor.psi, room.at, d, room.z, room.work)
+        at[e] = tensor.start[e] + rows[c] * tensor.ranks[e]
+    others(tensor.kind, tensor.w, tensor.coords, tensor.ranks, tensor.psi, at, d, z, work)
+
+
+# In loops over observations tuples are not read, nor arrays handed on, where it can be helped: each costs an atomic
+# count of references, more than the arithmetic.
 
 
 @jit
@@ -127,24 +137,29 @@ def fill(
 
     Returns how many columns to sum over, a multiple of 8 as the vectors like it: zeros follow the observations.
     """
-    Z, target, r = room.Z, room.target, tensor.ranks[d]
-    plain = tensor.kind == IDENTITY and tensor.ranks.size == 2
+    order, other, y, psi = data.order, data.other, data.y, tensor.psi
+    Z, root, target, z = room.Z, room.precision, room.target, room.z
+    r = tensor.ranks[d]
+    write_precisions(d, own, first, n, order, other, noise.weight, noise.factors, noise.start, root)
     for i in range(n):
-        root = np.sqrt(own * precision_of_others(data, noise, d, first + i))
-        target[i] = root * data.y[data.order[first + i]]
-        if plain:
-            at = tensor.start[1 - d] + np.int64(data.other[first + i, 0]) * r
+        root[i] = np.sqrt(root[i])
+        target[i] = root[i] * y[order[first + i]]
+    if tensor.kind == IDENTITY and tensor.ranks.size == 2:
+        start = tensor.start[1 - d]
+        for i in range(n):
+            begin = start + np.int64(other[first + i, 0]) * r
+            row = psi[begin : begin + r]  # an index without an offset cannot be negative, so the loop vectorises
             for k in range(r):
-                Z[k, i] = root * tensor.psi[at + k]
-        else:
-            write_z(data, tensor, d, first + i, room)
+                Z[k, i] = root[i] * row[k]
+    else:
+        for i in range(n):
+            write_z(tensor, d, other[first + i], room.at, z, room.work)
             for k in range(r):
-                Z[k, i] = root * room.z[k]
+                Z[k, i] = root[i] * z[k]
     columns = (n + 7) // 8 * 8
-    for i in range(n, columns):
-        target[i] = 0.0
-        for k in range(r):
-            Z[k, i] = 0.0
+    target[n:columns] = 0.0
+    for k in range(r):
+        Z[k, n:columns] = 0.0
     return columns
 
 
@@ -276,35 +291,52 @@ def solve(
     return out, failed
 
 
+@jit
+def sum_squares(
+    data: Observations, noise: Noise, tensor: Tensor, d: int, m: int, mine: Array, out: Array, room: Scratch
+) -> None:
+    """One row of `squared_residuals`."""
+    order, other, y, psi = data.order, data.other, data.y, tensor.psi
+    weight, precision, f, z = noise.weight, room.precision, room.target, room.z
+    r = tensor.ranks[d]
+    for first in range(data.ptr[m], data.ptr[m + 1], BLOCK):
+        n = min(BLOCK, data.ptr[m + 1] - first)
+        if tensor.kind == IDENTITY and tensor.ranks.size == 2:
+            start = tensor.start[1 - d]
+            for i in range(n):
+                begin = start + np.int64(other[first + i, 0]) * r
+                row = psi[begin : begin + r]
+                total = 0.0
+                for k in range(r):
+                    total += mine[k] * row[k]
+                f[i] = total
+        else:
+            for i in range(n):
+                write_z(tensor, d, other[first + i], room.at, z, room.work)
+                f[i] = 0.0
+                for k in range(r):
+                    f[i] += mine[k] * z[k]
+        write_precisions(d, 1.0, first, n, order, other, weight, noise.factors, noise.start, precision)
+        for i in range(n):
+            square = (y[order[first + i]] - f[i]) ** 2
+            share = weight[order[first + i]] if weight.size else 1.0
+            out[0] += share
+            out[1] += share * square
+            out[2] += precision[i] * square
+
+
 @parallel
 def squared_residuals(data: Observations, noise: Noise, tensor: Tensor, d: int, psi: Array) -> Array:
     """Sums over the observations of every row of mode d, whose factors are psi (M, r), shape (M, 3).
 
     Of the weights, of the weighted squared residuals, and of these times the noise factors of the other modes.
     """
-    rows, r = data.ptr.size - 1, tensor.ranks[d]
-    plain = tensor.kind == IDENTITY and tensor.ranks.size == 2
     bounds = shares(data.ptr)
-    out = np.zeros((rows, 3))
+    out = np.zeros((len(psi), 3))
     for part in nb.prange(bounds.size - 1):
         room = scratch(tensor, d)
         for m in range(bounds[part], bounds[part + 1]):
-            mine, sums = psi[m], out[m]
-            for i in range(data.ptr[m], data.ptr[m + 1]):
-                f = 0.0
-                if plain:
-                    at = tensor.start[1 - d] + np.int64(data.other[i, 0]) * r
-                    for k in range(r):
-                        f += mine[k] * tensor.psi[at + k]
-                else:
-                    write_z(data, tensor, d, i, room)
-                    for k in range(r):
-                        f += mine[k] * room.z[k]
-                square = (data.y[data.order[i]] - f) ** 2
-                weight = noise.weight[data.order[i]] if noise.weight.size else 1.0
-                sums[0] += weight
-                sums[1] += weight * square
-                sums[2] += precision_of_others(data, noise, d, i) * square
+            sum_squares(data, noise, tensor, d, m, psi[m], out[m], room)
     return out
 
 
