@@ -2,7 +2,7 @@
 
 Given the other modes, f = z'psi_d, so row m hears only A_m = sum w z z' and b_m = sum w z y over its observations.
 Observations come sorted by the row of mode d: those of row m are ``ptr[m]:ptr[m + 1]``. A row's sums run in an order of
-their own, so nothing depends on the number of threads.
+their own, so nothing depends on how rows are shared among threads.
 """
 
 from __future__ import annotations
@@ -22,12 +22,6 @@ BLOCK = 128
 
 # Longer rows are summed in pieces of this length, so that threads share them.
 PIECE = 32_768
-
-# What a row costs besides its observations, in observations.
-ROW = 32
-
-# Rows are shared out in so many groups at the most, none of which costs less than LEAST, in observations.
-PARTS, LEAST = 64, 4_096
 
 
 class Observations(NamedTuple):
@@ -77,7 +71,7 @@ class Scratch(NamedTuple):
 @jit
 def sort(index: Array, d: int, ptr: Array, order: Array, other: Array) -> None:
     """Fill ``order`` and ``other`` of `Observations`, given where the rows of mode d begin."""
-    free = ptr[:-1].copy()
+    free = ptr.copy()
     for i in range(len(index)):
         k = free[index[i, d]]
         free[index[i, d]] = k + 1
@@ -105,7 +99,8 @@ def write_precisions(
     weight: Array, factors: Array, start: Array, out: Array,
 ) -> None:  # fmt: skip
     """Of n observations ``own``, times their weights, times the noise factors of their rows of the other modes."""
-    out[:n] = own
+    for i in range(n):
+        out[i] = own
     if weight.size:
         for i in range(n):
             out[i] *= weight[order[first + i]]
@@ -157,9 +152,10 @@ def fill(
             for k in range(r):
                 Z[k, i] = root[i] * z[k]
     columns = (n + 7) // 8 * 8
-    target[n:columns] = 0.0
-    for k in range(r):
-        Z[k, n:columns] = 0.0
+    for i in range(n, columns):
+        target[i] = 0.0
+        for k in range(r):
+            Z[k, i] = 0.0
     return columns
 
 
@@ -183,38 +179,17 @@ def accumulate(
             b[k] += total
 
 
-@parallel
-def pieces(data: Observations, noise: Noise, tensor: Tensor, d: int) -> tuple[Array, Array, Array]:
-    """Statistics of the pieces of long rows: the first piece of every row, then A and b of every piece."""
-    rows, size = data.ptr.size - 1, padded(tensor.ranks[d])
-    begin = np.zeros(rows + 1, np.int64)
-    for m in range(rows):
-        length = data.ptr[m + 1] - data.ptr[m]
-        begin[m + 1] = begin[m] + ((length + PIECE - 1) // PIECE if length > PIECE else 0)
-    row_of = np.empty(begin[rows], np.int64)
-    for m in range(rows):
-        row_of[begin[m] : begin[m + 1]] = m
-    A, b = np.zeros((begin[rows], size, size)), np.zeros((begin[rows], size))
-    for p in nb.prange(begin[rows]):
-        m = row_of[p]
-        first = data.ptr[m] + (p - begin[m]) * PIECE
-        last = min(first + PIECE, data.ptr[m + 1])
-        accumulate(data, noise, tensor, d, m, first, last, A[p], b[p], scratch(tensor, d))
-    return begin, A, b
-
-
 @jit
-def shares(ptr: Array) -> Array:
-    """Bounds between groups of rows that cost about the same, more of them than threads."""
-    rows = ptr.size - 1
-    cost = np.zeros(rows + 1)
-    for m in range(rows):
-        length = ptr[m + 1] - ptr[m]
-        cost[m + 1] = cost[m] + ROW + (length if length <= PIECE else 0)
-    parts = min(PARTS, 1 + int(cost[rows] / LEAST))
-    bounds = np.searchsorted(cost, np.linspace(0.0, cost[rows], parts + 1))
-    bounds[0], bounds[parts] = 0, rows
-    return bounds
+def sum_pieces(
+    first: int, last: int, data: Observations, noise: Noise, tensor: Tensor, d: int,
+    row_of: Array, begin: Array, A: Array, b: Array,
+) -> None:  # fmt: skip
+    """Add the statistics of the pieces first:last of long rows to A[p] and b[p]; row m has begin[m]:begin[m + 1]."""
+    room = scratch(tensor, d)
+    for p in range(first, last):
+        m = row_of[p]
+        at = data.ptr[m] + (p - begin[m]) * PIECE
+        accumulate(data, noise, tensor, d, m, at, min(at + PIECE, data.ptr[m + 1]), A[p], b[p], room)
 
 
 @jit
@@ -223,72 +198,86 @@ def sum_row(
     begin: Array, piece_A: Array, piece_b: Array, A: Array, b: Array, room: Scratch,
 ) -> None:  # fmt: skip
     """Write the statistics of row m to A (lower triangle) and b, from its pieces if it has any."""
-    A[:] = 0.0
-    b[:] = 0.0
+    for j in range(len(A)):
+        b[j] = 0.0
+        for k in range(len(A)):
+            A[j, k] = 0.0
     if begin[m + 1] > begin[m]:
         for p in range(begin[m], begin[m + 1]):
-            A += piece_A[p]
-            b += piece_b[p]
+            for j in range(len(A)):
+                b[j] += piece_b[p, j]
+                for k in range(len(A)):
+                    A[j, k] += piece_A[p, j, k]
     else:
         accumulate(data, noise, tensor, d, m, data.ptr[m], data.ptr[m + 1], A, b, room)
 
 
-@parallel
-def statistics(data: Observations, noise: Noise, tensor: Tensor, d: int) -> tuple[Array, Array]:
-    """A (M, r, r) and b (M, r) of every row of mode d."""
-    rows, r = data.ptr.size - 1, tensor.ranks[d]
-    begin, piece_A, piece_b = pieces(data, noise, tensor, d)
-    bounds = shares(data.ptr)
-    out_A, out_b = np.empty((rows, r, r)), np.empty((rows, r))
-    for part in nb.prange(bounds.size - 1):
-        room = scratch(tensor, d)
-        A, b = np.zeros((padded(r), padded(r))), np.zeros(padded(r))
-        for m in range(bounds[part], bounds[part + 1]):
-            sum_row(data, noise, tensor, d, m, begin, piece_A, piece_b, A, b, room)
-            for j in range(r):
-                out_b[m, j] = b[j]
-                for k in range(j + 1):
-                    out_A[m, j, k] = A[j, k]
-                    out_A[m, k, j] = A[j, k]
-    return out_A, out_b
+@jit
+def statistics(
+    first: int, last: int, data: Observations, noise: Noise, tensor: Tensor, d: int,
+    begin: Array, piece_A: Array, piece_b: Array, out_A: Array, out_b: Array,
+) -> None:  # fmt: skip
+    """Write A (M, r, r) and b (M, r) of the rows first:last of mode d."""
+    r = tensor.ranks[d]
+    room = scratch(tensor, d)
+    A, b = np.empty((padded(r), padded(r))), np.empty(padded(r))
+    for m in range(first, last):
+        sum_row(data, noise, tensor, d, m, begin, piece_A, piece_b, A, b, room)
+        for j in range(r):
+            out_b[m, j] = b[j]
+            for k in range(j + 1):
+                out_A[m, j, k] = A[j, k]
+                out_A[m, k, j] = A[j, k]
 
 
-@parallel
+@jit
 def solve(
-    data: Observations, noise: Noise, tensor: Tensor, d: int, pull: Array, precision: Array, draws: Array
-) -> tuple[Array, int]:
-    """New factors of every row of mode d, (M, r), under the prior N(precision^-1 pull_m, precision^-1).
+    first: int, last: int, data: Observations, noise: Noise, tensor: Tensor, d: int,
+    begin: Array, piece_A: Array, piece_b: Array, pull: Array, precision: Array, draws: Array, out: Array,
+) -> int:  # fmt: skip
+    """Write new factors of the rows first:last of mode d under the prior N(precision^-1 pull_m, precision^-1).
 
     Each is the mean of its conditional plus L^-T draws_m, with L L' the posterior precision A_m + precision: zero
-    ``draws`` give the mean, standard normal ones a draw. A is never stored. Also returns how many rows had a precision
-    that is not positive definite (their factors are NaN).
+    ``draws`` give the mean, standard normal ones a draw. A is never stored. Returns how many rows had a precision that
+    is not positive definite (their factors are NaN).
     """
-    rows, r = data.ptr.size - 1, tensor.ranks[d]
-    begin, piece_A, piece_b = pieces(data, noise, tensor, d)
-    bounds = shares(data.ptr)
-    out = np.empty((rows, r))
+    r = tensor.ranks[d]
+    room = scratch(tensor, d)
+    A, b = np.empty((padded(r), padded(r))), np.empty(padded(r))
     failed = 0
-    for part in nb.prange(bounds.size - 1):
-        room = scratch(tensor, d)
-        A, b = np.zeros((padded(r), padded(r))), np.zeros(padded(r))
-        for m in range(bounds[part], bounds[part + 1]):
-            sum_row(data, noise, tensor, d, m, begin, piece_A, piece_b, A, b, room)
+    for m in range(first, last):
+        sum_row(data, noise, tensor, d, m, begin, piece_A, piece_b, A, b, room)
+        for j in range(r):
+            b[j] += pull[m, j]
+            for k in range(j + 1):
+                A[j, k] += precision[j, k]
+        for j in range(r, len(A)):
+            A[j, j] = 1.0
+        if factorise(A):
+            solve_lower(A, b)
             for j in range(r):
-                b[j] += pull[m, j]
-                for k in range(j + 1):
-                    A[j, k] += precision[j, k]
-            for j in range(r, len(A)):
-                A[j, j] = 1.0
-            if factorise(A):
-                solve_lower(A, b)
-                for j in range(r):
-                    b[j] += draws[m, j]
-                solve_upper(A, b)
-                out[m] = b[:r]
-            else:
-                out[m] = np.nan
-                failed += 1
-    return out, failed
+                b[j] += draws[m, j]
+            solve_upper(A, b)
+        else:
+            for j in range(r):
+                b[j] = np.nan
+            failed += 1
+        for j in range(r):
+            out[m, j] = b[j]
+    return failed
+
+
+@jit
+def squared_residuals(
+    first: int, last: int, data: Observations, noise: Noise, tensor: Tensor, d: int, mine: Array, out: Array
+) -> None:
+    """Sums over the observations of the rows first:last of mode d, whose factors are ``mine`` (M, r), to out (M, 3).
+
+    Of the weights, of the weighted squared residuals, and of these times the noise factors of the other modes.
+    """
+    room = scratch(tensor, d)
+    for m in range(first, last):
+        sum_squares(data, noise, tensor, d, m, mine[m], out[m], room)
 
 
 @jit
@@ -299,45 +288,30 @@ def sum_squares(
     order, other, y, psi = data.order, data.other, data.y, tensor.psi
     weight, precision, f, z = noise.weight, room.precision, room.target, room.z
     r = tensor.ranks[d]
-    for first in range(data.ptr[m], data.ptr[m + 1], BLOCK):
-        n = min(BLOCK, data.ptr[m + 1] - first)
+    for begin in range(data.ptr[m], data.ptr[m + 1], BLOCK):
+        n = min(BLOCK, data.ptr[m + 1] - begin)
         if tensor.kind == IDENTITY and tensor.ranks.size == 2:
             start = tensor.start[1 - d]
             for i in range(n):
-                begin = start + np.int64(other[first + i, 0]) * r
-                row = psi[begin : begin + r]
+                at = start + np.int64(other[begin + i, 0]) * r
+                row = psi[at : at + r]
                 total = 0.0
                 for k in range(r):
                     total += mine[k] * row[k]
                 f[i] = total
         else:
             for i in range(n):
-                write_z(tensor, d, other[first + i], room.at, z, room.work)
+                write_z(tensor, d, other[begin + i], room.at, z, room.work)
                 f[i] = 0.0
                 for k in range(r):
                     f[i] += mine[k] * z[k]
-        write_precisions(d, 1.0, first, n, order, other, weight, noise.factors, noise.start, precision)
+        write_precisions(d, 1.0, begin, n, order, other, weight, noise.factors, noise.start, precision)
         for i in range(n):
-            square = (y[order[first + i]] - f[i]) ** 2
-            share = weight[order[first + i]] if weight.size else 1.0
+            square = (y[order[begin + i]] - f[i]) ** 2
+            share = weight[order[begin + i]] if weight.size else 1.0
             out[0] += share
             out[1] += share * square
             out[2] += precision[i] * square
-
-
-@parallel
-def squared_residuals(data: Observations, noise: Noise, tensor: Tensor, d: int, psi: Array) -> Array:
-    """Sums over the observations of every row of mode d, whose factors are psi (M, r), shape (M, 3).
-
-    Of the weights, of the weighted squared residuals, and of these times the noise factors of the other modes.
-    """
-    bounds = shares(data.ptr)
-    out = np.zeros((len(psi), 3))
-    for part in nb.prange(bounds.size - 1):
-        room = scratch(tensor, d)
-        for m in range(bounds[part], bounds[part + 1]):
-            sum_squares(data, noise, tensor, d, m, psi[m], out[m], room)
-    return out
 
 
 @jit

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -14,6 +15,8 @@ import numpy.typing as npt
 
 from tuckergp.compute import rows as compute
 from tuckergp.compute.contract import IDENTITY
+from tuckergp.compute.threads import share
+from tuckergp.compute.tiles import padded
 from tuckergp.design import Design
 from tuckergp.model import Core, pack
 
@@ -21,6 +24,12 @@ __all__ = ["Evidence", "Precision", "Residuals", "Sorted", "sort_by_row"]
 
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
+
+# What a row costs besides its observations, in observations.
+ROW = 32
+
+# Rows are shared out in so many groups at the most, none of which costs less than LEAST, in observations.
+PARTS, LEAST = 64, 4_096
 
 
 @dataclass(frozen=True)
@@ -39,6 +48,23 @@ class Sorted:
     ptr: Ints
     order: npt.NDArray[np.int32] | Ints
     other: npt.NDArray[np.int32]
+
+    @cached_property
+    def pieces(self) -> Ints:
+        """Long rows are summed in pieces, so that threads share them: row m has pieces[m]:pieces[m + 1]."""
+        length = np.diff(self.ptr)
+        count = np.where(length > compute.PIECE, -(-length // compute.PIECE), 0)
+        return np.concatenate([[0], np.cumsum(count)]).astype(np.int64)
+
+    @cached_property
+    def shares(self) -> Ints:
+        """Bounds between groups of rows that cost about the same; more groups than threads, unless they get small."""
+        length = np.diff(self.ptr)
+        cost = np.concatenate([[0], np.cumsum(np.where(length > compute.PIECE, 0, length) + ROW)])
+        parts = min(PARTS, 1 + int(cost[-1] // LEAST))
+        bounds = np.searchsorted(cost, np.linspace(0, cost[-1], parts + 1))
+        bounds[0], bounds[-1] = 0, len(length)
+        return bounds.astype(np.int64)
 
 
 def sort_by_row(design: Design, d: int) -> Sorted:
@@ -153,20 +179,33 @@ class Evidence:
         tensor = compute.Tensor(kind, w, core.coords, ranks, flat, start)
         return observations, self.precision._arguments(), tensor, d
 
+    def _pieces(self, arguments: tuple[Any, ...]) -> tuple[Ints, Floats, Floats]:
+        """Statistics of the pieces of long rows, and which are whose."""
+        begin, size = self.data.pieces, padded(int(self.core.ranks[self.d]))
+        A, b = np.zeros((int(begin[-1]), size, size)), np.zeros((int(begin[-1]), size))
+        row_of = np.repeat(np.arange(len(begin) - 1), np.diff(begin))
+        share(compute.sum_pieces, np.arange(len(A) + 1), *arguments, row_of, begin, A, b)
+        return begin, A, b
+
     def statistics(self) -> tuple[Floats, Floats]:
         """A (M, r, r) and b (M, r)."""
-        A, b = compute.statistics(*self._arguments())
+        arguments, rows, r = self._arguments(), len(self.data.ptr) - 1, int(self.core.ranks[self.d])
+        A, b = np.empty((rows, r, r)), np.empty((rows, r))
+        share(compute.statistics, self.data.shares, *arguments, *self._pieces(arguments), A, b)
         return A, b
 
     def solve(self, pull: Floats, precision: Floats, noise: Floats) -> Floats:
         """Conditional of every row under N(precision^-1 pull_m, precision^-1); see `tuckergp.compute.rows.solve`."""
-        arguments: tuple[Any, ...] = (*self._arguments(), pull, precision, noise)
-        psi, failed = compute.solve(*arguments)
+        arguments, psi = self._arguments(), np.empty(pull.shape)
+        given = (*self._pieces(arguments), *map(_contiguous, (pull, precision, noise)))
+        failed = sum(share(compute.solve, self.data.shares, *arguments, *given, psi))
         if failed:
             raise FloatingPointError(f"the precision of {failed} rows of mode {self.d} is not positive definite")
         return psi
 
     def residuals(self) -> Residuals:
         """How far f is from the targets, summed over the observations of every row."""
-        sums = compute.squared_residuals(*self._arguments(), _contiguous(self.psi[self.d]))
+        mine = _contiguous(self.psi[self.d])
+        sums = np.zeros((len(mine), 3))
+        share(compute.squared_residuals, self.data.shares, *self._arguments(), mine, sums)
         return Residuals(*np.ascontiguousarray(sums.T))
