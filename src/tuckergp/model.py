@@ -159,7 +159,8 @@ class Parameters:
 def pack(tables: Sequence[Floats]) -> tuple[Floats, Ints]:
     """Lay tables (M_d, r_d) one after the other: the flat array and where each starts, for `tuckergp.compute`."""
     start = np.cumsum([0, *(table.size for table in tables)]).astype(np.int64)
-    return np.concatenate([np.ravel(table) for table in tables]), start
+    filled = [np.ravel(table) for table in tables if table.size]
+    return filled[0] if len(filled) == 1 else np.concatenate(filled or [np.zeros(0)]), start
 
 
 @dataclass(frozen=True)

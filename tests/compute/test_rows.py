@@ -4,9 +4,10 @@ import numpy as np
 import pytest
 
 from tests.helpers import dense_others, random_problem
-from tuckergp.compute.rows import cholesky, core_rows, solve_lower, solve_upper
-from tuckergp.model import pack
-from tuckergp.priors.evidence import Evidence, sort_by_row
+from tuckergp.compute.rows import BLOCK, PIECE, cholesky, core_rows, solve_lower, solve_upper
+from tuckergp.design import Design, ModeTable
+from tuckergp.model import make_core, pack
+from tuckergp.priors.evidence import Evidence, Precision, sort_by_row
 
 CASES = [
     ("identity", (3, 3)),
@@ -24,7 +25,9 @@ def evidence_and_design_vectors(core, ranks, d, rng):
     weight = rng.uniform(0.5, 2.0, len(problem.y))
     at = problem.model.init(problem.design, rng)
     psi = problem.model.factors(at, problem.design)
-    evidence = Evidence(sort_by_row(problem.design, d), problem.y, weight, problem.model.core, d, psi, at.W)
+    evidence = Evidence(
+        sort_by_row(problem.design, d), problem.y, Precision(1.0, weight), problem.model.core, d, psi, at.W
+    )
     z = np.array(
         [
             dense_others(problem.model.core, at.W, [p[m] for p, m in zip(psi, rows, strict=True)], d)
@@ -61,6 +64,118 @@ def test_rows_are_solved_to_their_conditional_and_noise_has_its_covariance(core,
         # the moves that unit noise makes, as columns, multiply to the inverse precision: they are its square root
         moves = np.stack([evidence.solve(pull, precision, np.tile(e, (len(A), 1))) - mean for e in np.eye(r)], axis=2)
         np.testing.assert_allclose(moves @ moves.transpose(0, 2, 1), np.linalg.inv(posterior), rtol=1e-9, atol=1e-12)
+
+
+def lopsided_evidence(d, rank, rng, precision=None):
+    """Two modes; one row of mode d is longer than a piece, others than a block, one is empty. Also z by NumPy."""
+    lengths = np.array([0, 1, BLOCK - 1, PIECE + BLOCK + 3, BLOCK, 3 * BLOCK + 5])
+    rows = rng.permutation(np.repeat(np.arange(len(lengths)), lengths))
+    other = rng.integers(50, size=len(rows))
+    index = np.stack([rows, other] if d == 0 else [other, rows], axis=1).astype(np.int32)
+    sizes = (len(lengths), 50) if d == 0 else (50, len(lengths))
+    design = Design(tuple(ModeTable(np.ones((size, 1))) for size in sizes), index)
+    psi = [rng.standard_normal((size, rank)) for size in sizes]
+    core, y = make_core("identity", (rank, rank)), rng.standard_normal(len(rows))
+    precision = Precision(1.7) if precision is None else precision(sizes, len(rows))
+    evidence = Evidence(sort_by_row(design, d), y, precision, core, d, psi, np.ones(1))
+    return evidence, design, psi[1 - d][other]
+
+
+@pytest.mark.parametrize("d", [0, 1])
+@pytest.mark.parametrize("rank", [1, 6, 16])
+def test_long_rows_are_summed_like_short_ones(d, rank):
+    evidence, design, z = lopsided_evidence(d, rank, np.random.default_rng(rank))
+    A, b = evidence.statistics()
+    pull, prior = np.zeros_like(b), np.eye(rank)
+    solved = evidence.solve(pull, prior, pull)
+    for m in range(len(A)):
+        mine = design.index[:, d] == m
+        expected = 1.7 * z[mine].T @ z[mine], 1.7 * z[mine].T @ evidence.y[mine]
+        np.testing.assert_allclose(A[m], expected[0], rtol=1e-10, atol=1e-9)
+        np.testing.assert_allclose(b[m], expected[1], rtol=1e-10, atol=1e-9)
+        np.testing.assert_allclose(solved[m], np.linalg.solve(expected[0] + prior, expected[1]), rtol=1e-9, atol=1e-12)
+
+
+def noise_in_parts(rng, weighted=True):
+    def make(sizes, n):
+        weight = rng.uniform(0.5, 2.0, n) if weighted else None
+        return Precision(0.3, weight, [rng.uniform(0.5, 2.0, size) for size in sizes])
+
+    return make
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("d", [0, 1])
+def test_precisions_in_parts_equal_one_each(d, weighted):
+    rng = np.random.default_rng(d)
+    evidence, design, z = lopsided_evidence(d, 3, rng, noise_in_parts(rng, weighted))
+    parts = evidence.precision
+    precision = parts.at(design.index)
+    expected = 0.3 * (1.0 if parts.weight is None else parts.weight)
+    for e in (0, 1):
+        expected = expected * parts.factors[e][design.index[:, e]]
+    np.testing.assert_allclose(precision, expected, rtol=1e-12)
+    np.testing.assert_array_equal(parts.at(design.index, slice(5, 9)), precision[5:9])
+    A, b = evidence.statistics()
+    for m in range(len(A)):
+        mine = design.index[:, d] == m
+        np.testing.assert_allclose(A[m], (z[mine] * precision[mine, None]).T @ z[mine], rtol=1e-10, atol=1e-10)
+        np.testing.assert_allclose(b[m], z[mine].T @ (precision * evidence.y)[mine], rtol=1e-10, atol=1e-10)
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("d", [0, 1])
+def test_squared_residuals_are_summed_by_rows(d, weighted):
+    rng = np.random.default_rng(d)
+    evidence, design, z = lopsided_evidence(d, 3, rng, noise_in_parts(rng, weighted))
+    rows, other = design.index[:, d], design.index[:, 1 - d]
+    weight = np.ones(len(rows)) if evidence.precision.weight is None else evidence.precision.weight
+    squares = weight * (evidence.y - np.einsum("ij,ij->i", z, evidence.psi[d][rows])) ** 2
+    sums = evidence.residuals()
+    for got, terms in [
+        (sums.weight, weight),
+        (sums.squares, squares),
+        (sums.scaled, squares * evidence.precision.factors[1 - d][other]),
+    ]:
+        np.testing.assert_allclose(got, np.bincount(rows, terms, minlength=len(got)), rtol=1e-10, atol=1e-10)
+
+
+@pytest.mark.parametrize(("core", "ranks"), CASES)
+def test_squared_residuals_of_any_core(core, ranks):
+    for d in range(len(ranks)):
+        evidence, problem, weight, z = evidence_and_design_vectors(core, ranks, d, np.random.default_rng(d))
+        rows = problem.design.index[:, d]
+        squares = weight * (problem.y - np.einsum("ij,ij->i", z, evidence.psi[d][rows])) ** 2
+        sums = evidence.residuals()
+        np.testing.assert_allclose(sums.squares, np.bincount(rows, squares, minlength=6), rtol=1e-10, atol=1e-10)
+        np.testing.assert_array_equal(sums.scaled, sums.squares)
+
+
+def test_sorting_keeps_the_order_within_a_row():
+    problem = random_problem(np.random.default_rng(0), "identity", (2, 2, 2), n=300)
+    index = problem.design.index
+    for d in range(3):
+        data = sort_by_row(problem.design, d)
+        np.testing.assert_array_equal(data.order, np.argsort(index[:, d], kind="stable"))
+        np.testing.assert_array_equal(data.other, np.delete(index, d, axis=1)[data.order])
+        np.testing.assert_array_equal(np.diff(data.ptr), np.bincount(index[:, d], minlength=6))
+        assert data.order.dtype == data.other.dtype == np.int32
+
+
+def test_shares_of_rows_cover_them_and_cost_alike():
+    evidence, _, _ = lopsided_evidence(0, 2, np.random.default_rng(0))
+    rng = np.random.default_rng(1)
+    rows = rng.integers(2_000, size=200_000)
+    index = np.stack([rows, 0 * rows], axis=1).astype(np.int32)
+    design = Design((ModeTable(np.ones((2_000, 1))), ModeTable(np.ones((1, 1)))), index)
+    data = sort_by_row(design, 0)
+    assert data.shares[0] == 0
+    assert data.shares[-1] == 2_000
+    loads = np.diff(data.ptr[data.shares])
+    assert len(loads) > 8
+    assert loads.max() < 1.2 * loads.mean()
+    assert sort_by_row(design, 1).pieces.tolist() == [0, -(-200_000 // PIECE)]
+    assert evidence.data.pieces.tolist() == [0, 0, 0, 0, 2, 2, 2]
 
 
 def test_small_cholesky_and_triangular_solves_match_numpy():

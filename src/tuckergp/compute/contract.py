@@ -13,9 +13,14 @@ import numba as nb
 import numpy as np
 import numpy.typing as npt
 
+from tuckergp.compute.threads import share
+
 Array = npt.NDArray[Any]
 
 IDENTITY, FULL, SPARSE = 0, 1, 2
+
+# Observations that one call evaluates.
+EVALUATED = 65_536
 
 # Sums may be reordered so that loops vectorise; NaN and infinity keep their meaning.
 FAST = {"reassoc", "contract", "arcp", "nsz"}
@@ -189,24 +194,30 @@ def add_core_gradient(
             gradient[q] += product
 
 
-@nb.njit(cache=True, nogil=True, fastmath=FAST, error_model="numpy", parallel=True)
 def evaluate(kind: int, w: Array, coords: Array, ranks: Array, psi: Array, start: Array, index: Array) -> Array:
     """F of every observation, shape (N,)."""
-    n, modes = index.shape
-    f = np.empty(n)
-    blocks = (n + 4095) // 4096
-    for block in nb.prange(blocks):
-        at = np.empty(modes, dtype=np.int64)
-        z = np.empty(ranks[0])
-        work = np.empty(w.size + 1)
-        for i in range(block * 4096, min(n, (block + 1) * 4096)):
-            locate(index, i, start, ranks, at)
-            others(kind, w, coords, ranks, psi, at, 0, z, work)
-            total = 0.0
-            for k in range(ranks[0]):
-                total += z[k] * psi[at[0] + k]
-            f[i] = total
+    f = np.empty(len(index))
+    bounds = np.append(np.arange(0, len(index), EVALUATED), len(index))
+    share(evaluate_range, bounds, kind, w, coords, ranks, psi, start, index, f)
     return f
+
+
+@jit
+def evaluate_range(
+    first: int, last: int,
+    kind: int, w: Array, coords: Array, ranks: Array, psi: Array, start: Array, index: Array, f: Array,
+) -> None:  # fmt: skip
+    """Write f of the observations first:last."""
+    at = np.empty(ranks.size, dtype=np.int64)
+    z = np.empty(ranks[0])
+    work = np.empty(w.size + 1)
+    for i in range(first, last):
+        locate(index, i, start, ranks, at)
+        others(kind, w, coords, ranks, psi, at, 0, z, work)
+        total = 0.0
+        for k in range(ranks[0]):
+            total += z[k] * psi[at[0] + k]
+        f[i] = total
 
 
 @jit

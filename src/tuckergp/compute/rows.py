@@ -1,53 +1,317 @@
 """What the data say about every row of one mode, and the small solve a row that follows from it.
 
 Given the other modes, f = z'psi_d, so row m hears only A_m = sum w z z' and b_m = sum w z y over its observations.
-Observations come sorted by the row of mode d: those of row m are ``ptr[m]:ptr[m + 1]`` of index, y and weight.
+Observations come sorted by the row of mode d: those of row m are ``ptr[m]:ptr[m + 1]``. A row's sums run in an order of
+their own, so nothing depends on how rows are shared among threads.
 """
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numba as nb
 import numpy as np
 
-from tuckergp.compute.contract import FAST, FULL, SPARSE, Array, add_core_gradient, jit, locate, others
+from tuckergp.compute.contract import FAST, FULL, IDENTITY, SPARSE, Array, add_core_gradient, jit, locate, others
+from tuckergp.compute.tiles import add_gram, factorise, padded
 
 parallel = nb.njit(cache=True, nogil=True, fastmath=FAST, error_model="numpy", parallel=True)
+
+# Observations whose z are laid side by side before they are multiplied: enough to vectorise, few enough for the cache.
+BLOCK = 128
+
+# Longer rows are summed in pieces of this length, so that threads share them.
+PIECE = 32_768
+
+
+class Observations(NamedTuple):
+    """Observations sorted by their row of one mode.
+
+    ``order`` (N,) are their numbers in ``y`` (N,); ``other`` (N, D - 1) their rows of the other modes, in the order of
+    the modes.
+    """
+
+    ptr: Array
+    order: Array
+    other: Array
+    y: Array
+
+
+class Noise(NamedTuple):
+    """Noise precision alpha weight_i prod_d factors[start[d] + row]; weights and factors may be empty, for ones."""
+
+    alpha: float
+    weight: Array
+    factors: Array
+    start: Array
+
+
+class Tensor(NamedTuple):
+    """Core and factors, as in `tuckergp.compute.contract`; the factors of the mode that is solved for are not read."""
+
+    kind: int
+    w: Array
+    coords: Array
+    ranks: Array
+    psi: Array
+    start: Array
+
+
+class Scratch(NamedTuple):
+    """Room for one thread: z as columns of Z (padded r, BLOCK), precisions, targets, and what one z needs."""
+
+    Z: Array
+    precision: Array
+    target: Array
+    z: Array
+    work: Array
+    at: Array
+
+
+@jit
+def sort(index: Array, d: int, ptr: Array, order: Array, other: Array) -> None:
+    """Fill ``order`` and ``other`` of `Observations`, given where the rows of mode d begin."""
+    free = ptr.copy()
+    for i in range(len(index)):
+        k = free[index[i, d]]
+        free[index[i, d]] = k + 1
+        order[k] = i
+        column = 0
+        for e in range(index.shape[1]):
+            if e != d:
+                other[k, column] = index[i, e]
+                column += 1
+
+
+@jit
+def scratch(tensor: Tensor, d: int) -> Scratch:
+    """Room for one thread."""
+    r = tensor.ranks[d]
+    # a row of Z is 8 longer than a block, so that a column does not fall on one cache set
+    Z = np.zeros((padded(r), BLOCK + 8))
+    one, at = np.empty(tensor.w.size + 1), np.zeros(tensor.ranks.size, np.int64)
+    return Scratch(Z, np.empty(BLOCK), np.empty(BLOCK), np.empty(r), one, at)
+
+
+@jit
+def write_precisions(
+    d: int, own: float, first: int, n: int, order: Array, other: Array,
+    weight: Array, factors: Array, start: Array, out: Array,
+) -> None:  # fmt: skip
+    """Of n observations ``own``, times their weights, times the noise factors of their rows of the other modes."""
+    for i in range(n):
+        out[i] = own
+    if weight.size:
+        for i in range(n):
+            out[i] *= weight[order[first + i]]
+    if factors.size:
+        for c in range(other.shape[1]):
+            begin = start[c if c < d else c + 1]
+            for i in range(n):
+                out[i] *= factors[begin + other[first + i, c]]
+
+
+@jit
+def write_z(tensor: Tensor, d: int, rows: Array, at: Array, z: Array, work: Array) -> None:
+    """Z of an observation with these rows of the other modes."""
+    for c in range(rows.size):
+        e = c if c < d else c + 1
+        at[e] = tensor.start[e] + rows[c] * tensor.ranks[e]
+    others(tensor.kind, tensor.w, tensor.coords, tensor.ranks, tensor.psi, at, d, z, work)
+
+
+# In loops over observations tuples are not read, nor arrays handed on, where it can be helped: each costs an atomic
+# count of references, more than the arithmetic.
+
+
+@jit
+def fill(
+    data: Observations, noise: Noise, tensor: Tensor, d: int, own: float, first: int, n: int, room: Scratch
+) -> int:
+    """Columns of Z and targets: z and y of n observations, times the root of their precision.
+
+    Returns how many columns to sum over, a multiple of 8 as the vectors like it: zeros follow the observations.
+    """
+    order, other, y, psi = data.order, data.other, data.y, tensor.psi
+    Z, root, target, z = room.Z, room.precision, room.target, room.z
+    r = tensor.ranks[d]
+    write_precisions(d, own, first, n, order, other, noise.weight, noise.factors, noise.start, root)
+    for i in range(n):
+        root[i] = np.sqrt(root[i])
+        target[i] = root[i] * y[order[first + i]]
+    if tensor.kind == IDENTITY and tensor.ranks.size == 2:
+        start = tensor.start[1 - d]
+        for i in range(n):
+            begin = start + np.int64(other[first + i, 0]) * r
+            row = psi[begin : begin + r]  # an index without an offset cannot be negative, so the loop vectorises
+            for k in range(r):
+                Z[k, i] = root[i] * row[k]
+    else:
+        for i in range(n):
+            write_z(tensor, d, other[first + i], room.at, z, room.work)
+            for k in range(r):
+                Z[k, i] = root[i] * z[k]
+    columns = (n + 7) // 8 * 8
+    for i in range(n, columns):
+        target[i] = 0.0
+        for k in range(r):
+            Z[k, i] = 0.0
+    return columns
 
 
 @jit
 def accumulate(
-    first: int, last: int, index: Array, y: Array, weight: Array, d: int,
-    kind: int, w: Array, coords: Array, ranks: Array, psi: Array, start: Array,
-    A: Array, b: Array, z: Array, work: Array, at: Array,
+    data: Observations, noise: Noise, tensor: Tensor, d: int, m: int, first: int, last: int,
+    A: Array, b: Array, room: Scratch,
 ) -> None:  # fmt: skip
-    """Add the statistics of some observations to b and to the lower triangle of A."""
-    r = ranks[d]
-    for i in range(first, last):
-        locate(index, i, start, ranks, at)
-        others(kind, w, coords, ranks, psi, at, d, z, work)
-        for j in range(r):
-            value = weight[i] * z[j]
-            b[j] += value * y[i]
-            for k in range(j + 1):
-                A[j, k] += value * z[k]
+    """Add the statistics of some observations of row m to b and to the lower triangle of A, both of padded size."""
+    own = noise.alpha
+    if noise.factors.size:
+        own *= noise.factors[noise.start[d] + m]
+    for begin in range(first, last, BLOCK):
+        columns = fill(data, noise, tensor, d, own, begin, min(BLOCK, last - begin), room)
+        add_gram(room.Z, columns, A)
+        for k in range(tensor.ranks[d]):
+            row = room.Z[k]
+            total = 0.0
+            for i in range(columns):
+                total += row[i] * room.target[i]
+            b[k] += total
 
 
-@parallel
+@jit
+def sum_pieces(
+    first: int, last: int, data: Observations, noise: Noise, tensor: Tensor, d: int,
+    row_of: Array, begin: Array, A: Array, b: Array,
+) -> None:  # fmt: skip
+    """Add the statistics of the pieces first:last of long rows to A[p] and b[p]; row m has begin[m]:begin[m + 1]."""
+    room = scratch(tensor, d)
+    for p in range(first, last):
+        m = row_of[p]
+        at = data.ptr[m] + (p - begin[m]) * PIECE
+        accumulate(data, noise, tensor, d, m, at, min(at + PIECE, data.ptr[m + 1]), A[p], b[p], room)
+
+
+@jit
+def sum_row(
+    data: Observations, noise: Noise, tensor: Tensor, d: int, m: int,
+    begin: Array, piece_A: Array, piece_b: Array, A: Array, b: Array, room: Scratch,
+) -> None:  # fmt: skip
+    """Write the statistics of row m to A (lower triangle) and b, from its pieces if it has any."""
+    for j in range(len(A)):
+        b[j] = 0.0
+        for k in range(len(A)):
+            A[j, k] = 0.0
+    if begin[m + 1] > begin[m]:
+        for p in range(begin[m], begin[m + 1]):
+            for j in range(len(A)):
+                b[j] += piece_b[p, j]
+                for k in range(len(A)):
+                    A[j, k] += piece_A[p, j, k]
+    else:
+        accumulate(data, noise, tensor, d, m, data.ptr[m], data.ptr[m + 1], A, b, room)
+
+
+@jit
 def statistics(
-    ptr: Array, index: Array, y: Array, weight: Array, d: int,
-    kind: int, w: Array, coords: Array, ranks: Array, psi: Array, start: Array,
-) -> tuple[Array, Array]:  # fmt: skip
-    """A (M, r, r) and b (M, r) of every row of mode d."""
-    rows, r = ptr.size - 1, ranks[d]
-    A = np.zeros((rows, r, r))
-    b = np.zeros((rows, r))
-    for m in nb.prange(rows):
-        z, work, at = np.empty(r), np.empty(w.size + 1), np.empty(ranks.size, dtype=np.int64)
-        accumulate(ptr[m], ptr[m + 1], index, y, weight, d, kind, w, coords, ranks, psi, start, A[m], b[m], z, work, at)
+    first: int, last: int, data: Observations, noise: Noise, tensor: Tensor, d: int,
+    begin: Array, piece_A: Array, piece_b: Array, out_A: Array, out_b: Array,
+) -> None:  # fmt: skip
+    """Write A (M, r, r) and b (M, r) of the rows first:last of mode d."""
+    r = tensor.ranks[d]
+    room = scratch(tensor, d)
+    A, b = np.empty((padded(r), padded(r))), np.empty(padded(r))
+    for m in range(first, last):
+        sum_row(data, noise, tensor, d, m, begin, piece_A, piece_b, A, b, room)
         for j in range(r):
-            for k in range(j):
-                A[m, k, j] = A[m, j, k]
-    return A, b
+            out_b[m, j] = b[j]
+            for k in range(j + 1):
+                out_A[m, j, k] = A[j, k]
+                out_A[m, k, j] = A[j, k]
+
+
+@jit
+def solve(
+    first: int, last: int, data: Observations, noise: Noise, tensor: Tensor, d: int,
+    begin: Array, piece_A: Array, piece_b: Array, pull: Array, precision: Array, draws: Array, out: Array,
+) -> int:  # fmt: skip
+    """Write new factors of the rows first:last of mode d under the prior N(precision^-1 pull_m, precision^-1).
+
+    Each is the mean of its conditional plus L^-T draws_m, with L L' the posterior precision A_m + precision: zero
+    ``draws`` give the mean, standard normal ones a draw. A is never stored. Returns how many rows had a precision that
+    is not positive definite (their factors are NaN).
+    """
+    r = tensor.ranks[d]
+    room = scratch(tensor, d)
+    A, b = np.empty((padded(r), padded(r))), np.empty(padded(r))
+    failed = 0
+    for m in range(first, last):
+        sum_row(data, noise, tensor, d, m, begin, piece_A, piece_b, A, b, room)
+        for j in range(r):
+            b[j] += pull[m, j]
+            for k in range(j + 1):
+                A[j, k] += precision[j, k]
+        for j in range(r, len(A)):
+            A[j, j] = 1.0
+        if factorise(A):
+            solve_lower(A, b)
+            for j in range(r):
+                b[j] += draws[m, j]
+            solve_upper(A, b)
+        else:
+            for j in range(r):
+                b[j] = np.nan
+            failed += 1
+        for j in range(r):
+            out[m, j] = b[j]
+    return failed
+
+
+@jit
+def squared_residuals(
+    first: int, last: int, data: Observations, noise: Noise, tensor: Tensor, d: int, mine: Array, out: Array
+) -> None:
+    """Sums over the observations of the rows first:last of mode d, whose factors are ``mine`` (M, r), to out (M, 3).
+
+    Of the weights, of the weighted squared residuals, and of these times the noise factors of the other modes.
+    """
+    room = scratch(tensor, d)
+    for m in range(first, last):
+        sum_squares(data, noise, tensor, d, m, mine[m], out[m], room)
+
+
+@jit
+def sum_squares(
+    data: Observations, noise: Noise, tensor: Tensor, d: int, m: int, mine: Array, out: Array, room: Scratch
+) -> None:
+    """One row of `squared_residuals`."""
+    order, other, y, psi = data.order, data.other, data.y, tensor.psi
+    weight, precision, f, z = noise.weight, room.precision, room.target, room.z
+    r = tensor.ranks[d]
+    for begin in range(data.ptr[m], data.ptr[m + 1], BLOCK):
+        n = min(BLOCK, data.ptr[m + 1] - begin)
+        if tensor.kind == IDENTITY and tensor.ranks.size == 2:
+            start = tensor.start[1 - d]
+            for i in range(n):
+                at = start + np.int64(other[begin + i, 0]) * r
+                row = psi[at : at + r]
+                total = 0.0
+                for k in range(r):
+                    total += mine[k] * row[k]
+                f[i] = total
+        else:
+            for i in range(n):
+                write_z(tensor, d, other[begin + i], room.at, z, room.work)
+                f[i] = 0.0
+                for k in range(r):
+                    f[i] += mine[k] * z[k]
+        write_precisions(d, 1.0, begin, n, order, other, weight, noise.factors, noise.start, precision)
+        for i in range(n):
+            square = (y[order[begin + i]] - f[i]) ** 2
+            share = weight[order[begin + i]] if weight.size else 1.0
+            out[0] += share
+            out[1] += share * square
+            out[2] += precision[i] * square
 
 
 @jit
@@ -87,41 +351,6 @@ def solve_upper(L: Array, x: Array) -> None:
         x[i] /= L[i, i]
         for k in range(i):
             x[k] -= L[i, k] * x[i]
-
-
-@parallel
-def solve(
-    ptr: Array, index: Array, y: Array, weight: Array, d: int,
-    kind: int, w: Array, coords: Array, ranks: Array, psi: Array, start: Array,
-    pull: Array, precision: Array, noise: Array,
-) -> tuple[Array, int]:  # fmt: skip
-    """New factors of every row of mode d, (M, r), under the prior N(precision^-1 pull_m, precision^-1).
-
-    Each is the mean of its conditional plus L^-T noise_m, with L L' the posterior precision A_m + precision:
-    zero ``noise`` gives the mean, standard normal noise a draw. A is never stored. Also returns how many rows had a
-    precision that is not positive definite (their factors are NaN).
-    """
-    rows, r = ptr.size - 1, ranks[d]
-    out = np.empty((rows, r))
-    failed = 0
-    for m in nb.prange(rows):
-        z, work, at = np.empty(r), np.empty(w.size + 1), np.empty(ranks.size, dtype=np.int64)
-        A, b = np.zeros((r, r)), np.zeros(r)
-        accumulate(ptr[m], ptr[m + 1], index, y, weight, d, kind, w, coords, ranks, psi, start, A, b, z, work, at)
-        for j in range(r):
-            b[j] += pull[m, j]
-            for k in range(j + 1):
-                A[j, k] += precision[j, k]
-        if cholesky(A):
-            solve_lower(A, b)
-            for j in range(r):
-                b[j] += noise[m, j]
-            solve_upper(A, b)
-            out[m] = b
-        else:
-            out[m] = np.nan
-            failed += 1
-    return out, failed
 
 
 @parallel

@@ -17,7 +17,7 @@ from tuckergp.inference.base import Info, Problem, as_weights, check_positive, r
 from tuckergp.likelihoods import Gaussian
 from tuckergp.model import Parameters
 from tuckergp.priors.core import core_given_factors
-from tuckergp.priors.evidence import Evidence
+from tuckergp.priors.evidence import Evidence, Precision
 from tuckergp.priors.rows import factors_given_weights, weights_given_factors
 from tuckergp.priors.weights import weights_given_data
 
@@ -99,7 +99,7 @@ class ALS:
         rmse = float(np.sqrt(np.average((problem.y - f) ** 2, weights=problem.weight)))
         return state, Info(state.iteration, {"log_joint": log_joint, "train_rmse": rmse}, done)
 
-    def _update_mode(self, problem: Problem, state: ALSState, precision: Floats, d: int) -> ALSState:
+    def _update_mode(self, problem: Problem, state: ALSState, precision: Precision, d: int) -> ALSState:
         model, mode, B = problem.model, problem.design.modes[d], state.B[d]
         n, r = B.shape
         prior = float(model.sigma_u[d]) ** -2 * np.eye(r)
@@ -120,10 +120,9 @@ class ALS:
         return Parameters(tuple(as_weights(mode, psi, B) for mode, psi, B in modes), state.W)
 
 
-def _precision(problem: Problem) -> Floats:
+def _precision(problem: Problem) -> Precision:
     """Noise precision of every observation."""
     likelihood = problem.model.likelihood
     if not isinstance(likelihood, Gaussian):
         raise InputError("ALS is for a Gaussian likelihood; use Gibbs for an ordinal one.")
-    weight = np.ones(len(problem.y)) if problem.weight is None else problem.weight
-    return weight / likelihood.noise
+    return Precision(1 / likelihood.noise, problem.weight)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from importlib import import_module
 from importlib.metadata import version
 from typing import Any
 
@@ -40,7 +41,7 @@ def as_inference_data(draws: Draws, mean: float, scale: float, blocks: Sequence[
     if not draws.sampled:
         raise InputError("A most probable point has no draws to hand over; use inference='gibbs'.")
     try:
-        import arviz
+        arviz: Any = import_module("arviz")
     except ImportError as error:
         raise ImportError("inference_data() needs ArviZ: pip install 'tuckergp[arviz]'.") from error
     shortest = min(len(chain["f"]) for chain in draws.watched)

@@ -20,7 +20,7 @@ from tuckergp.likelihoods import Ordinal
 from tuckergp.model import Parameters
 from tuckergp.priors import hyper
 from tuckergp.priors.core import core_given_factors
-from tuckergp.priors.evidence import Evidence
+from tuckergp.priors.evidence import Evidence, Precision, Residuals
 from tuckergp.priors.ordinal import draw_cuts, draw_latent, log_probability
 from tuckergp.priors.rows import factors_given_weights, weights_given_factors
 from tuckergp.priors.weights import weights_given_data
@@ -162,23 +162,22 @@ class Gibbs:
                 model.core, psi, problem.design.index, problem.sorted[0], y, precision, model.sigma_w**-2, W, rng
             )
         state = GibbsState(state.sweep + 1, tuple(modes), W, state.alpha, cuts)
-        f = model.contract(psi, W, problem.design.index)
-        residuals = y - f
-        state = self._draw_noise(problem, state, residuals, rng)
+        state, mean_square = self._draw_noise(problem, state, y, rng)
         if ordinal:
-            fit = log_probability(problem.y.astype(np.int64), f, cuts, np.sqrt(precision))
+            f = model.contract(psi, W, problem.design.index)
+            root = np.sqrt(precision.at(problem.design.index))
+            fit = log_probability(problem.y.astype(np.int64), f, cuts, root)
             return state, Info(state.sweep, {"log_probability": float(fit.mean())})
-        rmse = float(np.sqrt(np.average(residuals**2, weights=problem.weight)))
-        return state, Info(state.sweep, {"train_rmse": rmse, "noise": state.alpha**-0.5})
+        return state, Info(state.sweep, {"train_rmse": mean_square**0.5, "noise": state.alpha**-0.5})
 
     def _draw_latent(
-        self, problem: Problem, state: GibbsState, precision: Floats, rng: np.random.Generator
+        self, problem: Problem, state: GibbsState, precision: Precision, rng: np.random.Generator
     ) -> tuple[Floats, Floats]:
         """Cut points given f, then the latent z between them that stands for y: a Gaussian target."""
         if problem.weight is not None and not (problem.weight == 1).all():
             raise InputError("Weights are for a Gaussian likelihood; repeat the rows of an ordinal one instead.")
         f = problem.model.contract([mode.psi for mode in state.modes], state.W, problem.design.index)
-        levels, root = problem.y.astype(np.int64), np.sqrt(precision)
+        levels, root = problem.y.astype(np.int64), np.sqrt(precision.at(problem.design.index))
         cuts = draw_cuts(state.cuts, f, levels, rng, root=root) if len(state.cuts) > 1 else state.cuts
         return draw_latent(f, levels, cuts, rng.random(len(f)), root), cuts
 
@@ -244,38 +243,38 @@ class Gibbs:
             count += table.n_rows
         return self._precision_prior(problem, d).draw(spread, count, rng)
 
-    def _noise_precision(self, problem: Problem, state: GibbsState) -> Floats:
-        precision = np.full(len(problem.y), state.alpha)
-        if problem.weight is not None:
-            precision *= problem.weight
-        if self.noise == "rows":
-            for d, (mode, table) in enumerate(zip(state.modes, problem.design.modes, strict=True)):
-                if table.n_groups:
-                    precision *= mode.noise[table.groups][problem.design.index[:, d]]
-        return precision
+    def _noise_precision(self, problem: Problem, state: GibbsState) -> Precision:
+        if self.noise == "shared":
+            return Precision(state.alpha, problem.weight)
+        modes = zip(problem.design.modes, state.modes, strict=True)
+        return Precision(state.alpha, problem.weight, [_noise_of_rows(table, mode.noise) for table, mode in modes])
+
+    def _residuals(self, problem: Problem, state: GibbsState, y: Floats, d: int) -> Residuals:
+        """Squared residuals summed by the rows of mode d."""
+        psi, precision = [mode.psi for mode in state.modes], self._noise_precision(problem, state)
+        return Evidence(problem.sorted[d], y, precision, problem.model.core, d, psi, state.W).residuals()
 
     def _draw_noise(
-        self, problem: Problem, state: GibbsState, residuals: Floats, rng: np.random.Generator
-    ) -> GibbsState:
-        """Noise factors of the rows, mode by mode, their shape, then the shared precision (1 in an ordinal model)."""
-        index = problem.design.index
-        if self.noise == "rows":
-            for d, (mode, table) in enumerate(zip(state.modes, problem.design.modes, strict=True)):
-                if table.n_groups == 0:
-                    continue
-                group = table.groups[index[:, d]]
-                squares = self._noise_precision(problem, state) * residuals**2 / mode.noise[group]
-                total = np.bincount(group, weights=squares, minlength=table.n_groups).astype(np.float64)
-                counts = np.bincount(group, weights=problem.weight, minlength=table.n_groups).astype(np.float64)
-                noise = hyper.row_noise(counts, total, mode.nu, rng)
+        self, problem: Problem, state: GibbsState, y: Floats, rng: np.random.Generator
+    ) -> tuple[GibbsState, float]:
+        """Noise factors, mode by mode, their shape, then the shared precision (1 if ordinal); also the mean square."""
+        tables = problem.design.modes
+        noisy = [d for d, table in enumerate(tables) if self.noise == "rows" and table.n_groups]
+        for d in noisy or [0]:
+            mode, groups, residuals = state.modes[d], tables[d].groups, self._residuals(problem, state, y, d)
+            if noisy:
+                sums = (np.bincount(groups, values, len(mode.noise)) for values in (residuals.weight, residuals.scaled))
+                counts, squares = (np.asarray(values, dtype=np.float64) for values in sums)
+                noise = hyper.row_noise(counts, state.alpha * squares, mode.nu, rng)
                 mode = mode._replace(noise=noise, nu=hyper.row_noise_shape(noise, mode.nu, rng))
                 state = state._replace(modes=(*state.modes[:d], mode, *state.modes[d + 1 :]))
+        count = float(residuals.weight.sum())
+        mean_square = float(residuals.squares.sum()) / count
         if isinstance(problem.model.likelihood, Ordinal):
-            return state
-        squares = self._noise_precision(problem, state._replace(alpha=1.0)) * residuals**2
-        count = len(residuals) if problem.weight is None else float(problem.weight.sum())
-        shape = self.alpha_shape + count / 2
-        return state._replace(alpha=float(rng.gamma(shape) / (self.alpha_rate + squares.sum() / 2)))
+            return state, mean_square
+        total = float(_noise_of_rows(tables[d], mode.noise) @ residuals.scaled)
+        alpha = float(rng.gamma(self.alpha_shape + count / 2) / (self.alpha_rate + total / 2))
+        return state._replace(alpha=alpha), mean_square
 
     def parameters(self, problem: Problem, state: GibbsState) -> Parameters:
         """The weight-space form of this draw."""
@@ -293,7 +292,7 @@ class Gibbs:
         """
         f = self.function(problem, state, problem.design.index)
         found = {"f": f, "tau": np.concatenate([mode.tau for mode in state.modes])}
-        precision = self._noise_precision(replace(problem, weight=None), state)
+        precision = self._noise_precision(replace(problem, weight=None), state).at(problem.design.index)
         if isinstance(problem.model.likelihood, Ordinal):
             fit = log_probability(problem.y.astype(np.int64), f, state.cuts, np.sqrt(precision))
             return {**found, "cuts": state.cuts, "log_likelihood": fit}
@@ -307,6 +306,11 @@ class Gibbs:
             covariance.append(np.asarray(np.linalg.inv(mode.precision) * table.residual_scale**2, dtype=np.float64))
             noise.append(mode.noise if self.noise == "rows" and table.n_groups else None)
         return Draw(self.parameters(problem, state), state.alpha, tuple(covariance), tuple(noise), state.cuts)
+
+
+def _noise_of_rows(table: ModeTable, noise: Floats) -> Floats:
+    """The noise factors of groups, one for every row; ones for a mode without."""
+    return noise[table.groups] if table.n_groups else np.ones(table.n_rows)
 
 
 def _by_feature(table: ModeTable, tau: Floats) -> Floats:

@@ -17,7 +17,7 @@ from tuckergp.compute.contract import FULL, evaluate, gradient
 from tuckergp.compute.rows import core_rows
 from tuckergp.errors import InputError
 from tuckergp.model import Core, make_core, pack
-from tuckergp.priors.evidence import Evidence, Sorted
+from tuckergp.priors.evidence import Evidence, Precision, Sorted
 
 __all__ = ["core_given_factors"]
 
@@ -34,7 +34,7 @@ def core_given_factors(
     index: npt.NDArray[np.int32],
     data: Sorted,
     y: Floats,
-    weight: Floats,
+    precision: Precision,
     prior: float,
     start: Floats,
     rng: np.random.Generator | None = None,
@@ -49,19 +49,21 @@ def core_given_factors(
     index : ndarray of int32, shape (N, D)
     data : Sorted
         The observations by their row of mode 0.
-    y, weight : ndarray, shape (N,)
-        Targets and noise precisions.
+    y : ndarray, shape (N,)
+        Targets.
+    precision : Precision
+        Of the noise.
     prior : float
         Precision of an entry of W.
     start : ndarray
         Where conjugate gradients start when W is large.
     """
     if core.n_weights > LARGEST_DENSE:
-        return _iterate(core, psi, index, y, weight, prior, start, rng)
+        return _iterate(core, psi, index, y, precision.at(index), prior, start, rng)
     if core.modes == 2 and core.kind == FULL:
-        gram, right = _by_rows(core, psi, data, y, weight)
+        gram, right = _by_rows(core, psi, data, y, precision)
     else:
-        gram, right = _by_observations(core, psi, index, y, weight)
+        gram, right = _by_observations(core, psi, index, y, precision)
     gram[np.diag_indices(len(gram))] += prior
     L = linalg.cholesky(gram, lower=True, overwrite_a=True)
     half = linalg.solve_triangular(L, right, lower=True)
@@ -70,10 +72,10 @@ def core_given_factors(
     return np.asarray(linalg.solve_triangular(L.T, half, lower=False))
 
 
-def _by_rows(core: Core, psi: Sequence[Floats], data: Sorted, y: Floats, weight: Floats) -> tuple[Floats, Floats]:
+def _by_rows(core: Core, psi: Sequence[Floats], data: Sorted, y: Floats, precision: Precision) -> tuple[Floats, Floats]:
     """Normal equations from the statistics of mode 0's rows: f = psi_0' W psi_1."""
     r0, r1 = map(int, core.ranks)
-    A, b = Evidence(data, y, weight, make_core("identity", [r1, r1]), 0, psi, np.ones(1)).statistics()
+    A, b = Evidence(data, y, precision, make_core("identity", [r1, r1]), 0, psi, np.ones(1)).statistics()
     P = psi[0]
     pairs = np.einsum("ma,mc->mac", P, P).reshape(len(P), -1)
     gram = (pairs.T @ A.reshape(len(P), -1)).reshape(r0, r0, r1, r1).transpose(0, 2, 1, 3)
@@ -81,7 +83,7 @@ def _by_rows(core: Core, psi: Sequence[Floats], data: Sorted, y: Floats, weight:
 
 
 def _by_observations(
-    core: Core, psi: Sequence[Floats], index: npt.NDArray[np.int32], y: Floats, weight: Floats
+    core: Core, psi: Sequence[Floats], index: npt.NDArray[np.int32], y: Floats, precision: Precision
 ) -> tuple[Floats, Floats]:
     """Normal equations from blocks of observations."""
     flat, start = pack(psi)
@@ -91,7 +93,7 @@ def _by_observations(
     for first in range(0, len(y), block):
         last = min(first + block, len(y))
         rows = core_rows(first, last, n, core.coords, core.ranks, flat, start, index)
-        weighted = rows * weight[first:last, None]
+        weighted = rows * precision.at(index, slice(first, last))[:, None]
         gram += weighted.T @ rows
         right += weighted.T @ y[first:last]
     return gram, right

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -14,30 +15,128 @@ import numpy.typing as npt
 
 from tuckergp.compute import rows as compute
 from tuckergp.compute.contract import IDENTITY
+from tuckergp.compute.threads import share
+from tuckergp.compute.tiles import padded
 from tuckergp.design import Design
 from tuckergp.model import Core, pack
 
-__all__ = ["Evidence", "Sorted", "sort_by_row"]
+__all__ = ["Evidence", "Precision", "Residuals", "Sorted", "sort_by_row"]
 
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
 
+# What a row costs besides its observations, in observations.
+ROW = 32
+
+# Rows are shared out in so many groups at the most, none of which costs less than LEAST, in observations.
+PARTS, LEAST = 64, 4_096
+
 
 @dataclass(frozen=True)
 class Sorted:
-    """Observations in the order of their rows of one mode; those of row m are ``ptr[m]:ptr[m + 1]``."""
+    """Observations in the order of their rows of one mode; those of row m are ``ptr[m]:ptr[m + 1]``.
+
+    Attributes
+    ----------
+    ptr : ndarray, shape (M + 1,)
+    order : ndarray of int32 (int64 from 2^31 observations on), shape (N,)
+        Numbers of the observations in the design.
+    other : ndarray of int32, shape (N, D - 1)
+        Their rows of the other modes.
+    """
 
     ptr: Ints
-    order: Ints
-    index: npt.NDArray[np.int32]
+    order: npt.NDArray[np.int32] | Ints
+    other: npt.NDArray[np.int32]
+
+    @cached_property
+    def pieces(self) -> Ints:
+        """Long rows are summed in pieces, so that threads share them: row m has pieces[m]:pieces[m + 1]."""
+        length = np.diff(self.ptr)
+        count = np.where(length > compute.PIECE, -(-length // compute.PIECE), 0)
+        return np.concatenate([[0], np.cumsum(count)]).astype(np.int64)
+
+    @cached_property
+    def shares(self) -> Ints:
+        """Bounds between groups of rows that cost about the same; more groups than threads, unless they get small."""
+        length = np.diff(self.ptr)
+        cost = np.concatenate([[0], np.cumsum(np.where(length > compute.PIECE, 0, length) + ROW)])
+        parts = min(PARTS, 1 + int(cost[-1] // LEAST))
+        bounds = np.searchsorted(cost, np.linspace(0, cost[-1], parts + 1))
+        bounds[0], bounds[-1] = 0, len(length)
+        return bounds.astype(np.int64)
 
 
 def sort_by_row(design: Design, d: int) -> Sorted:
-    """Sort the observations by their row of mode d."""
-    rows = design.index[:, d]
-    order = np.argsort(rows, kind="stable")
-    ptr = np.concatenate([[0], np.cumsum(np.bincount(rows, minlength=design.modes[d].n_rows))]).astype(np.int64)
-    return Sorted(ptr, order, design.index[order])
+    """Sort the observations by their row of mode d, keeping their order within a row."""
+    n, modes = design.index.shape
+    counts = np.bincount(design.index[:, d], minlength=design.modes[d].n_rows)
+    ptr = np.concatenate([[0], np.cumsum(counts)]).astype(np.int64)
+    order = np.empty(n, dtype=np.int32) if n < 2**31 else np.empty(n, dtype=np.int64)
+    other = np.empty((n, modes - 1), dtype=np.int32)
+    compute.sort(design.index, d, ptr, order, other)
+    return Sorted(ptr, order, other)
+
+
+@dataclass(frozen=True)
+class Precision:
+    """Noise precision of the observations: alpha times weight_i times the factors of the observation's rows.
+
+    Kept in parts, so that nothing as long as the data is made of them.
+
+    Attributes
+    ----------
+    alpha : float
+    weight : ndarray, shape (N,), or None
+        One each; None for ones.
+    factors : sequence of ndarray, shapes (M_d,), or None
+        One for every row of every mode; None for ones.
+    """
+
+    alpha: float = 1.0
+    weight: Floats | None = None
+    factors: Sequence[Floats] | None = None
+
+    def at(self, index: npt.NDArray[np.int32], observations: slice = slice(None)) -> Floats:
+        """The precisions of some observations of a design with this ``index`` (N, D)."""
+        rows = index[observations]
+        precision = np.full(len(rows), self.alpha)
+        if self.weight is not None:
+            precision *= self.weight[observations]
+        for d, factors in enumerate(self.factors or ()):
+            precision *= factors[rows[:, d]]
+        return precision
+
+    def _arguments(self) -> compute.Noise:
+        weight = _NONE if self.weight is None else _contiguous(self.weight)
+        factors, start = pack(self.factors) if self.factors else (_NONE, _NOWHERE)
+        return compute.Noise(float(self.alpha), weight, factors, start)
+
+
+_NONE, _NOWHERE = np.zeros(0), np.zeros(1, dtype=np.int64)
+
+
+def _contiguous(values: Floats) -> Floats:
+    return np.require(values, np.float64, ["C", "W"])  # one signature to compile
+
+
+@dataclass(frozen=True)
+class Residuals:
+    """Sums over the observations of every row of a mode, shapes (M,).
+
+    Attributes
+    ----------
+    weight : ndarray
+        Of the weights.
+    squares : ndarray
+        Of weight times squared residual.
+    scaled : ndarray
+        Of weight times squared residual times the noise factors of the other modes' rows.
+    """
+
+    weight: Floats
+    squares: Floats
+    scaled: Floats
 
 
 @dataclass(frozen=True)
@@ -47,22 +146,24 @@ class Evidence:
     Attributes
     ----------
     data : Sorted
-    y, weight : ndarray, shape (N,)
-        Targets and noise precisions, in the order of the design (not sorted).
+        By the rows of mode d.
+    y : ndarray, shape (N,)
+        Targets, in the order of the design (not sorted).
+    precision : Precision
     core, W : Core and its weights
     psi : sequence of ndarray
-        Factors of all modes; those of mode d are not read.
+        Factors of all modes; those of mode d are read by `residuals` alone.
     """
 
     data: Sorted
     y: Floats
-    weight: Floats
+    precision: Precision
     core: Core
     d: int
     psi: Sequence[Floats]
     W: Floats
 
-    def _arguments(self) -> tuple[Any, ...]:
+    def _arguments(self) -> tuple[compute.Observations, compute.Noise, compute.Tensor, int]:
         data, core, d = self.data, self.core, self.d
         tables, kind, ranks, w = list(self.psi), core.kind, core.ranks, self.W
         if core.modes == 2 and kind != IDENTITY:
@@ -72,21 +173,39 @@ class Evidence:
             kind, ranks = IDENTITY, np.full(2, ranks[d])
         if kind == IDENTITY:
             w = np.ones(1)
+        tables[d] = tables[d][:0]  # not read, so not copied
         flat, start = pack(tables)
-        return (
-            data.ptr, data.index, self.y[data.order], self.weight[data.order],
-            d, kind, w, core.coords, ranks, flat, start,
-        )  # fmt: skip
+        observations = compute.Observations(data.ptr, data.order, data.other, _contiguous(self.y))
+        tensor = compute.Tensor(kind, w, core.coords, ranks, flat, start)
+        return observations, self.precision._arguments(), tensor, d
+
+    def _pieces(self, arguments: tuple[Any, ...]) -> tuple[Ints, Floats, Floats]:
+        """Statistics of the pieces of long rows, and which are whose."""
+        begin, size = self.data.pieces, padded(int(self.core.ranks[self.d]))
+        A, b = np.zeros((int(begin[-1]), size, size)), np.zeros((int(begin[-1]), size))
+        row_of = np.repeat(np.arange(len(begin) - 1), np.diff(begin))
+        share(compute.sum_pieces, np.arange(len(A) + 1), *arguments, row_of, begin, A, b)
+        return begin, A, b
 
     def statistics(self) -> tuple[Floats, Floats]:
         """A (M, r, r) and b (M, r)."""
-        A, b = compute.statistics(*self._arguments())
+        arguments, rows, r = self._arguments(), len(self.data.ptr) - 1, int(self.core.ranks[self.d])
+        A, b = np.empty((rows, r, r)), np.empty((rows, r))
+        share(compute.statistics, self.data.shares, *arguments, *self._pieces(arguments), A, b)
         return A, b
 
     def solve(self, pull: Floats, precision: Floats, noise: Floats) -> Floats:
         """Conditional of every row under N(precision^-1 pull_m, precision^-1); see `tuckergp.compute.rows.solve`."""
-        arguments: tuple[Any, ...] = (*self._arguments(), pull, precision, noise)
-        psi, failed = compute.solve(*arguments)
+        arguments, psi = self._arguments(), np.empty(pull.shape)
+        given = (*self._pieces(arguments), *map(_contiguous, (pull, precision, noise)))
+        failed = sum(share(compute.solve, self.data.shares, *arguments, *given, psi))
         if failed:
             raise FloatingPointError(f"the precision of {failed} rows of mode {self.d} is not positive definite")
         return psi
+
+    def residuals(self) -> Residuals:
+        """How far f is from the targets, summed over the observations of every row."""
+        mine = _contiguous(self.psi[self.d])
+        sums = np.zeros((len(mine), 3))
+        share(compute.squared_residuals, self.data.shares, *self._arguments(), mine, sums)
+        return Residuals(*np.ascontiguousarray(sums.T))
