@@ -18,7 +18,7 @@ from sklearn.utils.validation import check_is_fitted, column_or_1d, validate_dat
 
 from tuckergp.design import Design, Mode
 from tuckergp.errors import InputError
-from tuckergp.inference import ALS, SGD
+from tuckergp.inference import ALS, SGD, Gibbs
 from tuckergp.inference.fit import (
     Inference,
     LikelihoodName,
@@ -129,7 +129,8 @@ class TuckerGPRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
             table, target, weight = table.take(keep), target[keep], weight[keep]
         seed = seed_of(self.random_state)
         modes = self.modes if self.modes is not None else default_modes(table)
-        design, self.modes_ = Design.fit(modes, table, weight, stream(seed, 1, 1))
+        chain = isinstance(inference, ALS | Gibbs)  # SGD works with weights of features
+        design, self.modes_ = Design.fit(modes, table, weight, stream(seed, 1, 1), chain)
         self.fit_ = fit_model(
             design,
             target,
