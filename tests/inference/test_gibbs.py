@@ -10,25 +10,32 @@ import pytest
 from scipy import sparse, stats
 
 from tests.helpers import core_of
-from tuckergp.design import Design, ModeTable
+from tuckergp.design import Design, Line, ModeTable
 from tuckergp.errors import InputError, NotConvergedWarning
 from tuckergp.inference.base import Problem
 from tuckergp.inference.gibbs import Gibbs, GibbsState, ModeState
 from tuckergp.inference.loop import sample
+from tuckergp.kernels import Matern12, Matern32
 from tuckergp.likelihoods import Gaussian, Ordinal
 from tuckergp.model import TuckerModel
 
 TIGHT = {"dof": 8.0, "tau_shape": 4.0, "tau_rate": 2.0, "alpha_shape": 5.0, "alpha_rate": 2.0}
 
+MATERNS = {"matern12": Matern12, "matern32": Matern32}
+
 
 def tiny_design(rng, kinds, rows=4, n=14):
-    """Modes of kind rows (a residual and two blocks) or weights (two blocks alone)."""
+    """Modes of kind rows (a residual and two blocks), weights (two blocks alone) or matern12 and matern32 (a chain)."""
     modes = []
     for kind in kinds:
         features = np.column_stack([np.ones(rows), rng.standard_normal((rows, 2))])
         blocks = (slice(0, 1), slice(1, 3))
         residual = sparse.csr_array(0.8 * sparse.eye_array(rows)) if kind == "rows" else None
-        modes.append(ModeTable(sparse.csr_array(features), residual, None, blocks))
+        line = None
+        if kind in MATERNS:
+            t = rng.permutation(np.cumsum(0.2 + rng.exponential(0.5, size=rows)))
+            line = Line(np.sort(t), t, 1 + list(MATERNS).index(kind), 0.7, 0.8)
+        modes.append(ModeTable(sparse.csr_array(features), residual, None, blocks, line))
     index = np.stack([rng.integers(rows, size=n) for _ in kinds], axis=1).astype(np.int32)
     return Design(tuple(modes), index)
 
@@ -55,14 +62,19 @@ def draw_prior(model, design, gibbs, rng):
             ]
         )
         psi = table.features @ B
-        noise, nu = np.ones(table.n_rows), 10.0
+        noise, nu, lengthscale = np.ones(table.n_rows), 10.0, 1.0
+        if table.line is not None:
+            lengthscale = table.line.lengthscale * float(np.exp(1.5 * rng.standard_normal()))
+            K = kernel_of(table.line, lengthscale)(table.line.t)
+            Z = rng.multivariate_normal(np.zeros(r), covariance, size=table.n_rows)
+            psi = psi + table.line.scale * np.linalg.cholesky(K + 1e-10 * np.eye(len(K))) @ Z
         if table.residual is not None:
             psi = psi + table.residual_scale * rng.multivariate_normal(np.zeros(r), covariance, size=table.n_rows)
             if gibbs.noise == "rows":
                 while (nu := stats.expon.rvs(scale=20, random_state=rng)) < 4:
                     pass
                 noise = stats.gamma.rvs(nu / 2, scale=2 / nu, size=table.n_rows, random_state=rng)
-        modes.append(ModeState(np.asarray(psi), B, precision, tau, noise, nu))
+        modes.append(ModeState(np.asarray(psi), B, precision, tau, noise, nu, lengthscale))
     W = model.sigma_w * rng.standard_normal(model.core.n_weights)
     if isinstance(model.likelihood, Ordinal):
         first = model.likelihood.cuts[0]
@@ -70,6 +82,10 @@ def draw_prior(model, design, gibbs, rng):
         return GibbsState(0, tuple(modes), W, 1.0, first + np.concatenate([[0.0], np.cumsum(spacings)]))
     alpha = stats.gamma.rvs(gibbs.alpha_shape, scale=1 / gibbs.alpha_rate, random_state=rng)
     return GibbsState(0, tuple(modes), W, float(alpha))
+
+
+def kernel_of(line, lengthscale):
+    return list(MATERNS.values())[line.order - 1](lengthscale)
 
 
 def draw_data(model, design, state, rng):
@@ -95,6 +111,7 @@ def summary(model, design, state, y):
             np.tanh(mode.psi[0, 0] * mode.psi[1, 0]),
             np.log(mode.noise).mean(),
             np.log(mode.nu),
+            np.log(mode.lengthscale),
         ]
     if len(state.cuts) > 1:
         values += [*np.log(np.diff(state.cuts)), *(y[:2] == 1)]
