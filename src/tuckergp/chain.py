@@ -7,7 +7,7 @@ sampler does with it is in `tuckergp.priors.chain`.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 from typing import Self
 
@@ -19,7 +19,7 @@ from tuckergp.compute import chain as compute
 from tuckergp.compute import chain_data
 from tuckergp.errors import InputError
 
-__all__ = ["Chain", "log_likelihood"]
+__all__ = ["Chain", "independent_ranks", "log_likelihood"]
 
 Floats = npt.NDArray[np.float64]
 
@@ -58,8 +58,12 @@ class Chain:
             raise InputError("Chain: t must hold at least one finite value, sorted, each once.")
 
     def at(self, lengthscale: float) -> Self:
-        """Return the same rows with another lengthscale."""
-        return replace(self, lengthscale=lengthscale)
+        """Return the same rows with another lengthscale; cheap, because the rows need no second look."""
+        if not 0 < lengthscale < np.inf:
+            raise InputError(f"Chain: lengthscale must be positive and finite, not {lengthscale!r}.")
+        other = object.__new__(type(self))
+        vars(other).update(t=self.t, order=self.order, lengthscale=lengthscale, _gaps=self._gaps)
+        return other
 
     @property
     def noise_shape(self) -> tuple[int, int]:
@@ -71,9 +75,12 @@ class Chain:
         return float(np.sqrt(2 * self.order - 1) / self.lengthscale)
 
     @cached_property
+    def _gaps(self) -> Floats:
+        return np.concatenate([[np.inf], np.diff(self.t)])
+
+    @cached_property
     def _steps(self) -> tuple[Floats, Floats]:
-        gaps = np.concatenate([[np.inf], np.diff(self.t) * self._rate])
-        T, L = compute.transitions(gaps, self.order)
+        T, L = compute.transitions(self._gaps * self._rate, self.order)
         return T, L
 
     @cached_property
@@ -129,7 +136,7 @@ class Chain:
             Lambda.
         """
         rows, r = mean.shape
-        inverse, scaled, pull = _independent_ranks(A, b, mean, precision)
+        inverse, scaled, pull = independent_ranks(A, b, mean, precision)
         if noise is None:
             noise = np.zeros((*self.noise_shape, r))
         noise = np.ascontiguousarray(noise.reshape(rows, 2, self.order * r))
@@ -144,10 +151,12 @@ class Chain:
 
         That is the log of the integral of exp(sum_m b_m'psi_m - psi_m'A_m psi_m / 2) over p(psi | B).
         """
-        _, scaled, pull = _independent_ranks(A, b, mean, precision)
-        return float(chain_data.forward(*self._steps, scaled, pull)[3]) + log_likelihood(
-            np.zeros_like(mean), A, b, mean
-        )
+        _, scaled, pull = independent_ranks(A, b, mean, precision)
+        return self.evidence_of(scaled, pull) + log_likelihood(np.zeros_like(mean), A, b, mean)
+
+    def evidence_of(self, A: Floats, b: Floats) -> float:
+        """`log_evidence` of statistics from `independent_ranks`, without the part that E has no say in."""
+        return float(chain_data.forward(*self._steps, A, b)[3])
 
     def states_given_values(self, E: Floats, precision: Floats, noise: Floats | None = None) -> Floats:
         """Mean of the states given the values E (M, r), (M, p, r); with ``noise`` (M, 2 p, r), a draw, in O(M r).
@@ -204,7 +213,7 @@ def _inverse(root: Floats) -> Floats:
     return np.asarray(linalg.solve_triangular(root, np.eye(len(root)), lower=True))
 
 
-def _independent_ranks(A: Floats, b: Floats, mean: Floats, precision: Floats) -> tuple[Floats, Floats, Floats]:
+def independent_ranks(A: Floats, b: Floats, mean: Floats, precision: Floats) -> tuple[Floats, Floats, Floats]:
     """L^-1, Lambda = L L', and the statistics of E L, whose ranks are independent a priori."""
     inverse = _inverse(np.asarray(np.linalg.cholesky(precision)))
     scaled = np.ascontiguousarray(inverse @ A @ inverse.T)

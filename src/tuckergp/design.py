@@ -159,6 +159,12 @@ class Line:
         """The rows of a training table in the order of the knots."""
         return np.argsort(self.t, kind="stable")
 
+    @cached_property
+    def place(self) -> npt.NDArray[np.intp]:
+        """The knot that each row is, -1 for values between and beyond them."""
+        nearest = np.minimum(np.searchsorted(self.knots, self.t), len(self.knots) - 1)
+        return np.where(self.knots[nearest] == self.t, nearest, -1)
+
     def to_rows(self, values: Floats) -> Floats:
         """Values at the knots, (M_train, ...), in the order of the rows of a training table."""
         out = np.empty_like(values)

@@ -21,7 +21,18 @@ from tuckergp.design import Design, Line
 from tuckergp.errors import InputError
 from tuckergp.likelihoods import Likelihood, Ordinal
 
-__all__ = ["Core", "Parameters", "Path", "SparseCore", "TuckerModel", "chain_of", "make_core", "pack", "refuse_lines"]
+__all__ = [
+    "Core",
+    "Parameters",
+    "Path",
+    "SparseCore",
+    "TuckerModel",
+    "chain_of",
+    "make_core",
+    "pack",
+    "path_at_rows",
+    "refuse_lines",
+]
 
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
@@ -185,6 +196,25 @@ def pack(tables: Sequence[Floats]) -> tuple[Floats, Ints]:
     return np.concatenate([np.ravel(table) for table in tables]), start
 
 
+def path_at_rows(
+    line: Line, path: Path, precision: Floats | None = None, rng: np.random.Generator | None = None
+) -> Floats:
+    """E at the rows of any table of the mode, (M, r): that of its knots, elsewhere the mean given the states.
+
+    With ``rng`` and ``precision``, Lambda over the residual's variance, new values are a joint draw instead.
+    """
+    states = np.asarray(path.states, dtype=np.float64)
+    E: Floats = states[line.place, 0]
+    new = np.flatnonzero(line.place < 0)
+    if len(new):
+        chain, t = chain_of(line, path.lengthscale), line.t[new]
+        if rng is None or precision is None:
+            E[new] = chain.predict(states, t)[0]
+        else:
+            E[new] = chain.draw_at(states, t, precision, rng.standard_normal((len(new), *states.shape[1:])))
+    return E
+
+
 @dataclass(frozen=True)
 class TuckerModel:
     """Core, likelihood and prior scales: everything but the unknowns and the data.
@@ -254,8 +284,7 @@ class TuckerModel:
         for d, path in enumerate(parameters.paths):
             line = design.modes[d].line
             if path is not None and line is not None:
-                states = np.asarray(path.states, dtype=np.float64)
-                psi[d] = psi[d] + chain_of(line, path.lengthscale).predict(states, line.t)[0]
+                psi[d] += path_at_rows(line, path)
         return psi
 
     def contract(self, psi: Sequence[Floats], W: Floats, index: npt.NDArray[np.int32]) -> Floats:

@@ -16,7 +16,7 @@ import numpy.typing as npt
 from tuckergp.design import Design, ModeTable
 from tuckergp.errors import InputError
 from tuckergp.inference.diagnostics import Diagnostics, summarise
-from tuckergp.model import Parameters, TuckerModel, chain_of
+from tuckergp.model import Parameters, TuckerModel, path_at_rows
 from tuckergp.priors.ordinal import level_probabilities
 
 __all__ = ["Draw", "Draws"]
@@ -107,8 +107,7 @@ class Draws:
             yield f, self._noise_variance(draw, design)
 
     def _draw_factors(self, draw: Draw, design: Design, rng: np.random.Generator) -> list[Floats]:
-        known = replace(draw.parameters, paths=())
-        psi = self.model.factors(known, design)
+        psi = self.model.factors(replace(draw.parameters, paths=()), design)
         paths = draw.parameters.paths or (None,) * len(psi)
         for d, (mode, path) in enumerate(zip(design.modes, paths, strict=True)):
             if mode.residual is not None:
@@ -116,10 +115,8 @@ class Draws:
                 root = np.linalg.cholesky(draw.covariance[d])
                 psi[d][new] += rng.standard_normal((len(new), len(root))) @ root.T
             elif mode.line is not None and path is not None:
-                chain, states = chain_of(mode.line, path.lengthscale), np.asarray(path.states, dtype=np.float64)
-                noise = rng.standard_normal((mode.n_rows, *states.shape[1:]))
                 precision = np.asarray(np.linalg.inv(draw.covariance[d]), dtype=np.float64)
-                psi[d] += chain.draw_at(states, mode.line.t, precision, noise)
+                psi[d] += path_at_rows(mode.line, path, precision, rng)
         return psi
 
     def probabilities(self, design: Design, rng: np.random.Generator) -> Iterator[Floats]:

@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy import sparse
 
-from tuckergp.chain import Chain, log_likelihood
+from tuckergp.chain import Chain, independent_ranks, log_likelihood
 from tuckergp.design import Line, Matrix, ModeTable
 from tuckergp.model import Path, chain_of
 from tuckergp.priors.hyper import log_slice
@@ -93,9 +93,11 @@ def lengthscale_given_data(
     Mixes best by far and costs most, some six forward filters; `lengthscale_given_values` and `lengthscale_given_noise`
     take O(M r) a step. Parameters are those of `Chain.states_given_data`.
     """
+    _, scaled, pull = independent_ranks(A, b, mean, precision)
 
     def log_density(x: float) -> float:
-        return chain.at(float(np.exp(x))).log_evidence(A, b, mean, precision) + prior.log_density(x)
+        value = chain.at(float(np.exp(x))).evidence_of(scaled, pull) + prior.log_density(x)
+        return -np.inf if np.isnan(value) else value
 
     x = log_slice(log_density, float(np.log(chain.lengthscale)), SLICE_WIDTH, rng)
     return chain.at(float(np.exp(x)))
