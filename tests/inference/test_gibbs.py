@@ -34,7 +34,7 @@ def tiny_design(rng, kinds, rows=4, n=14):
         line = None
         if kind in MATERNS:
             t = rng.permutation(np.cumsum(0.2 + rng.exponential(0.5, size=rows)))
-            line = Line(np.sort(t), t, 1 + list(MATERNS).index(kind), 0.7, 0.8)
+            line = Line(np.sort(t), t, 1 + list(MATERNS).index(kind), 0.7, 0.5)
         modes.append(ModeTable(sparse.csr_array(features), residual, None, blocks, line))
     index = np.stack([rng.integers(rows, size=n) for _ in kinds], axis=1).astype(np.int32)
     return Design(tuple(modes), index)
