@@ -6,8 +6,8 @@ from scipy import sparse
 
 from tuckergp.design import Design, Mode
 from tuckergp.errors import InputError
-from tuckergp.features import Exact, Fourier, Hashing, Nystrom, Rows
-from tuckergp.kernels import SE, Constant, Identity, Linear, Matern12
+from tuckergp.features import Chain, Cholesky, Exact, Fourier, Hashing, Nystrom, Rows
+from tuckergp.kernels import SE, Constant, Identity, Linear, Matern12, Matern32, Matern52, Periodic
 from tuckergp.tables import as_table
 
 TABLE = as_table(
@@ -120,3 +120,70 @@ def test_mistakes_get_one_clear_sentence():
         Design.fit([Mode("lon", SE())], TABLE.take(np.array([], dtype=int)))
     with pytest.raises(InputError, match="at least one mode"):
         Design.fit([], TABLE)
+
+
+def test_the_first_matern_on_one_column_is_a_chain_and_the_others_are_features():
+    kernel = Periodic(3.0) + 0.25 * Matern32(2.0) + Matern12(1.0)
+    for features in (None, Chain()):
+        design, (fitted,) = Design.fit([Mode("lat", kernel, features=features)], TABLE)
+        line = design.modes[0].line
+        assert (line.order, line.lengthscale, line.scale, line.learn) == (2, 2.0, 0.5, True)
+        assert line.knots.tolist() == [5.0, 6.0, 7.0]
+        assert design.modes[0].residual is None
+        assert [repr(block.kernel) for block in fitted.blocks] == [
+            "Constant()",
+            repr(Periodic(3.0)),
+            repr(Matern12(1.0)),
+        ]
+    new = Design.transform([fitted], as_table({"lat": [8.0, 6.0]}, "new")).modes[0].line
+    assert new.t.tolist() == [6.0, 8.0]
+    assert new.place.tolist() == [1, -1]
+
+
+def test_a_chain_is_in_units_of_the_whitened_column():
+    design, _ = Design.fit([Mode("lat", Matern52(1.0), whiten=True)], TABLE)
+    expected = (np.array([5.0, 6.0, 7.0]) - TABLE["lat"].mean()) / TABLE["lat"].std()
+    np.testing.assert_allclose(design.modes[0].line.knots, expected)
+
+
+def test_rows_come_before_a_chain_unless_it_is_asked_for():
+    _, (rows,) = Design.fit([Mode("lat", Matern12() + Identity(), constant=False)], TABLE)
+    assert [type(rows.residual), type(rows.blocks[0].map)] == [Exact, Cholesky]
+    asked = Mode("lat", Matern12() + Identity(), features=[Chain(), None], constant=False)
+    _, (chain,) = Design.fit([asked], TABLE)
+    assert [type(chain.residual), type(chain.blocks[0].map)] == [Chain, Exact]
+
+
+def test_a_matern_that_cannot_be_a_chain_becomes_features():
+    several = Mode(["lon", "lat"], Matern12(), constant=False)
+    shared = Mode(["user", "week"], Matern12(columns="week"), constant=False)  # two inputs of one week
+    product = Mode("lat", Matern12() * Periodic(2.0), constant=False)
+    for mode in (several, shared, product, Mode("lat", Matern12(), features=Cholesky(), constant=False)):
+        design, (fitted,) = Design.fit([mode], TABLE)
+        assert design.modes[0].line is None
+        assert len(fitted.blocks) == 1
+    design, _ = Design.fit([Mode("lat", Matern12())], TABLE, chain=False)
+    assert design.modes[0].line is None
+
+
+@pytest.mark.parametrize(
+    ("mode", "message"),
+    [
+        (Mode(["user", "week"], Matern12(columns="week"), features=Chain()), "tells all inputs of the mode apart"),
+        (Mode(["lon", "lat"], Matern12(), features=Chain()), "one column that tells all inputs"),
+        (Mode("lat", SE(), features=Chain()), "fits no term"),
+        (Mode("lat", SE(), features=[Chain()]), "for one Matern term"),
+        (Mode("lat", Matern12() + Matern32(), features=[Chain(), Chain()]), "for one Matern term"),
+        (Mode("user", Matern12()), "'user' must be numeric, but row 0 holds 'ann'"),
+        (Mode("lat", Matern12(-1.0)), "lengthscale"),
+        (Mode("lat", Matern12() * -1.0), "scale of a kernel must be positive"),
+    ],
+)
+def test_a_chain_that_cannot_be_is_refused(mode, message):
+    with pytest.raises(InputError, match=message):
+        Design.fit([mode], TABLE)
+
+
+def test_a_chain_of_missing_numbers_is_refused():
+    with pytest.raises(InputError, match=r"column 'day' is missing \(NaN\)"):
+        Design.fit([Mode("day", Matern12())], as_table({"day": [1.0, np.nan, 2.0]}, "data"))

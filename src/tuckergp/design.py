@@ -1,8 +1,9 @@
 """From tables to a design: D modes as tables of distinct rows, and the row numbers of every observation.
 
 A `Mode` says which columns go together and which kernel compares them; `Design.fit` realises the kernel's terms as
-feature blocks on the distinct inputs. At most one Identity term, the one that tells all rows apart, is kept out of
-the blocks as the mode's ``residual`` (E in psi = Phi B + E), because its conditional is one small solve a row.
+feature blocks on the distinct inputs. At most one term is kept out of the blocks as the mode's residual (E in
+psi = Phi B + E): an Identity that tells all rows apart, whose conditional is one small solve a row, or a Matern on one
+column, a Markov chain along its values.
 """
 
 from __future__ import annotations
@@ -17,12 +18,12 @@ import numpy.typing as npt
 from scipy import sparse
 
 from tuckergp.errors import InputError
-from tuckergp.features import Exact, FeatureMap, Rows, realise
+from tuckergp.features import Chain, Exact, FeatureMap, Rows, realise
 from tuckergp.features.base import hstack
 from tuckergp.kernels import Constant, Identity, Kernel, Scaled
 from tuckergp.tables import Table, distinct_rows
 
-__all__ = ["Block", "Design", "FittedMode", "Mode", "ModeTable"]
+__all__ = ["Block", "Design", "FittedMode", "Line", "Mode", "ModeTable"]
 
 Floats = npt.NDArray[np.float64]
 Index = npt.NDArray[np.int32]
@@ -42,7 +43,7 @@ class Mode:
         deviations with ``whiten``.
     features : FeatureMap, sequence of FeatureMap or None, or None
         How to realise the kernel: one map for every term but Constant, Identity and Linear (Hashing: for those of
-        Identity and Linear), or a sequence with one entry a term. None chooses.
+        Identity and Linear; Chain: for the first Matern), or a sequence with one entry a term. None chooses.
     constant : bool
         Add a Constant term unless there is one, so that a mean is learned.
     whiten : bool
@@ -94,6 +95,9 @@ class Mode:
             chosen = [self.features if _applies(self.features, term) else None for term in terms]
             if self.features is not None and all(entry is None for entry in chosen):
                 raise InputError(f"{self.features!r} fits no term of the kernel {self.kernel!r} of mode {self.name!r}.")
+            if isinstance(self.features, Chain):  # a mode has one chain; other Matern terms become features
+                first = chosen.index(self.features)
+                chosen[first + 1 :] = [None] * (len(chosen) - first - 1)
         else:
             chosen = list(self.features)
             if len(chosen) != len(terms):
@@ -108,7 +112,7 @@ class Mode:
 
 
 def _unscaled(term: Kernel) -> tuple[Kernel, float]:
-    return (term.kernel, float(term.scale)) if isinstance(term, Scaled) else (term, 1.0)
+    return (term.kernel, term.variance()) if isinstance(term, Scaled) else (term, 1.0)
 
 
 def _applies(features: FeatureMap | None, term: Kernel) -> bool:
@@ -126,8 +130,51 @@ class Block:
 
 
 @dataclass(frozen=True)
+class Line:
+    """Where the rows of a mode lie on the line of its chain residual, E ~ N(0, scale^2 K kron Lambda^-1).
+
+    Attributes
+    ----------
+    knots : ndarray, shape (M_train,)
+        The values of the training rows, sorted.
+    t : ndarray, shape (M,)
+        The values of the rows of this table, in their order.
+    order : {1, 2, 3}
+        Matern-1/2, -3/2, -5/2.
+    lengthscale, scale : float
+        The kernel's own; the scale is a standard deviation.
+    learn : bool
+        Whether the lengthscale is to be learned.
+    """
+
+    knots: Floats
+    t: Floats
+    order: int
+    lengthscale: float
+    scale: float
+    learn: bool = True
+
+    @cached_property
+    def sorter(self) -> npt.NDArray[np.intp]:
+        """The rows of a training table in the order of the knots."""
+        return np.argsort(self.t, kind="stable")
+
+    @cached_property
+    def place(self) -> npt.NDArray[np.intp]:
+        """The knot that each row is, -1 for values between and beyond them."""
+        nearest = np.minimum(np.searchsorted(self.knots, self.t), len(self.knots) - 1)
+        return np.where(self.knots[nearest] == self.t, nearest, -1)
+
+    def to_rows(self, values: Floats) -> Floats:
+        """Values at the knots, (M_train, ...), in the order of the rows of a training table."""
+        out = np.empty_like(values)
+        out[self.sorter] = values
+        return out
+
+
+@dataclass(frozen=True)
 class ModeTable:
-    """One mode at M distinct inputs: psi = residual @ (rows of E) + features @ B.
+    """One mode at M distinct inputs: psi = features @ B + E, E = residual @ (rows) or a chain on a line, or nothing.
 
     Attributes
     ----------
@@ -140,6 +187,8 @@ class ModeTable:
         The columns of `features` that belong to each kernel term; all of them in one block if not given.
     nested : int or None
         The block that is one-hot in groups of rows, such as the user of a user-week. Noise factors belong to groups.
+    line : Line or None
+        Of a chain residual; a mode has this or `residual` or neither.
     """
 
     features: Matrix
@@ -147,6 +196,7 @@ class ModeTable:
     constant: int | None = None
     blocks: tuple[slice, ...] = ()
     nested: int | None = None
+    line: Line | None = None
 
     def __post_init__(self) -> None:
         if not self.blocks and self.features.shape[1]:
@@ -155,6 +205,8 @@ class ModeTable:
     @property
     def residual_scale(self) -> float:
         """The standard deviation that the residual's kernel gives its rows; 0 without a residual."""
+        if self.line is not None:
+            return self.line.scale
         return 0.0 if self.residual is None else float(self.residual.data[0])
 
     @property
@@ -186,7 +238,7 @@ class ModeTable:
 
     @cached_property
     def table(self) -> Matrix:
-        """Residual and features side by side: Phi of the weight-space model psi = Phi U."""
+        """Residual and features side by side: Phi of the weight-space model psi = Phi U (without a chain)."""
         if self.residual is None:
             return self.features
         return hstack([self.residual, self.features])
@@ -209,24 +261,30 @@ class FittedMode:
 
     @classmethod
     def fit(
-        cls, mode: Mode, rows: Table, whitening: dict[str, tuple[float, float]], rng: np.random.Generator
+        cls,
+        mode: Mode,
+        rows: Table,
+        whitening: dict[str, tuple[float, float]],
+        rng: np.random.Generator,
+        chain: bool = True,
     ) -> tuple[FittedMode, ModeTable]:
         """Fit the feature maps to the distinct inputs ``rows`` (whitened already); also their table."""
-        residual: FeatureMap | None = None
-        residual_scale = 0.0
+        plan = mode.plan()
+        place, residual, residual_scale = _find_residual(mode, plan, rows, chain)
         blocks: list[Block] = []
         width = 0
-        for term, features in mode.plan():
-            kernel, scale = _unscaled(term)
-            if residual is None and isinstance(kernel, Identity) and (features is None or isinstance(features, Rows)):
-                onehot = Exact().fit(rows, kernel)
-                if onehot.n_features_ == len(rows):
-                    residual, residual_scale = onehot, scale**0.5
-                    continue
+        for number, (term, features) in enumerate(plan):
+            if number == place:
+                continue
             if isinstance(features, Rows):
                 raise InputError(
                     f"Rows() is for one Identity term that tells all inputs of the mode apart; {term!r} of mode "
                     f"{mode.name!r} is not."
+                )
+            if isinstance(features, Chain):
+                raise InputError(
+                    f"Chain() is for one Matern term on one column that tells all inputs of the mode apart; {term!r} "
+                    f"of mode {mode.name!r} is not: use Cholesky(), or leave features out."
                 )
             fitted = realise(term, rows, features, rng)
             blocks.append(Block(term, slice(width, width + fitted.n_features_), fitted))
@@ -238,15 +296,20 @@ class FittedMode:
         parts = [block.map.transform(rows) for block in self.blocks]
         features = hstack(parts) if parts else np.zeros((len(rows), 0))
         self._check(rows, features)
-        residual = None
-        if self.residual is not None:
+        residual, line = None, None
+        if isinstance(self.residual, Chain):
+            chain = self.residual
+            line = Line(
+                chain.knots_, chain.values(rows), chain.order_, chain.lengthscale_, self.residual_scale, chain.learn
+            )
+        elif self.residual is not None:
             residual = sparse.csr_array(self.residual_scale * self.residual.transform(rows))
         before = 0 if residual is None else residual.shape[1]
         constants = [b.columns.start + before for b in self.blocks if isinstance(_unscaled(b.kernel)[0], Constant)]
         blocks = tuple(block.columns for block in self.blocks)
         coarser = [g for g, block in enumerate(self.blocks) if isinstance(_unscaled(block.kernel)[0], Identity)]
         nested = coarser[0] if coarser and residual is not None else None
-        return ModeTable(features, residual, constants[0] if constants else None, blocks, nested)
+        return ModeTable(features, residual, constants[0] if constants else None, blocks, nested, line)
 
     def _check(self, rows: Table, features: Matrix) -> None:
         values = features.data if sparse.issparse(features) else features
@@ -258,6 +321,34 @@ class FittedMode:
         inputs = _whiten(table.select(self.mode.columns), self.whitening)
         first, code = distinct_rows(inputs, self.mode.columns)
         return self._table(inputs.take(first)), code
+
+
+def _find_residual(
+    mode: Mode, plan: Sequence[tuple[Kernel, FeatureMap | None]], rows: Table, chain: bool
+) -> tuple[int, FeatureMap | None, float]:
+    """Which term is the residual (-1: none), its fitted map and its standard deviation.
+
+    The term that is marked, else an Identity that tells all rows apart, else the first Matern on such a column.
+    """
+    kernels = [_unscaled(term) for term, _ in plan]
+    marked = [number for number, (_, features) in enumerate(plan) if isinstance(features, Rows | Chain)]
+    free = [number for number, (_, features) in enumerate(plan) if features is None]
+    for number in marked or sorted(free, key=lambda number: not isinstance(kernels[number][0], Identity)):
+        (kernel, variance), features = kernels[number], plan[number][1]
+        if isinstance(features, Chain) and not chain:
+            raise InputError(
+                f"Chain() of mode {mode.name!r} needs inference='gibbs' or 'als'; SGD learns weights of features, so "
+                f"leave features out there."
+            )
+        if isinstance(kernel, Identity) and not isinstance(features, Chain):
+            onehot = Exact().fit(rows, kernel)
+            if onehot.n_features_ == len(rows):
+                return number, onehot, variance**0.5
+        elif chain and not isinstance(features, Rows):
+            spec = features.unfitted() if isinstance(features, Chain) else Chain()
+            if spec.serves(kernel, rows):
+                return number, spec.fit(rows, kernel), variance**0.5
+    return -1, None, 0.0
 
 
 @dataclass(frozen=True)
@@ -296,10 +387,12 @@ class Design:
         table: Table,
         weight: Floats | None = None,
         random_state: int | np.random.Generator | None = None,
+        chain: bool = True,
     ) -> tuple[Design, tuple[FittedMode, ...]]:
         """Fit every mode to the columns of one table with a row an observation.
 
-        Whitening uses the (weighted) mean and standard deviation over observations.
+        Whitening uses the (weighted) mean and standard deviation over observations. ``chain=False`` is for inference
+        in weight space (SGD): a Matern on a line becomes features.
         """
         if not modes:
             raise InputError("A design needs at least one mode.")
@@ -312,7 +405,7 @@ class Design:
             whitening = _whitening(inputs, weight) if mode.whiten else {}
             inputs = _whiten(inputs, whitening)
             first, code = distinct_rows(inputs, mode.columns)
-            fitted_mode, mode_table = FittedMode.fit(mode, inputs.take(first), whitening, rng)
+            fitted_mode, mode_table = FittedMode.fit(mode, inputs.take(first), whitening, rng, chain)
             fitted.append(fitted_mode)
             tables.append(mode_table)
             codes.append(code)
@@ -325,13 +418,14 @@ class Design:
         tables: Sequence[Table],
         codes: Sequence[npt.NDArray[Any]],
         random_state: int | np.random.Generator | None = None,
+        chain: bool = True,
     ) -> tuple[Design, tuple[FittedMode, ...]]:
         """Fit every mode to its own table with a row a distinct input; ``codes[d]`` numbers the observations' rows."""
         rng = np.random.default_rng(random_state)
         fitted, mode_tables = [], []
         for mode, table in zip(modes, tables, strict=True):
             whitening = _whitening(table.select(mode.columns), None) if mode.whiten else {}
-            fitted_mode, mode_table = FittedMode.fit(mode, _whiten(table, whitening), whitening, rng)
+            fitted_mode, mode_table = FittedMode.fit(mode, _whiten(table, whitening), whitening, rng, chain)
             fitted.append(fitted_mode)
             mode_tables.append(mode_table)
         return cls(tuple(mode_tables), _stack(codes)), tuple(fitted)

@@ -184,21 +184,25 @@ class _Radial(Stationary):
         self.lengthscale = lengthscale
         self.columns = columns
 
+    def lengthscales(self, p: int) -> Floats:
+        """The lengthscale of each of p columns, checked, shape (p,)."""
+        return _per_column(self, "lengthscale", p)
+
     def _gram(self, X: Table, Y: Table) -> Floats:
         x, y = self._numbers(X), self._numbers(Y)
-        scale = _per_column(self, "lengthscale", x.shape[1])
+        scale = self.lengthscales(x.shape[1])
         return self._profile(cdist(x / scale, y / scale))
 
     def spectral_density(self, omega: npt.ArrayLike) -> Floats:
         """p(v) at the angular frequencies omega, shape (n, p): integrates to one, and k is its Fourier transform."""
         v = np.atleast_2d(np.asarray(omega, dtype=np.float64))
-        scale = _per_column(self, "lengthscale", v.shape[1])
+        scale = self.lengthscales(v.shape[1])
         density: Floats = self._unit_density(((v * scale) ** 2).sum(axis=1), v.shape[1]) * np.prod(scale)
         return density
 
     def spectral_sample(self, n: int, p: int, rng: np.random.Generator) -> Floats:
         """Draw n angular frequencies from the spectral density in p dimensions, shape (n, p)."""
-        sample: Floats = self._unit_sample(n, p, rng) / _per_column(self, "lengthscale", p)
+        sample: Floats = self._unit_sample(n, p, rng) / self.lengthscales(p)
         return sample
 
     def _profile(self, distance: Floats) -> Floats:

@@ -10,17 +10,29 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from math import prod
-from typing import Literal
+from typing import Literal, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
+from tuckergp.chain import Chain
 from tuckergp.compute.contract import FULL, IDENTITY, SPARSE, evaluate, gradient
-from tuckergp.design import Design
+from tuckergp.design import Design, Line
 from tuckergp.errors import InputError
 from tuckergp.likelihoods import Likelihood, Ordinal
 
-__all__ = ["Core", "Parameters", "SparseCore", "TuckerModel", "make_core", "pack"]
+__all__ = [
+    "Core",
+    "Parameters",
+    "Path",
+    "SparseCore",
+    "TuckerModel",
+    "chain_of",
+    "make_core",
+    "pack",
+    "path_at_rows",
+    "refuse_lines",
+]
 
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
@@ -148,12 +160,34 @@ def _distinct_integers(below: int, count: int, rng: np.random.Generator) -> Ints
     return np.sort(rng.permutation(found)[:count])
 
 
+class Path(NamedTuple):
+    """One realisation of a chain: its states at the knots, (M, p, r), and its lengthscale."""
+
+    states: Floats
+    lengthscale: float
+
+
 @dataclass(frozen=True)
 class Parameters:
-    """The unknowns: U_d (n_d, r_d) for every mode, and the learned entries of W, flat."""
+    """The unknowns: U_d (n_d, r_d) for every mode, the learned entries of W, flat, and the paths of chains.
+
+    ``paths`` has an entry a mode, None for those without a chain; it may be left out where no mode has one.
+    """
 
     U: tuple[Floats, ...]
     W: Floats
+    paths: tuple[Path | None, ...] = ()
+
+
+def refuse_lines(design: Design, what: str) -> None:
+    """Refuse a design with a chain where only weights of features are known."""
+    if any(mode.line is not None for mode in design.modes):
+        raise InputError(f"{what} for weights of features, and a mode has a chain; use Design.fit(..., chain=False).")
+
+
+def chain_of(line: Line, lengthscale: float) -> Chain:
+    """The process on the knots of a line, of unit variance."""
+    return Chain(line.knots, line.order, lengthscale)
 
 
 def pack(tables: Sequence[Floats]) -> tuple[Floats, Ints]:
@@ -161,6 +195,25 @@ def pack(tables: Sequence[Floats]) -> tuple[Floats, Ints]:
     start = np.cumsum([0, *(table.size for table in tables)]).astype(np.int64)
     filled = [np.ravel(table) for table in tables if table.size]
     return filled[0] if len(filled) == 1 else np.concatenate(filled or [np.zeros(0)]), start
+
+
+def path_at_rows(
+    line: Line, path: Path, precision: Floats | None = None, rng: np.random.Generator | None = None
+) -> Floats:
+    """E at the rows of any table of the mode, (M, r): that of its knots, elsewhere the mean given the states.
+
+    With ``rng`` and ``precision``, Lambda over the residual's variance, new values are a joint draw instead.
+    """
+    states = np.asarray(path.states, dtype=np.float64)
+    E: Floats = states[line.place, 0]
+    new = np.flatnonzero(line.place < 0)
+    if len(new):
+        chain, t = chain_of(line, path.lengthscale), line.t[new]
+        if rng is None or precision is None:
+            E[new] = chain.predict(states, t)[0]
+        else:
+            E[new] = chain.draw_at(states, t, precision, rng.standard_normal((len(new), *states.shape[1:])))
+    return E
 
 
 @dataclass(frozen=True)
@@ -195,12 +248,22 @@ class TuckerModel:
         return np.ones(1)
 
     def init(self, design: Design, rng: np.random.Generator) -> Parameters:
-        """Draw parameters from their prior."""
+        """Draw parameters from their prior; lengthscales are the kernels'."""
         U = tuple(
             sigma * rng.standard_normal((mode.n_features, r))
             for mode, r, sigma in zip(design.modes, self.core.ranks, self.sigma_u, strict=True)
         )
-        return Parameters(U, self.sigma_w * rng.standard_normal(self.core.n_weights))
+        W = self.sigma_w * rng.standard_normal(self.core.n_weights)
+        return Parameters(U, W, tuple(self._draw_path(design, d, rng) for d in range(len(U))))
+
+    def _draw_path(self, design: Design, d: int, rng: np.random.Generator) -> Path | None:
+        line, r = design.modes[d].line, int(self.core.ranks[d])
+        if line is None:
+            return None
+        chain, scale = chain_of(line, line.lengthscale), line.scale * float(self.sigma_u[d])
+        E = scale * chain.colour(rng.standard_normal((len(line.knots), r)))
+        noise = rng.standard_normal((*chain.noise_shape, r))
+        return Path(chain.states_given_values(E, np.eye(r) / scale**2, noise), line.lengthscale)
 
     def start(self, design: Design, rng: np.random.Generator, scale: float = 1.0) -> Parameters:
         """A place to start optimising: a prior draw, U times ``scale``, but constant features with weight sigma_u.
@@ -214,11 +277,16 @@ class TuckerModel:
             if mode.constant is not None:
                 signs = rng.choice([-1.0, 1.0], size=U[d].shape[1]) if d == 0 else 1.0
                 U[d][mode.constant] = self.sigma_u[d] * signs
-        return Parameters(U, drawn.W)
+        return Parameters(U, drawn.W, drawn.paths)
 
     def factors(self, parameters: Parameters, design: Design) -> list[Floats]:
-        """psi_d = Phi_d U_d for the rows of every mode, shapes (M_d, r_d)."""
-        return [np.asarray(mode.table @ U) for mode, U in zip(design.modes, parameters.U, strict=True)]
+        """psi_d = Phi_d U_d for the rows of every mode, shapes (M_d, r_d), and the mean of a chain given its states."""
+        psi = [np.asarray(mode.table @ U, dtype=np.float64) for mode, U in zip(design.modes, parameters.U, strict=True)]
+        for d, path in enumerate(parameters.paths):
+            line = design.modes[d].line
+            if path is not None and line is not None:
+                psi[d] += path_at_rows(line, path)
+        return psi
 
     def contract(self, psi: Sequence[Floats], W: Floats, index: npt.NDArray[np.int32]) -> Floats:
         """F of observations given the factors of all rows, shape (N,)."""
@@ -230,16 +298,20 @@ class TuckerModel:
         """F at every observation of a design, shape (N,)."""
         return self.contract(self.factors(parameters, design), parameters.W, design.index)
 
-    def log_prior(self, parameters: Parameters) -> float:
-        """Log p(U) + log p(W), up to a constant."""
+    def log_prior(self, parameters: Parameters, design: Design) -> float:
+        """Log p(U) + log p(W) + log p(chains at their lengthscales), up to a constant."""
         total = sum(float(np.vdot(U, U) / s**2) for U, s in zip(parameters.U, self.sigma_u, strict=True))
+        for path, mode, s in zip(parameters.paths, design.modes, self.sigma_u, strict=False):
+            if path is not None and mode.line is not None:
+                Z = chain_of(mode.line, path.lengthscale).whiten(path.states[:, 0])
+                total += float(np.vdot(Z, Z)) / (s * mode.line.scale) ** 2
         return -0.5 * (total + float(parameters.W @ parameters.W) / self.sigma_w**2)
 
     def log_joint(self, parameters: Parameters, design: Design, y: Floats, weight: Floats | None = None) -> float:
         """Log p(y, U, W) of the paper's appendix A, up to a constant; weights multiply the log densities."""
         log_density = self.density.log_density(y, self.predict(parameters, design))
         total = float(np.sum(log_density if weight is None else weight * log_density))
-        return total + self.log_prior(parameters)
+        return total + self.log_prior(parameters, design)
 
     def log_joint_and_gradient(
         self, parameters: Parameters, design: Design, y: Floats, weight: Floats | None = None
@@ -249,6 +321,7 @@ class TuckerModel:
         With psi_d and z_d = W x_{e != d} psi_e once a row, the appendix's derivative in U_d is Phi_d' (sum of
         score times z_d over the observations of each row).
         """
+        refuse_lines(design, "Gradients are")
         core = self.core
         flat, start = pack(self.factors(parameters, design))
         w = parameters.W if core.learned else self.fixed_w
@@ -261,5 +334,5 @@ class TuckerModel:
         for d, (mode, U) in enumerate(zip(design.modes, parameters.U, strict=True)):
             d_psi = d_flat[start[d] : start[d + 1]].reshape(-1, U.shape[1])
             d_U.append(np.asarray(mode.table.T @ d_psi) - U / self.sigma_u[d] ** 2)
-        value = float(np.sum(log_density)) + self.log_prior(parameters)
+        value = float(np.sum(log_density)) + self.log_prior(parameters, design)
         return value, Parameters(tuple(d_U), d_w - parameters.W / self.sigma_w**2)

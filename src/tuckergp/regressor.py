@@ -18,7 +18,7 @@ from sklearn.utils.validation import check_is_fitted, column_or_1d, validate_dat
 
 from tuckergp.design import Design, Mode
 from tuckergp.errors import InputError
-from tuckergp.inference import ALS, SGD
+from tuckergp.inference import ALS, SGD, Gibbs
 from tuckergp.inference.control import Callback, Control
 from tuckergp.inference.export import as_inference_data, block_names
 from tuckergp.inference.fit import (
@@ -174,7 +174,8 @@ class TuckerGPRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
             table, target, weight = table.take(keep), target[keep], weight[keep]
         seed = seed_for(self.random_state, checkpoint)
         modes = self.modes if self.modes is not None else default_modes(table)
-        design, self.modes_ = Design.fit(modes, table, weight, stream(seed, 1, 1))
+        chain = isinstance(inference, ALS | Gibbs)  # SGD works with weights of features
+        design, self.modes_ = Design.fit(modes, table, weight, stream(seed, 1, 1), chain)
         self.__dict__.pop("moments_", None)
         control = Control(
             checkpoint=checkpoint,

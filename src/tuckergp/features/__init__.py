@@ -7,6 +7,7 @@ one mode; `realise` does it for a composed kernel.
 from __future__ import annotations
 
 from tuckergp.features.base import FeatureMap
+from tuckergp.features.chain import Chain
 from tuckergp.features.cholesky import Cholesky
 from tuckergp.features.compose import choose, realise
 from tuckergp.features.exact import Exact
@@ -16,6 +17,7 @@ from tuckergp.features.nystrom import Nystrom
 from tuckergp.features.rows import Rows
 
 __all__ = [
+    "Chain",
     "Cholesky",
     "Exact",
     "FeatureMap",

@@ -16,6 +16,7 @@ from tuckergp.errors import InputError
 from tuckergp.inference.base import Info, Problem, as_weights, check_positive, replaced
 from tuckergp.likelihoods import Gaussian
 from tuckergp.model import Parameters
+from tuckergp.priors.chain import ChainMode, mean_mode, path_of
 from tuckergp.priors.core import core_given_factors
 from tuckergp.priors.evidence import Evidence, Precision
 from tuckergp.priors.rows import factors_given_weights, weights_given_factors
@@ -93,7 +94,7 @@ class ALS:
         f = model.contract(state.psi, state.W, problem.design.index)
         density = model.density.log_density(problem.y, f)
         fit = float(np.sum(density if problem.weight is None else problem.weight * density))
-        log_joint = fit + model.log_prior(self.parameters(problem, state))
+        log_joint = fit + model.log_prior(self.parameters(problem, state), problem.design)
         done = log_joint - state.log_joint < self.tolerance * len(problem.y)
         state = state._replace(iteration=state.iteration + 1, log_joint=log_joint)
         rmse = float(np.sqrt(np.average((problem.y - f) ** 2, weights=problem.weight)))
@@ -104,7 +105,10 @@ class ALS:
         n, r = B.shape
         prior = float(model.sigma_u[d]) ** -2 * np.eye(r)
         evidence = Evidence(problem.sorted[d], problem.y, precision, model.core, d, state.psi, state.W)
-        if mode.residual is None:
+        if mode.line is not None:
+            last = ChainMode(state.psi[d], B, mode.line.lengthscale)
+            psi, B, _ = mean_mode(mode, evidence.statistics(), last, np.ones(len(mode.blocks)), prior)
+        elif mode.residual is None:
             A, b = evidence.statistics()
             B = weights_given_data(mode.features, A, b, np.ones(n), prior, B)
             psi = np.asarray(mode.features @ B)
@@ -115,9 +119,13 @@ class ALS:
         return state._replace(psi=replaced(state.psi, d, psi), B=replaced(state.B, d, B))
 
     def parameters(self, problem: Problem, state: ALSState) -> Parameters:
-        """The weight-space form of factors and weights."""
-        modes = zip(problem.design.modes, state.psi, state.B, strict=True)
-        return Parameters(tuple(as_weights(mode, psi, B) for mode, psi, B in modes), state.W)
+        """The weight-space form of factors and weights, and the paths of chains."""
+        modes = list(zip(problem.design.modes, state.psi, state.B, strict=True))
+        paths = tuple(
+            path_of(mode, ChainMode(psi, B, mode.line.lengthscale), np.eye(B.shape[1])) if mode.line else None
+            for mode, psi, B in modes
+        )
+        return Parameters(tuple(as_weights(mode, psi, B) for mode, psi, B in modes), state.W, paths)
 
 
 def _precision(problem: Problem) -> Precision:

@@ -1,13 +1,14 @@
 """What a run leaves behind: one set of parameters from MAP, many draws from a sampler.
 
-A draw takes 4 bytes (float32) for each entry of the U_d, residual rows included, and for each row's noise factor, and
-8 for each entry of W and of the r_d x r_d covariances of new rows.
+A draw takes 4 bytes (float32) for each entry of the U_d, residual rows included, for each row's noise factor, and for
+the states of chains (M_d p r_d numbers, p = 1, 2, 3 for Matern-1/2, -3/2, -5/2), and 8 for each entry of W and of the
+r_d x r_d covariances of new rows.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -16,7 +17,7 @@ import numpy.typing as npt
 from tuckergp.design import Design
 from tuckergp.errors import InputError
 from tuckergp.inference.diagnostics import Diagnostics, summarise
-from tuckergp.model import Parameters, TuckerModel
+from tuckergp.model import Parameters, TuckerModel, path_at_rows
 from tuckergp.priors.ordinal import level_probabilities
 from tuckergp.random import stream
 
@@ -38,11 +39,12 @@ class Draw:
     Attributes
     ----------
     parameters : Parameters
-        U_d (rows of E, then B) and W.
+        U_d (rows of E, then B), W, and the states and lengthscales of chains.
     alpha : float
         Shared noise precision.
     covariance : tuple of ndarray, shapes (r_d, r_d)
-        Of a row of E that the data say nothing about, Lambda^-1 times the residual's variance.
+        Of a row of E that the data say nothing about, Lambda^-1 times the residual's variance; for a chain, of a value
+        far from all knots.
     noise : tuple of ndarray or None, shapes (groups_d,)
         Noise precision of each group of rows relative to the shared one; None where a mode has none.
     cuts : ndarray, shape (K - 1,)
@@ -60,7 +62,11 @@ def compact(draw: Draw) -> Draw:
     """The same draw in float32."""
     U = tuple(np.asarray(table, dtype=np.float32) for table in draw.parameters.U)
     noise = tuple(None if factors is None else np.asarray(factors, dtype=np.float32) for factors in draw.noise)
-    parameters = Parameters(U, np.asarray(draw.parameters.W, dtype=np.float64))  # type: ignore[arg-type]
+    paths = tuple(
+        None if path is None else path._replace(states=np.asarray(path.states, dtype=np.float32))
+        for path in draw.parameters.paths
+    )
+    parameters = Parameters(U, np.asarray(draw.parameters.W, dtype=np.float64), paths)  # type: ignore[arg-type]
     return Draw(parameters, draw.alpha, draw.covariance, noise, draw.cuts)  # type: ignore[arg-type]
 
 
@@ -123,17 +129,11 @@ class Draws:
     def functions(self, design: Design, rng: np.random.Generator | None = None) -> Iterator[tuple[Floats, Floats]]:
         """F at every observation and the variance of the noise there, draw by draw, shapes (N,).
 
-        Rows never seen have E = 0, the mean, or with ``rng`` a draw of it, as uncertainty needs.
+        Rows never seen have the mean of E, 0 or that of a chain given its states, or with ``rng`` a draw of it, as
+        uncertainty needs. New values of a chain are drawn jointly.
         """
         for draw, own in self._with_streams(rng):
-            psi = []
-            for d, mode in enumerate(design.modes):
-                factors = np.asarray(mode.table @ draw.parameters.U[d], dtype=np.float64)
-                if own is not None and mode.residual is not None:
-                    new = np.flatnonzero(np.diff(mode.residual.indptr) == 0)
-                    root = np.linalg.cholesky(draw.covariance[d])
-                    factors[new] += own.standard_normal((len(new), len(root))) @ root.T
-                psi.append(factors)
+            psi = self.model.factors(draw.parameters, design) if own is None else self._draw_factors(draw, design, own)
             f = self.model.contract(psi, draw.parameters.W, design.index)
             yield f, self._noise_variance(draw, design)
 
@@ -144,6 +144,19 @@ class Draws:
         for c, chain in enumerate(self.chains, start=self.first[0]):
             for number, draw in enumerate(chain, start=self.first[1]):
                 yield draw, None if seed is None else stream(seed, c, number)
+
+    def _draw_factors(self, draw: Draw, design: Design, rng: np.random.Generator) -> list[Floats]:
+        psi = self.model.factors(replace(draw.parameters, paths=()), design)
+        paths = draw.parameters.paths or (None,) * len(psi)
+        for d, (mode, path) in enumerate(zip(design.modes, paths, strict=True)):
+            if mode.residual is not None:
+                new = np.flatnonzero(np.diff(mode.residual.indptr) == 0)
+                root = np.linalg.cholesky(draw.covariance[d])
+                psi[d][new] += rng.standard_normal((len(new), len(root))) @ root.T
+            elif mode.line is not None and path is not None:
+                precision = np.asarray(np.linalg.inv(draw.covariance[d]), dtype=np.float64)
+                psi[d] += path_at_rows(mode.line, path, precision, rng)
+        return psi
 
     def probabilities(self, design: Design, rng: np.random.Generator) -> Iterator[Floats]:
         """Probability of every level at every observation of an ordinal model, draw by draw, shapes (N, K)."""

@@ -17,8 +17,9 @@ from tuckergp.errors import InputError
 from tuckergp.inference.base import Info, Problem, as_weights, check_positive
 from tuckergp.inference.draws import Draw
 from tuckergp.likelihoods import Ordinal
-from tuckergp.model import Parameters
+from tuckergp.model import Parameters, Path, chain_of
 from tuckergp.priors import hyper
+from tuckergp.priors.chain import ChainMode, draw_mode, path_of, residual_of
 from tuckergp.priors.core import core_given_factors
 from tuckergp.priors.evidence import Evidence, Precision, Residuals
 from tuckergp.priors.ordinal import draw_cuts, draw_latent, log_probability
@@ -34,6 +35,10 @@ ROWS_A_STREAM = 1_024
 
 # Weights of a block from which its precision is drawn with the weights integrated out.
 WIDE = 50
+# Sweeps in which the lengthscale of a chain is drawn with the chain integrated out: the first ones, then every so
+# many-th. The others interweave two cheaper steps.
+COLLAPSED_AT_FIRST = 20
+COLLAPSED_EVERY = 5
 
 
 class ModeState(NamedTuple):
@@ -53,6 +58,10 @@ class ModeState(NamedTuple):
         Noise precision of every row, or group of rows, relative to the shared one; ones unless the noise is by rows.
     nu : float
         Shape of the distribution of ``noise``.
+    lengthscale : float
+        Of a chain; 1 without one.
+    states : ndarray, shape (M, p, r)
+        E and its derivatives at the knots of a chain, which predictions need and no sweep reads; empty without one.
     """
 
     psi: Floats
@@ -61,6 +70,8 @@ class ModeState(NamedTuple):
     tau: Floats
     noise: Floats
     nu: float
+    lengthscale: float = 1.0
+    states: Floats = np.zeros((0, 0, 0))
 
 
 class GibbsState(NamedTuple):
@@ -136,12 +147,14 @@ class Gibbs:
         """Start near a draw from the prior, with the hyperparameters at their prior means."""
         model, design = problem.model, problem.design
         start = model.start(design, rng)
+        psi = model.factors(start, design)
         modes = []
-        for d, (mode, U) in enumerate(zip(design.modes, start.U, strict=True)):
+        for d, (mode, U, path) in enumerate(zip(design.modes, start.U, start.paths, strict=True)):
             B = U[mode.n_features - mode.features.shape[1] :]
             precision = np.eye(U.shape[1]) / model.sigma_u[d] ** 2
             tau = np.full(len(mode.blocks), self.tau_shape / self.tau_rate)
-            modes.append(ModeState(np.asarray(mode.table @ U), B, precision, tau, np.ones(mode.n_groups), 10.0))
+            state = ModeState(psi[d], B, precision, tau, np.ones(mode.n_groups), 10.0)
+            modes.append(state if path is None else state._replace(lengthscale=path.lengthscale, states=path.states))
         if isinstance(model.likelihood, Ordinal):
             return GibbsState(0, tuple(modes), start.W, 1.0, np.array(model.likelihood.cuts))
         return GibbsState(0, tuple(modes), start.W, self.alpha_shape / self.alpha_rate)
@@ -186,7 +199,13 @@ class Gibbs:
     ) -> ModeState:
         d, collapsed = evidence.d, False
         table, regression = problem.design.modes[d], problem.regressions[d]
-        if table.residual is None:
+        if table.line is not None:
+            last = ChainMode(mode.psi, mode.B, mode.lengthscale)
+            collapse = sweep < COLLAPSED_AT_FIRST or sweep % COLLAPSED_EVERY == 0
+            drawn = draw_mode(table, evidence.statistics(), last, mode.tau, mode.precision, collapse, rng)
+            psi, B = drawn.psi, drawn.B
+            mode = mode._replace(lengthscale=drawn.lengthscale)
+        elif table.residual is None:
             A, b = evidence.statistics()
             tau = _by_feature(table, mode.tau)
             B = weights_given_data(table.features, A, b, tau, mode.precision, mode.B, rng)
@@ -202,9 +221,12 @@ class Gibbs:
         if table.blocks:
             tau = hyper.block_precisions(B, mode.precision, table.blocks, self.tau_shape, self.tau_rate, rng)
             mode = mode._replace(tau=tau)
-        if collapsed:
+        if not collapsed:
+            mode = mode._replace(precision=self._draw_precision_given_weights(problem, mode, d, rng))
+        if table.line is None:
             return mode
-        return mode._replace(precision=self._draw_precision_given_weights(problem, mode, d, rng))
+        path = path_of(table, ChainMode(mode.psi, mode.B, mode.lengthscale), mode.precision, rng)
+        return mode._replace(states=path.states)
 
     def _draw_scales(
         self, problem: Problem, mode: ModeState, d: int, sweep: int, rng: np.random.Generator
@@ -237,7 +259,12 @@ class Gibbs:
         table = problem.design.modes[d]
         spread = (mode.B * _by_feature(table, mode.tau)[:, None]).T @ mode.B
         count = len(mode.B)
-        if table.residual is not None:
+        if table.line is not None:
+            E = residual_of(table, mode.psi, mode.B) / table.residual_scale
+            Z = chain_of(table.line, mode.lengthscale).whiten(E)
+            spread = spread + Z.T @ Z
+            count += table.n_rows
+        elif table.residual is not None:
             E = (mode.psi - table.features @ mode.B) / table.residual_scale
             spread = spread + E.T @ E
             count += table.n_rows
@@ -277,9 +304,10 @@ class Gibbs:
         return state._replace(alpha=alpha), mean_square
 
     def parameters(self, problem: Problem, state: GibbsState) -> Parameters:
-        """The weight-space form of this draw."""
-        modes = zip(problem.design.modes, state.modes, strict=True)
-        return Parameters(tuple(as_weights(table, mode.psi, mode.B) for table, mode in modes), state.W)
+        """The weight-space form of this draw, and the paths of chains."""
+        modes = list(zip(problem.design.modes, state.modes, strict=True))
+        paths = tuple(None if table.line is None else Path(mode.states, mode.lengthscale) for table, mode in modes)
+        return Parameters(tuple(as_weights(table, mode.psi, mode.B) for table, mode in modes), state.W, paths)
 
     def function(self, problem: Problem, state: GibbsState, index: npt.NDArray[np.int32]) -> Floats:
         """F of this state at some observations, shape (n,)."""

@@ -17,7 +17,7 @@ from tuckergp.compute import sgd as compute
 from tuckergp.design import Design
 from tuckergp.errors import DivergenceError, InputError
 from tuckergp.inference.base import Info, Problem, check_positive
-from tuckergp.model import Parameters
+from tuckergp.model import Parameters, refuse_lines
 
 __all__ = ["SGD", "SGDState"]
 
@@ -116,6 +116,7 @@ class SGD:
     def init(self, problem: Problem, rng: np.random.Generator) -> SGDState:
         """Draw a start from the prior and set a validation part aside. Features that no observation meets are 0."""
         model, design = problem.model, problem.design
+        refuse_lines(design, "SGD is")
         rows = _lay_out(design, model.core.ranks)
         n = design.n_observations
         shuffled = rng.permutation(n).astype(np.int64)

@@ -1,229 +1,43 @@
 """Prior `chain`: psi = Phi B + E with rows on a line, E ~ N(0, K kron Lambda^-1), K a Matern correlation.
 
-A Matern-1/2, -3/2 or -5/2 process with its 0, 1 or 2 derivatives is Markov, so everything here is exact and linear in
-the number of rows M. The states of a draw hold f, f'/lambda, f''/lambda^2, lambda = sqrt(2 nu) / lengthscale.
+What a sampler and alternating least squares do with a `tuckergp.chain.Chain`: its lengthscale, the factors given data,
+the weights given the factors.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
-from functools import cached_property
-from typing import NamedTuple, Self
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
-from scipy import linalg, sparse
+from scipy import sparse
 
-from tuckergp.compute import chain as compute
-from tuckergp.compute import chain_data
-from tuckergp.design import Matrix
-from tuckergp.errors import InputError
+from tuckergp.chain import Chain, independent_ranks, log_likelihood
+from tuckergp.design import Line, Matrix, ModeTable
+from tuckergp.model import Path, chain_of
 from tuckergp.priors.hyper import log_slice
 from tuckergp.priors.regression import Regression
 from tuckergp.priors.rows import weights_given_factors as regress
 
 __all__ = [
     "Chain",
+    "ChainMode",
     "LengthscalePrior",
+    "draw_mode",
     "lengthscale_given_data",
     "lengthscale_given_noise",
     "lengthscale_given_values",
     "log_likelihood",
+    "mean_mode",
+    "path_of",
+    "residual_of",
     "weights_given_factors",
 ]
 
 Floats = npt.NDArray[np.float64]
 
 SLICE_WIDTH = 0.5
-
-
-@dataclass(frozen=True, eq=False)
-class Chain:
-    """A Matern process on the distinct values of one column.
-
-    Parameters
-    ----------
-    t : ndarray, shape (M,)
-        Increasing, all different; spaced at will.
-    order : {1, 2, 3}
-        p = nu + 1/2: Matern-1/2, -3/2, -5/2. A state is the value and p - 1 derivatives.
-    lengthscale : float
-        As in `tuckergp.kernels`.
-
-    Examples
-    --------
-    >>> chain = Chain(np.array([0.0, 1.0, 3.0]), order=1, lengthscale=2.0)
-    >>> K = chain.colour(np.eye(3)) @ chain.colour(np.eye(3)).T
-    >>> np.allclose(K[0], np.exp([0.0, -0.5, -1.5]))
-    True
-    """
-
-    t: Floats
-    order: int
-    lengthscale: float
-
-    def __post_init__(self) -> None:
-        if self.order not in (1, 2, 3):
-            raise InputError(f"Chain: order must be 1, 2 or 3 (Matern-1/2, -3/2, -5/2), not {self.order!r}.")
-        if not (np.isfinite(self.lengthscale) and self.lengthscale > 0):
-            raise InputError(f"Chain: lengthscale must be positive and finite, not {self.lengthscale!r}.")
-        if self.t.ndim != 1 or not self.t.size or not np.isfinite(self.t).all() or (np.diff(self.t) <= 0).any():
-            raise InputError("Chain: t must hold at least one finite value, sorted, each once.")
-
-    def at(self, lengthscale: float) -> Self:
-        """Return the same rows with another lengthscale."""
-        return replace(self, lengthscale=lengthscale)
-
-    @property
-    def noise_shape(self) -> tuple[int, int]:
-        """Standard normal numbers a rank that a draw of states takes: (M, 2 p)."""
-        return len(self.t), 2 * self.order
-
-    @property
-    def _rate(self) -> float:
-        return float(np.sqrt(2 * self.order - 1) / self.lengthscale)
-
-    @cached_property
-    def _steps(self) -> tuple[Floats, Floats]:
-        gaps = np.concatenate([[np.inf], np.diff(self.t) * self._rate])
-        T, L = compute.transitions(gaps, self.order)
-        return T, L
-
-    @cached_property
-    def _innovations(self) -> tuple[Floats, Floats]:
-        roots, deviations = compute.innovations(*self._steps)
-        return roots, deviations
-
-    # Prior: whitening, its inverse, the density
-
-    def whiten(self, X: Floats) -> Floats:
-        """C^-1 X for X (M, c), where K = C C' (Cholesky), so that its inner products are X'K^-1 X."""
-        return self._filter(X, colour=False)[0]
-
-    def colour(self, Z: Floats) -> Floats:
-        """C Z, the inverse of `whiten`: standard normal columns become draws with covariance K."""
-        return self._filter(Z, colour=True)[0]
-
-    def _filter(self, X: Floats, *, colour: bool, keep: bool = False) -> tuple[Floats, Floats]:
-        X = np.ascontiguousarray(X, dtype=np.float64)
-        states = np.empty((len(X) if keep else 0, self.order, X.shape[1]))
-        return compute.filter_values(self._steps[0], *self._innovations, X, colour, states, keep), states
-
-    @property
-    def log_determinant(self) -> float:
-        """The logarithm of |K|."""
-        return float(2 * np.log(self._innovations[1]).sum())
-
-    def log_density(self, E: Floats, precision: Floats) -> float:
-        """Logarithm of N(E; 0, K kron Lambda^-1) of E (M, r), Lambda = ``precision`` (r, r), normalised."""
-        rows, r = E.shape
-        root = np.asarray(np.linalg.cholesky(precision))
-        scale = rows * (2 * np.log(np.diag(root)).sum() - r * np.log(2 * np.pi)) - r * self.log_determinant
-        return float(scale - (self.whiten(E @ root) ** 2).sum()) / 2
-
-    # Posterior: states given data, states given values
-
-    def states_given_data(
-        self, A: Floats, b: Floats, mean: Floats, precision: Floats, noise: Floats | None = None
-    ) -> Floats:
-        """Mean of p(states of E | data, B), (M, p, r); with standard normal ``noise`` (M, 2 p, r), a draw.
-
-        E is ``[:, 0]`` of it, and psi = mean + E. Filters forward, then draws backward, in O(M (p r)^3), with square
-        roots of covariances: the precision of the states has entries of order gap^(1 - 2p), next to which the data
-        would vanish where rows are close.
-
-        Parameters
-        ----------
-        A, b : ndarray, shapes (M, r, r) and (M, r)
-            Statistics of the rows, noise precision included.
-        mean : ndarray, shape (M, r)
-            Phi B.
-        precision : ndarray, shape (r, r)
-            Lambda.
-        """
-        rows, r = mean.shape
-        inverse, scaled, pull = _independent_ranks(A, b, mean, precision)
-        if noise is None:
-            noise = np.zeros((*self.noise_shape, r))
-        noise = np.ascontiguousarray(noise.reshape(rows, 2, self.order * r))
-        roots, inner, means, evidence = chain_data.forward(*self._steps, scaled, pull)
-        if np.isnan(evidence):
-            raise FloatingPointError("the statistics A of a chain's rows are not positive semi-definite")
-        states = chain_data.backward(*self._steps, roots, inner, means, noise)
-        return np.asarray(states.reshape(rows, self.order, r) @ inverse)
-
-    def log_evidence(self, A: Floats, b: Floats, mean: Floats, precision: Floats) -> float:
-        """Logarithm of p(data | B, lengthscale), E integrated out, up to a constant; costs one forward filter.
-
-        That is the log of the integral of exp(sum_m b_m'psi_m - psi_m'A_m psi_m / 2) over p(psi | B).
-        """
-        _, scaled, pull = _independent_ranks(A, b, mean, precision)
-        return float(chain_data.forward(*self._steps, scaled, pull)[3]) + log_likelihood(
-            np.zeros_like(mean), A, b, mean
-        )
-
-    def states_given_values(self, E: Floats, precision: Floats, noise: Floats | None = None) -> Floats:
-        """Mean of the states given the values E (M, r), (M, p, r); with ``noise`` (M, 2 p, r), a draw, in O(M r).
-
-        Derivatives are needed for prediction alone, so a sampler may move E and the lengthscale as it likes and draw
-        the states of the draws that it keeps.
-        """
-        if self.order == 1:
-            return E[:, None].copy()
-        root = np.asarray(np.linalg.cholesky(precision))
-        _, states = self._filter(E @ root, colour=False, keep=True)
-        noise = np.zeros((*self.noise_shape, E.shape[1])) if noise is None else np.ascontiguousarray(noise)
-        compute.smooth_values(*self._steps, *self._innovations, states, noise)
-        states = np.asarray(states @ _inverse(root))
-        states[:, 0] = E
-        return states
-
-    # Prediction
-
-    def predict(self, states: Floats, t: Floats) -> tuple[Floats, Floats]:
-        """Mean (M*, r) and variance (M*,), times Lambda^-1, of E at new values t (M*,) given the states (M, p, r).
-
-        Exact between two rows and beyond the ends, because the states next to a value separate it from the rest.
-        """
-        t = np.asarray(t, dtype=np.float64)
-        place = np.searchsorted(self.t, t, side="right")
-        before, after = self._neighbours(t, place)
-        noise = np.zeros((len(t), *states.shape[1:]))
-        out, variance = compute.interpolate(before, after, place, np.ascontiguousarray(states), noise, False)
-        return out[:, 0].copy(), variance
-
-    def draw_at(self, states: Floats, t: Floats, precision: Floats, noise: Floats) -> Floats:
-        """Draw E at new values t (M*,) jointly, in any order and repeated or not, (M*, r); ``noise`` (M*, p, r)."""
-        t = np.asarray(t, dtype=np.float64)
-        order = np.argsort(t, kind="stable")
-        new = t[order]
-        place = np.searchsorted(self.t, new, side="right")
-        before, after = self._neighbours(new, place)
-        chained = np.flatnonzero(np.diff(place) == 0) + 1
-        before[chained] = (new[chained] - new[chained - 1]) * self._rate
-        coloured = np.ascontiguousarray(noise @ _inverse(np.asarray(np.linalg.cholesky(precision))))
-        out, _ = compute.interpolate(before, after, place, np.ascontiguousarray(states), coloured, True)
-        E = np.empty((len(t), states.shape[2]))
-        E[order] = out[:, 0]
-        return E
-
-    def _neighbours(self, t: Floats, place: npt.NDArray[np.intp]) -> tuple[Floats, Floats]:
-        ends = np.concatenate([[-np.inf], self.t, [np.inf]])
-        return (t - ends[place]) * self._rate, (ends[place + 1] - t) * self._rate
-
-
-def _inverse(root: Floats) -> Floats:
-    """Inverse of a lower triangular matrix."""
-    return np.asarray(linalg.solve_triangular(root, np.eye(len(root)), lower=True))
-
-
-def _independent_ranks(A: Floats, b: Floats, mean: Floats, precision: Floats) -> tuple[Floats, Floats, Floats]:
-    """L^-1, Lambda = L L', and the statistics of E L, whose ranks are independent a priori."""
-    inverse = _inverse(np.asarray(np.linalg.cholesky(precision)))
-    scaled = np.ascontiguousarray(inverse @ A @ inverse.T)
-    pull = (b - np.einsum("mkl,ml->mk", A, mean)) @ inverse.T
-    return inverse, scaled, np.ascontiguousarray(pull)
 
 
 def weights_given_factors(
@@ -244,12 +58,6 @@ def weights_given_factors(
     """
     dense = np.asarray(sparse.csr_array(features).toarray() if sparse.issparse(features) else features)
     return regress(Regression(chain.whiten(dense), blocks), chain.whiten(psi), tau, start, precision, rng)
-
-
-def log_likelihood(E: Floats, A: Floats, b: Floats, mean: Floats) -> float:
-    """Logarithm of p(data | E), up to a constant: sum_m b_m'psi_m - psi_m'A_m psi_m / 2, psi = mean + E (M, r)."""
-    psi = mean + E
-    return float(np.sum(psi * (b - np.matmul(A, psi[:, :, None])[:, :, 0] / 2)))
 
 
 class LengthscalePrior(NamedTuple):
@@ -285,9 +93,11 @@ def lengthscale_given_data(
     Mixes best by far and costs most, some six forward filters; `lengthscale_given_values` and `lengthscale_given_noise`
     take O(M r) a step. Parameters are those of `Chain.states_given_data`.
     """
+    _, scaled, pull = independent_ranks(A, b, mean, precision)
 
     def log_density(x: float) -> float:
-        return chain.at(float(np.exp(x))).log_evidence(A, b, mean, precision) + prior.log_density(x)
+        value = chain.at(float(np.exp(x))).evidence_of(scaled, pull) + prior.log_density(x)
+        return -np.inf if np.isnan(value) else value
 
     x = log_slice(log_density, float(np.log(chain.lengthscale)), SLICE_WIDTH, rng)
     return chain.at(float(np.exp(x)))
@@ -333,3 +143,86 @@ def lengthscale_given_noise(
     x = log_slice(log_density, float(np.log(chain.lengthscale)), SLICE_WIDTH, rng)
     moved = chain.at(float(np.exp(x)))
     return moved, moved.colour(Z)
+
+
+class ChainMode(NamedTuple):
+    """The unknowns of a mode with a chain: factors psi (M, r), weights B (n, r), the lengthscale."""
+
+    psi: Floats
+    B: Floats
+    lengthscale: float
+
+
+def draw_mode(
+    table: ModeTable,
+    statistics: tuple[Floats, Floats],
+    mode: ChainMode,
+    tau: Floats,
+    precision: Floats,
+    collapse: bool,
+    rng: np.random.Generator,
+) -> ChainMode:
+    """One sweep over a mode with a chain: the lengthscale, E and psi given data and B, then B given psi.
+
+    Parameters
+    ----------
+    statistics : ndarray, shapes (M, r, r) and (M, r)
+        A and b of the rows, in the order of the table, noise precision included.
+    mode : ChainMode
+        The last draw; its factors are not read.
+    tau : ndarray, shape (blocks,)
+    precision : ndarray, shape (r, r)
+        Lambda.
+    collapse : bool
+        Draw the lengthscale with E integrated out, the dearer and better way; else interweave the whitened and the
+        centred form. Either leaves the posterior as it is, so a sampler may choose by sweep.
+    """
+    line = _line(table)
+    A, b = (statistic[line.sorter] for statistic in statistics)
+    mean = np.asarray(table.features @ mode.B)[line.sorter]
+    inner, prior = precision / line.scale**2, LengthscalePrior(line.lengthscale)
+    chain = chain_of(line, mode.lengthscale)
+    if line.learn and collapse:
+        chain = lengthscale_given_data(chain, A, b, mean, inner, prior, rng)
+    noise = rng.standard_normal((*chain.noise_shape, len(precision)))
+    E = chain.states_given_data(A, b, mean, inner, noise)[:, 0]
+    if line.learn and not collapse:
+        chain, E = lengthscale_given_noise(chain, E, lambda E: log_likelihood(E, A, b, mean), prior, rng)
+        chain = lengthscale_given_values(chain, E, inner, prior, rng)
+    psi = mean + E
+    features = table.features[line.sorter]
+    B = weights_given_factors(chain, features, table.blocks, psi, line.scale**2 * tau, mode.B, inner, rng)
+    return ChainMode(line.to_rows(psi), B, chain.lengthscale)
+
+
+def mean_mode(
+    table: ModeTable, statistics: tuple[Floats, Floats], mode: ChainMode, tau: Floats, precision: Floats
+) -> ChainMode:
+    """The means of `draw_mode`, the lengthscale held fixed: factors given data, then weights given factors."""
+    line = _line(table)
+    A, b = (statistic[line.sorter] for statistic in statistics)
+    chain = chain_of(line, mode.lengthscale)
+    mean = np.asarray(table.features @ mode.B)[line.sorter]
+    psi = mean + chain.states_given_data(A, b, mean, precision / line.scale**2)[:, 0]
+    B = weights_given_factors(chain, table.features[line.sorter], table.blocks, psi, line.scale**2 * tau, mode.B)
+    return ChainMode(line.to_rows(psi), B, mode.lengthscale)
+
+
+def residual_of(table: ModeTable, psi: Floats, B: Floats) -> Floats:
+    """E at the knots, (M, r)."""
+    return np.asarray(psi - table.features @ B)[_line(table).sorter]
+
+
+def path_of(table: ModeTable, mode: ChainMode, precision: Floats, rng: np.random.Generator | None = None) -> Path:
+    """States of the chain given psi and B: their mean, or with ``rng`` a draw; needed for predictions alone."""
+    line = _line(table)
+    E = residual_of(table, mode.psi, mode.B)
+    chain = chain_of(line, mode.lengthscale)
+    noise = None if rng is None else rng.standard_normal((*chain.noise_shape, E.shape[1]))
+    return Path(chain.states_given_values(E, precision / line.scale**2, noise), mode.lengthscale)
+
+
+def _line(table: ModeTable) -> Line:
+    if table.line is None:
+        raise ValueError("this mode has no chain")
+    return table.line

@@ -1,0 +1,83 @@
+"""The mark for a Matern term that is kept as a process on a line instead of becoming features."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from tuckergp._columns import numbers
+from tuckergp.errors import InputError
+from tuckergp.features.base import FeatureMap, Features, Floats
+from tuckergp.kernels import Kernel, Matern12, Matern32, Matern52
+from tuckergp.tables import Table
+
+__all__ = ["Chain"]
+
+MATERNS = (Matern12, Matern32, Matern52)
+
+
+class Chain(FeatureMap):
+    """Keep a Matern term as the residual of its mode: exact, and linear in the number of inputs.
+
+    A Matern process of one column, with its derivatives, is a Markov chain along the sorted values, so no features are
+    needed. `tuckergp.Mode` chooses it by itself for the first Matern term on one numeric column whose values tell all
+    inputs of the mode apart, unless the mode has rows (`Rows`) or the inference works with features alone (SGD);
+    naming it insists on that. It has no features: `transform` returns none.
+
+    Parameters
+    ----------
+    learn : bool
+        Draw the lengthscale in Gibbs sampling, under a prior centred at the kernel's; False keeps the kernel's.
+
+    Attributes
+    ----------
+    column_ : str
+    knots_ : ndarray, shape (M,)
+        The values, sorted, each once.
+    order_ : int
+        1, 2 or 3: Matern-1/2, -3/2, -5/2.
+    lengthscale_ : float
+
+    Examples
+    --------
+    >>> from tuckergp import Mode
+    >>> Mode("day", Matern12(2.0), features=Chain()).features
+    Chain(learn=True)
+    """
+
+    column_: str
+    knots_: Floats
+    order_: int
+    lengthscale_: float
+
+    def __init__(self, learn: bool = True) -> None:
+        self.learn = learn
+
+    def suits(self, kernel: Kernel) -> bool:
+        """Whether the kernel is a Matern."""
+        return isinstance(kernel, MATERNS)
+
+    def serves(self, kernel: Kernel, table: Table) -> bool:
+        """Whether the kernel is a Matern of one column in which all inputs differ; text or NaN there is refused."""
+        columns = kernel.reads(list(table.columns))
+        if not self.suits(kernel) or len(columns) != 1:
+            return False
+        return len(np.unique(numbers(table, columns))) == len(table)
+
+    def _fit(self, table: Table, kernel: Kernel, rng: np.random.Generator) -> None:
+        if not isinstance(kernel, MATERNS) or not self.serves(kernel, table):
+            raise InputError(
+                f"{self!r} is for a Matern of one numeric column in which all inputs of the mode differ; for "
+                f"{kernel!r} leave features out or use Cholesky()."
+            )
+        self.column_ = kernel.reads(list(table.columns))[0]
+        self.knots_ = np.sort(self.values(table))
+        self.order_ = round(kernel.nu + 0.5)
+        self.lengthscale_ = float(kernel.lengthscales(1)[0])
+        self.n_features_ = 0
+
+    def values(self, table: Table) -> Floats:
+        """Where inputs lie on the line, shape (n,)."""
+        return table.numeric(self.column_)
+
+    def _transform(self, table: Table) -> Features:
+        return np.zeros((len(table), 0))
