@@ -144,10 +144,10 @@ GEWEKE = [
 
 @pytest.mark.parametrize(("core", "ranks", "kinds", "noise"), GEWEKE)
 def test_sampler_and_data_together_keep_the_prior(core, ranks, kinds, noise, monkeypatch):
-    # Geweke's test (2004) with restarts: unknowns from the prior, then five times data given unknowns and one sweep; the
-    # change of every function must be 0 on average. 500 restarts are independent, so z-scores need no batches; |z| <
-    # 4.5 on at most 40 functions, 11 cases: false alarms below 440 P(|z| > 4.5) = 0.003. Blocks of two weights count as
-    # wide, so that their precisions are drawn with and without them.
+    # Geweke's test (2004) with restarts: unknowns from the prior, then five times data given unknowns and one sweep;
+    # the change of every function must be 0 on average. 500 restarts are independent, so z-scores need no batches;
+    # |z| < 4.5 on at most 40 functions, 11 cases: false alarms below 440 P(|z| > 4.5) = 0.003. Blocks of two weights
+    # count as wide, so that their precisions are drawn with and without them.
     monkeypatch.setattr(gibbs_module, "WIDE", 2)
     rng = np.random.default_rng(11)
     design = tiny_design(rng, kinds)
