@@ -135,7 +135,7 @@ class Draws:
         for draw, own in self._with_streams(rng):
             psi = self.model.factors(draw.parameters, design) if own is None else self._draw_factors(draw, design, own)
             f = self.model.contract(psi, draw.parameters.W, design.index)
-            yield f, self._noise_variance(draw, design)
+            yield f, self._noise_variance(draw, design, own)
 
     def _with_streams(self, rng: np.random.Generator | None) -> Iterator[tuple[Draw, np.random.Generator | None]]:
         """Every draw with a stream of its own, named by its chain and number, so that it can be used alone."""
@@ -164,10 +164,14 @@ class Draws:
             yield level_probabilities(f, draw.cuts, variance**-0.5)
 
     @staticmethod
-    def _noise_variance(draw: Draw, design: Design) -> Floats:
+    def _noise_variance(draw: Draw, design: Design, rng: np.random.Generator | None) -> Floats:
+        """Groups never seen have the mean factor, 1, or with ``rng`` that of some group of the training rows."""
         precision = np.full(design.n_observations, draw.alpha)
         for d, (mode, factors) in enumerate(zip(design.modes, draw.noise, strict=True)):
             if factors is not None:
-                at_rows = np.append(factors, 1.0)[mode.groups]  # 1, the mean, for groups never seen
+                at_rows = np.append(factors, 1.0)[mode.groups]
+                new = np.flatnonzero(mode.groups < 0)
+                if rng is not None and len(new):
+                    at_rows[new] = factors[rng.integers(len(factors), size=len(new))]
                 precision *= at_rows[design.index[:, d]]
         return 1 / precision
