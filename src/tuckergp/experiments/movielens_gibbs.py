@@ -90,11 +90,11 @@ SETTINGS: dict[str, Setting] = {
         "0.8887 SMURFF Macau, noise set by hand; 0.8911 myFM",
     ),
     "implicit": Setting(
-        "+ release year and who-rated-what", "all", {**_LONG, "time": None, "rank": 16}, (12, 20), 0.8755, 0.8800,
+        "+ release year and who-rated-what", "all", {**_LONG, "time": None, "rank": 16}, (12, 20, 32), 0.8755, 0.8800,
         "0.8803 myFM",
     ),
     "week": Setting(
-        "+ the week of the rating", "all", {**_LONG, "time": "week", "rank": 16}, (12, 20), 0.8710, 0.8785,
+        "+ the week of the rating", "all", {**_LONG, "time": "week", "rank": 16}, (12, 20, 32), 0.8710, 0.8785,
         "0.8778 myFM",
     ),
     "ordinal": Setting(
@@ -112,13 +112,15 @@ def score(
     """Learn from ``train`` and score ``held``: RMSE, coverage of 90 % intervals, diagnostics, seconds."""
     began = time.perf_counter()
     users, items = _attributes(movielens, setting.tables)
+    options = {**setting.options, **options}
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", NotConvergedWarning)
-        model = TuckerRecommender(**{**setting.options, **options}, random_state=seed).fit(train, users, items)
+        model = TuckerRecommender(**options, random_state=seed).fit(train, users, items)
     mean, band = model.predict(held, quantiles=[0.05, 0.95])
     truth = held.numeric("rating")
     diagnostics = model.fit_.draws.diagnostics()
     return {
+        "options": options,
         "rmse": round(rmse(truth, mean), 5),
         "coverage": round(float(((band[:, 0] <= truth) & (truth <= band[:, 1])).mean()), 4),
         "worst_rhat": round(float(np.nanmax(diagnostics.rhat)), 3),
@@ -241,11 +243,7 @@ def scarce_command(data: Data = None, output: Output = None, splits: Splits = "1
 
 
 def _run(name: str, data: Path | None, output: Path | None, work: Callable[[MovieLens, Store], None]) -> None:
-    identity = {
-        "experiment": f"movielens_gibbs {name}",
-        "protocol": PROTOCOL,
-        "settings": {key: setting.options for key, setting in SETTINGS.items()},
-    }
+    identity = {"experiment": f"movielens_gibbs {name}", "protocol": PROTOCOL}
     about = {"command": f"python -m tuckergp.experiments.movielens_gibbs {name}", "versions": versions()}
     try:
         work(load_movielens_100k(data), Store(output, identity, about))
