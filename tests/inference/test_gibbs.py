@@ -253,6 +253,15 @@ def test_settings_that_make_no_sense_are_refused(settings, message):
         dataclasses.replace(Gibbs(), **settings)
 
 
+def test_noise_by_rows_needs_rows():
+    rng = np.random.default_rng(0)
+    shape = core_of("identity", [2, 2], rng)
+    model = TuckerModel(shape, Gaussian(1.0), shape.default_sigma_u(), 1.0)
+    problem = Problem(model, tiny_design(rng, ("weights", "matern12")), np.zeros(14))
+    with pytest.raises(InputError, match="noise='rows' needs a mode with rows"):
+        Gibbs(noise="rows").init(problem, rng)
+
+
 def small_problem(seed=0, n=60):
     rng = np.random.default_rng(seed)
     design = tiny_design(rng, ("rows", "rows"), rows=6, n=n)

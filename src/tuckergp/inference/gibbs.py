@@ -147,6 +147,11 @@ class Gibbs:
     def init(self, problem: Problem, rng: np.random.Generator) -> GibbsState:
         """Start near a draw from the prior, with the hyperparameters at their prior means."""
         model, design = problem.model, problem.design
+        if self.noise == "rows" and not any(table.n_groups for table in design.modes):
+            raise InputError(
+                "Gibbs: noise='rows' needs a mode with rows, an Identity term that tells its inputs apart; "
+                "use noise='shared'."
+            )
         start = model.start(design, rng)
         psi = model.factors(start, design)
         modes = []
