@@ -90,16 +90,16 @@ SETTINGS: dict[str, Setting] = {
         "0.8887 SMURFF Macau, noise set by hand; 0.8911 myFM",
     ),
     "implicit": Setting(
-        "+ release year and who-rated-what", "all", {**_LONG, "time": None, "rank": 16}, (12, 20, 32), 0.8755, 0.8800,
+        "+ release year and who-rated-what", "all", {**_LONG, "time": None, "rank": 32}, (12, 20, 32), 0.8755, 0.8800,
         "0.8803 myFM",
     ),
     "week": Setting(
-        "+ the week of the rating", "all", {**_LONG, "time": "week", "rank": 16}, (12, 20, 32), 0.8710, 0.8785,
+        "+ the week of the rating", "all", {**_LONG, "time": "week", "rank": 32}, (12, 20, 32), 0.8710, 0.8785,
         "0.8778 myFM",
     ),
     "ordinal": Setting(
         "the same, ordinal likelihood", "all",
-        {**_LONG, "time": "week", "likelihood": "ordinal", "rank": 16}, (), 0.8700, 0.8780,
+        {**_LONG, "time": "week", "likelihood": "ordinal", "rank": 32}, (), 0.8700, 0.8780,
         "0.8767 myFM",
     ),
 }  # fmt: skip
