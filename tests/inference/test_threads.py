@@ -3,7 +3,6 @@
 import numba
 import numpy as np
 import pytest
-
 from scipy import sparse
 
 from tests.helpers import model_of
