@@ -19,14 +19,15 @@ __all__ = ["share"]
 
 
 def share(kernel: Callable[..., Any], bounds: npt.NDArray[np.integer[Any]], *arguments: Any) -> list[Any]:
-    """Call ``kernel(first, last, *arguments)`` for every two neighbours of ``bounds``; results in their order.
+    """Call ``kernel(first, last, *arguments)`` for the ranges between ``bounds``; what the calls return.
 
-    On as many threads as numba is set to use. Calls write to places of their own, so their order does not matter.
+    On as many threads as numba is set to use; on one, all ranges are one call. Calls write to places of their own, so
+    neither their number nor their order matters.
     """
     ranges = [(int(first), int(last)) for first, last in pairwise(bounds) if first < last]
     threads = min(nb.get_num_threads(), len(ranges))
     if threads <= 1:
-        return [kernel(first, last, *arguments) for first, last in ranges]
+        return [kernel(int(bounds[0]), int(bounds[-1]), *arguments)] if ranges else []
     first, last = ranges[0]
     done = [kernel(first, last, *arguments)]  # compiles here, not in every thread at once
     with ThreadPoolExecutor(threads) as pool:

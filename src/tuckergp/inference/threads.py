@@ -13,15 +13,15 @@ from tuckergp.inference.base import Problem
 __all__ = ["SHARED_WORK", "few_threads"]
 
 # Multiply-adds of one pass over the data from which several threads share it.
-SHARED_WORK = 5e7
+SHARED_WORK = 1e7
 
 
 @contextmanager
 def few_threads(problem: Problem) -> Iterator[None]:
     """Use one thread where a pass over the data is too short to share, and one for BLAS in any case.
 
-    Threads that wait for each other by spinning cost more than they bring on small problems, most of all on a busy
-    machine.
+    Starting threads costs more than they bring on small problems; those of BLAS, which wait by spinning, most of all
+    on a busy machine.
     """
     before = numba.get_num_threads()
     work = len(problem.y) * float(max(problem.model.core.ranks)) ** 2

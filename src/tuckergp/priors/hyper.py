@@ -80,7 +80,7 @@ def block_precisions(
 ) -> Floats:
     """Draw tau_g of every block given its weights: Gamma(shape + n_g r / 2, rate + tr(B_g Lambda B_g') / 2)."""
     r = B.shape[1]
-    size = np.einsum("jk,kl,jl->j", B, precision, B, optimize=True)
+    size = ((B @ precision) * B).sum(axis=1)
     return np.array(
         [rng.gamma(shape + (block.stop - block.start) * r / 2) / (rate + size[block].sum() / 2) for block in blocks]
     )

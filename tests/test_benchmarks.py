@@ -1,0 +1,25 @@
+"""The benchmark of Gibbs sweeps runs on small data, with whatever peers there are."""
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+SCRIPT = Path(__file__).parents[1] / "benchmarks" / "gibbs.py"
+
+
+@pytest.mark.slow
+def test_the_benchmark_of_gibbs_sweeps_runs(tmp_path):
+    output = tmp_path / "gibbs.json"
+    environment = {name: value for name, value in os.environ.items() if name != "TUCKERGP_DATA"}
+    command = [sys.executable, str(SCRIPT), "--quick", "--rounds", "1", "--ranks", "4", "-o", str(output)]
+    subprocess.run(command, check=True, env=environment, capture_output=True)
+    report = json.loads(output.read_text())
+    (rows,) = report["results"].values()
+    assert rows["ours"]["wall_seconds"] > 0
+    assert rows["statistics"]["sgemm_gigaflops"] > 0
+    assert set(rows) | set(report["missing"]) == {"ours", "statistics", "myfm", "implicit", "cmfrec"}
+    assert set(report["first_fit_seconds"]) == {"cold", "warm"}
