@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import doctest
 import importlib
+import importlib.util
 import json
 import pkgutil
 import re
@@ -22,7 +23,6 @@ PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
 LINKED = [*PAGES, *(ROOT / name for name in ("CHANGELOG.md", "CONTRIBUTING.md", "GLOSSARY.md"))]
 MODULES = sorted(module.name for module in pkgutil.walk_packages(tuckergp.__path__, "tuckergp."))
 RESULTS = ROOT / "benchmarks" / "results"
-EXPERIMENTS = ROOT / "docs" / "experiments.md"
 
 FENCE = re.compile(r"^```(?P<info>[^\n`]*)\n(?P<code>.*?)^```[ \t]*$", re.MULTILINE | re.DOTALL)
 LINK = re.compile(r"(?<!!)\[[^\]\n]*\]\((?P<target>[^)\s]+)\)")
@@ -119,34 +119,45 @@ def test_every_page_is_in_the_navigation():
     assert [page.name for page in PAGES[1:] if f": {page.name}\n" not in navigation] == []
 
 
-def tables() -> dict[str, str]:
-    """The generated tables of every results file that is there, by the name in the page's marker."""
-    from tuckergp.experiments import movielens_gibbs_report, movielens_report
-
+def tables(*modules) -> dict[str, str]:
+    """The generated tables of results files, by the name in the page's marker."""
     found = {}
-    for module in (movielens_report, movielens_gibbs_report):
+    for module in modules:
         for file, makers in module.TABLES.items():
             results = json.loads((RESULTS / file).read_text())
             found |= {name: make(results) for name, make in makers.items()}
     return found
 
 
-def with_tables(page: str) -> str:
+def pages_with_tables() -> dict[Path, dict[str, str]]:
+    """The pages and their tables."""
+    from tuckergp.experiments import movielens_gibbs_report, movielens_report
+
+    where = importlib.util.spec_from_file_location("benchmark_tables", ROOT / "benchmarks" / "tables.py")
+    benchmarks = importlib.util.module_from_spec(where)
+    where.loader.exec_module(benchmarks)
+    return {
+        ROOT / "docs" / "experiments.md": tables(movielens_report, movielens_gibbs_report),
+        ROOT / "benchmarks" / "README.md": tables(benchmarks),
+    }
+
+
+def with_tables(page: Path, made: dict[str, str]) -> str:
     """A page with the generated tables in their places."""
-    made = tables()
 
     def fill(place: re.Match) -> str:  # without the empty lines it is no table
         return f"<!-- table: {place['name']} -->\n\n{made[place['name']].strip()}\n\n<!-- end -->"
 
-    filled, places = TABLE.subn(fill, page)
-    assert places == len(made), "docs/experiments.md must have one place for every table"
+    filled, places = TABLE.subn(fill, page.read_text())
+    assert places == len(made), f"{name_of(page)} must have one place for every table"
     return filled
 
 
 def test_tables_are_those_of_the_results():
-    page = EXPERIMENTS.read_text()
-    assert page == with_tables(page), "run python -m tests.test_docs to renew the tables"
+    for page, made in pages_with_tables().items():
+        assert page.read_text() == with_tables(page, made), "run python -m tests.test_docs to renew the tables"
 
 
 if __name__ == "__main__":
-    EXPERIMENTS.write_text(with_tables(EXPERIMENTS.read_text()))
+    for page, made in pages_with_tables().items():
+        page.write_text(with_tables(page, made))

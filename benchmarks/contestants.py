@@ -1,0 +1,313 @@
+"""The contestants of the benchmark of Gibbs sweeps, each run in a process of its own, and the data they share."""
+
+from __future__ import annotations
+
+import json
+import platform
+import statistics
+import sys
+import time
+from collections.abc import Callable
+from importlib.metadata import version
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+SEED = 20260101
+THREADS = 2
+SMALL_SWEEPS = 20  # of MovieLens in one round
+
+Timing = dict[str, float]  # {"cpu": ..., "wall": ...}, seconds a sweep
+
+
+def clock() -> np.ndarray:
+    return np.array([time.process_time(), time.perf_counter()])
+
+
+def timing(spent: np.ndarray) -> Timing:
+    return {"cpu": float(spent[0]), "wall": float(spent[1])}
+
+
+# Data: a folder of arrays, so that every process reads the same
+
+
+def write_synthetic(folder: Path, n_users: int, n_items: int, n: int) -> None:
+    """Distinct pairs in no order: activities of users lognormal, popularities of items a power law."""
+    rng = np.random.default_rng(SEED)
+    users = np.cumsum(rng.lognormal(0.0, 1.0, n_users) + 0.15)
+    items = np.cumsum((np.arange(n_items) + 20.0) ** -1.1)
+    pairs = np.zeros(0, dtype=np.int64)
+    while len(pairs) < n:
+        more = int(1.2 * (n - len(pairs))) + 1000
+        user = np.searchsorted(users, rng.random(more) * users[-1])
+        item = np.searchsorted(items, rng.random(more) * items[-1])
+        pairs = np.unique(np.concatenate([pairs, user * n_items + item]))
+    pairs = rng.permutation(pairs)[:n]
+    y = rng.standard_normal(n) * 0.8 + 3.5
+    U, V = rng.standard_normal((n_users, 8)), rng.standard_normal((n_items, 8))
+    for first in range(0, n, 1 << 20):
+        part = pairs[first : first + (1 << 20)]
+        y[first : first + len(part)] += 0.25 * np.einsum("ij,ij->i", U[part // n_items], V[part % n_items])
+    store(folder, pairs // n_items, pairs % n_items, y, (n_users, n_items))
+
+
+def write_movielens(folder: Path, n: int) -> None:
+    """MovieLens 100K; attributes of users (age, sex, occupation) and of items (genres) as 0 and 1."""
+    from tuckergp.datasets import load_movielens_100k
+    from tuckergp.experiments.movielens_data import entities_of, ratings_of
+
+    data = load_movielens_100k(download=False)
+    entities = entities_of(data)
+    ratings = ratings_of(entities, data.ratings)
+    store(folder, *ratings.index[:n].T, ratings.rating[:n], (len(entities.users), len(entities.items)))
+    columns = [entities.users[name] for name in ("age", "sex", "occupation")]
+    attributes = [(column[:, None] == np.unique(column)).astype(float) for column in columns]
+    genres = sorted({genre for film in entities.items["genres"] for genre in film})
+    films = np.array([[genre in film for genre in genres] for film in entities.items["genres"]], dtype=float)
+    np.save(folder / "user_attributes.npy", np.hstack(attributes))
+    np.save(folder / "item_attributes.npy", films)
+    np.save(folder / "user_groups.npy", np.array([block.shape[1] for block in attributes]))
+
+
+def store(folder: Path, user: Any, item: Any, y: Any, sizes: tuple[int, int]) -> None:
+    folder.mkdir()
+    for name, values in {"user": np.int32(user), "item": np.int32(item), "y": y, "sizes": np.array(sizes)}.items():
+        np.save(folder / f"{name}.npy", values)
+
+
+class Data:
+    """What `store` wrote."""
+
+    def __init__(self, folder: Path) -> None:
+        self.user, self.item, self.y, self.sizes = (
+            np.load(folder / f"{name}.npy") for name in ("user", "item", "y", "sizes")
+        )
+        self.folder = folder
+
+    @property
+    def attributes(self) -> list[np.ndarray] | None:
+        """Of users and of items."""
+        files = [self.folder / f"{name}_attributes.npy" for name in ("user", "item")]
+        return [np.load(file) for file in files] if files[0].is_file() else None
+
+
+# Contestants: made in a process of their own; each call times one round
+
+
+class Ours:
+    """Gibbs sampling with shared noise and the identity core, a row effect in both modes."""
+
+    package = "tuckergp"
+
+    def __init__(self, data: Data, rank: int) -> None:
+        from scipy import sparse
+
+        from tuckergp.design import Design, ModeTable
+        from tuckergp.inference.base import Problem
+        from tuckergp.inference.gibbs import Gibbs
+        from tuckergp.inference.loop import few_threads
+        from tuckergp.likelihoods import Gaussian
+        from tuckergp.model import TuckerModel, make_core
+        from tuckergp.random import stream
+
+        index = np.stack([data.user, data.item], axis=1)
+        y = (data.y - data.y.mean()) / data.y.std()
+        attributes = data.attributes
+        modes = []
+        for d, rows in enumerate(map(int, data.sizes)):
+            parts = [np.ones((rows, 1)), *([attributes[d]] if attributes else [])]
+            ends = np.cumsum([0, *(part.shape[1] for part in parts)])
+            blocks = tuple(slice(int(a), int(b)) for a, b in pairwise(ends))
+            own = sparse.csr_array(sparse.eye_array(rows))
+            modes.append(ModeTable(np.hstack(parts), own, rows, blocks))
+        core = make_core("identity", (rank, rank))
+        model = TuckerModel(core, Gaussian(0.5), core.default_sigma_u(), core.default_sigma_w())
+        self.few_threads, self.stream, self.sampler = few_threads, stream, Gibbs()
+        self.sweeps = SMALL_SWEEPS if len(y) < 1_000_000 else 1
+        small = Problem(model, Design(tuple(modes), index[:100].copy()), y[:100].copy())
+        self.sampler.step(small, self.sampler.init(small, stream(SEED, 0)), stream(SEED, 1))  # compiles
+        del data.user, data.item, data.y
+        self.problem = Problem(model, Design(tuple(modes), index), y)
+        self.bound = 2 * (16 * len(y) + sum(8 * rank * mode.n_rows for mode in modes))
+        self.before = start_peak()
+        self.state = self.sampler.init(self.problem, stream(SEED, 0))
+
+    def __call__(self) -> Timing:
+        """Some sweeps."""
+        start = clock()
+        with self.few_threads(self.problem):
+            for _ in range(self.sweeps):
+                rng = self.stream(SEED, self.state.sweep + 1)
+                self.state, _ = self.sampler.step(self.problem, self.state, rng)
+        return timing((clock() - start) / self.sweeps)
+
+    def facts(self) -> dict[str, float | None]:
+        """Growth of memory since the data were there, sorting them included, and twice data and factors."""
+        peak = memory("VmHWM")
+        return {"growth_bytes": None if peak is None else peak - (self.before or 0), "bound_bytes": self.bound}
+
+
+class OursStatistics:
+    """The statistics of items' rows alone, and the machine's matrix products, on the same threads."""
+
+    package = "tuckergp"
+
+    def __init__(self, data: Data, rank: int) -> None:
+        from tuckergp.design import Design, ModeTable
+        from tuckergp.model import make_core
+        from tuckergp.priors.evidence import Evidence, Precision, sort_by_row
+
+        rng = np.random.default_rng(SEED)
+        index = np.stack([data.user, data.item], axis=1)
+        design = Design(tuple(ModeTable(np.ones((rows, 1))) for rows in map(int, data.sizes)), index)
+        psi = [rng.standard_normal((rows, rank)) for rows in map(int, data.sizes)]
+        core = make_core("identity", (rank, rank))
+        self.evidence = Evidence(sort_by_row(design, 1), data.y, Precision(), core, 1, psi, np.ones(1))
+        self.flops = len(data.y) * rank * (rank + 1)  # of the lower triangle
+        self.rates: dict[str, list[float]] = {"statistics": [], "float32": [], "float64": []}
+
+    def __call__(self) -> Timing:
+        """Each once."""
+        start = clock()
+        self.evidence.statistics()
+        spent = clock() - start
+        self.rates["statistics"].append(self.flops / spent[1] / 1e9)
+        for kind in ("float32", "float64"):
+            X = np.ones((2000, 2000), dtype=kind)
+            X @ X
+            began = time.perf_counter()
+            X @ X
+            self.rates[kind].append(2 * 2000**3 / (time.perf_counter() - began) / 1e9)
+        return timing(spent)
+
+    def facts(self) -> dict[str, float]:
+        """Gigaflops by wall time: the median of the statistics, the best of the matrix products."""
+        return {
+            "statistics_gigaflops": statistics.median(self.rates["statistics"]),
+            "sgemm_gigaflops": max(self.rates["float32"]),
+            "dgemm_gigaflops": max(self.rates["float64"]),
+        }
+
+
+class MyFM:
+    """Gibbs sampling of a factorisation machine on one-hot users and items, in relation blocks with attributes."""
+
+    package = "myfm"
+
+    def __init__(self, data: Data, rank: int) -> None:
+        from myfm import MyFMRegressor, RelationBlock  # type: ignore[import-not-found]
+        from scipy import sparse
+
+        n, attributes = len(data.y), data.attributes
+        groups = list(map(int, data.sizes))
+        if attributes:
+            tables = [
+                sparse.hstack([sparse.identity(rows), sparse.csr_matrix(side)], format="csr")
+                for rows, side in zip(groups, attributes, strict=True)
+            ]
+            user_groups = map(int, np.load(data.folder / "user_groups.npy"))
+            groups = [groups[0], *user_groups, groups[1], attributes[1].shape[1]]
+            X: Any = sparse.csr_matrix((n, 0))
+            rows = [np.int64(data.user), np.int64(data.item)]
+            blocks = [RelationBlock(where, table) for where, table in zip(rows, tables, strict=True)]
+        else:
+            columns = np.stack([data.user, data.item + data.sizes[0]], axis=1).ravel()
+            X = sparse.csr_matrix((np.ones(2 * n), columns, np.arange(0, 2 * n + 1, 2)), shape=(n, sum(groups)))
+            blocks = []
+        self.sweeps = SMALL_SWEEPS if n < 1_000_000 else 1
+        self.fit: Callable[[int, Any], Any] = lambda sweeps, call: MyFMRegressor(rank, random_seed=1).fit(
+            X, data.y, X_rel=blocks, n_iter=sweeps, n_kept_samples=1, group_shapes=groups, callback=call
+        )
+
+    def __call__(self) -> Timing:
+        """A fit of some sweeps; the clock starts after the first, so that setting up does not count."""
+        times: list[np.ndarray] = []
+
+        def call(*_: Any) -> tuple[bool, None]:
+            times.append(clock())
+            return False, None
+
+        self.fit(self.sweeps + 1, call)
+        return timing((times[-1] - times[0]) / (len(times) - 1))
+
+
+class Implicit:
+    """ALS for implicit feedback with exact solves; the ratings are its confidences."""
+
+    package = "implicit"
+
+    def __init__(self, data: Data, rank: int) -> None:
+        from implicit.cpu.als import AlternatingLeastSquares  # type: ignore[import-not-found]
+        from scipy import sparse
+
+        y = np.maximum(data.y, 0.5).astype(np.float32)
+        self.ratings = sparse.csr_matrix((y, (data.user, data.item)), shape=tuple(data.sizes))
+        self.model = AlternatingLeastSquares(rank, use_cg=False, iterations=1, num_threads=THREADS, random_state=1)
+
+    def __call__(self) -> Timing:
+        """One iteration, without the conversions before it (by its own clock, so CPU time has a share of them)."""
+        inner: list[float] = []
+        start = clock()
+        self.model.fit(self.ratings, show_progress=False, callback=lambda _, seconds, *more: inner.append(seconds))
+        spent = clock() - start
+        return {"cpu": float(spent[0] * inner[0] / spent[1]), "wall": inner[0]}
+
+
+class Cmfrec:
+    """ALS for ratings with exact solves: a fit of three iterations less a fit of one, by two."""
+
+    package = "cmfrec"
+
+    def __init__(self, data: Data, rank: int) -> None:
+        from cmfrec import CMF  # type: ignore[import-not-found]
+        from scipy import sparse
+
+        self.ratings = sparse.coo_matrix((data.y, (data.user, data.item)), shape=tuple(data.sizes))
+        settings = {"use_cg": False, "user_bias": False, "item_bias": False, "precompute_for_predictions": False}
+        self.make = lambda n: CMF(k=rank, niter=n, nthreads=THREADS, verbose=False, random_state=1, **settings)
+
+    def __call__(self) -> Timing:
+        """Two fits."""
+        start = clock()
+        self.make(1).fit(self.ratings)
+        middle = clock()
+        self.make(3).fit(self.ratings)
+        return timing((clock() - middle - (middle - start)) / 2)
+
+
+CONTESTANTS: dict[str, Any] = {
+    "ours": Ours, "statistics": OursStatistics, "myfm": MyFM, "implicit": Implicit, "cmfrec": Cmfrec,
+}  # fmt: skip
+
+
+def memory(field: str) -> float | None:
+    """A figure of this process in bytes, where the system tells."""
+    status = Path("/proc/self/status")
+    if not status.is_file():
+        return None
+    line = next(line for line in status.read_text().splitlines() if line.startswith(field))
+    return 1024.0 * int(line.split()[1])
+
+
+def start_peak() -> float | None:
+    """Forget the peak of memory so far; memory now."""
+    forget = Path("/proc/self/clear_refs")
+    if forget.is_file():
+        forget.write_text("5")
+    return memory("VmRSS")
+
+
+def work(name: str, folder: Path, rank: int) -> None:
+    """What a contestant's process runs: a round for every line it reads; at the end, its facts."""
+    contestant = CONTESTANTS[name]
+    try:
+        ready = contestant(Data(folder), rank)
+    except ImportError as error:
+        print(json.dumps({"missing": f"{contestant.package}: {error}"}), flush=True)
+        return
+    print(json.dumps({"version": version(contestant.package), "python": platform.python_version()}), flush=True)
+    for _ in sys.stdin:
+        print(json.dumps(ready()), flush=True)
+    print(json.dumps(ready.facts() if hasattr(ready, "facts") else {}), flush=True)
