@@ -104,11 +104,12 @@ class Ours:
     def __init__(self, data: Data, rank: int) -> None:
         from scipy import sparse
 
-        from tuckergp.design import Design, ModeTable
+        from tuckergp.design import Design
         from tuckergp.inference.base import Problem
         from tuckergp.inference.gibbs import Gibbs
         from tuckergp.inference.loop import few_threads
         from tuckergp.likelihoods import Gaussian
+        from tuckergp.mode_table import ModeTable
         from tuckergp.model import TuckerModel, make_core
         from tuckergp.random import stream
 
@@ -155,7 +156,8 @@ class OursStatistics:
     package = "tuckergp"
 
     def __init__(self, data: Data, rank: int) -> None:
-        from tuckergp.design import Design, ModeTable
+        from tuckergp.design import Design
+        from tuckergp.mode_table import ModeTable
         from tuckergp.model import make_core
         from tuckergp.priors.evidence import Evidence, Precision, sort_by_row
 

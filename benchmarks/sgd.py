@@ -69,10 +69,11 @@ class Ours:
     def __init__(self, data: dict[str, Any], factors: int, method: str, side: int = 0) -> None:
         from scipy import sparse
 
-        from tuckergp.design import Design, ModeTable
+        from tuckergp.design import Design
         from tuckergp.inference.base import Problem
         from tuckergp.inference.sgd import SGD
         from tuckergp.likelihoods import Gaussian
+        from tuckergp.mode_table import ModeTable
         from tuckergp.model import TuckerModel, make_core
         from tuckergp.random import stream
 

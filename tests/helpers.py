@@ -5,9 +5,10 @@ from __future__ import annotations
 import numpy as np
 from scipy import sparse
 
-from tuckergp.design import Design, ModeTable
+from tuckergp.design import Design
 from tuckergp.inference.base import Problem
 from tuckergp.likelihoods import Gaussian
+from tuckergp.mode_table import ModeTable
 from tuckergp.model import Parameters, SparseCore, TuckerModel, make_core
 
 

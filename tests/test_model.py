@@ -5,9 +5,10 @@ import pytest
 from scipy import sparse
 
 from tests.helpers import core_of, dense_f, flatten, model_of, random_design, unflatten
-from tuckergp.design import Design, ModeTable
+from tuckergp.design import Design
 from tuckergp.errors import InputError
 from tuckergp.likelihoods import Gaussian
+from tuckergp.mode_table import ModeTable
 from tuckergp.model import Parameters, SparseCore, TuckerModel, make_core
 
 

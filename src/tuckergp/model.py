@@ -17,9 +17,10 @@ import numpy.typing as npt
 
 from tuckergp.chain import Chain
 from tuckergp.compute.contract import FULL, IDENTITY, SPARSE, evaluate, gradient
-from tuckergp.design import Design, Line
+from tuckergp.design import Design
 from tuckergp.errors import InputError
 from tuckergp.likelihoods import Likelihood, Ordinal
+from tuckergp.mode_table import Line
 
 __all__ = [
     "Core",

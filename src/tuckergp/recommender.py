@@ -7,7 +7,7 @@ the rest. Users and items without ratings are predicted from their attributes.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Literal, Self
 
@@ -16,8 +16,9 @@ import numpy.typing as npt
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
-from tuckergp.attributes import WHO_RATED_WHAT, Attribute, Attributes, check_keys, join
-from tuckergp.design import Design, FittedMode, Mode, ModeTable
+from tuckergp.attributes import Attribute, Attributes, join
+from tuckergp.design import Design, Mode
+from tuckergp.entities import KEYS, Drift, add_who_rated_what, known, read_attributes, read_ratings
 from tuckergp.errors import InputError
 from tuckergp.inference import ALS, SGD, Gibbs
 from tuckergp.inference.control import Callback, Control
@@ -33,63 +34,16 @@ from tuckergp.inference.fit import (
     seed_for,
 )
 from tuckergp.inference.moments import MomentsOf
-from tuckergp.kernels import Identity
 from tuckergp.model import CoreSpec, make_core
-from tuckergp.periods import UNKNOWN, Unit, periods
+from tuckergp.periods import Unit, periods
 from tuckergp.random import stream
-from tuckergp.tables import Table, as_table, distinct_rows, is_missing
+from tuckergp.tables import Table, as_table
 
 __all__ = ["TuckerRecommender"]
 
 Floats = npt.NDArray[np.float64]
-KEYS = ("user_id", "item_id")
 LARGEST_IMPLICIT = 1_000_000
 TIMESTAMP = "timestamp"
-
-# Prior variance of the drift of a user in a period, relative to the user's average, and of what all share in a period.
-DRIFT_VARIANCE = 0.04
-SHARED_DRIFT = 0.2
-
-
-@dataclass(frozen=True)
-class Moments:
-    """Users in periods, the third mode: f = sum_k u_k v_k t_k, where t is constant but for the user's drift."""
-
-    mode: Mode
-    rows: Table
-    code: npt.NDArray[np.intp]
-
-    @classmethod
-    def of(cls, user: npt.NDArray[np.intp], period: npt.NDArray[np.int64]) -> Self:
-        """Every user in every period of the ratings."""
-        inputs = moment_inputs(user, period)
-        first, code = distinct_rows(inputs, list(inputs.columns))
-        kernel = Identity() + SHARED_DRIFT * Identity("period")
-        return cls(Mode(list(inputs.columns), DRIFT_VARIANCE * kernel), inputs.take(first), code)
-
-
-def moment_inputs(user: npt.NDArray[np.intp], period: npt.NDArray[np.int64] | None) -> Table:
-    """Numbers of users and periods, a row a rating; None for times that are not known."""
-    when = np.full(len(user), UNKNOWN) if period is None else period
-    return Table({"user": user.astype(np.int64), "period": when}, "ratings", len(user))
-
-
-@dataclass(frozen=True)
-class _Side:
-    """Users or items: the ids known (rated, or with attributes), their features, and an unknown id's last."""
-
-    number: dict[Any, int]
-    table: ModeTable
-    code: npt.NDArray[np.intp]
-
-    def numbers(self, ids: npt.NDArray[Any]) -> npt.NDArray[np.intp]:
-        """The number of every id; the last one for those unknown."""
-        unknown = len(self.number)
-        return np.fromiter((self.number.get(value, unknown) for value in ids.tolist()), dtype=np.intp, count=len(ids))
-
-    def rows(self, ids: npt.NDArray[Any]) -> npt.NDArray[np.intp]:
-        """The row of the table of every id."""
-        return self.code[self.numbers(ids)]
 
 
 class TuckerRecommender(BaseEstimator):  # type: ignore[misc]
@@ -224,13 +178,13 @@ class TuckerRecommender(BaseEstimator):  # type: ignore[misc]
         inference = self._resolve_inference(ranks[0])
         table = as_table(ratings, "ratings")
         unit = self._time_unit(inference, table)
-        y, rated, codes = _read_ratings(table)
+        y, rated, codes = read_ratings(table)
         tables = [
-            _read_attributes(source, name, key, ids) if self.side_information else None
+            read_attributes(source, name, key, ids) if self.side_information else None
             for source, name, key, ids in zip((users, items), ("users", "items"), KEYS, rated, strict=True)
         ]
         if self._uses_implicit(inference, len(table)):
-            tables = _add_who_rated_what(tables, rated, codes)
+            tables = add_who_rated_what(tables, rated, codes)
         attributes = [Attributes.fit(key, side) for key, side in zip(KEYS, tables, strict=True)]
         encoded = [
             kind.encode(join(side, key, ids, "users and items"))
@@ -238,8 +192,8 @@ class TuckerRecommender(BaseEstimator):  # type: ignore[misc]
         ]
         modes = [Mode(list(side.columns), kind.kernel(side)) for kind, side in zip(attributes, encoded, strict=True)]
         if unit is not None:
-            moments = Moments.of(codes[0], periods(table, TIMESTAMP, unit))
-            modes, encoded, codes = [*modes, moments.mode], [*encoded, moments.rows], [*codes, moments.code]
+            drift = Drift.of(codes[0], periods(table, TIMESTAMP, unit))
+            modes, encoded, codes = [*modes, drift.mode], [*encoded, drift.rows], [*codes, drift.code]
             ranks = [*ranks, ranks[0]]
         seed = seed_for(self.random_state, checkpoint)
         design, self.modes_ = Design.of_entities(modes, encoded, codes, stream(seed, 1, 1))
@@ -248,8 +202,8 @@ class TuckerRecommender(BaseEstimator):  # type: ignore[misc]
         }
         self.rating_range_ = (float(y.min()), float(y.max()))
         self.time_ = unit
-        self._sides = tuple(_known(KEYS[d], rated[d], tables[d], attributes[d], self.modes_[d]) for d in range(2))
-        self._moment_mode = None if unit is None else self.modes_[2]
+        self._sides = tuple(known(KEYS[d], rated[d], tables[d], attributes[d], self.modes_[d]) for d in range(2))
+        self._drift_mode = None if unit is None else self.modes_[2]
         self.__dict__.pop("moments_", None)
         control = Control(
             checkpoint=checkpoint,
@@ -335,19 +289,19 @@ class TuckerRecommender(BaseEstimator):  # type: ignore[misc]
         """
         check_is_fitted(self)
         fit = self.fit_
-        names = [*KEYS, "moment"][: len(self.modes_)]
+        names = [*KEYS, "user in period"][: len(self.modes_)]
         return as_inference_data(fit.draws, fit.mean, fit.scale, block_names(self.modes_, names))
 
     def _pairs(self, pairs: Any) -> Design:
         table = as_table(pairs, "pairs")
         rows = [side.rows(table[key]) for side, key in zip(self._sides, KEYS, strict=True)]
         tables = [side.table for side in self._sides]
-        if self._moment_mode is not None and self.time_ is not None:
+        if self._drift_mode is not None and self.time_ is not None:
             when = periods(table, TIMESTAMP, self.time_) if TIMESTAMP in table.columns else None
-            moment_table, moment = self._moment_mode.transform(
-                moment_inputs(self._sides[0].numbers(table["user_id"]), when)
+            drift_table, drift = self._drift_mode.transform(
+                Drift.inputs(self._sides[0].numbers(table["user_id"]), when)
             )
-            tables, rows = [*tables, moment_table], [*rows, moment]
+            tables, rows = [*tables, drift_table], [*rows, drift]
         return Design(tuple(tables), np.stack(rows, axis=1).astype(np.int32))
 
     def _uses_implicit(self, inference: Inference, ratings: int) -> bool:
@@ -380,71 +334,3 @@ class TuckerRecommender(BaseEstimator):  # type: ignore[misc]
             "sgd": SGD(noise=1.0, sigma_u=sigma_u),
         }
         return resolve_inference(self, named, noise="rows" if self.noise == "auto" else self.noise)
-
-
-def _known(key: str, rated: list[Any], table: Table | None, kind: Attributes, mode: FittedMode) -> _Side:
-    """The features of all ids known: rated ones first, then those with attributes alone, then one that is unknown."""
-    known = dict.fromkeys(rated)
-    if table is not None:
-        known.update(dict.fromkeys(table[key]))
-    mode_table, code = mode.transform(kind.encode(join(table, key, [*known, _Unknown()], key)))
-    return _Side({value: number for number, value in enumerate(known)}, mode_table, code)
-
-
-def _add_who_rated_what(
-    tables: list[Table | None], rated: list[list[Any]], codes: list[npt.NDArray[np.intp]]
-) -> list[Table | None]:
-    """Give users the set of items they rated, and items the set of their raters, as one more attribute."""
-    out: list[Table | None] = []
-    for d, table in enumerate(tables):
-        order = np.argsort(codes[d], kind="stable")
-        ends = np.cumsum(np.bincount(codes[d], minlength=len(rated[d])))
-        sets = dict(zip(rated[d], np.split(codes[1 - d][order], ends[:-1]), strict=True))
-        ids = list(rated[d]) if table is None else [*table[KEYS[d]], *(set(rated[d]) - set(table[KEYS[d]]))]
-        column = np.empty(len(ids), dtype=object)
-        column[:] = [tuple(sets.get(value, ())) for value in ids]
-        joined = join(table, KEYS[d], ids, ("users", "items")[d])
-        out.append(Table({**joined.columns, WHO_RATED_WHAT: column}, joined.name, len(ids)))
-    return out
-
-
-class _Unknown:
-    """An id that equals no other."""
-
-
-def _read_ratings(table: Table) -> tuple[Floats, list[list[Any]], list[npt.NDArray[np.intp]]]:
-    """Ratings as numbers, and for users and items the distinct ids and their number in every row."""
-    if len(table) == 0:
-        raise InputError(f"{table.name} is empty; there is nothing to learn from.")
-    ids, codes = [], []
-    for key in KEYS:
-        values = table[key]
-        missing = is_missing(values)
-        if missing.any():
-            raise InputError(f"{table.name} column {key!r} is missing at {table.row_label(int(np.argmax(missing)))}.")
-        number: dict[Any, int] = {}
-        codes.append(np.array([number.setdefault(value, len(number)) for value in values.tolist()], dtype=np.intp))
-        ids.append(list(number))
-    return table.numeric("rating"), ids, codes
-
-
-def _read_attributes(source: Any, name: str, key: str, rated: list[Any]) -> Table | None:
-    if source is None:
-        return None
-    table = as_table(source, name)
-    check_keys(table, key)
-    table = Table({**table.columns, key: _objects(table[key])}, table.name, len(table), table.first_line)
-    known = set(table[key])
-    if not any(value in known for value in rated):
-        raise InputError(
-            f"No {key} of the ratings is in {table.name}: ids are like {rated[0]!r} there and "
-            f"{next(iter(known), None)!r} here. Give both the same type and spelling."
-        )
-    return table
-
-
-def _objects(values: npt.NDArray[Any]) -> npt.NDArray[Any]:
-    """Python objects, so that 3 and numpy's 3 are one id."""
-    out = np.empty(len(values), dtype=object)
-    out[:] = values.tolist()
-    return out

@@ -5,7 +5,8 @@ import pytest
 
 from tests.helpers import dense_others, random_problem
 from tuckergp.compute.rows import BLOCK, PIECE, cholesky, core_rows, solve_lower, solve_upper
-from tuckergp.design import Design, ModeTable
+from tuckergp.design import Design
+from tuckergp.mode_table import ModeTable
 from tuckergp.model import make_core, pack
 from tuckergp.priors.evidence import Evidence, Precision, sort_by_row
 

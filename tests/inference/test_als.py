@@ -5,9 +5,9 @@ import pytest
 from scipy import sparse
 
 from tests.helpers import flatten, random_problem
-from tuckergp.design import ModeTable
 from tuckergp.inference.als import ALS
 from tuckergp.inference.loop import run
+from tuckergp.mode_table import ModeTable
 from tuckergp.priors import core as core_prior
 from tuckergp.priors import regression
 from tuckergp.priors import weights as weights_prior

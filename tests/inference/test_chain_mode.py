@@ -9,7 +9,7 @@ from tests.helpers import core_of, flatten
 from tests.inference.test_gibbs import TIGHT, draw_data, draw_prior, kernel_of, summary, tiny_design
 from tuckergp import Mode, TuckerGPRegressor
 from tuckergp.datasets import load_california, load_wind
-from tuckergp.design import Design, ModeTable
+from tuckergp.design import Design
 from tuckergp.errors import InputError
 from tuckergp.features import Chain, Cholesky
 from tuckergp.inference import ALS, SGD, Gibbs
@@ -19,6 +19,7 @@ from tuckergp.inference.loop import run
 from tuckergp.kernels import SE, Identity, Matern12, Matern32, Matern52, Periodic
 from tuckergp.likelihoods import Gaussian
 from tuckergp.metrics import rmse
+from tuckergp.mode_table import ModeTable
 from tuckergp.model import Parameters, TuckerModel, path_at_rows
 from tuckergp.priors.chain import ChainMode, path_of
 from tuckergp.tables import as_table

@@ -15,13 +15,13 @@ from scipy import sparse
 
 from tuckergp import TuckerGPRegressor, TuckerRecommender
 from tuckergp.datasets import make_ratings
-from tuckergp.design import ModeTable
 from tuckergp.errors import InputError
 from tuckergp.files import write_bytes
 from tuckergp.inference import ALS, Gibbs, checkpoint
 from tuckergp.inference.gibbs import GibbsState, ModeState
 from tuckergp.inference.trees import contiguous, decode, digest, encode
 from tuckergp.kernels import SE
+from tuckergp.mode_table import ModeTable
 from tuckergp.model import Parameters
 
 

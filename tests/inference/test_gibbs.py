@@ -10,7 +10,7 @@ import pytest
 from scipy import sparse, stats
 
 from tests.helpers import core_of
-from tuckergp.design import Design, Line, ModeTable
+from tuckergp.design import Design
 from tuckergp.errors import InputError, NotConvergedWarning
 from tuckergp.inference import gibbs as gibbs_module
 from tuckergp.inference.base import Problem
@@ -19,6 +19,7 @@ from tuckergp.inference.gibbs import Gibbs, GibbsState, ModeState
 from tuckergp.inference.loop import sample
 from tuckergp.kernels import Matern12, Matern32
 from tuckergp.likelihoods import Gaussian, Ordinal
+from tuckergp.mode_table import Line, ModeTable
 from tuckergp.model import TuckerModel
 
 TIGHT = {"dof": 8.0, "tau_shape": 4.0, "tau_rate": 2.0, "alpha_shape": 5.0, "alpha_rate": 2.0}

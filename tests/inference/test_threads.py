@@ -7,10 +7,11 @@ from scipy import sparse
 
 from tests.helpers import model_of
 from tuckergp.compute.rows import PIECE
-from tuckergp.design import Design, ModeTable
+from tuckergp.design import Design
 from tuckergp.inference import loop
 from tuckergp.inference.base import Problem
 from tuckergp.inference.gibbs import Gibbs
+from tuckergp.mode_table import ModeTable
 from tuckergp.model import make_core
 
 

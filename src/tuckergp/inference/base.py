@@ -13,8 +13,9 @@ from typing import Any, Protocol, TypeVar
 import numpy as np
 import numpy.typing as npt
 
-from tuckergp.design import Design, ModeTable
+from tuckergp.design import Design
 from tuckergp.errors import InputError
+from tuckergp.mode_table import ModeTable
 from tuckergp.model import Parameters, TuckerModel
 from tuckergp.priors.evidence import Sorted, sort_by_row
 from tuckergp.priors.rows import AnyRegression, regression_of

@@ -12,11 +12,11 @@ from typing import Literal, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from tuckergp.design import ModeTable
 from tuckergp.errors import InputError
 from tuckergp.inference.base import Info, Problem, as_weights, check_positive
 from tuckergp.inference.draws import Draw
 from tuckergp.likelihoods import Ordinal
+from tuckergp.mode_table import ModeTable
 from tuckergp.model import Parameters, Path, chain_of
 from tuckergp.priors import hyper
 from tuckergp.priors.chain import ChainMode, draw_mode, path_of, residual_of

@@ -14,7 +14,7 @@ import numpy.typing as npt
 from scipy import sparse
 
 from tuckergp.chain import Chain, independent_ranks, log_likelihood
-from tuckergp.design import Line, Matrix, ModeTable
+from tuckergp.mode_table import Line, Matrix, ModeTable
 from tuckergp.model import Path, chain_of
 from tuckergp.priors.hyper import log_slice
 from tuckergp.priors.regression import Regression

@@ -15,8 +15,8 @@ import numpy.typing as npt
 from scipy import linalg, sparse
 from scipy.sparse.linalg import LinearOperator, cg
 
-from tuckergp.design import Matrix
 from tuckergp.errors import InputError
+from tuckergp.mode_table import Matrix
 
 __all__ = ["Collapsed", "Regression"]
 
