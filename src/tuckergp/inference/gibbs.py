@@ -35,8 +35,8 @@ ROWS_A_STREAM = 1_024
 
 # Weights of a block from which its precision is drawn with the weights integrated out.
 WIDE = 50
-# Sweeps in which the lengthscale of a chain is drawn with the chain integrated out: the first ones, then every so
-# many-th. The others interweave two cheaper steps.
+# Sweeps in which scales are drawn with what they scale integrated out, where that is costly: the first ones, then every
+# so many-th. In the others cheaper steps do: two interwoven ones for the lengthscale of a chain.
 COLLAPSED_AT_FIRST = 20
 COLLAPSED_EVERY = 5
 
@@ -207,8 +207,7 @@ class Gibbs:
         table, regression = problem.design.modes[d], problem.regressions[d]
         if table.line is not None:
             last = ChainMode(mode.psi, mode.B, mode.lengthscale)
-            collapse = sweep < COLLAPSED_AT_FIRST or sweep % COLLAPSED_EVERY == 0
-            drawn = draw_mode(table, evidence.statistics(), last, mode.tau, mode.precision, collapse, rng)
+            drawn = draw_mode(table, evidence.statistics(), last, mode.tau, mode.precision, _affordable(sweep), rng)
             psi, B = drawn.psi, drawn.B
             mode = mode._replace(lengthscale=drawn.lengthscale)
         elif table.residual is None:
@@ -237,9 +236,9 @@ class Gibbs:
     def _draw_scales(
         self, problem: Problem, mode: ModeState, d: int, sweep: int, rng: np.random.Generator
     ) -> tuple[ModeState, bool]:
-        """Tau of wide blocks, then Lambda, given the factors with the weights integrated out; False if too large."""
+        """Tau of wide blocks, then Lambda, given the factors with the weights integrated out; False if too costly."""
         table, regression = problem.design.modes[d], problem.regressions[d]
-        evaluate = regression.collapse(mode.psi)
+        evaluate = regression.collapse(mode.psi) if regression.cheap or _affordable(sweep) else None
         if evaluate is None:
             return mode, False
         variance, prior = table.residual_scale**2, self._precision_prior(problem, d)
@@ -250,7 +249,8 @@ class Gibbs:
 
         tau = mode.tau
         wide = [g for g, size in enumerate(regression.sizes) if size >= WIDE]
-        for g in wide if regression.cheap else wide[sweep % max(len(wide), 1) :][:1]:
+        turn = sweep if sweep < COLLAPSED_AT_FIRST else sweep // COLLAPSED_EVERY
+        for g in wide if regression.cheap else wide[turn % max(len(wide), 1) :][:1]:
             tau = hyper.collapsed_precision(tau, g, log_density, self.tau_shape, self.tau_rate, rng)
         _, spread = evaluate(variance * tau)
         return mode._replace(tau=tau, precision=prior.draw(spread / variance, table.n_rows, rng)), True
@@ -340,6 +340,10 @@ class Gibbs:
             covariance.append(np.asarray(np.linalg.inv(mode.precision) * table.residual_scale**2, dtype=np.float64))
             noise.append(mode.noise if self.noise == "rows" and table.n_groups else None)
         return Draw(self.parameters(problem, state), state.alpha, tuple(covariance), tuple(noise), state.cuts)
+
+
+def _affordable(sweep: int) -> bool:
+    return sweep < COLLAPSED_AT_FIRST or sweep % COLLAPSED_EVERY == 0
 
 
 def _noise_of_rows(table: ModeTable, noise: Floats) -> Floats:
