@@ -70,7 +70,7 @@ class Process:
 START = """
 import json, sys, time
 start = time.perf_counter(), time.process_time()
-from contestants import THREADS, Timing, work, write_movielens, write_synthetic
+import numpy as np
 from tuckergp import TuckerRecommender
 rng = np.random.default_rng(0)
 pairs = rng.permutation(50 * 40)[:1000]

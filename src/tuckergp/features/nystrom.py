@@ -6,7 +6,6 @@ Never larger than the kernel: k minus its approximation is positive semi-definit
 from __future__ import annotations
 
 import numpy as np
-from sklearn.cluster import KMeans
 
 from tuckergp._columns import numbers
 from tuckergp.errors import InputError
@@ -82,6 +81,8 @@ def _centres(inputs: Table, n: int, rng: np.random.Generator) -> Table:
     x = numbers(inputs, names)
     x = x[rng.choice(len(x), min(len(x), ROWS_A_CENTRE * n), replace=False)]
     scale = np.where(np.ptp(x, axis=0) > 0, x.std(axis=0), 1.0)
+    from sklearn.cluster import KMeans  # half a second to import, and seldom needed
+
     clusters = KMeans(n, n_init=1, random_state=int(rng.integers(2**31))).fit(x / scale)
     centres = clusters.cluster_centers_ * scale
     return Table({name: centres[:, j] for j, name in enumerate(names)}, inputs.name, n)
