@@ -93,7 +93,7 @@ def test_time_needs_its_column_and_auto_does_without(moody):
 def test_ordinal_ratings_with_weeks_and_noise_by_rows(moody):
     train, test = ({**part, "rating": np.clip(np.round(part["rating"]), 1, 5)} for part in moody)
     model = TuckerRecommender(**FAST, likelihood="ordinal").fit(train)
-    mean, band = model.predict(test, quantiles=[0.05, 0.95])
+    mean, band = model.predict(test, interval=0.9)
     assert rmse(test["rating"], mean) < 0.7
     assert (band[:, 0] <= band[:, 1]).all()
     # randomised probability transform: uniform for a calibrated model; standard error 1 % of the share between

@@ -238,6 +238,7 @@ class TuckerRecommender(BaseEstimator):  # type: ignore[misc]
         quantiles: Sequence[float] | None = None,
         include_noise: bool = True,
         clip: bool = True,
+        interval: float | None = None,
     ) -> Any:
         """Predict the rating of every row of ``pairs``.
 
@@ -251,18 +252,21 @@ class TuckerRecommender(BaseEstimator):  # type: ignore[misc]
         quantiles : sequence of float or None
             Also return these quantiles, shape (n_pairs, len(quantiles)), instead of standard deviations.
         include_noise : bool
-            Standard deviations and quantiles of a new rating; False for those of its mean.
+            Standard deviations, quantiles and intervals of a new rating; False for those of its mean.
         clip : bool
-            Keep means and quantiles within the range of the ratings learned from.
+            Keep means, quantiles and intervals within the range of the ratings learned from.
+        interval : float or None
+            Also return an interval that holds a new rating with this probability, shape (n_pairs, 2), instead. Between
+            levels of an ordinal model: as near to it as whole levels allow, and about right on average.
 
         Returns
         -------
-        ndarray, shape (n_pairs,), or a pair of it and the standard deviations or quantiles
+        ndarray, shape (n_pairs,), or a pair of it and the standard deviations, quantiles or interval
             An id that is unknown and has no attributes is predicted as the average one.
         """
         check_is_fitted(self)
         design = self._pairs(pairs)
-        found = predict_with(self.fit_, design, return_std, quantiles, include_noise)
+        found = predict_with(self.fit_, design, return_std, quantiles, interval, include_noise)
         low, high = self.rating_range_ if clip else (-np.inf, np.inf)
         if not isinstance(found, tuple):
             return np.clip(found, low, high)

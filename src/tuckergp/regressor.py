@@ -210,6 +210,7 @@ class TuckerGPRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         return_std: bool = False,
         quantiles: Sequence[float] | None = None,
         include_noise: bool = True,
+        interval: float | None = None,
     ) -> Any:
         """Predict the targets at inputs X.
 
@@ -221,14 +222,17 @@ class TuckerGPRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         quantiles : sequence of float or None
             Also return these quantiles, shape (N, len(quantiles)), instead of standard deviations.
         include_noise : bool
-            Standard deviations and quantiles of a new observation; False for those of f.
+            Standard deviations, quantiles and intervals of a new observation; False for those of f.
+        interval : float or None
+            Also return an interval that holds a new observation with this probability, shape (N, 2). Between levels of
+            an ordinal model: as near to it as whole levels allow, and about right on average.
 
         Returns
         -------
-        ndarray, shape (N,), or a pair of it and the standard deviations or quantiles
+        ndarray, shape (N,), or a pair of it and the standard deviations, quantiles or interval
         """
         check_is_fitted(self)
-        return predict_with(self.fit_, self._inputs(X), return_std, quantiles, include_noise)
+        return predict_with(self.fit_, self._inputs(X), return_std, quantiles, interval, include_noise)
 
     @available_if(_has_levels)  # type: ignore[untyped-decorator]
     def predict_proba(self, X: Any) -> Floats:

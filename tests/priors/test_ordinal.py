@@ -15,6 +15,7 @@ from tuckergp.priors.ordinal import (
     draw_cuts,
     draw_latent,
     initial_cuts,
+    level_interval,
     level_probabilities,
     log_probability,
     mean_level,
@@ -264,3 +265,15 @@ def test_bad_input_is_refused():
         initial_cuts([3])
     with pytest.raises(InputError, match="CutPrior"):
         CutPrior(shape=0.5)
+
+
+def test_intervals_of_levels_are_the_best_runs_and_hold_their_share_on_average():
+    rng = np.random.default_rng(0)
+    probabilities = rng.dirichlet(np.array([0.6, 1.2, 2.5, 3.5, 2.0]), size=4_000)
+    for share in (0.5, 0.8, 0.9, 0.95):
+        band = level_interval(probabilities, np.arange(5), share).astype(int)
+        mass = np.array([p[a : b + 1].sum() for p, (a, b) in zip(probabilities, band, strict=True)])
+        assert mass.mean() == pytest.approx(share, abs=0.02)
+        for p, (a, b), m in zip(probabilities[:50], band[:50], mass[:50], strict=True):
+            assert m == pytest.approx(max(p[k : k + b - a + 1].sum() for k in range(5 - (b - a))))
+    np.testing.assert_array_equal(level_interval(np.eye(3), [1, 2, 5], 0.9), [[1, 1], [2, 2], [5, 5]])

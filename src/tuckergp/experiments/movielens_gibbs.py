@@ -116,7 +116,7 @@ def score(
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", NotConvergedWarning)
         model = TuckerRecommender(**options, random_state=seed).fit(train, users, items)
-    mean, band = model.predict(held, quantiles=[0.05, 0.95])
+    mean, band = model.predict(held, interval=0.9)
     truth = held.numeric("rating")
     diagnostics = model.fit_.draws.diagnostics()
     return {

@@ -25,7 +25,7 @@ from tuckergp.inference.mixture import mixture_quantiles
 from tuckergp.inference.moments import Moments, summarised
 from tuckergp.likelihoods import Gaussian, Ordinal
 from tuckergp.model import Core, CoreSpec, TuckerModel, make_core
-from tuckergp.priors.ordinal import initial_cuts, mean_level, mid_quantiles
+from tuckergp.priors.ordinal import initial_cuts, level_interval, mean_level
 from tuckergp.random import seed_of, stream
 
 __all__ = [
@@ -97,6 +97,11 @@ class Fit:
                 )
         return self.mean + self.scale * out
 
+    def interval(self, design: Design, share: float, include_noise: bool) -> Floats:
+        """Between which values a new observation, or f, is with this probability, shape (N, 2)."""
+        tail = (1 - _checked_share(share)) / 2
+        return self.quantiles(design, [tail, 1 - tail], include_noise)
+
     def moments(self) -> Moments:
         """The running moments that were asked for, in the units of the targets."""
         return summarised(self.draws.required_moments(), None, self.mean, self.scale)
@@ -139,17 +144,26 @@ class OrdinalFit(Fit):
         return np.asarray(np.std(means, axis=0, ddof=min(1, len(means) - 1)))
 
     def quantiles(self, design: Design, levels: Sequence[float], include_noise: bool) -> Floats:
-        """Mid-quantiles of a new observation, or quantiles of the mean level, shape (N, len(levels)).
-
-        A level stands where half of its own probability is below it, and quantiles are interpolated between levels.
-        An interval between plain quantiles of a few levels covers far more than it says; between these it covers about
-        as much, above for some predictions and below for others.
-        """
+        """The lowest level that reaches each quantile, or quantiles of the mean level, shape (N, len(levels))."""
         _check_quantiles(levels)
         if include_noise:
-            return mid_quantiles(self.probabilities(design), self.levels, levels)
+            reached = np.cumsum(self.probabilities(design), axis=1)[:, :, None] >= np.asarray(levels) - 1e-12
+            reached[:, -1] = True
+            return np.asarray(self.levels[np.argmax(reached, axis=1)])
         means = [mean_level(p, self.levels) for p in self.draws.probabilities(design, stream(0))]
         return np.asarray(np.quantile(means, levels, axis=0).T)
+
+    def interval(self, design: Design, share: float, include_noise: bool) -> Floats:
+        """The levels between which a new observation is with about this probability, shape (N, 2)."""
+        if not include_noise:
+            return super().interval(design, share, include_noise)
+        return level_interval(self.probabilities(design), self.levels, _checked_share(share))
+
+
+def _checked_share(share: float) -> float:
+    if not 0 < share < 1:
+        raise InputError(f"interval must be a probability between 0 and 1, not {share!r}.")
+    return float(share)
 
 
 def _check_quantiles(levels: Sequence[float]) -> None:
@@ -158,17 +172,23 @@ def _check_quantiles(levels: Sequence[float]) -> None:
 
 
 def predict_with(
-    fit: Fit, design: Design, return_std: bool, quantiles: Sequence[float] | None, include_noise: bool
+    fit: Fit,
+    design: Design,
+    return_std: bool,
+    quantiles: Sequence[float] | None,
+    interval: float | None,
+    include_noise: bool,
 ) -> Floats | tuple[Floats, Floats]:
-    """The mean alone, or with standard deviations or quantiles as asked."""
-    if return_std and quantiles is not None:
-        raise InputError("Ask for standard deviations or for quantiles, not both.")
-    fit.draws.require_kept()
+    """The mean alone, or with standard deviations, quantiles or an interval as asked."""
+    if return_std + (quantiles is not None) + (interval is not None) > 1:
+        raise InputError("Ask for one of standard deviations, quantiles and an interval, not for several.")
     mean = fit.predict(design)
     if return_std:
         return mean, fit.spread(design, include_noise)
     if quantiles is not None:
         return mean, fit.quantiles(design, quantiles, include_noise)
+    if interval is not None:
+        return mean, fit.interval(design, interval, include_noise)
     return mean
 
 

@@ -8,7 +8,6 @@ point fixed at 0. A constant in f and the cut points say the same thing twice un
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
@@ -25,10 +24,10 @@ __all__ = [
     "draw_cuts",
     "draw_latent",
     "initial_cuts",
+    "level_interval",
     "level_probabilities",
     "log_probability",
     "mean_level",
-    "mid_quantiles",
 ]
 
 Floats = npt.NDArray[np.float64]
@@ -229,26 +228,31 @@ def mean_level(probabilities: Floats, values: npt.ArrayLike) -> Floats:
     return mean
 
 
-def mid_quantiles(probabilities: Floats, values: npt.ArrayLike, shares: Sequence[float]) -> Floats:
-    """Quantiles of levels that stand for ``values`` (K,) under probabilities (N, K), shape (N, len(shares)).
+def level_interval(probabilities: Floats, values: npt.ArrayLike, share: float) -> Floats:
+    """First and last of a run of levels that holds about ``share`` of the probability (N, K), shape (N, 2).
 
-    Level k stands at P(y < k) + P(y = k) / 2, with straight lines between (Parzen's mid-distribution function).
+    Of each length the most probable run; of the lengths the one whose probability is closest to ``share``, with
+    probabilities of missing compared by their square roots. A run that holds at least ``share`` would hold much more
+    when levels are few; these hold more for some predictions, less for others, and about ``share`` on average.
 
     Examples
     --------
-    >>> mid_quantiles(np.array([[0.5, 0.5]]), [0.0, 1.0], [0.2, 0.5, 0.75])
-    array([[0. , 0.5, 1. ]])
+    >>> level_interval(np.array([[0.1, 0.5, 0.35, 0.05]]), [1, 2, 3, 4], 0.9)
+    array([[2., 3.]])
     """
-    p, levels = np.asarray(probabilities, dtype=np.float64), np.asarray(values, dtype=np.float64)
-    middle = np.cumsum(p, axis=1) - p / 2
-    out = np.empty((len(p), len(shares)))
-    rows = np.arange(len(p))
-    for column, share in enumerate(shares):
-        above = np.clip((middle < share).sum(axis=1), 1, len(levels) - 1)
-        low, high = middle[rows, above - 1], middle[rows, above]
-        weight = np.clip((share - low) / np.maximum(high - low, 1e-300), 0.0, 1.0)
-        out[:, column] = levels[above - 1] + weight * (levels[above] - levels[above - 1])
-    return out
+    levels = np.asarray(values, dtype=np.float64)
+    below = np.cumsum(np.pad(np.asarray(probabilities, dtype=np.float64), ((0, 0), (1, 0))), axis=1)
+    rows, n_levels = np.arange(len(below)), len(levels)
+    best, closest = np.zeros((len(below), 2), dtype=np.intp), np.full(len(below), np.inf)
+    for length in range(1, n_levels + 1):
+        mass = below[:, length:] - below[:, :-length]
+        first = np.argmax(mass, axis=1)
+        missing = np.sqrt(np.clip(1 - mass[rows, first], 0.0, 1.0))
+        distance = np.abs(missing - np.sqrt(1 - share))
+        better = distance < closest
+        closest[better] = distance[better]
+        best[better] = np.stack([first, first + length - 1], axis=1)[better]
+    return np.asarray(levels[best])
 
 
 def _ends(y: Ints, cuts: Floats) -> tuple[Floats, Floats]:
