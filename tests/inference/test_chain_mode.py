@@ -6,7 +6,7 @@ import pytest
 from scipy import linalg
 
 from tests.helpers import core_of, flatten
-from tests.inference.test_gibbs import TIGHT, draw_data, draw_prior, kernel_of, summary, tiny_design
+from tests.inference.test_gibbs import TIGHT, draw_data, draw_prior, kernel_of, summary, tiny_design, with_targets
 from tuckergp import Mode, TuckerGPRegressor
 from tuckergp.datasets import load_california, load_wind
 from tuckergp.design import Design
@@ -88,6 +88,7 @@ def test_sampler_and_data_together_keep_the_prior(core, ranks, kinds, noise):
         more = [new_summary(design.modes[d], state.modes[d], values[d]) for d in chains]
         return np.concatenate([summary(model, design, state, y), *more])
 
+    prepared = Problem(model, design, np.zeros(len(design.index)))
     changes = []
     for restart in range(400):
         # from sweep 21 on the lengthscale is drawn with the chain integrated out in some sweeps only
@@ -96,7 +97,7 @@ def test_sampler_and_data_together_keep_the_prior(core, ranks, kinds, noise):
         values = {d: dense_new_values(design.modes[d], state.modes[d], rng) for d in chains}
         before = functions(state, y, values)
         for _ in range(4):
-            problem = Problem(model, design, y)
+            problem = with_targets(prepared, y)
             state, _ = gibbs.step(problem, state, rng)
             y = draw_data(model, design, state, rng)
         values = Draws(model, [], True)._draw_factors(gibbs.draw(problem, state), new, rng)

@@ -47,8 +47,9 @@ LikelihoodName: TypeAlias = Literal["gaussian", "ordinal", "bernoulli"]
 LIKELIHOODS = get_args(LikelihoodName)
 MOST_LEVELS = 100
 
-# Prior standard deviation of factors under an identity core, relative to the one that gives f the targets' variance.
-PRIOR_SCALE = 0.54
+# Prior standard deviation of factors under an identity core, relative to the one that gives f the targets' variance,
+# and the least one of f, which many modes would otherwise leave none.
+PRIOR_SCALE, LEAST_SCALE = 0.54, 0.15
 
 # Numbers held at once while quantiles are taken.
 BLOCK = 4_000_000
@@ -309,5 +310,5 @@ def _fit_ordinal(
 
 
 def _sampler_sigma_u(inference: Gibbs, shape: Core) -> Floats:
-    scale = inference.scale or (1.0 if shape.learned else PRIOR_SCALE**shape.modes)
+    scale = inference.scale or (1.0 if shape.learned else max(PRIOR_SCALE**shape.modes, LEAST_SCALE))
     return np.asarray(shape.default_sigma_u() * scale ** (1 / shape.modes))

@@ -101,9 +101,9 @@ class Gibbs:
     dof : float
         Degrees of freedom of the prior of Lambda: how many rows the prior counts for.
     scale : float or None
-        Prior standard deviation of f, but for its mean, relative to that of the targets. None is 0.54^D for an identity
-        core (0.54 for the factors of each mode), where larger ones let factors explain noise when ratings are few, and
-        1 for others.
+        Prior standard deviation of f, but for its mean, relative to that of the targets. None is 0.54^D, but at
+        least 0.15, for an identity core, where larger ones let factors explain noise when ratings are few, and 1 for
+        others.
     tau_shape, tau_rate : float
         Gamma prior of the precision of a feature block.
     alpha_shape, alpha_rate : float

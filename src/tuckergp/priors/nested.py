@@ -22,6 +22,9 @@ __all__ = ["NestedRegression"]
 
 Floats = npt.NDArray[np.float64]
 
+# Entries of a matrix that is kept dense.
+SMALL = 1e7
+
 
 class NestedRegression:
     """Solves (Phi'Phi + T) B = Phi'target + extra where one block of Phi is one-hot in groups of rows.
@@ -77,6 +80,12 @@ class NestedRegression:
         return np.hstack([np.zeros((len(self.group), 0)), *parts])
 
     @cached_property
+    def stacked(self) -> Any:
+        """Features that are constant within groups side by side, dense where that is small, for the primal system."""
+        stacked: Any = sparse.hstack(self.X, format="csr")
+        return _dense(stacked) if stacked.shape[0] * stacked.shape[1] <= SMALL else stacked
+
+    @cached_property
     def grams(self) -> list[Floats]:
         """X X' of every block that is constant within groups, for the dual system."""
         return [_dense(x @ x.T) for x in self.X]
@@ -126,13 +135,14 @@ class NestedRegression:
                 system += gram / tau[g]
             factor = linalg.cho_factor(system, lower=True, overwrite_a=True)
             return lambda a: np.asarray(linalg.cho_solve(factor, a)), _log_det(factor)
-        X: Any = sparse.hstack([x / np.sqrt(tau[g]) for x, g in zip(self.X, self.between, strict=True)], format="csr")
-        weighted: Any = sparse.diags_array(1 / diagonal) @ X
-        system = _dense(X.T @ weighted) + np.eye(X.shape[1])
+        X, precision = self.stacked, np.repeat(tau[self.between], [self.sizes[g] for g in self.between])
+        weighted = X / diagonal[:, None] if isinstance(X, np.ndarray) else sparse.diags_array(1 / diagonal) @ X
+        system = _dense(X.T @ weighted)
+        system[np.diag_indices(len(system))] += precision
         factor = linalg.cho_factor(system, lower=True, overwrite_a=True)
         return (
             lambda a: np.asarray(a / diagonal[:, None] - weighted @ linalg.cho_solve(factor, weighted.T @ a)),
-            _log_det(factor) + float(np.log(diagonal).sum()),
+            _log_det(factor) + float(np.log(diagonal).sum() - np.log(precision).sum()),
         )
 
     def _means(self, values: Floats) -> Floats:
