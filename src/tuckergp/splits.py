@@ -1,7 +1,7 @@
 """Ways to part a table of ratings into what is learned from and what is tested on.
 
-A splitter is a description: ``split(ratings)`` yields pairs of tables (train, test), the same ones every time. Rows keep
-their order and all their columns.
+A splitter is a description: ``split(ratings)`` yields pairs of tables (train, test), the same ones every time. Rows
+keep their order and all their columns.
 """
 
 from __future__ import annotations
@@ -314,7 +314,7 @@ class TimeSplit:
         if self.at is None:
             share = _share(0.2 if self.share is None else self.share, "share")
             late = when >= np.sort(when)[len(when) - max(1, round(share * len(when)))]
-        elif isinstance(self.at, Real) and table[self.column].dtype.kind in "iuf":
+        elif isinstance(self.at, int | float | np.number) and table[self.column].dtype.kind in "iuf":
             late = when >= float(self.at)
         else:
             cut = as_table({self.column: [self.at]}, "at")

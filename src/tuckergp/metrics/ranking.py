@@ -93,7 +93,7 @@ def hit_rate(hits: npt.ArrayLike) -> Floats:
     >>> hit_rate([[False, True], [False, False]])
     array([1., 0.])
     """
-    return _hits(hits).any(axis=1).astype(np.float64)
+    return np.asarray(_hits(hits).any(axis=1), dtype=np.float64)
 
 
 def average_precision(hits: npt.ArrayLike, n_relevant: npt.ArrayLike) -> Floats:
@@ -223,17 +223,15 @@ def diversity(lists: npt.ArrayLike, rated: sparse.csr_array) -> Floats:
     >>> diversity([[0, 1], [0, 2]], sparse.csr_array([[1, 1], [1, 1], [0, 0]])).round(12)
     array([0., 1.])
     """
-    sets = sparse.csr_array(rated, dtype=np.float64)
-    sets.data = (sets.data != 0).astype(np.float64)
+    sets = rated.astype(bool).astype(np.float64)
     sets.eliminate_zeros()
     sizes = np.diff(sets.indptr)
     sets.data = 1 / np.sqrt(np.repeat(sizes, sizes).astype(np.float64))
     places = _lists(lists, len(sizes))
     filled = places >= 0
     count = filled.sum(axis=1)
-    holds = sparse.csr_array(
-        (np.ones(count.sum()), places[filled], np.concatenate([[0], np.cumsum(count)])), shape=(len(places), len(sizes))
-    )
+    row = np.nonzero(filled)[0]
+    holds = sparse.csr_array((np.ones(len(row)), (row, places[filled])), shape=(len(places), len(sizes)))
     # |sum of unit vectors|^2 is the sum of all cosines, those of items with themselves included
     together = (holds @ sets).power(2).sum(axis=1)
     themselves = holds @ (sizes > 0).astype(np.float64)
