@@ -222,7 +222,7 @@ def _relevance(relevant: Any) -> Callable[[npt.NDArray[np.float64], npt.NDArray[
 
 
 def _parts(split: Any, data: Any) -> Iterator[tuple[Table, Table]]:
-    if split is not None and not hasattr(split, "split"):
+    if split is not None and (isinstance(split, str) or not hasattr(split, "split")):
         split = GivenParts(split)
     if data is None and not isinstance(split, GivenParts):
         raise InputError("There are no ratings: give data, or a list of (train, test) as split.")

@@ -9,16 +9,16 @@ from __future__ import annotations
 from collections.abc import Hashable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import date
-from numbers import Integral, Real
 from typing import Any, Protocol, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 
+from tuckergp._parting import both, count_of, parted, refuse_missing, share_of, times_of
 from tuckergp.errors import InputError
 from tuckergp.periods import times_at
 from tuckergp.random import stream
-from tuckergp.tables import Table, as_table, distinct_rows, is_missing
+from tuckergp.tables import Table, as_table, distinct_rows
 
 __all__ = [
     "ColdItems",
@@ -35,7 +35,6 @@ __all__ = [
 ]
 
 Parts: TypeAlias = Iterator[tuple[Table, Table]]
-Mask: TypeAlias = npt.NDArray[np.bool_]
 Ints: TypeAlias = npt.NDArray[np.intp]
 
 TIMESTAMP = "timestamp"
@@ -114,7 +113,7 @@ class Holdout:
             new_items=self.new_items,
             seed=self.seed,
         )
-        yield _both(train, test, "take more ratings, or another test_size")
+        yield both(train, test, "take more ratings, or another test_size")
 
 
 @dataclass(frozen=True)
@@ -134,13 +133,13 @@ class KFold:
     def split(self, ratings: Any) -> Parts:
         """Yield (train, test), ``n_folds`` of them."""
         table = as_table(ratings, "ratings")
-        n_folds = _count(self.n_folds, "n_folds", least=2)
+        n_folds = count_of(self.n_folds, "n_folds", least=2)
         if len(table) < n_folds:
             raise InputError(f"{table.name} has {len(table)} ratings, too few for {n_folds} folds.")
         fold = np.empty(len(table), dtype=np.intp)
         fold[stream(self.seed).permutation(len(table))] = np.arange(len(table)) % n_folds
         for number in range(n_folds):
-            yield _parted(table, fold == number)
+            yield parted(table, fold == number)
 
 
 @dataclass(frozen=True)
@@ -168,7 +167,7 @@ class FoldColumn:
         """Yield (train, test), one a fold."""
         table = as_table(ratings, "ratings")
         values = table[self.column]
-        _refuse_missing(table, self.column)
+        refuse_missing(table, self.column)
         first, code = distinct_rows(table, [self.column])
         names = values[first].tolist()
         if len(names) < 2:
@@ -178,7 +177,7 @@ class FoldColumn:
         for name in names if self.test is None else self.test:
             if name not in names:
                 raise InputError(f"{table.name} column {self.column!r} nowhere holds {name!r}.")
-            yield _parted(table, code == names.index(name))
+            yield parted(table, code == names.index(name))
 
 
 @dataclass(frozen=True)
@@ -201,7 +200,7 @@ class GivenParts:
     parts: Iterable[tuple[Any, Any]]
 
     def __post_init__(self) -> None:
-        parts = tuple(self.parts)
+        parts = tuple(self.parts) if isinstance(self.parts, Iterable) else ()
         if not parts or any(not isinstance(pair, tuple | list) or len(pair) != 2 for pair in parts):
             raise InputError("parts must be a list of pairs (train, test) of tables, with at least one pair.")
         object.__setattr__(self, "parts", parts)
@@ -211,7 +210,7 @@ class GivenParts:
         if ratings is not None:
             raise InputError("The parts to train and test on are given, so that ratings must be None.")
         for train, test in self.parts:
-            yield _both(as_table(train, "train"), as_table(test, "test"), "give tables with ratings")
+            yield both(as_table(train, "train"), as_table(test, "test"), "give tables with ratings")
 
 
 @dataclass(frozen=True)
@@ -276,7 +275,7 @@ class LastN:
     def split(self, ratings: Any) -> Parts:
         """Yield one (train, test)."""
         table = as_table(ratings, "ratings")
-        order = np.argsort(_when(table, self.column), kind="stable")
+        order = np.argsort(times_of(table, self.column), kind="stable")
         yield _last_of_users(table, order, self.n, None, self.keep)
 
 
@@ -310,16 +309,16 @@ class TimeSplit:
         table = as_table(ratings, "ratings")
         if self.at is not None and self.share is not None:
             raise InputError("Give share or at, not both.")
-        when = _when(table, self.column)
+        when = times_of(table, self.column)
         if self.at is None:
-            share = _share(0.2 if self.share is None else self.share, "share")
+            share = share_of(0.2 if self.share is None else self.share, "share")
             late = when >= np.sort(when)[len(when) - max(1, round(share * len(when)))]
         elif isinstance(self.at, int | float | np.number) and table[self.column].dtype.kind in "iuf":
             late = when >= float(self.at)
         else:
             cut = as_table({self.column: [self.at]}, "at")
             late = times_at(table, self.column, np.arange(len(table))) >= times_at(cut, self.column, np.arange(1))
-        yield _both(*_parted(table, late), "choose another time")
+        yield both(*parted(table, late), "choose another time")
 
 
 @dataclass(frozen=True)
@@ -364,27 +363,27 @@ class ColdItems:
 
 def _cold(table: Table, key: str, share: float, seed: int) -> tuple[Table, Table]:
     first, code = distinct_rows(table, [key])
-    n_cold = max(1, round(_share(share, "share") * len(first)))
+    n_cold = max(1, round(share_of(share, "share") * len(first)))
     if len(first) <= n_cold:
         raise InputError(
             f"{table.name} has {len(first)} different values of {key!r}; holding out {n_cold} leaves none."
         )
     cold = np.zeros(len(first), dtype=bool)
     cold[stream(seed).permutation(len(first))[:n_cold]] = True
-    return _parted(table, cold[code])
+    return parted(table, cold[code])
 
 
 def _last_of_users(table: Table, order: Ints, n: int | None, share: float | None, keep: int) -> tuple[Table, Table]:
     """Hold out the rows of each user that come last in ``order``."""
     if n is not None and share is not None:
         raise InputError("Give n or share, not both.")
-    keep = _count(keep, "keep", least=0)
+    keep = count_of(keep, "keep", least=0)
     first, user = distinct_rows(table, ["user_id"])
     counts = np.bincount(user, minlength=len(first))
     if n is not None:
-        held = np.where(counts >= _count(n, "n", least=1) + keep, n, 0)
+        held = np.where(counts >= count_of(n, "n", least=1) + keep, n, 0)
     else:
-        wanted = np.rint(_share(0.2 if share is None else share, "share") * counts).astype(np.intp)
+        wanted = np.rint(share_of(0.2 if share is None else share, "share") * counts).astype(np.intp)
         held = np.minimum(wanted, np.maximum(counts - keep, 0))
     if not held.any():
         raise InputError(
@@ -395,49 +394,4 @@ def _last_of_users(table: Table, order: Ints, n: int | None, share: float | None
     from_the_end = np.repeat(np.cumsum(counts), counts) - np.arange(len(table))  # 1 for the last of a user
     test = np.zeros(len(table), dtype=bool)
     test[by_user] = from_the_end <= held[user[by_user]]
-    return _both(*_parted(table, test), "keep at least one rating of each user")
-
-
-def _when(table: Table, column: str) -> npt.NDArray[Any]:
-    """Times as numbers that sort."""
-    if column not in table:
-        raise InputError(f"A split by time needs a column {column!r}, which {table.name} does not have.")
-    if len(table) == 0:
-        raise InputError(f"{table.name} is empty.")
-    _refuse_missing(table, column)
-    values = table[column]
-    if values.dtype.kind in "iuf":
-        return values
-    if values.dtype.kind == "M":
-        return values.astype("datetime64[us]").astype(np.int64)
-    return times_at(table, column, np.arange(len(table))).astype(np.int64)
-
-
-def _refuse_missing(table: Table, column: str) -> None:
-    missing = is_missing(table[column])
-    if missing.any():
-        raise InputError(f"{table.name} column {column!r} is missing at {table.row_label(int(np.argmax(missing)))}.")
-
-
-def _parted(table: Table, test: Mask) -> tuple[Table, Table]:
-    return table.take(np.flatnonzero(~test)), table.take(np.flatnonzero(test))
-
-
-def _both(train: Table, test: Table, remedy: str) -> tuple[Table, Table]:
-    """Both parts, neither of them empty."""
-    for part, name in ((train, "train"), (test, "test")):
-        if len(part) == 0:
-            raise InputError(f"There is no rating to {name} on; {remedy}.")
-    return train, test
-
-
-def _share(value: object, name: str) -> float:
-    if isinstance(value, bool) or not isinstance(value, Real) or not 0 < float(value) < 1:
-        raise InputError(f"{name} must be a share between 0 and 1, not {value!r}.")
-    return float(value)
-
-
-def _count(value: object, name: str, least: int) -> int:
-    if isinstance(value, bool) or not isinstance(value, Integral) or value < least:
-        raise InputError(f"{name} must be a whole number of at least {least}, not {value!r}.")
-    return int(value)
+    return both(*parted(table, test), "keep at least one rating of each user")
