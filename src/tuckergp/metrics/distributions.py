@@ -1,9 +1,9 @@
 """How good predicted distributions are, one number a rating; smaller is better.
 
-A sampler predicts a mixture of normals, one a draw. It is scored as the one normal with the mixture's mean and
-variance: log densities and CRPS then have closed forms. Where noise is most of the variance, as with ratings, the two
-are close (the tests bound the difference). Ordered levels are scored exactly, by the probabilities averaged over the
-draws.
+A sampler predicts a mixture of normals, one a draw. It is scored as the one normal with its mean and variance: log
+densities and CRPS then have closed forms. Where noise is most of the variance, as with ratings, the two are close (the
+tests bound the difference for a mixture like that). Ordered levels are scored exactly, by the probabilities averaged
+over the draws.
 """
 
 from __future__ import annotations
