@@ -10,7 +10,7 @@ import numpy.typing as npt
 from tuckergp.errors import InputError
 from tuckergp.tables import Table, is_missing
 
-__all__ = ["UNKNOWN", "Unit", "periods"]
+__all__ = ["UNKNOWN", "Unit", "periods", "times_at"]
 
 Unit: TypeAlias = Literal["week", "month"]
 
@@ -37,7 +37,7 @@ def periods(table: Table, column: str, unit: Unit) -> npt.NDArray[np.int64]:
     values = table[column]
     missing = is_missing(values)
     times = np.zeros(len(values), dtype="datetime64[s]")
-    times[~missing] = _times(table, column, np.flatnonzero(~missing))
+    times[~missing] = times_at(table, column, np.flatnonzero(~missing))
     if unit == "month":
         out = times.astype("datetime64[M]").astype(np.int64)
     else:
@@ -46,7 +46,8 @@ def periods(table: Table, column: str, unit: Unit) -> npt.NDArray[np.int64]:
     return out
 
 
-def _times(table: Table, column: str, rows: npt.NDArray[np.intp]) -> npt.NDArray[Any]:
+def times_at(table: Table, column: str, rows: npt.NDArray[np.intp]) -> npt.NDArray[Any]:
+    """Times at some rows, none of them missing, to the second."""
     values = table[column][rows]
     if values.dtype.kind == "M":
         return values.astype("datetime64[s]")

@@ -1,4 +1,4 @@
-"""How far predictions are from what was observed."""
+"""How far predictions are from what was observed, on average."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import numpy.typing as npt
 
 from tuckergp.errors import InputError
 
-__all__ = ["mae", "rmse"]
+__all__ = ["column_of", "mae", "rmse"]
 
 
 def rmse(y: npt.ArrayLike, prediction: npt.ArrayLike, sample_weight: npt.ArrayLike | None = None) -> float:
@@ -55,14 +55,14 @@ def mae(y: npt.ArrayLike, prediction: npt.ArrayLike, sample_weight: npt.ArrayLik
 def _errors(
     y: npt.ArrayLike, prediction: npt.ArrayLike, sample_weight: npt.ArrayLike | None
 ) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.float64] | None]:
-    observed, predicted = _column(y, "y"), _column(prediction, "prediction")
+    observed, predicted = column_of(y, "y"), column_of(prediction, "prediction")
     if len(observed) != len(predicted):
         raise InputError(f"y has {len(observed)} values and prediction {len(predicted)}; they must be equally many.")
     if len(observed) == 0:
         raise InputError("y and prediction are empty, so there is no error to average.")
     if sample_weight is None:
         return predicted - observed, None
-    weights = _column(sample_weight, "sample_weight")
+    weights = column_of(sample_weight, "sample_weight")
     if len(weights) != len(observed):
         raise InputError(f"y has {len(observed)} values and sample_weight {len(weights)}; they must be equally many.")
     if weights.min() < 0 or weights.max() == 0:
@@ -70,7 +70,8 @@ def _errors(
     return predicted - observed, weights
 
 
-def _column(values: npt.ArrayLike, name: str) -> npt.NDArray[np.float64]:
+def column_of(values: npt.ArrayLike, name: str) -> npt.NDArray[np.float64]:
+    """One column of finite numbers, or an error that names it."""
     try:
         column = np.asarray(values, dtype=np.float64)
     except (TypeError, ValueError):
