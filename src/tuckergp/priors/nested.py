@@ -16,7 +16,7 @@ import numpy.typing as npt
 from scipy import linalg, sparse
 
 from tuckergp.mode_table import Matrix
-from tuckergp.priors.regression import CHEAP, Collapsed
+from tuckergp.priors.regression import CHEAP, Collapsed, dense
 
 __all__ = ["NestedRegression"]
 
@@ -76,19 +76,19 @@ class NestedRegression:
     @cached_property
     def F(self) -> Floats:
         """The features that differ within groups, dense."""
-        parts = (_dense(self._columns[:, self._blocks[g]]) for g in self.within)
+        parts = (dense(self._columns[:, self._blocks[g]]) for g in self.within)
         return np.hstack([np.zeros((len(self.group), 0)), *parts])
 
     @cached_property
     def stacked(self) -> Any:
         """Features that are constant within groups side by side, dense where that is small, for the primal system."""
         stacked: Any = sparse.hstack(self.X, format="csr")
-        return _dense(stacked) if stacked.shape[0] * stacked.shape[1] <= SMALL else stacked
+        return dense(stacked) if stacked.shape[0] * stacked.shape[1] <= SMALL else stacked
 
     @cached_property
     def grams(self) -> list[Floats]:
         """X X' of every block that is constant within groups, for the dual system."""
-        return [_dense(x @ x.T) for x in self.X]
+        return [dense(x @ x.T) for x in self.X]
 
     def solve(self, target: Floats, extra: Floats, tau: Floats, start: Floats) -> Floats:
         """Return B, shape (n, r); see `tuckergp.priors.regression.Regression.solve`."""
@@ -137,7 +137,7 @@ class NestedRegression:
             return lambda a: np.asarray(linalg.cho_solve(factor, a)), _log_det(factor)
         X, precision = self.stacked, np.repeat(tau[self.between], [self.sizes[g] for g in self.between])
         weighted = X / diagonal[:, None] if isinstance(X, np.ndarray) else sparse.diags_array(1 / diagonal) @ X
-        system = _dense(X.T @ weighted)
+        system = dense(X.T @ weighted)
         system[np.diag_indices(len(system))] += precision
         factor = linalg.cho_factor(system, lower=True, overwrite_a=True)
         return (
@@ -158,7 +158,3 @@ def _same_within(columns: Any, first: npt.NDArray[np.intp]) -> bool:
 
 def _log_det(factor: tuple[Floats, bool]) -> float:
     return 2 * float(np.log(np.diag(factor[0])).sum())
-
-
-def _dense(matrix: Any) -> Floats:
-    return np.asarray(matrix.toarray() if hasattr(matrix, "toarray") else matrix, dtype=np.float64)

@@ -18,7 +18,7 @@ from scipy.sparse.linalg import LinearOperator, cg
 from tuckergp.errors import InputError
 from tuckergp.mode_table import Matrix
 
-__all__ = ["Collapsed", "Regression"]
+__all__ = ["Collapsed", "Regression", "dense"]
 
 Floats = npt.NDArray[np.float64]
 Collapsed: TypeAlias = Callable[[Floats], tuple[float, Floats]]
@@ -53,14 +53,14 @@ class Regression:
 
     @cached_property
     def _gram(self) -> Floats:
-        return _dense(self.features.T @ self.features)
+        return dense(self.features.T @ self.features)
 
     @cached_property
     def _block_grams(self) -> list[Floats]:
         ends = np.cumsum(self.sizes)
         columns = sparse.csc_array(self.features) if sparse.issparse(self.features) else self.features
         parts = [columns[:, end - size : end] for end, size in zip(ends, self.sizes, strict=True)]
-        return [_dense(part @ part.T) for part in parts]
+        return [dense(part @ part.T) for part in parts]
 
     def solve(self, target: Floats, extra: Floats, tau: Floats, start: Floats) -> Floats:
         """Return B, shape (n, r).
@@ -138,8 +138,9 @@ class Regression:
         return np.stack(columns, axis=1)
 
 
-def _dense(matrix: Any) -> Floats:
-    return np.asarray(matrix.toarray() if hasattr(matrix, "toarray") else matrix)
+def dense(matrix: Any) -> Floats:
+    """A matrix that may be sparse, dense."""
+    return np.asarray(matrix.toarray() if hasattr(matrix, "toarray") else matrix, dtype=np.float64)
 
 
 def _solve_spd(system: Floats, right: Floats) -> Floats:

@@ -13,7 +13,7 @@ import numpy.typing as npt
 from scipy import linalg, sparse
 
 from tuckergp.mode_table import Matrix
-from tuckergp.priors.regression import Collapsed
+from tuckergp.priors.regression import Collapsed, dense
 
 __all__ = ["SpectralRegression"]
 
@@ -45,7 +45,7 @@ class SpectralRegression:
         columns: Any = sparse.csc_array(features) if sparse.issparse(features) else np.asarray(features)
         self.Q, self.S = _decompose(columns[:, blocks[self.wide]])
         self.narrow = [g for g in range(len(blocks)) if g != self.wide]
-        parts = [_dense(columns[:, blocks[g]]) for g in self.narrow]
+        parts = [dense(columns[:, blocks[g]]) for g in self.narrow]
         self.X = np.hstack([np.zeros((features.shape[0], 0)), *parts])
         self.QX = self.Q.T @ self.X
         self.XX = self.X.T @ self.X
@@ -95,13 +95,9 @@ def _decompose(block: Any) -> tuple[Floats, Floats]:
     """Q (M, k) with orthonormal columns and S (k,) > 0 such that block block' = Q diag(S) Q'."""
     rows, columns = block.shape
     if rows <= columns:
-        S, Q = np.linalg.eigh(_dense(block @ block.T))
+        S, Q = np.linalg.eigh(dense(block @ block.T))
         keep = RELATIVE_ZERO * max(S[-1], 0.0) < S
         return np.ascontiguousarray(Q[:, keep]), S[keep]
-    S, V = np.linalg.eigh(_dense(block.T @ block))
+    S, V = np.linalg.eigh(dense(block.T @ block))
     keep = RELATIVE_ZERO * max(S[-1], 0.0) < S
     return np.asarray(block @ (V[:, keep] / np.sqrt(S[keep]))), S[keep]
-
-
-def _dense(matrix: Any) -> Floats:
-    return np.asarray(matrix.toarray() if hasattr(matrix, "toarray") else matrix, dtype=np.float64)
