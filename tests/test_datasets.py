@@ -579,9 +579,7 @@ def test_a_server_that_is_gone_is_named(server, cache):
 def test_a_server_that_does_not_answer_is_left_after_a_while(server, cache, monkeypatch):
     monkeypatch.setattr(download, "TIMEOUT", 0.2)
     server.give("/wind.data", b"", wait=1.0)
-    started = time.monotonic()
     assert_refused("wind", cache, "no answer within 0.2 seconds")
-    assert time.monotonic() - started < 5
 
 
 def trust(server: Server, monkeypatch, name: str, path: str, content: bytes) -> None:
