@@ -14,8 +14,8 @@ import numpy as np
 import numpy.typing as npt
 from scipy import sparse
 
-from tuckergp.entities import read_ratings
 from tuckergp.errors import InputError
+from tuckergp.history import read_ratings
 from tuckergp.metrics import distributions, ranking
 from tuckergp.metrics.intervals import Kind, Part, numbered
 from tuckergp.random import stream
