@@ -18,6 +18,7 @@ from tuckergp.attributes import Attribute
 from tuckergp.clicks import with_negatives
 from tuckergp.entities import read_attributes
 from tuckergp.errors import InputError
+from tuckergp.frames import backend_of
 from tuckergp.history import KEYS, RATING, TIMESTAMP, Duplicates, History, standard_names
 from tuckergp.inference import ALS, SGD, Gibbs
 from tuckergp.inference.control import Callback, Control
@@ -223,6 +224,7 @@ class TuckerRecommender(Answers):
         self.features_: dict[str, list[Attribute]] = {
             name: list(side.attributes.columns) for name, side in zip(SIDES, self.layout_.sides, strict=True)
         }
+        self.backend_ = backend_of(ratings)
         self.history_ = history
         self.tables_ = tuple(tables)
         self.time_ = unit
