@@ -115,11 +115,11 @@ def _read_text(path: Path, columns: Sequence[str] | None, optional: Sequence[str
         raise _not_unicode(path)
     _refuse_open_quote(path, table)
     del table
-    return {name: _as_array(arrays.pop(name)) for name in names}
+    return {name: _as_array(arrays.pop(name), None) for name in names}
 
 
-def _as_array(column: Any) -> npt.NDArray[Any]:
-    """An arrow column as an array; equal texts are one object, and empty ones are missing."""
+def _as_array(column: Any, empty: str | None = "") -> npt.NDArray[Any]:
+    """An arrow column as an array; equal texts are one object, and ``empty`` stands for empty ones."""
     import pyarrow as pa
 
     if not (pa.types.is_string(column.type) or pa.types.is_large_string(column.type)):
@@ -129,7 +129,7 @@ def _as_array(column: Any) -> npt.NDArray[Any]:
     start = 0
     for chunk in encoded.chunks:
         texts = np.append(chunk.dictionary.to_numpy(zero_copy_only=False), [None])
-        texts[texts == ""] = None
+        texts[texts == ""] = empty
         places = chunk.indices.fill_null(len(texts) - 1).to_numpy(zero_copy_only=False)
         array[start : start + len(chunk)] = texts[places]
         start += len(chunk)

@@ -115,7 +115,9 @@ def number_ids(table: Table, key: str) -> tuple[list[Any], Codes]:
     array = pa.array(np.ascontiguousarray(plain, dtype=plain.dtype.newbyteorder("=")))
     encoded = array.dictionary_encode()
     distinct = encoded.dictionary.to_numpy(zero_copy_only=False)
-    return _natives(distinct.view(values.dtype)), encoded.indices.to_numpy().astype(np.int32, copy=False)
+    return _natives(
+        distinct.view(values.dtype) if values.dtype.kind == "M" else distinct
+    ), encoded.indices.to_numpy().astype(np.int32, copy=False)
 
 
 def _number_objects(table: Table, key: str, values: npt.NDArray[Any]) -> tuple[list[Any], Codes]:

@@ -19,7 +19,7 @@ import numpy.typing as npt
 from tuckergp._reading import is_text_file, line_of_row, no_column, read_columns, wanted_columns
 from tuckergp.errors import InputError
 
-__all__ = ["Table", "as_table", "distinct_rows", "is_missing", "require_finite"]
+__all__ = ["Table", "as_table", "distinct_rows", "is_missing", "require_finite", "show_cell"]
 
 
 @dataclass(frozen=True)
@@ -87,7 +87,8 @@ class Table:
                 numbers[row] = _as_float(value)
             except (TypeError, ValueError):
                 raise InputError(
-                    f"{self.name} column {column!r} must be numeric, but {self.row_label(row)} holds {_show(value)}."
+                    f"{self.name} column {column!r} must be numeric, but {self.row_label(row)} holds "
+                    f"{show_cell(value)}."
                 ) from None
         return require_finite(numbers, self, column, missing)
 
@@ -243,6 +244,7 @@ def _factorize(values: npt.NDArray[Any]) -> tuple[npt.NDArray[Any], npt.NDArray[
     return distinct, code
 
 
-def _show(value: Any) -> str:
+def show_cell(value: Any) -> str:
+    """A value as messages show it: short, and without NumPy's names."""
     text = repr(value.item() if isinstance(value, np.generic) else value)
     return text if len(text) <= 40 else text[:37] + "..."
