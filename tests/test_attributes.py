@@ -261,19 +261,15 @@ def test_a_kernel_of_levels_compares_any_column():
     np.testing.assert_allclose(phi @ phi.T, BLOCK_VARIANCE * Identity()(["a", "b", "a", "c"]))
 
 
-def test_a_recommender_is_learned_from_every_kind_of_attribute(monkeypatch):
+def test_a_recommender_is_learned_from_every_kind_of_attribute():
     rng = np.random.default_rng(0)
     ratings = {"user_id": rng.integers(40, size=800), "item_id": rng.integers(N, size=800)}
     ratings["rating"] = 3.0 + ratings["item_id"] % 2 + 0.1 * rng.standard_normal(800)
     users = {"user_id": np.arange(50), "age": rng.integers(18, 70, size=50).astype(float), "vip": [True, None] * 25}
     items = {"item_id": np.arange(N), "title": TITLES, "tags": ["x|y", None, "y"] * 20, "when": pd.to_datetime(DATES)}
-    plain = Attributes.fit.__func__
-    monkeypatch.setattr(
-        Attributes,
-        "fit",
-        classmethod(lambda cls, key, table: plain(cls, key, table, {"age": Matern32(1.0)} if "age" in table else None)),
-    )
-    model = TuckerRecommender(rank=2, draws=10, warmup=5, random_state=0).fit(ratings, users, items)
+    model = TuckerRecommender(
+        rank=2, draws=10, warmup=5, attributes={"users": {"age": Matern32(1.0)}}, random_state=0
+    ).fit(ratings, users, items)
     assert np.isfinite(model.predict({"user_id": [1, 45, 99], "item_id": [1, 2, 999]})).all()
 
 

@@ -20,7 +20,7 @@ from tuckergp.tables import Table, as_table
 
 __all__ = ["Newcomer", "Side", "read_attributes", "who_rated_what", "with_sets"]
 
-Ints = npt.NDArray[np.intp]
+Ints = npt.NDArray[np.integer]
 
 
 @dataclass(frozen=True)

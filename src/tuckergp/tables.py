@@ -62,7 +62,7 @@ class Table:
             return f"line {line_of_row(self.path, row)}"
         return f"row {row}" if self.first_line is None else f"line {self.first_line + row}"
 
-    def take(self, rows: npt.NDArray[np.intp]) -> Table:
+    def take(self, rows: npt.NDArray[np.integer]) -> Table:
         """The same columns at some rows (line numbers are lost)."""
         return Table({name: values[rows] for name, values in self.columns.items()}, self.name, len(rows))
 
