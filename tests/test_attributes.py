@@ -11,7 +11,7 @@ import pytest
 
 from tuckergp import TuckerRecommender
 from tuckergp._words import BUCKETS, buckets, words
-from tuckergp.attributes import BLOCK_VARIANCE, WHO_RATED_WHAT, Attributes, check_keys, join
+from tuckergp.attributes import BLOCK_VARIANCE, TEXT_VARIANCE, WHO_RATED_WHAT, Attributes, check_keys, join
 from tuckergp.design import FittedMode, Mode
 from tuckergp.errors import DataWarning, InputError
 from tuckergp.feature_report import FeatureReport
@@ -75,8 +75,8 @@ DATES = [datetime.date(2000, 1, 1) + datetime.timedelta(days=k) for k in range(N
         ([5.0, np.nan, 5.0] * 20, "category", "1 levels; 20 missing"),
         (["a|b", "c", "b|c"] * 20, "bag", "several values a row"),
         ([["a", "b"], [], None] * 20, "bag", "several values a row; 20 missing"),
-        (TITLES, "text", "words, hashed to 512"),
-        ([*TITLES[:50], "Face|Off", *[None] * 9], "text", "words, hashed to 512; 9 missing"),
+        (TITLES, "text", "words, hashed to 256"),
+        ([*TITLES[:50], "Face|Off", *[None] * 9], "text", "words, hashed to 256; 9 missing"),
         (["七人の侍" + chr(0x4E00 + k) for k in range(N)], "text", "words"),
         ([f"T{k}8H" for k in range(N)], "nothing", "60 different texts in 60 rows say little"),
         ([f"SW{k} {k}AA" for k in range(N)], "nothing", "60 different texts"),
@@ -150,7 +150,7 @@ def test_an_empty_bag_is_not_missing():
 def test_texts_have_unit_length_whatever_their_own():
     texts = ["red house", "red red RED, house!", "a green house of stone and wood", "a mouse", None, "..."]
     phi, _ = features(users_with("x", texts), {"x": "text"})
-    np.testing.assert_allclose((phi**2).sum(axis=1), np.array([1, 1, 1, 1, 1, 0]) * BLOCK_VARIANCE * 6 / 5)
+    np.testing.assert_allclose((phi**2).sum(axis=1), np.array([1, 1, 1, 1, 1, 0]) * TEXT_VARIANCE * 6 / 5)
     np.testing.assert_array_equal(phi[0], phi[1])
 
 
