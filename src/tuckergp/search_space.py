@@ -37,7 +37,7 @@ PAPER_FIXED = {"sigma_u": [0.3, 0.1, 0.03], "noise": [1.0, 0.1, 0.01, 0.001], "s
 PAPER_LEARNED = {"sigma_u": [0.3, 0.1], "noise": [1.0, 0.75], "step_u": [1e-5, 1e-6], "step_w": [1e-5, 1e-6]}
 # For exact solves and Adam, sigma_u relative to the one that gives f the variance of the ratings: around what did best
 # on held-out parts of MovieLens 100K's training data, with W = I and with W learned.
-SCALES, NOISES = (0.8, 0.6, 0.4, 0.25, 0.15), (1.0, 0.75)
+SCALES, NOISES = (0.8, 0.64, 0.5, 0.36, 0.2), (1.0, 0.75)
 ADAM_STEPS = (5e-3, 2e-3)
 
 
@@ -185,7 +185,7 @@ def default_grid(
     Examples
     --------
     >>> default_grid(TuckerRecommender(rank=16, inference="als"))
-    {'inference__sigma_u': [0.4, 0.3, 0.2, 0.12, 0.075], 'inference__noise': [1.0, 0.75]}
+    {'inference__sigma_u': [0.4, 0.32, 0.25, 0.18, 0.1], 'inference__noise': [1.0, 0.75]}
     """
     if not isinstance(model, TuckerRecommender):
         raise InputError(f"There is no default grid for {type(model).__name__}; give the parameters to try as grid.")
