@@ -14,8 +14,8 @@ from scipy.special import ndtri
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
-from tuckergp.entities import KEYS, read_ratings
 from tuckergp.errors import InputError
+from tuckergp.history import KEYS, read_ratings
 from tuckergp.tables import Table, as_table
 
 __all__ = ["BASELINES", "Biases", "GlobalMean", "Popularity"]

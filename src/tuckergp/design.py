@@ -200,6 +200,10 @@ class FittedMode:
         first, code = distinct_rows(inputs, self.mode.columns)
         return self._table(inputs.take(first)), code
 
+    def realise(self, table: Table) -> ModeTable:
+        """The table of new inputs with a row for every row of ``table``, in its order."""
+        return self._table(_whiten(table.select(self.mode.columns), self.whitening))
+
 
 def _find_residual(
     mode: Mode, plan: Sequence[tuple[Kernel, FeatureMap | None]], rows: Table, chain: bool

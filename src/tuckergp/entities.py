@@ -1,128 +1,136 @@
 """Users and items: ids and attribute tables as they come, and the rows of the modes that they become.
 
-Ids keep their type. What is known of an entity is its attributes, whom or what it was rated with, and when.
+Ids keep their type. What is known of an entity is its attributes, and whom or what it was rated with.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from typing import Any, Self
 
 import numpy as np
 import numpy.typing as npt
 
 from tuckergp.attributes import WHO_RATED_WHAT, Attributes, check_keys, join
-from tuckergp.design import FittedMode, Mode
+from tuckergp.design import FittedMode
 from tuckergp.errors import InputError
-from tuckergp.kernels import Identity
 from tuckergp.mode_table import ModeTable
-from tuckergp.periods import UNKNOWN
-from tuckergp.tables import Table, as_table, distinct_rows, is_missing
+from tuckergp.tables import Table, as_table
 
-__all__ = ["KEYS", "Drift", "Side", "add_who_rated_what", "known", "read_attributes", "read_ratings"]
+__all__ = ["Newcomer", "Side", "read_attributes", "who_rated_what", "with_sets"]
 
-Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.intp]
-
-KEYS = ("user_id", "item_id")
-
-# Prior variance of the drift of a user in a period, relative to the user's average, and of what all share in a period.
-DRIFT_VARIANCE = 0.04
-SHARED_DRIFT = 0.2
 
 
 @dataclass(frozen=True)
 class Side:
-    """Users or items: the ids known (rated, or with attributes), their features, and an unknown id's last."""
+    """Users or items: the ids known, and the row of a mode of each.
 
+    Attributes
+    ----------
+    key : str
+        ``user_id`` or ``item_id``.
+    number : dict
+        The ids known and their numbers: those with ratings first, then those with attributes alone.
+    table : ModeTable
+        A row for every id, in the order of their numbers, then one for all that are unknown.
+    attributes : Attributes
+        How the columns of the attribute table are read.
+    mode : FittedMode
+        Turns them into features.
+    n_rated : int
+        How many ids have ratings.
+    """
+
+    key: str
     number: dict[Any, int]
     table: ModeTable
-    code: Ints
-
-    def numbers(self, ids: npt.NDArray[Any]) -> Ints:
-        """The number of every id; the last one for those unknown."""
-        unknown = len(self.number)
-        return np.fromiter((self.number.get(value, unknown) for value in ids.tolist()), dtype=np.intp, count=len(ids))
-
-    def rows(self, ids: npt.NDArray[Any]) -> Ints:
-        """The row of the table of every id."""
-        return self.code[self.numbers(ids)]
-
-
-@dataclass(frozen=True)
-class Drift:
-    """Users in periods, a third mode: f = sum_k u_k v_k t_k, where t is constant but for the user's drift."""
-
-    mode: Mode
-    rows: Table
-    code: Ints
+    attributes: Attributes
+    mode: FittedMode
+    n_rated: int
 
     @classmethod
-    def of(cls, user: Ints, period: npt.NDArray[np.int64]) -> Self:
-        """Every user in every period of the ratings."""
-        inputs = cls.inputs(user, period)
-        first, code = distinct_rows(inputs, list(inputs.columns))
-        kernel = Identity() + SHARED_DRIFT * Identity("period")
-        return cls(Mode(list(inputs.columns), DRIFT_VARIANCE * kernel), inputs.take(first), code)
+    def of(cls, rated: Sequence[Any], table: Table | None, kind: Attributes, mode: FittedMode) -> Self:
+        """All ids known, those of the attribute table included."""
+        known = dict.fromkeys(rated)
+        if table is not None:
+            known.update(dict.fromkeys(table[kind.key]))
+        rows = mode.realise(kind.encode(join(table, kind.key, [*known, Newcomer()], kind.key)))
+        return cls(kind.key, {value: number for number, value in enumerate(known)}, rows, kind, mode, len(rated))
 
-    @staticmethod
-    def inputs(user: Ints, period: npt.NDArray[np.int64] | None) -> Table:
-        """Numbers of users and periods, a row a rating; None for times that are not known."""
-        when = np.full(len(user), UNKNOWN) if period is None else period
-        return Table({"user": user.astype(np.int64), "period": when}, "ratings", len(user))
+    @property
+    def ids(self) -> list[Any]:
+        """The ids known, in the order of their numbers."""
+        return list(self.number)
+
+    def ids_at(self, numbers: npt.NDArray[np.integer]) -> list[Any]:
+        """The ids of some numbers."""
+        ids = self.ids
+        return [ids[number] for number in numbers.tolist()]
+
+    def numbers(self, ids: npt.NDArray[Any] | Sequence[Any]) -> Ints:
+        """The number of every id, which is its row of the table; the last one for those unknown."""
+        unknown = len(self.number)
+        values = ids.tolist() if isinstance(ids, np.ndarray) else ids
+        return np.fromiter((self.number.get(value, unknown) for value in values), dtype=np.intp, count=len(values))
+
+    def enlarged(self, table: Table) -> Side:
+        """The same side with the ids of a table that are not known yet, as its attributes describe them."""
+        place: dict[Any, int] = {}
+        for row, value in enumerate(table[self.key].tolist()):
+            if value not in self.number:
+                place.setdefault(value, row)
+        new = list(place)
+        if not new or not any(attribute.column in table.columns for attribute in self.attributes.used):
+            return self
+        rows = self.realise(table.take(np.array(list(place.values()))))
+        number = {**self.number, **{value: len(self.number) + k for k, value in enumerate(new)}}
+        return replace(self, number=number, table=self.table.with_rows(rows, len(self.number)))
+
+    def realise(self, table: Table, sets: Sequence[Sequence[int]] | None = None) -> ModeTable:
+        """The rows of a mode that ids would have with these attributes, and these sets of who rated what."""
+        missing = [attribute.column for attribute in self.attributes.used if attribute.column not in table.columns]
+        columns = dict(table.columns)
+        for column in missing:
+            columns[column] = np.full(len(table), None, dtype=object)
+        if WHO_RATED_WHAT in missing and sets is not None:
+            columns[WHO_RATED_WHAT] = _as_cells(sets)
+        return self.mode.realise(self.attributes.encode(replace(table, columns=columns)))
 
 
-def known(key: str, rated: list[Any], table: Table | None, kind: Attributes, mode: FittedMode) -> Side:
-    """The features of all ids known: rated ones first, then those with attributes alone, then one that is unknown."""
-    known = dict.fromkeys(rated)
-    if table is not None:
-        known.update(dict.fromkeys(table[key]))
-    mode_table, code = mode.transform(kind.encode(join(table, key, [*known, _Unknown()], key)))
-    return Side({value: number for number, value in enumerate(known)}, mode_table, code)
+def with_sets(table: Table | None, key: str, ids: Sequence[Any], sets: dict[Any, Sequence[int]]) -> Table:
+    """An attribute table with who rated what as one more column, and a row for every id that is in either."""
+    known = list(ids) if table is None else list(dict.fromkeys([*table[key], *ids]))
+    joined = join(table, key, known, key if table is None else table.name)
+    column = _as_cells([sets.get(value, ()) for value in known])
+    return replace(joined, columns={**joined.columns, WHO_RATED_WHAT: column})
 
 
-def add_who_rated_what(tables: list[Table | None], rated: list[list[Any]], codes: list[Ints]) -> list[Table | None]:
-    """Give users the set of items they rated, and items the set of their raters, as one more attribute."""
-    out: list[Table | None] = []
-    for d, table in enumerate(tables):
-        order = np.argsort(codes[d], kind="stable")
-        ends = np.cumsum(np.bincount(codes[d], minlength=len(rated[d])))
-        sets = dict(zip(rated[d], np.split(codes[1 - d][order], ends[:-1]), strict=True))
-        ids = list(rated[d]) if table is None else list(dict.fromkeys([*table[KEYS[d]], *rated[d]]))
-        column = np.empty(len(ids), dtype=object)
-        column[:] = [tuple(sets.get(value, ())) for value in ids]
-        joined = join(table, KEYS[d], ids, ("users", "items")[d])
-        out.append(Table({**joined.columns, WHO_RATED_WHAT: column}, joined.name, len(ids)))
-    return out
+def who_rated_what(ids: Sequence[Any], code: Ints, other: Ints) -> dict[Any, Sequence[int]]:
+    """For every id the numbers of the other side that it was rated with."""
+    order = np.argsort(code, kind="stable")
+    ends = np.cumsum(np.bincount(code, minlength=len(ids)))
+    return dict(zip(ids, np.split(other[order], ends[:-1]), strict=True))
 
 
-class _Unknown:
+def _as_cells(sets: Sequence[Sequence[int]]) -> npt.NDArray[Any]:
+    column = np.empty(len(sets), dtype=object)
+    column[:] = [tuple(values) for values in sets]
+    return column
+
+
+class Newcomer:
     """An id that equals no other."""
 
 
-def read_ratings(table: Table) -> tuple[Floats, list[list[Any]], list[Ints]]:
-    """Ratings as numbers, and for users and items the distinct ids and their number in every row."""
-    if len(table) == 0:
-        raise InputError(f"{table.name} is empty; there is nothing to learn from.")
-    ids, codes = [], []
-    for key in KEYS:
-        values = table[key]
-        missing = is_missing(values)
-        if missing.any():
-            raise InputError(f"{table.name} column {key!r} is missing at {table.row_label(int(np.argmax(missing)))}.")
-        number: dict[Any, int] = {}
-        codes.append(np.array([number.setdefault(value, len(number)) for value in values.tolist()], dtype=np.intp))
-        ids.append(list(number))
-    return table.numeric("rating"), ids, codes
-
-
-def read_attributes(source: Any, name: str, key: str, rated: list[Any]) -> Table | None:
+def read_attributes(source: Any, name: str, key: str, rated: Sequence[Any]) -> Table | None:
     """An attribute table with one row an id, some of which must have been rated; None for none."""
     if source is None:
         return None
     table = as_table(source, name)
     check_keys(table, key)
-    table = Table({**table.columns, key: _objects(table[key])}, table.name, len(table), table.first_line)
+    table = replace(table, columns={**table.columns, key: _objects(table[key])})
     known = set(table[key])
     if not any(value in known for value in rated):
         raise InputError(

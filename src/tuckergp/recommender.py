@@ -1,52 +1,42 @@
-"""`TuckerRecommender`: tables of ratings, users and items in, predictions out.
+"""`TuckerRecommender`: tables of ratings, users and items in, predictions and recommendations out.
 
 A thin layer: ids become row numbers, attributes become kernels, and the Tucker model with a user and an item mode does
-the rest. Users and items without ratings are predicted from their attributes.
+the rest. What a fitted recommender answers is in `tuckergp.answers`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, Literal, Self
 
 import numpy as np
-import numpy.typing as npt
-from sklearn.base import BaseEstimator
-from sklearn.utils.validation import check_is_fitted
 
-from tuckergp.attributes import Attribute, Attributes, join
-from tuckergp.design import Design, Mode
-from tuckergp.entities import KEYS, Drift, add_who_rated_what, known, read_attributes, read_ratings
+from tuckergp.answers import Answers
+from tuckergp.attributes import Attribute
+from tuckergp.clicks import with_negatives
+from tuckergp.drift_trial import drift_helps
+from tuckergp.entities import read_attributes
 from tuckergp.errors import InputError
+from tuckergp.frames import backend_of
+from tuckergp.history import KEYS, RATING, TIMESTAMP, Duplicates, History, standard_names
 from tuckergp.inference import ALS, SGD, Gibbs
 from tuckergp.inference.control import Callback, Control
-from tuckergp.inference.export import as_inference_data, block_names
-from tuckergp.inference.fit import (
-    Inference,
-    LikelihoodName,
-    fit_model,
-    predict_with,
-    probabilities_with,
-    ranks_of,
-    resolve_inference,
-    seed_for,
-)
+from tuckergp.inference.fit import Inference, LikelihoodName, fit_model, ranks_of, resolve_inference, seed_for
 from tuckergp.inference.moments import MomentsOf
+from tuckergp.layout import SIDES, Layout
 from tuckergp.model import CoreSpec, make_core
-from tuckergp.periods import Unit, periods
+from tuckergp.periods import Unit
 from tuckergp.random import stream
 from tuckergp.tables import Table, as_table
 
 __all__ = ["TuckerRecommender"]
 
-Floats = npt.NDArray[np.float64]
 LARGEST_IMPLICIT = 1_000_000
-TIMESTAMP = "timestamp"
 
 
-class TuckerRecommender(BaseEstimator):  # type: ignore[misc]
+class TuckerRecommender(Answers):
     """Predict ratings from ratings and from what is known of users and items.
 
     Parameters
@@ -70,10 +60,24 @@ class TuckerRecommender(BaseEstimator):  # type: ignore[misc]
     time : {"auto", "week", "month"} or None
         Let users drift: in every week or month of the ratings' ``timestamp`` column a user's tastes and mood may
         differ from what they are on average, by as much as the data say. Needs ``"gibbs"`` and an identity core.
-        ``"auto"``: weeks where there is a timestamp column and drift is possible.
+        ``"auto"``: weeks where there is a timestamp column, drift is possible, and two short runs on a part of the
+        ratings predict the rest of them better with weeks than without.
     noise : {"auto", "shared", "rows"}
         One noise variance, or a factor for every user and item (some rate erratically, some divide opinions).
         ``"auto"``: rows where the inference can.
+    columns : dict or None
+        The names of ``user_id``, ``item_id``, ``rating`` and ``timestamp`` in your tables, where they differ:
+        ``{"user_id": "userId"}``.
+    context : str or sequence of str
+        Columns of the ratings that say where or how, such as device, place, hour: a further mode. Needs ``"gibbs"`` and
+        an identity core.
+    rating_scale : pair of float or None
+        The lowest and the highest rating there can be. Ratings outside are refused, predictions stay inside.
+    duplicates : {"keep", "mean", "refuse"}
+        What to do with several ratings of one item by one user: learn from each, from their mean, or refuse them.
+    negatives : int
+        For clicks, tables without a rating column under ``likelihood="bernoulli"``: how many pairs without a click,
+        drawn at random, to learn from for every click.
     n_jobs : int or None
         Processes among which to share the chains; None is 1 (unless in a `joblib.parallel_config`), -1 all cores.
         Draws do not depend on it.
@@ -83,8 +87,12 @@ class TuckerRecommender(BaseEstimator):  # type: ignore[misc]
     ----------
     features_ : dict of str to list of Attribute
         How every column of the user and item tables is used, or why not.
-    modes_ : tuple of FittedMode
-        Of users, of items, and of moments where there is a ``time``.
+    time_ : {"week", "month"} or None
+        The unit of drift that is used.
+    layout_ : Layout
+        Users, items and circumstances as modes.
+    history_ : History
+        The ratings learned from, as numbers.
     fit_ : Fit
         Model, parameters and learning curve.
     moments_ : Moments
@@ -121,6 +129,11 @@ class TuckerRecommender(BaseEstimator):  # type: ignore[misc]
         implicit: bool | Literal["auto"] = "auto",
         time: Unit | Literal["auto"] | None = "auto",
         noise: Literal["auto", "shared", "rows"] = "auto",
+        columns: Mapping[str, str] | None = None,
+        context: str | Sequence[str] = (),
+        rating_scale: tuple[float, float] | None = None,
+        duplicates: Duplicates = "keep",
+        negatives: int = 4,
         n_jobs: int | None = None,
         random_state: int | np.random.Generator | None = None,
     ) -> None:
@@ -135,6 +148,11 @@ class TuckerRecommender(BaseEstimator):  # type: ignore[misc]
         self.implicit = implicit
         self.time = time
         self.noise = noise
+        self.columns = columns
+        self.context = context
+        self.rating_scale = rating_scale
+        self.duplicates = duplicates
+        self.negatives = negatives
         self.n_jobs = n_jobs
         self.random_state = random_state
 
@@ -174,36 +192,43 @@ class TuckerRecommender(BaseEstimator):  # type: ignore[misc]
         keep_draws : bool
             False keeps the moments alone, so that memory does not grow with the draws; `predict` is then refused.
         """
-        ranks = ranks_of(self.rank, 2)
-        inference = self._resolve_inference(ranks[0])
-        table = as_table(ratings, "ratings")
-        unit = self._time_unit(inference, table)
-        y, rated, codes = read_ratings(table)
-        tables = [
-            read_attributes(source, name, key, ids) if self.side_information else None
-            for source, name, key, ids in zip((users, items), ("users", "items"), KEYS, rated, strict=True)
-        ]
-        if self._uses_implicit(inference, len(table)):
-            tables = add_who_rated_what(tables, rated, codes)
-        attributes = [Attributes.fit(key, side) for key, side in zip(KEYS, tables, strict=True)]
-        encoded = [
-            kind.encode(join(side, key, ids, "users and items"))
-            for kind, side, key, ids in zip(attributes, tables, KEYS, rated, strict=True)
-        ]
-        modes = [Mode(list(side.columns), kind.kernel(side)) for kind, side in zip(attributes, encoded, strict=True)]
-        if unit is not None:
-            drift = Drift.of(codes[0], periods(table, TIMESTAMP, unit))
-            modes, encoded, codes = [*modes, drift.mode], [*encoded, drift.rows], [*codes, drift.code]
-            ranks = [*ranks, ranks[0]]
+        inference = self._resolve_inference(ranks_of(self.rank, 2)[0])
+        table = standard_names(as_table(ratings, "ratings"), self.columns)
         seed = seed_for(self.random_state, checkpoint)
-        design, self.modes_ = Design.of_entities(modes, encoded, codes, stream(seed, 1, 1))
+        clicks = self._are_clicks(table)
+        unit = self._time_unit(inference, table, users, items, clicks, seed)
+        context = self._context_columns(inference, table)
+        moment = [*([] if unit is None else [TIMESTAMP]), *context]
+        history = History.read(table, moment, clicks, self.rating_scale, self.duplicates)
+        sources = (users, items) if self.side_information else (None, None)
+        tables = [
+            read_attributes(standard_names(as_table(source, name), self.columns), name, key, ids)
+            if source is not None
+            else None
+            for source, name, key, ids in zip(sources, SIDES, KEYS, history.ids, strict=True)
+        ]
+        codes, y = history.codes, history.rating
+        if clicks:
+            sample = with_negatives(history, self.negatives, stream(seed, 1, 2))
+            codes, y = (sample.user, sample.item), sample.y
+        self.layout_, design = Layout.fit(
+            history,
+            tables,
+            codes=codes,
+            moment=history.moment.take(sample.row) if clicks else None,
+            implicit=self._uses_implicit(inference, len(history), clicks),
+            unit=unit,
+            context=context,
+            rng=stream(seed, 1, 1),
+        )
         self.features_: dict[str, list[Attribute]] = {
-            name: list(kind.columns) for name, kind in zip(("users", "items"), attributes, strict=True)
+            name: list(side.attributes.columns) for name, side in zip(SIDES, self.layout_.sides, strict=True)
         }
-        self.rating_range_ = (float(y.min()), float(y.max()))
+        self.backend_ = backend_of(ratings)
+        self.history_ = history
+        self.tables_ = tuple(tables)
         self.time_ = unit
-        self._sides = tuple(known(KEYS[d], rated[d], tables[d], attributes[d], self.modes_[d]) for d in range(2))
-        self._drift_mode = None if unit is None else self.modes_[2]
+        self.rating_range_ = self.rating_scale or (float(y.min()), float(y.max()))
         self.__dict__.pop("moments_", None)
         control = Control(
             checkpoint=checkpoint,
@@ -219,7 +244,7 @@ class TuckerRecommender(BaseEstimator):  # type: ignore[misc]
             design,
             y,
             None,
-            ranks=ranks,
+            ranks=ranks_of(self.rank, len(design.modes)),
             core=self.core,
             inference=inference,
             seed=seed,
@@ -231,103 +256,50 @@ class TuckerRecommender(BaseEstimator):  # type: ignore[misc]
             self.moments_ = replace(self.moments_, mean=np.clip(self.moments_.mean, *self.rating_range_))
         return self
 
-    def predict(
-        self,
-        pairs: Any,
-        return_std: bool = False,
-        quantiles: Sequence[float] | None = None,
-        include_noise: bool = True,
-        clip: bool = True,
-        interval: float | None = None,
-    ) -> Any:
-        """Predict the rating of every row of ``pairs``.
-
-        Parameters
-        ----------
-        pairs : table with columns user_id and item_id, or a path to one
-            With ``time``, a timestamp column says when; without it, or where it is missing, the user is taken as on
-            average. Other columns are ignored; a rating column is never read.
-        return_std : bool
-            Also return standard deviations; needs ``inference="gibbs"``.
-        quantiles : sequence of float or None
-            Also return these quantiles, shape (n_pairs, len(quantiles)), instead of standard deviations.
-        include_noise : bool
-            Standard deviations, quantiles and intervals of a new rating; False for those of its mean.
-        clip : bool
-            Keep means, quantiles and intervals within the range of the ratings learned from.
-        interval : float or None
-            Also return an interval that holds a new rating with this probability, shape (n_pairs, 2), instead. Between
-            levels of an ordinal model: as near to it as whole levels allow, and about right on average.
-
-        Returns
-        -------
-        ndarray, shape (n_pairs,), or a pair of it and the standard deviations, quantiles or interval
-            An id that is unknown and has no attributes is predicted as the average one.
-        """
-        check_is_fitted(self)
-        design = self._pairs(pairs)
-        found = predict_with(self.fit_, design, return_std, quantiles, interval, include_noise)
-        low, high = self.rating_range_ if clip else (-np.inf, np.inf)
-        if not isinstance(found, tuple):
-            return np.clip(found, low, high)
-        mean, more = found
-        return np.clip(mean, low, high), more if return_std else np.clip(more, low, high)
-
-    def predict_proba(self, pairs: Any) -> Floats:
-        """Probability of every rating level (``fit_.levels``) for every row of ``pairs``, shape (n_pairs, K).
-
-        For ordinal and Bernoulli models.
-        """
-        check_is_fitted(self)
-        return probabilities_with(self.fit_, self._pairs(pairs))
-
-    def inference_data(self) -> Any:
-        """The draws of what is identified, for ArviZ's plots and summaries (extra ``arviz``).
-
-        Returns
-        -------
-        arviz.InferenceData, or xarray.DataTree from ArviZ 1.0 on
-            Group ``posterior``: ``f`` at up to 100 training observations, ``noise`` (its standard deviation), ``tau``
-            (the precision of every feature block), ``cuts`` of ordered levels. Group ``log_likelihood``: ``y`` at the
-            same observations. Dimensions chain and draw first; in the units of the targets.
-        """
-        check_is_fitted(self)
-        fit = self.fit_
-        names = [*KEYS, "user in period"][: len(self.modes_)]
-        return as_inference_data(fit.draws, fit.mean, fit.scale, block_names(self.modes_, names))
-
-    def _pairs(self, pairs: Any) -> Design:
-        table = as_table(pairs, "pairs")
-        rows = [side.rows(table[key]) for side, key in zip(self._sides, KEYS, strict=True)]
-        tables = [side.table for side in self._sides]
-        if self._drift_mode is not None and self.time_ is not None:
-            when = periods(table, TIMESTAMP, self.time_) if TIMESTAMP in table.columns else None
-            drift_table, drift = self._drift_mode.transform(
-                Drift.inputs(self._sides[0].numbers(table["user_id"]), when)
+    def _are_clicks(self, table: Table) -> bool:
+        if RATING in table.columns:
+            return False
+        if self.likelihood != "bernoulli":
+            there = ", ".join(map(str, table.columns)) or "none"
+            raise InputError(
+                f"{table.name} has no column {(self.columns or {}).get(RATING, RATING)!r}; its columns are {there}. "
+                f"For clicks, which have no ratings, use likelihood='bernoulli'."
             )
-            tables, rows = [*tables, drift_table], [*rows, drift]
-        return Design(tuple(tables), np.stack(rows, axis=1).astype(np.int32))
+        return True
 
-    def _uses_implicit(self, inference: Inference, ratings: int) -> bool:
+    def _uses_implicit(self, inference: Inference, ratings: int, clicks: bool) -> bool:
         if self.implicit not in (True, False, "auto"):
             raise InputError(f"implicit must be True, False or 'auto', not {self.implicit!r}.")
         if self.implicit == "auto":
-            return isinstance(inference, Gibbs) and ratings <= LARGEST_IMPLICIT
+            return isinstance(inference, Gibbs) and ratings <= LARGEST_IMPLICIT and not clicks
+        if self.implicit and clicks:
+            raise InputError("Who clicked what is all there is to learn from clicks; use implicit=False.")
         return bool(self.implicit)
 
-    def _time_unit(self, inference: Inference, table: Table) -> Unit | None:
-        """The unit of drift asked for and possible."""
+    def _time_unit(
+        self, inference: Inference, table: Table, users: Any, items: Any, clicks: bool, seed: int
+    ) -> Unit | None:
+        """The unit of drift asked for, or found to help."""
         if self.time not in ("auto", "week", "month", None):
             raise InputError(f"time must be 'week', 'month', 'auto' or None, not {self.time!r}.")
         if self.time is None:
             return None
         possible = isinstance(inference, Gibbs) and self.core == "identity"
         if self.time == "auto":
-            return "week" if possible and TIMESTAMP in table.columns else None
+            tried = possible and not clicks and TIMESTAMP in table.columns
+            return "week" if tried and drift_helps(self, table, users, items, seed) else None
         if not possible:
             raise InputError("Drift over time needs inference='gibbs' and core='identity'; else use time=None.")
         table[TIMESTAMP]  # says so if there is none
         return self.time
+
+    def _context_columns(self, inference: Inference, table: Table) -> list[str]:
+        names = [self.context] if isinstance(self.context, str) else list(self.context)
+        if names and not (isinstance(inference, Gibbs) and self.core == "identity"):
+            raise InputError("Context needs inference='gibbs' and core='identity'; else use context=().")
+        for name in names:
+            table[name]  # says so if there is none
+        return names
 
     def _resolve_inference(self, rank: int) -> Inference:
         # Most probable values overfit under the prior that matches moments: a prior sd of half as much, and a noise

@@ -45,7 +45,7 @@ def test_quantities_have_their_names_and_the_units_of_the_targets(ratings_model,
     pytest.importorskip("arviz", exc_type=ImportError)
     posterior = group_of(ratings_model.inference_data(), "posterior")
     assert set(posterior.data_vars) == {"f", "noise", "tau"}
-    blocks = sum(len(mode.blocks) for mode in ratings_model.modes_)
+    blocks = sum(len(mode.blocks) for mode in ratings_model.layout_.modes)
     assert dict(posterior.sizes) == {"chain": 3, "draw": 30, "observation": 100, "block": blocks}
     names = posterior["block"].values.tolist()
     assert "user_id: Linear('occupation')" in names

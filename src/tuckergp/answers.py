@@ -1,0 +1,309 @@
+"""What a fitted recommender answers: predictions and their certainty, recommendations, who is like whom.
+
+A base class of `TuckerRecommender`, so that learning and answering are two files.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any, Literal, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+from sklearn.base import BaseEstimator
+from sklearn.utils.validation import check_is_fitted
+
+from tuckergp.design import Design
+from tuckergp.errors import InputError
+from tuckergp.factors import Factors
+from tuckergp.frames import as_frame
+from tuckergp.history import History, standard_names
+from tuckergp.inference.export import as_inference_data, block_names
+from tuckergp.inference.fit import Fit, OrdinalFit, predict_with, probabilities_with
+from tuckergp.layout import SIDES, Layout
+from tuckergp.neighbours import MOST_DRAWS, Embeddings, embeddings, similarities
+from tuckergp.questions import allowed_items, asked_number, asking_users, cells, entity_table, is_table
+from tuckergp.random import seed_of
+from tuckergp.serving import Request, Strategy, recommend, seen_items
+from tuckergp.tables import Table, as_table
+
+__all__ = ["Answers", "OnUnknown"]
+
+Floats = npt.NDArray[np.float64]
+OnUnknown: TypeAlias = Literal["predict", "nan", "raise"]
+
+
+class Answers(BaseEstimator):  # type: ignore[misc]
+    """Questions to a fitted recommender."""
+
+    columns: Mapping[str, str] | None
+    fit_: Fit
+    history_: History
+    layout_: Layout
+    rating_range_: tuple[float, float]
+    backend_: str
+
+    def predict(
+        self,
+        pairs: Any,
+        return_std: bool = False,
+        quantiles: Sequence[float] | None = None,
+        include_noise: bool = True,
+        clip: bool = True,
+        interval: float | None = None,
+        on_unknown: OnUnknown = "predict",
+    ) -> Any:
+        """Predict the rating of every row of ``pairs``.
+
+        Parameters
+        ----------
+        pairs : table with columns user_id and item_id, or a path to one
+            With ``time``, a timestamp column says when; without it, or where it is missing, the user is taken as on
+            average. The same goes for context columns. Other columns are ignored; a rating column is never read.
+        return_std : bool
+            Also return standard deviations; needs ``inference="gibbs"``.
+        quantiles : sequence of float or None
+            Also return these quantiles, shape (n_pairs, len(quantiles)), instead of standard deviations.
+        include_noise : bool
+            Standard deviations, quantiles and intervals of a new rating; False for those of its mean.
+        clip : bool
+            Keep means, quantiles and intervals within the range of the ratings learned from, or the ``rating_scale``.
+        interval : float or None
+            Also return an interval that holds a new rating with this probability, shape (n_pairs, 2), instead. Between
+            levels of an ordinal model: as near to it as whole levels allow, and about right on average.
+        on_unknown : {"predict", "nan", "raise"}
+            What to do with ids that have neither ratings nor attributes: predict them as the average one, answer NaN,
+            or refuse.
+
+        Returns
+        -------
+        ndarray, shape (n_pairs,), or a pair of it and the standard deviations, quantiles or interval
+        """
+        check_is_fitted(self)
+        table = self._read_pairs(pairs)
+        unknown = self._unknown(table, on_unknown)
+        found = predict_with(self.fit_, self.layout_.pairs(table), return_std, quantiles, interval, include_noise)
+        low, high = self.rating_range_ if clip else (-np.inf, np.inf)
+        mean, more = found if isinstance(found, tuple) else (found, None)
+        mean = np.clip(mean, low, high)
+        mean[unknown] = np.nan
+        if more is None:
+            return mean
+        more = more if return_std else np.clip(more, low, high)
+        more[unknown] = np.nan
+        return mean, more
+
+    def predict_proba(self, pairs: Any) -> Floats:
+        """Probability of every rating level (``fit_.levels``) for every row of ``pairs``, shape (n_pairs, K).
+
+        For ordinal and Bernoulli models.
+        """
+        check_is_fitted(self)
+        return probabilities_with(self.fit_, self._pairs(pairs))
+
+    def recommend(
+        self,
+        users: Any = None,
+        n: int = 10,
+        exclude_seen: bool = True,
+        items: Any = None,
+        exclude: Any = None,
+        strategy: Strategy = "mean",
+        kappa: float = 1.0,
+        random_state: int | np.random.Generator | None = None,
+    ) -> Any:
+        """The best items for users.
+
+        Parameters
+        ----------
+        users : id, sequence of ids, table, or None
+            A table has a column user_id, and may have timestamp and context columns: when and where to recommend for.
+            It may have attributes, too: those of users never seen are used. None: all users with ratings.
+        n : int
+            Items a user; fewer where there are no more.
+        exclude_seen : bool
+            Leave out what the user has rated.
+        items : sequence of ids, or None
+            Recommend among these only.
+        exclude : sequence of ids, or None
+            Never recommend these.
+        strategy : {"mean", "ucb", "thompson"}
+            What to sort by. ``"mean"``: the predicted rating. ``"ucb"``: that plus ``kappa`` times its standard
+            deviation, which gives new items a chance. ``"thompson"``: the rating in one draw from the posterior, a new
+            one for every user, which explores as much as is unknown. The last two need ``inference="gibbs"``.
+        kappa : float
+        random_state : int, Generator or None
+            Of ``"thompson"``.
+
+        Returns
+        -------
+        data frame with columns user_id, item_id, score, std, rank
+            Of the kind of the ratings' table. ``score`` is what is sorted by, not clipped to the scale of ratings;
+            ``std`` the standard deviation of the predicted rating over the posterior, without the noise of a single
+            rating (NaN for a most probable point).
+
+        Examples
+        --------
+        >>> from tuckergp import TuckerRecommender
+        >>> from tuckergp.datasets import make_ratings
+        >>> data = make_ratings(n_users=60, n_items=50, n_ratings=1500, random_state=0)
+        >>> rec = TuckerRecommender(rank=4, draws=50, random_state=0).fit(data.train, data.users, data.items)
+        >>> list(rec.recommend(data.train["user_id"][0], n=3)["rank"])
+        [1, 2, 3]
+        """
+        check_is_fitted(self)
+        users_side, items_side = self.layout_.sides
+        table = asking_users(users, users_side, self.columns)
+        layout = replace(self.layout_, sides=(users_side.enlarged(table), items_side))
+        allowed = allowed_items(items, exclude, items_side)
+        request = Request(
+            layout.sides[0].numbers(table["user_id"]),
+            table,
+            asked_number(n, int(allowed.sum()), "items to recommend"),
+            allowed,
+            seen_items(layout, self.history_) if exclude_seen else None,
+            strategy,
+            kappa,
+            seed_of(random_state),
+        )
+        found = recommend(layout, self.fit_, request)
+        asked = table["user_id"].tolist()
+        return self._frame(
+            {
+                "user_id": [asked[row] for row in found.request],
+                "item_id": items_side.ids_at(found.item),
+                "score": found.score,
+                "std": found.std,
+                "rank": found.rank,
+            }
+        )
+
+    def scores(self, users: Sequence[Any], items: Sequence[Any]) -> Floats:
+        """Predictions, not clipped, of some items for some users, shape (n_users, n_items).
+
+        In circumstances that are not known. One matrix product, for a Gaussian likelihood.
+        """
+        check_is_fitted(self)
+        if isinstance(self.fit_, OrdinalFit):
+            pairs = {"user_id": np.repeat(cells(users), len(items)), "item_id": np.tile(cells(items), len(users))}
+            return np.asarray(self.predict(Table(pairs, "pairs", len(users) * len(items)))).reshape(len(users), -1)
+        numbers = [side.numbers(ids) for side, ids in zip(self.layout_.sides, (users, items), strict=True)]
+        factors = Factors(self.layout_, self.fit_)
+        Q = factors.users(numbers[0], Table({}, "users", len(users))).reshape(len(users), -1)
+        V = factors.items()[numbers[1]].reshape(len(items), -1)
+        return self.fit_.mean + (self.fit_.scale / len(self.fit_.draws)) * (Q @ V.T).astype(np.float64)
+
+    def similar_items(self, item: Any, n: int = 10) -> Any:
+        """The items most like one: liked by the same users, beyond what all like.
+
+        Parameters
+        ----------
+        item : id, or a table of one row with attributes
+            A new item is compared by its attributes.
+        n : int
+
+        Returns
+        -------
+        data frame with columns item_id and similarity
+            From 1, alike, to -1, the correlation of predictions over users.
+        """
+        return self._similar(1, item, n)
+
+    def similar_users(self, user: Any, n: int = 10) -> Any:
+        """The users most like one: who like the same items, beyond what they rate on average.
+
+        Parameters
+        ----------
+        user : id, or a table of one row with attributes
+            A new user is compared by attributes.
+        n : int
+
+        Returns
+        -------
+        data frame with columns user_id and similarity
+            From 1, alike, to -1, the correlation of predictions over items.
+        """
+        return self._similar(0, user, n)
+
+    def embeddings(self, width: int | None = None) -> Embeddings:
+        """Vectors of all users and items known, for nearest-neighbour indexes elsewhere.
+
+        ``offset + users @ items.T`` are the predictions (the latent ones of ordinal and Bernoulli models), in
+        circumstances that are not known.
+
+        Parameters
+        ----------
+        width : int or None
+            None puts the draws side by side, and products are exact; a number compresses them to vectors of this width,
+            the nearest there are in least squares over all pairs.
+
+        Returns
+        -------
+        Embeddings
+            ``user_ids``, ``users``, ``item_ids``, ``items``, ``offset``.
+        """
+        check_is_fitted(self)
+        self.fit_.draws.require_kept()
+        return embeddings(Factors(self.layout_, self.fit_), width)
+
+    def inference_data(self) -> Any:
+        """The draws of what is identified, for ArviZ's plots and summaries (extra ``arviz``).
+
+        Returns
+        -------
+        arviz.InferenceData, or xarray.DataTree from ArviZ 1.0 on
+            Group ``posterior``: ``f`` at up to 100 training observations, ``noise`` (its standard deviation), ``tau``
+            (the precision of every feature block), ``cuts`` of ordered levels. Group ``log_likelihood``: ``y`` at the
+            same observations. Dimensions chain and draw first; in the units of the targets.
+        """
+        check_is_fitted(self)
+        fit = self.fit_
+        return as_inference_data(fit.draws, fit.mean, fit.scale, block_names(self.layout_.modes, self.layout_.names))
+
+    def _read_pairs(self, pairs: Any) -> Table:
+        return standard_names(as_table(pairs, "pairs"), self.columns)
+
+    def _pairs(self, pairs: Any) -> Design:
+        return self.layout_.pairs(self._read_pairs(pairs))
+
+    def _unknown(self, table: Table, on_unknown: OnUnknown) -> npt.NDArray[np.bool_]:
+        """The rows to answer with NaN."""
+        if on_unknown not in ("predict", "nan", "raise"):
+            raise InputError(f"on_unknown must be 'predict', 'nan' or 'raise', not {on_unknown!r}.")
+        unknown = np.zeros(len(table), dtype=bool)
+        if on_unknown == "predict":
+            return unknown
+        for side in self.layout_.sides:
+            here = side.numbers(table[side.key]) == len(side.number)
+            if on_unknown == "raise" and here.any():
+                row = int(np.argmax(here))
+                raise InputError(
+                    f"{table.name} column {side.key!r} holds {table[side.key][row]!r} at {table.row_label(row)}, which "
+                    f"has neither ratings nor attributes; leave it out, or use on_unknown='predict' or 'nan'."
+                )
+            unknown |= here
+        return unknown
+
+    def _similar(self, d: int, entity: Any, n: int) -> Any:
+        check_is_fitted(self)
+        self.fit_.draws.require_kept()
+        layout, side = self.layout_, self.layout_.sides[d]
+        known = len(side.number)
+        if is_table(entity):
+            table = entity_table(entity, SIDES[d], side, self.columns)
+            side, entity = side.enlarged(table), table[side.key].tolist()[0]
+            layout = replace(layout, sides=(side, layout.sides[1]) if d == 0 else (layout.sides[0], side))
+        row = int(side.numbers([entity])[0])
+        if row == len(side.number):
+            raise InputError(f"{side.key} {entity!r} has neither ratings nor attributes to compare.")
+        n = asked_number(n, known - (row < known), "others")
+        alike = similarities(Factors(layout, self.fit_).thinned(MOST_DRAWS), d, row)[:known]
+        alike[row : row + 1] = -np.inf
+        best = np.argsort(-alike, kind="stable")[:n]
+        return self._frame({side.key: side.ids_at(best), "similarity": alike[best]})
+
+    def _frame(self, columns: Mapping[str, Any]) -> Any:
+        """A data frame of the kind that came, with the names that came."""
+        names = self.columns or {}
+        return as_frame({names.get(name, name): values for name, values in columns.items()}, self.backend_)

@@ -1,0 +1,27 @@
+"""Tables for the outside world: the kind of data frame that came in goes out."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from importlib.util import find_spec
+from typing import Any
+
+__all__ = ["as_frame", "backend_of"]
+
+
+def backend_of(data: Any) -> str:
+    """The library whose tables to answer with: that of the data, else pandas where it is installed, else PyArrow."""
+    import narwhals as nw
+
+    try:
+        frame: Any = nw.from_native(data, eager_only=True)
+        return str(nw.get_native_namespace(frame).__name__)
+    except TypeError:
+        return "pandas" if find_spec("pandas") else "pyarrow"
+
+
+def as_frame(columns: Mapping[str, Any], backend: str) -> Any:
+    """A data frame of one of pandas, polars and PyArrow."""
+    import narwhals as nw
+
+    return nw.from_dict(dict(columns), backend=backend).to_native()  # type: ignore[arg-type]

@@ -1,0 +1,156 @@
+"""Ratings or clicks as they come, and as numbers: who, what, how much, when and where.
+
+Ids keep their type and are numbered by first appearance. Columns may have other names than the usual ones.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Literal, Self, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+from tuckergp.errors import InputError
+from tuckergp.tables import Table, is_missing
+
+__all__ = ["KEYS", "RATING", "TIMESTAMP", "Duplicates", "History", "read_ratings", "standard_names"]
+
+Floats = npt.NDArray[np.float64]
+Ints = npt.NDArray[np.intp]
+Duplicates: TypeAlias = Literal["keep", "mean", "refuse"]
+
+KEYS = ("user_id", "item_id")
+RATING = "rating"
+TIMESTAMP = "timestamp"
+USUAL = (*KEYS, RATING, TIMESTAMP)
+
+
+def standard_names(table: Table, names: Mapping[str, str] | None) -> Table:
+    """The table with user_id, item_id, rating and timestamp called so, where ``names`` has other names for them.
+
+    Examples
+    --------
+    >>> from tuckergp.tables import as_table
+    >>> table = as_table({"userId": [1], "item_id": [2]}, "ratings")
+    >>> list(standard_names(table, {"user_id": "userId"}).columns)
+    ['user_id', 'item_id']
+    """
+    if not names:
+        return table
+    for usual in names:
+        if usual not in USUAL:
+            raise InputError(f"columns gives other names for {', '.join(USUAL)}; it has {usual!r}.")
+    usual_of = {theirs: usual for usual, theirs in names.items() if theirs in table.columns}
+    replaced = set(usual_of.values()) - set(usual_of)
+    columns = {usual_of.get(name, name): values for name, values in table.columns.items() if name not in replaced}
+    return replace(table, columns=columns)
+
+
+@dataclass(frozen=True)
+class History:
+    """What was rated, a row a rating.
+
+    Attributes
+    ----------
+    ids : tuple of list
+        Distinct users and distinct items, in the order of their first rating.
+    codes : tuple of ndarray, shapes (N,)
+        The number of the user and of the item of every rating.
+    rating : ndarray, shape (N,)
+        Ones for clicks.
+    moment : Table
+        The timestamp and context columns that were asked for, as they came.
+    clicks : bool
+        Whether the table had no rating column.
+    """
+
+    ids: tuple[list[Any], list[Any]]
+    codes: tuple[Ints, Ints]
+    rating: Floats
+    moment: Table
+    clicks: bool = False
+
+    def __len__(self) -> int:
+        return len(self.rating)
+
+    @classmethod
+    def read(
+        cls,
+        table: Table,
+        moment: Sequence[str] = (),
+        clicks: bool = False,
+        scale: tuple[float, float] | None = None,
+        duplicates: Duplicates = "keep",
+    ) -> Self:
+        """Read a table of ratings, or of clicks, with the usual names; see `TuckerRecommender` for the choices."""
+        if duplicates not in ("keep", "mean", "refuse"):
+            raise InputError(f"duplicates must be 'keep', 'mean' or 'refuse', not {duplicates!r}.")
+        ids, codes = _numbered(table)
+        y = np.ones(len(table)) if clicks else table.numeric(RATING)
+        if scale is not None:
+            _check_scale(table, y, scale)
+        kept = table.select(moment)
+        kept = replace(kept, n_rows=len(table))
+        history = cls((ids[0], ids[1]), (codes[0], codes[1]), y, kept, clicks)
+        return history if duplicates == "keep" and not clicks else history._without_duplicates(table, duplicates)
+
+    def _without_duplicates(self, table: Table, duplicates: Duplicates) -> Self:
+        """Clicks of one pair are one click; ratings of one pair are averaged, or refused."""
+        pair = self.codes[0] * len(self.ids[1]) + self.codes[1]
+        distinct, first, inverse = np.unique(pair, return_index=True, return_inverse=True)
+        if len(distinct) == len(pair):
+            return self
+        if duplicates == "refuse":
+            again = np.ones(len(pair), dtype=bool)
+            again[first] = False
+            row = int(np.argmax(again))
+            user, item = (self.ids[d][self.codes[d][row]] for d in range(2))
+            raise InputError(
+                f"{table.name} has user {user!r} and item {item!r} twice, at "
+                f"{table.row_label(int(first[inverse[row]]))} and {table.row_label(row)} (and {int(again.sum()) - 1:,} "
+                f"more such rows); remove them, or use duplicates='mean' or 'keep'."
+            )
+        order = np.argsort(first, kind="stable")
+        mean = (np.bincount(inverse, self.rating) / np.bincount(inverse))[order]
+        rows = first[order]
+        codes = (self.codes[0][rows], self.codes[1][rows])
+        return replace(self, codes=codes, rating=np.asarray(mean), moment=self.moment.take(rows))
+
+
+def read_ratings(table: Table) -> tuple[Floats, list[list[Any]], list[Ints]]:
+    """Ratings as numbers, and for users and items the distinct ids and their number in every row."""
+    history = History.read(table)
+    return history.rating, list(history.ids), list(history.codes)
+
+
+def _numbered(table: Table) -> tuple[list[list[Any]], list[Ints]]:
+    if len(table) == 0:
+        raise InputError(f"{table.name} is empty; there is nothing to learn from.")
+    ids, codes = [], []
+    for key in KEYS:
+        values = table[key]
+        missing = is_missing(values)
+        if missing.any():
+            raise InputError(f"{table.name} column {key!r} is missing at {table.row_label(int(np.argmax(missing)))}.")
+        number: dict[Any, int] = {}
+        codes.append(np.array([number.setdefault(value, len(number)) for value in values.tolist()], dtype=np.intp))
+        ids.append(list(number))
+    return ids, codes
+
+
+def _check_scale(table: Table, y: Floats, scale: tuple[float, float]) -> None:
+    try:
+        low, high = map(float, scale)
+    except (TypeError, ValueError):
+        low, high = 1.0, 0.0
+    if not low < high:
+        raise InputError(f"rating_scale must be a lowest and a highest rating, not {scale!r}.")
+    outside = (y < low) | (y > high)
+    if outside.any():
+        row = int(np.argmax(outside))
+        raise InputError(
+            f"{table.name} column {RATING!r} holds {y[row]:g} at {table.row_label(row)}, outside the scale from "
+            f"{low:g} to {high:g} ({int(outside.sum()):,} of {len(y):,} rows)."
+        )

@@ -1,0 +1,106 @@
+"""Where ratings and questions lie in the model: the modes of users, items and circumstances, and the rows of each."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from tuckergp.attributes import Attributes, join
+from tuckergp.circumstances import Circumstance, Context, Drift
+from tuckergp.design import Design, FittedMode, Mode
+from tuckergp.entities import Side, who_rated_what, with_sets
+from tuckergp.history import KEYS, History
+from tuckergp.periods import Unit
+from tuckergp.tables import Table, distinct_rows
+
+__all__ = ["SIDES", "Layout"]
+
+Ints = npt.NDArray[np.intp]
+SIDES = ("users", "items")
+
+
+@dataclass(frozen=True)
+class Layout:
+    """Users, items and circumstances as modes.
+
+    Attributes
+    ----------
+    sides : tuple of Side
+        Users and items.
+    circumstances : tuple of Circumstance
+        Drift over time, context: further modes, in this order.
+    """
+
+    sides: tuple[Side, Side]
+    circumstances: tuple[Circumstance, ...]
+
+    @classmethod
+    def fit(
+        cls,
+        history: History,
+        tables: Sequence[Table | None],
+        *,
+        codes: Sequence[Ints] | None = None,
+        moment: Table | None = None,
+        choices: Mapping[str, Mapping[str, Any]] | None = None,
+        implicit: bool = False,
+        unit: Unit | None = None,
+        context: Sequence[str] = (),
+        rng: np.random.Generator,
+    ) -> tuple[Layout, Design]:
+        """Turn tables into modes; also the design of the observations, the history's own unless codes are given."""
+        codes = history.codes if codes is None else codes
+        moment = history.moment if moment is None else moment
+        if implicit:
+            tables = [
+                with_sets(tables[d], KEYS[d], history.ids[d], who_rated_what(history.ids[d], *_turned(history, d)))
+                for d in range(2)
+            ]
+        attributes = [Attributes.fit(key, table) for key, table in zip(KEYS, tables, strict=True)]
+        encoded = [kind.encode(join(tables[d], KEYS[d], history.ids[d], SIDES[d])) for d, kind in enumerate(attributes)]
+        modes = [Mode(list(rows.columns), kind.kernel(rows)) for kind, rows in zip(attributes, encoded, strict=True)]
+        index = list(codes)
+        readers: list[Drift | Context] = [] if unit is None else [Drift(unit)]
+        if context:
+            readers.append(Context.learn(history.moment.select(context)))
+        for reader in readers:
+            inputs = reader.inputs(index[0], moment)
+            first, code = distinct_rows(inputs, list(inputs.columns))
+            rows = inputs.take(first)
+            modes, encoded, index = [*modes, reader.mode(rows)], [*encoded, rows], [*index, code]
+        design, fitted = Design.of_entities(modes, encoded, index, rng)
+        users, items = (Side.of(history.ids[d], tables[d], attributes[d], fitted[d]) for d in range(2))
+        circumstances = tuple(Circumstance(*pair) for pair in zip(readers, fitted[2:], strict=True))
+        return cls((users, items), circumstances), design
+
+    @property
+    def modes(self) -> tuple[FittedMode, ...]:
+        """Of users, of items, and of circumstances."""
+        return (*(side.mode for side in self.sides), *(circumstance.mode for circumstance in self.circumstances))
+
+    @property
+    def names(self) -> list[str]:
+        """What the modes are called."""
+        return [*KEYS, *(circumstance.reader.name for circumstance in self.circumstances)]
+
+    def pairs(self, table: Table) -> Design:
+        """The design of questions: a row a pair of user_id and item_id, with its circumstances where they are given."""
+        users, items = (side.numbers(table[side.key]) for side in self.sides)
+        return self.design(users, items, table)
+
+    def design(self, users: Ints, items: Ints, moment: Table) -> Design:
+        """The design of pairs of numbers in the circumstances of the rows of ``moment``."""
+        tables, index = [side.table for side in self.sides], [users, items]
+        for circumstance in self.circumstances:
+            rows, code = circumstance.realise(users, moment)
+            tables.append(rows)
+            index.append(code)
+        return Design(tuple(tables), np.stack(index, axis=1).astype(np.int32))
+
+
+def _turned(history: History, d: int) -> tuple[Ints, Ints]:
+    return history.codes[d], history.codes[1 - d]
