@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
@@ -131,6 +131,12 @@ class ModeTable:
         if self.residual is None:
             return self.features
         return hstack([self.residual, self.features])
+
+    def take(self, rows: npt.NDArray[np.intp]) -> ModeTable:
+        """Some of the rows, in the order given."""
+        residual = None if self.residual is None else self.residual[rows]
+        line = None if self.line is None else replace(self.line, t=self.line.t[rows])
+        return replace(self, features=self.features[rows], residual=residual, line=line)
 
     @property
     def n_features(self) -> int:

@@ -12,12 +12,15 @@ from pathlib import Path
 from typing import Any, Literal, Self
 
 import numpy as np
+from sklearn.utils.validation import check_is_fitted
 
 from tuckergp.answers import Answers
 from tuckergp.attributes import Attribute
 from tuckergp.clicks import with_negatives
 from tuckergp.entities import read_attributes
 from tuckergp.errors import InputError
+from tuckergp.fold_in import fold_in
+from tuckergp.growth import merged_tables
 from tuckergp.history import KEYS, RATING, TIMESTAMP, Duplicates, History, standard_names
 from tuckergp.inference import ALS, SGD, Gibbs
 from tuckergp.inference.control import Callback, Control
@@ -26,7 +29,7 @@ from tuckergp.inference.moments import MomentsOf
 from tuckergp.layout import SIDES, Layout
 from tuckergp.model import CoreSpec, make_core
 from tuckergp.periods import Unit
-from tuckergp.random import stream
+from tuckergp.random import seed_of, stream
 from tuckergp.tables import Table, as_table
 from tuckergp.trials import drift_helps
 
@@ -253,6 +256,70 @@ class TuckerRecommender(Answers):
             self.moments_ = self.fit_.moments()
             self.moments_ = replace(self.moments_, mean=np.clip(self.moments_.mean, *self.rating_range_))
         return self
+
+    def fold_in(self, ratings: Any, users: Any = None, items: Any = None) -> Self:
+        """Take in new ratings, of known or new users, without a new fit.
+
+        In every draw the users concerned are drawn anew from their exact conditional, given all their ratings, old and
+        new, and everything else in the draw as it is; a most probable point takes their mean. Items never rated before
+        follow, given these users; items that had ratings stay as they are. With such items, and in ordinal and
+        Bernoulli models, which have latent utilities to draw as well, the draws come from the last of 20 scans in turn
+        over all that is unknown, and are exact in the limit of many. Who rated what is brought up to date for the
+        users concerned. New users and items have the noise factor 1, users in weeks of which they had no rating no
+        drift. Time grows with the ratings of the users concerned; the draws are copied.
+
+        Parameters
+        ----------
+        ratings : table with columns user_id, item_id, rating, or a path to one
+            The timestamp and context columns may be missing. For clicks, pairs without one are drawn for these users.
+        users, items : table with user_id (item_id) and attributes, or None
+            Of the users and items concerned, or of new ones. Columns that `fit` did not know are left out here, and
+            other ids keep what they had, until `partial_fit`.
+
+        Returns
+        -------
+        TuckerRecommender
+            Itself. After an error it is as it was.
+
+        Examples
+        --------
+        >>> from tuckergp.datasets import make_ratings
+        >>> data = make_ratings(n_users=60, n_items=50, n_ratings=1500, random_state=0)
+        >>> rec = TuckerRecommender(rank=4, draws=50, random_state=0).fit(data.train, data.users, data.items)
+        >>> liked = data.items["item_id"][:3]
+        >>> new = {"user_id": ["newcomer"] * 3, "item_id": liked, "rating": [5.0, 5.0, 4.5]}
+        >>> average = rec.predict({"user_id": ["newcomer"], "item_id": liked[:1]})
+        >>> rec = rec.fold_in(new)
+        >>> bool(rec.predict({"user_id": ["newcomer"], "item_id": liked[:1]}) > average)
+        True
+        """
+        check_is_fitted(self)
+        table = standard_names(as_table(ratings, "ratings"), self.columns)
+        tables = self._attribute_tables(users, items)
+        found = fold_in(
+            self.layout_,
+            self.fit_,
+            self.history_,
+            table,
+            tables,
+            scale=self.rating_scale,
+            duplicates=self.duplicates,
+            negatives=self.negatives,
+            seed=int(stream(seed_of(self.random_state), 4, len(self.history_)).integers(2**63)),
+        )
+        self.tables_ = tuple(merged_tables(*pair, key) for *pair, key in zip(self.tables_, tables, KEYS, strict=True))
+        self.layout_, self.fit_, self.history_ = found
+        low, high = self.rating_range_
+        self.rating_range_ = (min(low, found.history.rating.min()), max(high, found.history.rating.max()))
+        return self
+
+    def _attribute_tables(self, users: Any, items: Any) -> tuple[Table | None, Table | None]:
+        """Attribute tables with the usual names; none without side information."""
+        read = [
+            None if source is None or not self.side_information else standard_names(as_table(source, name), self.columns)
+            for source, name in zip((users, items), SIDES, strict=True)
+        ]
+        return read[0], read[1]
 
     def _are_clicks(self, table: Table) -> bool:
         if RATING in table.columns:

@@ -16,7 +16,7 @@ import numpy.typing as npt
 
 from tuckergp.errors import InputError
 
-__all__ = ["Table", "as_table", "distinct_rows", "is_missing", "require_finite"]
+__all__ = ["Table", "as_table", "distinct_rows", "is_missing", "require_finite", "stacked"]
 
 
 @dataclass(frozen=True)
@@ -170,6 +170,26 @@ def require_finite(values: npt.NDArray[np.float64], table: Table, column: str) -
             f"remove or fill such rows ({int(bad.sum())} of {len(values)})."
         )
     return values
+
+
+def stacked(first: Table, second: Table) -> Table:
+    """The rows of one table, then those of another; missing (None) where one of them lacks a column.
+
+    Examples
+    --------
+    >>> both = stacked(as_table({"id": [1], "age": [30]}, "users"), as_table({"id": [2]}, "users"))
+    >>> both["id"], both["age"]
+    (array([1, 2]), array([30, None], dtype=object))
+    """
+    columns = {}
+    for column in dict.fromkeys([*first.columns, *second.columns]):
+        parts = [
+            table.columns.get(column, np.full(len(table), None, dtype=object)) for table in (first, second) if len(table)
+        ]
+        if len({part.dtype.kind for part in parts}) > 1:
+            parts = [part.astype(object) for part in parts]
+        columns[column] = np.concatenate(parts) if parts else first.columns.get(column, second.columns.get(column))
+    return Table(columns, second.name, len(first) + len(second))  # type: ignore[arg-type]
 
 
 def is_missing(values: npt.NDArray[Any]) -> npt.NDArray[np.bool_]:
