@@ -13,12 +13,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
-from scipy import sparse
 
 from tuckergp.clicks import with_negatives
 from tuckergp.design import Design
 from tuckergp.errors import InputError
-from tuckergp.growth import features_of, grown, read_more, sets_of
+from tuckergp.growth import below, features_of, grown, read_more, sets_of
 from tuckergp.history import RATING, Duplicates, History
 from tuckergp.inference.base import Problem
 from tuckergp.inference.draws import Draw
@@ -254,7 +253,8 @@ class Part:
         """Of the noise; rows never rated have the factor 1."""
         if all(factors is None for factors in draw.noise):
             return Precision(draw.alpha)
-        groups = [*(local.column for local in self.locals), *(mode.groups for mode in self.design.modes[2:])]
+        groups: list[npt.NDArray[Any]] = [local.column for local in self.locals]
+        groups += [mode.groups for mode in self.design.modes[2:]]
         at_rows = [
             np.ones(len(group)) if factors is None else np.append(factors.astype(np.float64), 1.0)[group]
             for factors, group in zip(draw.noise, groups, strict=True)
@@ -328,8 +328,7 @@ def _local(layout: Layout, d: int, free: Ints, others: Ints, table: Table | None
         changed += [v for v in table[side.key].tolist() if v not in side.number and v not in has_ratings]
     sets = [*sets_of(history, d, free), *[()] * (len(changed) - len(free))]
     new = features_of(side, changed, table, sets) if changed else side.table.features[:0]
-    found, given = new[: len(free)], side.table.features[others]
-    both = sparse.csr_array(sparse.vstack([found, given])) if sparse.issparse(found) else np.vstack([found, given])
+    both = below(new[: len(free)], side.table.features[others])
     column = np.full(len(free) + len(others), -1, dtype=np.intp)
     known = free < side.n_rated
     column[: len(free)][known] = side.table.groups[free[known]]

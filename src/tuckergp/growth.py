@@ -21,7 +21,7 @@ from tuckergp.history import RATING, Duplicates, History
 from tuckergp.mode_table import Matrix
 from tuckergp.tables import Table, stacked
 
-__all__ = ["features_of", "grown", "merged_tables", "read_more", "sets_of"]
+__all__ = ["below", "features_of", "grown", "merged_tables", "read_more", "sets_of"]
 
 Ints = npt.NDArray[np.intp]
 
@@ -114,13 +114,14 @@ def grown(side: Side, rated: Sequence[Any], changed: Sequence[Any], features: Ma
     indptr = np.concatenate([[0], np.cumsum(column >= 0)])
     scale = np.full(int(indptr[-1]), side.mode.residual_scale)
     residual = sparse.csr_array((scale, column[column >= 0], indptr), shape=(len(column), width + len(fresh)))
-    table = replace(before, features=_below(before.features, features)[source], residual=residual)
+    table = replace(before, features=below(before.features, features)[source], residual=residual)
     mode = replace(side.mode, residual=side.mode.residual.with_rows(Table({side.key: keys}, side.key, len(keys))))
     number = {value: row for row, value in enumerate(ids)}
     return replace(side, number=number, table=table, mode=mode, n_rated=len(rated))
 
 
-def _below(first: Matrix, second: Matrix) -> Matrix:
+def below(first: Matrix, second: Matrix) -> Matrix:
+    """The rows of one matrix, then those of another of its kind."""
     if sparse.issparse(first):
         return sparse.csr_array(sparse.vstack([first, sparse.csr_array(second)], format="csr"))
     return np.vstack([np.asarray(first), np.asarray(second)])

@@ -184,7 +184,9 @@ def stacked(first: Table, second: Table) -> Table:
     columns = {}
     for column in dict.fromkeys([*first.columns, *second.columns]):
         parts = [
-            table.columns.get(column, np.full(len(table), None, dtype=object)) for table in (first, second) if len(table)
+            table.columns.get(column, np.full(len(table), None, dtype=object))
+            for table in (first, second)
+            if len(table)
         ]
         if len({part.dtype.kind for part in parts}) > 1:
             parts = [part.astype(object) for part in parts]

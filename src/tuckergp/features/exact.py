@@ -68,7 +68,7 @@ class Exact(FeatureMap):
     def with_rows(self, table: Table) -> Exact:
         """The same unit vectors of an Identity, and one more for each row of ``table``, none of which it knows."""
         more = copy(self)
-        more.rows_ = stacked(self.rows_, self.kernel_.select(table))  # type: ignore[attr-defined]
+        more.rows_ = stacked(self.rows_, self.kernel_.select(table))
         more.feature_names_ = row_names(more.rows_)
         more.n_features_ = len(more.feature_names_)
         return more
