@@ -224,6 +224,3 @@ def test_norms_are_those_of_what_is_left_out():
         left = np.linalg.norm(Y[:, width:], axis=1)
         assert (tails[:, level] >= left).all()
         np.testing.assert_allclose(tails[:, level], left, rtol=1e-2)
-
-
-@pytest.mark.parametrize("draws", [1, 2, 20])
