@@ -204,20 +204,9 @@ class TuckerRecommender(Answers):
         self._check_context(inference, table)
         moment = [*([] if unit is None else [TIMESTAMP]), *self._context]
         history = History.read(table, moment, clicks, self.rating_scale, self.duplicates)
-        tables = [
-            None if source is None else read_attributes(source, name, key, ids)
-            for source, name, key, ids in zip(
-                self._attribute_tables(users, items), SIDES, KEYS, history.ids, strict=True
-            )
-        ]
-        control = Control(
-            checkpoint=checkpoint,
-            checkpoint_minutes=checkpoint_minutes,
-            max_time=max_time,
-            callback=callback,
-            progress=progress,
-            n_jobs=self.n_jobs,
-        )
+        sources = zip(self._attribute_tables(users, items), SIDES, KEYS, history.ids, strict=True)
+        tables = [read_attributes(source, name, key, ids) for source, name, key, ids in sources]
+        control = Control(checkpoint, checkpoint_minutes, max_time, callback, progress, self.n_jobs)
         return self._learn(inference, history, tables, unit, seed, control, (moments_of, keep_draws))
 
     def _learn(
@@ -313,19 +302,14 @@ class TuckerRecommender(Answers):
         check_is_fitted(self)
         table = standard_names(as_table(ratings, "ratings"), self.columns)
         tables = self._attribute_tables(users, items)
-        found = fold_in(
-            self.layout_,
-            self.fit_,
-            self.history_,
-            table,
-            tables,
-            **self._reading,
-            seed=int(stream(seed_of(self.random_state), 4, len(self.history_)).integers(2**63)),
-        )
+        seed = int(stream(seed_of(self.random_state), 4, len(self.history_)).integers(2**63))
+        found = fold_in(self.layout_, self.fit_, self.history_, table, tables, **self._reading, seed=seed)
         self.tables_ = self._merged(tables)
         self.layout_, self.fit_, self.history_ = found
         low, high = self.rating_range_
-        self.rating_range_ = (min(low, found.history.rating.min()), max(high, found.history.rating.max()))
+        if self.rating_scale is None:
+            rating = found.history.rating
+            self.rating_range_ = (min(low, float(rating.min())), max(high, float(rating.max())))
         return self
 
     def partial_fit(
