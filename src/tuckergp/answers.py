@@ -17,6 +17,8 @@ from sklearn.utils.validation import check_is_fitted
 
 from tuckergp.design import Design
 from tuckergp.errors import InputError
+from tuckergp.explain import explain, feature_importance
+from tuckergp.explanation import Explanation, Importance
 from tuckergp.factors import Factors
 from tuckergp.frames import as_frame
 from tuckergp.history import History, standard_names
@@ -25,7 +27,7 @@ from tuckergp.inference.fit import Fit, OrdinalFit, predict_with, probabilities_
 from tuckergp.layout import SIDES, Layout
 from tuckergp.neighbours import MOST_DRAWS, Embeddings, embeddings, similarities
 from tuckergp.questions import allowed_items, asked_number, asking_users, cells, entity_table, is_table
-from tuckergp.random import seed_of
+from tuckergp.random import seed_of, stream
 from tuckergp.serving import Request, Strategy, recommend, seen_items
 from tuckergp.tables import Table, as_table
 
@@ -257,6 +259,66 @@ class Answers(BaseEstimator):  # type: ignore[misc]
         check_is_fitted(self)
         self.fit_.draws.require_kept()
         return embeddings(Factors(self.layout_, self.fit_), width)
+
+    def explain(self, user: Any, item: Any, **circumstances: Any) -> Explanation:
+        """What moved a prediction: the average, each attribute, who rated what, and what is the id's own.
+
+        Parts are measured from the average user and the average item, and add up to ``predict(..., clip=False)``. What
+        a part of the user and a part of the item do together is shared evenly between them (Shapley values). In
+        ordinal and Bernoulli models they add up to the mean of the latent utility.
+
+        Parameters
+        ----------
+        user, item : id
+            Known, known by attributes alone, or unknown.
+        **circumstances
+            The timestamp and context columns, such as ``timestamp="1998-04-22"``; as on average without them.
+
+        Returns
+        -------
+        Explanation
+            ``print`` it, ``plot()`` it (extra ``plot``), or take its ``rows``.
+
+        Examples
+        --------
+        >>> from tuckergp import TuckerRecommender
+        >>> from tuckergp.datasets import make_ratings
+        >>> data = make_ratings(n_users=60, n_items=50, n_ratings=1500, random_state=0)
+        >>> rec = TuckerRecommender(rank=2, draws=20, warmup=10, random_state=0).fit(data.train, data.users, data.items)
+        >>> user, item = data.train["user_id"][0], data.train["item_id"][0]
+        >>> found = rec.explain(user, item)
+        >>> [row.what for row in found.rows if row.side == "user"]
+        ['age', 'sex', 'occupation', 'who rated what', 'own']
+        >>> bool(abs(found.total - rec.predict({"user_id": [user], "item_id": [item]}, clip=False)[0]) < 1e-9)
+        True
+        """
+        check_is_fitted(self)
+        for name in circumstances:
+            if name not in self.history_.moment.columns:
+                there = ", ".join(self.history_.moment.columns) or "none"
+                raise InputError(f"explain does not know {name!r}; the circumstances of this model are {there}.")
+        pair = as_table({"user_id": [user], "item_id": [item], **{k: [v] for k, v in circumstances.items()}}, "pair")
+        return explain(self.layout_, self.fit_, self.history_, pair)
+
+    def feature_importance(self) -> Importance:
+        """Which share of the variance of f over the training ratings each attribute, and each id's own part, explains.
+
+        The covariance of a part with f, divided by the variance of f, so that shares sum to 1; a share may be slightly
+        negative. Parts are those of `explain`. Means and deviations over up to 100 of the draws, at up to 10,000 of the
+        ratings.
+
+        Examples
+        --------
+        >>> from tuckergp import TuckerRecommender
+        >>> from tuckergp.datasets import make_ratings
+        >>> data = make_ratings(n_users=60, n_items=50, n_ratings=1500, random_state=0)
+        >>> rec = TuckerRecommender(rank=2, draws=20, warmup=10, random_state=0).fit(data.train, data.users, data.items)
+        >>> shares = rec.feature_importance()
+        >>> round(sum(row.contribution for row in shares.rows), 9)
+        1.0
+        """
+        check_is_fitted(self)
+        return feature_importance(self.layout_, self.fit_, self.history_, stream(0))
 
     def inference_data(self) -> Any:
         """The draws of what is identified, for ArviZ's plots and summaries (extra ``arviz``).

@@ -117,9 +117,11 @@ def grown(side: Side, rated: Sequence[Any], changed: Sequence[Any], features: Ma
 
 def merged_tables(first: Table | None, second: Table | None, key: str) -> Table | None:
     """Two attribute tables as one; of an id that is in both the second's row counts."""
-    if first is None or second is None:
-        return second if first is None else first
+    if second is None:
+        return first
     check_keys(second, key)
+    if first is None:
+        return second
     replaced = set(second[key].tolist())
     kept = np.array([row for row, value in enumerate(first[key].tolist()) if value not in replaced], dtype=np.intp)
     return stacked(first.take(kept), second)

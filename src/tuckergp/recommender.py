@@ -6,43 +6,38 @@ the rest. What a fitted recommender answers is in `tuckergp.answers`.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, Literal, Self
+from typing import Any, Self
 
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
-from tuckergp.answers import Answers
 from tuckergp.clicks import with_negatives
 from tuckergp.continuation import check_continuation, continued_seed, last_draws, start_from
-from tuckergp.decisions import Choice
-from tuckergp.drift_trial import drift_helps
 from tuckergp.entities import read_attributes
-from tuckergp.errors import InputError
 from tuckergp.feature_report import FeatureReport
 from tuckergp.fold_in import Folded, fold_in
 from tuckergp.frames import backend_of
 from tuckergp.growth import merged_tables
-from tuckergp.history import KEYS, RATING, TIMESTAMP, Duplicates, History, standard_names
-from tuckergp.inference import ALS, SGD, Gibbs
+from tuckergp.history import KEYS, TIMESTAMP, History, standard_names
+from tuckergp.inference import Gibbs
 from tuckergp.inference.control import Callback, Control
-from tuckergp.inference.fit import Inference, LikelihoodName, fit_model, ranks_of, resolve_inference, seed_for
+from tuckergp.inference.fit import Inference, fit_model, ranks_of, seed_for
 from tuckergp.inference.moments import MomentsOf
 from tuckergp.layout import SIDES, Layout
-from tuckergp.model import CoreSpec, make_core
 from tuckergp.periods import Unit
 from tuckergp.random import seed_of, stream
+from tuckergp.settings import Settings
 from tuckergp.tables import Table, as_table
 
 __all__ = ["TuckerRecommender"]
 
-LARGEST_IMPLICIT = 1_000_000
 RUN_ARGUMENTS = ("checkpoint", "checkpoint_minutes", "max_time", "callback", "progress")
 
 
-class TuckerRecommender(Answers):
+class TuckerRecommender(Settings):
     """Predict ratings from ratings and from what is known of users and items.
 
     Parameters
@@ -127,48 +122,6 @@ class TuckerRecommender(Answers):
     250
     """
 
-    def __init__(
-        self,
-        rank: int = 16,
-        inference: Literal["gibbs", "als", "sgd"] | Inference = "gibbs",
-        likelihood: LikelihoodName = "gaussian",
-        core: CoreSpec = "identity",
-        draws: int = 250,
-        warmup: int = 50,
-        chains: int = 1,
-        side_information: bool = True,
-        implicit: bool | Literal["auto"] = "auto",
-        time: Unit | Literal["auto"] | None = "auto",
-        noise: Literal["auto", "shared", "rows"] = "auto",
-        columns: Mapping[str, str] | None = None,
-        attributes: Mapping[str, Mapping[str, Choice]] | None = None,
-        context: str | Sequence[str] = (),
-        rating_scale: tuple[float, float] | None = None,
-        duplicates: Duplicates = "keep",
-        negatives: int = 4,
-        n_jobs: int | None = None,
-        random_state: int | np.random.Generator | None = None,
-    ) -> None:
-        self.rank = rank
-        self.inference = inference
-        self.likelihood = likelihood
-        self.core = core
-        self.draws = draws
-        self.warmup = warmup
-        self.chains = chains
-        self.side_information = side_information
-        self.implicit = implicit
-        self.time = time
-        self.noise = noise
-        self.columns = columns
-        self.attributes = attributes
-        self.context = context
-        self.rating_scale = rating_scale
-        self.duplicates = duplicates
-        self.negatives = negatives
-        self.n_jobs = n_jobs
-        self.random_state = random_state
-
     def fit(
         self,
         ratings: Any,
@@ -213,20 +166,9 @@ class TuckerRecommender(Answers):
         self._check_context(inference, table)
         moment = [*([] if unit is None else [TIMESTAMP]), *self._context]
         history = History.read(table, moment, clicks, self.rating_scale, self.duplicates)
-        tables = [
-            None if source is None else read_attributes(source, name, key, ids)
-            for source, name, key, ids in zip(
-                self._attribute_tables(users, items), SIDES, KEYS, history.ids, strict=True
-            )
-        ]
-        control = Control(
-            checkpoint=checkpoint,
-            checkpoint_minutes=checkpoint_minutes,
-            max_time=max_time,
-            callback=callback,
-            progress=progress,
-            n_jobs=self.n_jobs,
-        )
+        sources = zip(self._attribute_tables(users, items), SIDES, KEYS, history.ids, strict=True)
+        tables = [read_attributes(source, name, key, ids) for source, name, key, ids in sources]
+        control = Control(checkpoint, checkpoint_minutes, max_time, callback, progress, self.n_jobs)
         self._learn(inference, history, tables, unit, seed, control, (moments_of, keep_draws))
         self.backend_ = backend_of(ratings)
         return self
@@ -286,16 +228,6 @@ class TuckerRecommender(Answers):
             self.moments_ = replace(found, mean=np.clip(found.mean, *self.rating_range_))
         return self
 
-    def _read_ratings(self, ratings: Any) -> Table:
-        """The columns that are needed, by their usual names."""
-        names = self.columns or {}
-        table = as_table(ratings, "ratings", self._context, [*KEYS, RATING, TIMESTAMP, *names.values()])
-        renamed = standard_names(table, names)
-        for key in KEYS:
-            if key not in renamed.columns:
-                table[names.get(key, key)]  # says that there is none
-        return renamed
-
     def fold_in(self, ratings: Any, users: Any = None, items: Any = None) -> Self:
         """Take in new ratings, of known or new users, without a new fit.
 
@@ -335,19 +267,14 @@ class TuckerRecommender(Answers):
         check_is_fitted(self)
         table = standard_names(as_table(ratings, "ratings"), self.columns)
         tables = self._attribute_tables(users, items)
-        found = fold_in(
-            self.layout_,
-            self.fit_,
-            self.history_,
-            table,
-            tables,
-            **self._reading,
-            seed=int(stream(seed_of(self.random_state), 4, len(self.history_)).integers(2**63)),
-        )
+        seed = int(stream(seed_of(self.random_state), 4, len(self.history_)).integers(2**63))
+        found = fold_in(self.layout_, self.fit_, self.history_, table, tables, **self._reading, seed=seed)
         self.tables_ = self._merged(tables)
         self.layout_, self.fit_, self.history_ = found
         low, high = self.rating_range_
-        self.rating_range_ = (min(low, found.history.rating.min()), max(high, found.history.rating.max()))
+        if self.rating_scale is None:
+            rating = found.history.rating
+            self.rating_range_ = (min(low, float(rating.min())), max(high, float(rating.max())))
         return self
 
     def partial_fit(
@@ -419,76 +346,3 @@ class TuckerRecommender(Answers):
         """The attribute tables there are with new rows."""
         merged = [merged_tables(self.tables_[d], tables[d], KEYS[d]) for d in range(2)]
         return merged[0], merged[1]
-
-    def _attribute_tables(self, users: Any, items: Any) -> tuple[Table | None, Table | None]:
-        """Attribute tables with the usual names; none without side information."""
-        read = [
-            None
-            if source is None or not self.side_information
-            else standard_names(as_table(source, name), self.columns)
-            for source, name in zip((users, items), SIDES, strict=True)
-        ]
-        return read[0], read[1]
-
-    def _are_clicks(self, table: Table) -> bool:
-        if RATING in table.columns:
-            return False
-        if self.likelihood != "bernoulli":
-            there = ", ".join(map(str, table.columns)) or "none"
-            raise InputError(
-                f"{table.name} has no column {(self.columns or {}).get(RATING, RATING)!r}; its columns are {there}. "
-                f"For clicks, which have no ratings, use likelihood='bernoulli'."
-            )
-        return True
-
-    def _uses_implicit(self, inference: Inference, ratings: int, clicks: bool) -> bool:
-        if self.implicit not in (True, False, "auto"):
-            raise InputError(f"implicit must be True, False or 'auto', not {self.implicit!r}.")
-        if self.implicit == "auto":
-            return isinstance(inference, Gibbs) and ratings <= LARGEST_IMPLICIT and not clicks
-        if self.implicit and clicks:
-            raise InputError("Who clicked what is all there is to learn from clicks; use implicit=False.")
-        return bool(self.implicit)
-
-    def _time_unit(
-        self, inference: Inference, table: Table, users: Any, items: Any, clicks: bool, seed: int
-    ) -> Unit | None:
-        """The unit of drift asked for, or found to help."""
-        if self.time not in ("auto", "week", "month", None):
-            raise InputError(f"time must be 'week', 'month', 'auto' or None, not {self.time!r}.")
-        if self.time is None:
-            return None
-        possible = isinstance(inference, Gibbs) and self.core == "identity"
-        if self.time == "auto":
-            tried = possible and not clicks and TIMESTAMP in table.columns
-            return "week" if tried and drift_helps(self, table, users, items, seed) else None
-        if not possible:
-            raise InputError("Drift over time needs inference='gibbs' and core='identity'; else use time=None.")
-        table[TIMESTAMP]  # says so if there is none
-        return self.time
-
-    def _attribute_choices(self) -> Mapping[str, Mapping[str, Choice]] | None:
-        for name in self.attributes or {}:
-            if name not in SIDES:
-                raise InputError(f"attributes has choices for 'users' and for 'items', not for {name!r}.")
-        return self.attributes if self.side_information else None
-
-    @property
-    def _context(self) -> list[str]:
-        return [self.context] if isinstance(self.context, str) else list(self.context)
-
-    def _check_context(self, inference: Inference, table: Table) -> None:
-        if self._context and not (isinstance(inference, Gibbs) and self.core == "identity"):
-            raise InputError("Context needs inference='gibbs' and core='identity'; else use context=().")
-        for name in self._context:
-            table[name]  # says so if there is none
-
-    def _resolve_inference(self, rank: int) -> Inference:
-        # Most probable values overfit under the prior that matches moments: a prior sd of half as much, and a noise
-        # as large as the ratings' variance, did best on held-out parts of MovieLens 100K's training data.
-        sigma_u = 0.5 * float(make_core(self.core, [rank, rank], stream(0)).default_sigma_u()[0])
-        named: dict[Any, Inference] = {
-            "als": ALS(noise=1.0, sigma_u=sigma_u),
-            "sgd": SGD(noise=1.0, sigma_u=sigma_u),
-        }
-        return resolve_inference(self, named, noise="rows" if self.noise == "auto" else self.noise)

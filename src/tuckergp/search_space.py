@@ -21,7 +21,8 @@ from tuckergp.inference import ALS, SGD, Gibbs
 from tuckergp.inference.fit import ranks_of
 from tuckergp.model import make_core
 from tuckergp.random import stream
-from tuckergp.recommender import LARGEST_IMPLICIT, TuckerRecommender
+from tuckergp.recommender import TuckerRecommender
+from tuckergp.settings import LARGEST_IMPLICIT
 from tuckergp.tables import Table
 
 __all__ = ["Params", "Range", "Search", "Space", "check_names", "configured", "default_grid", "read_grid", "samples"]

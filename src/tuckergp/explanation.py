@@ -1,0 +1,116 @@
+"""Explanations as people read them: tables and pictures of parts that add up. How they are found is in `explain`."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from html import escape
+from typing import Any, NamedTuple
+
+from tuckergp.plots import bars, waterfall
+
+__all__ = ["Explanation", "Importance", "Line"]
+
+
+class Line(NamedTuple):
+    """One part: whose it is, what it is, its value, what it adds, and the deviation of that over the draws."""
+
+    side: str
+    what: str
+    value: str
+    contribution: float
+    std: float
+
+    @property
+    def label(self) -> str:
+        """In words: ``user age=33``."""
+        return " ".join(filter(None, [self.side, f"{self.what}={self.value}" if self.value else self.what]))
+
+
+@dataclass(frozen=True)
+class Explanation:
+    """What moved one prediction.
+
+    Attributes
+    ----------
+    user, item : id
+    rows : tuple of Line
+        The base first. Their contributions add up to ``total``.
+    std : float
+        Deviation of the total over the draws; 0 for a most probable point.
+    predicted : float
+        The predicted rating, not clipped. The total itself in Gaussian models.
+    latent : bool
+        Whether contributions are on the scale of the latent utility (ordinal and Bernoulli models).
+    """
+
+    user: Any
+    item: Any
+    rows: tuple[Line, ...]
+    std: float
+    predicted: float
+    latent: bool
+
+    @property
+    def total(self) -> float:
+        """The sum of all contributions: the mean of f."""
+        return float(sum(line.contribution for line in self.rows))
+
+    def __str__(self) -> str:
+        base, *rest = self.rows
+        lines = [base, *_sorted(rest), Line("", "total", "", self.total, self.std)]
+        if self.latent:
+            lines.append(Line("", "predicted rating", "", self.predicted, float("nan")))
+        return _text(lines, ("part", "adds", "std"))
+
+    def _repr_html_(self) -> str:
+        return f"<pre>{escape(str(self))}</pre>"
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain values, for JSON."""
+        rows = [line._asdict() for line in self.rows]
+        return {**asdict(self), "rows": rows, "total": self.total}
+
+    def plot(self, ax: Any = None) -> Any:
+        """Draw the way from the base to the prediction (extra ``plot``); returns the axes."""
+        base, *rest = self.rows
+        lines = _sorted(rest)
+        what = "latent utility" if self.latent else "rating"
+        labels, values = [line.label for line in lines], [line.contribution for line in lines]
+        return waterfall(labels, values, base.contribution, f"{what} of {self.item} by {self.user}", ax)
+
+
+@dataclass(frozen=True)
+class Importance:
+    """Which part of the variance of f each part explains; ``rows`` has shares for contributions, which sum to 1."""
+
+    rows: tuple[Line, ...]
+
+    def __str__(self) -> str:
+        return _text(self.rows, ("part", "share", "std"))
+
+    def _repr_html_(self) -> str:
+        return f"<pre>{escape(str(self))}</pre>"
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain values, for JSON."""
+        names = ("side", "what", "share", "std")
+        return {"rows": [dict(zip(names, (line.side, line.what, *line[3:]), strict=True)) for line in self.rows]}
+
+    def plot(self, ax: Any = None) -> Any:
+        """Draw the shares (extra ``plot``); returns the axes."""
+        labels, shares = [line.label for line in self.rows], [line.contribution for line in self.rows]
+        return bars(labels, shares, [line.std for line in self.rows], "share of the variance of predictions", ax)
+
+
+def _sorted(lines: Sequence[Line]) -> list[Line]:
+    return sorted(lines, key=lambda line: -abs(line.contribution))
+
+
+def _text(lines: Sequence[Line], head: tuple[str, str, str]) -> str:
+    width = max(len(head[0]), *(len(line.label) for line in lines))
+    rows = [f"{head[0]:<{width}}  {head[1]:>8}  {head[2]:>7}"]
+    for line in lines:
+        std = f"{line.std:7.3f}" if line.std == line.std else ""
+        rows.append(f"{line.label:<{width}}  {line.contribution:8.3f}  {std}".rstrip())
+    return "\n".join(rows)

@@ -1,0 +1,48 @@
+"""Pictures with matplotlib, which is loaded when one is drawn: horizontal bars and waterfalls."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from importlib import import_module
+from typing import Any
+
+import numpy as np
+
+__all__ = ["bars", "waterfall"]
+
+UP, DOWN = "tab:blue", "tab:red"
+
+
+def _axes(ax: Any, rows: int) -> Any:
+    if ax is not None:
+        return ax
+    try:
+        pyplot: Any = import_module("matplotlib.pyplot")
+    except ImportError as error:
+        raise ImportError("plot() needs matplotlib: pip install 'tuckergp[plot]'.") from error
+    _, ax = pyplot.subplots(figsize=(7, 1 + 0.3 * rows), layout="constrained")
+    return ax
+
+
+def bars(labels: Sequence[str], values: Sequence[float], errors: Sequence[float], title: str, ax: Any = None) -> Any:
+    """Horizontal bars with errors, the first on top; returns the axes."""
+    ax = _axes(ax, len(labels))
+    ax.barh(np.arange(len(labels)), values, xerr=errors, color=[UP if value >= 0 else DOWN for value in values])
+    return _finish(ax, labels, title)
+
+
+def waterfall(labels: Sequence[str], values: Sequence[float], start: float, title: str, ax: Any = None) -> Any:
+    """Bars that each begin where the one above ends, from ``start`` on; returns the axes."""
+    ax = _axes(ax, len(labels))
+    ends = start + np.cumsum([0.0, *values])
+    ax.barh(np.arange(len(labels)), values, left=ends[:-1], color=[UP if value >= 0 else DOWN for value in values])
+    for place in (start, ends[-1]):
+        ax.axvline(place, color="0.6", linewidth=1, linestyle=":")
+    return _finish(ax, labels, title)
+
+
+def _finish(ax: Any, labels: Sequence[str], title: str) -> Any:
+    ax.set_yticks(np.arange(len(labels)), labels)
+    ax.invert_yaxis()
+    ax.set_title(title)
+    return ax
