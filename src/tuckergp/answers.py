@@ -19,6 +19,7 @@ from tuckergp.history import History, standard_names
 from tuckergp.inference.export import as_inference_data, block_names
 from tuckergp.inference.fit import Fit, predict_with, probabilities_with
 from tuckergp.layout import Layout
+from tuckergp.storage import Storable
 from tuckergp.tables import Table, as_table
 
 __all__ = ["Answers", "OnUnknown"]
@@ -27,7 +28,7 @@ Floats = npt.NDArray[np.float64]
 OnUnknown: TypeAlias = Literal["predict", "nan", "raise"]
 
 
-class Answers(BaseEstimator):  # type: ignore[misc]
+class Answers(Storable, BaseEstimator):  # type: ignore[misc]
     """Questions to a fitted recommender."""
 
     columns: Mapping[str, str] | None
