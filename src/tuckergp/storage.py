@@ -1,9 +1,8 @@
 """Model files: `save` writes all that a fitted model needs to answer, `load` reads it back, on any machine.
 
-A file is a ZIP archive, nothing in it compressed twice or more than the tables: ``model.json`` (settings, structure, a
-list of the other members), ``arrays.safetensors`` (draws, features) and ``tables/*.parquet`` (ids, ratings,
-attributes). No pickle: only listed classes are built, and nothing in a file is ever run or written anywhere. The
-format is described in docs/format.md.
+A file is a ZIP archive of ``model.json`` (settings, structure, a list of the other members), ``arrays.safetensors``
+(draws, features) and ``tables/*.parquet`` (ids, ratings, attributes). No pickle: only listed classes are built, and
+nothing in a file is ever run, or written anywhere. The format is described in docs/format.md.
 """
 
 from __future__ import annotations
@@ -170,6 +169,10 @@ class _Damage(Exception):
     """What is wrong with a file."""
 
 
+class _OtherVersion(Exception):
+    """A file that is in order, but not for this version."""
+
+
 def _load(file: BinaryIO, name: str) -> Any:
     from tuckergp._schema import UnknownClass
 
@@ -179,8 +182,10 @@ def _load(file: BinaryIO, name: str) -> Any:
         manifest = _read_manifest(archive)
         newer = _check_version(manifest, name)
         return _restore(manifest, archive)
-    except (InputError, MemoryError):
+    except MemoryError:  # of a file that is too large for this machine
         raise
+    except _OtherVersion as error:
+        raise InputError(str(error)) from None
     except UnknownClass as error:
         if newer:
             raise InputError(
@@ -193,7 +198,8 @@ def _load(file: BinaryIO, name: str) -> Any:
     except _Damage as error:
         raise _damaged(name, str(error)) from error
     except Exception as error:  # whatever a file may hold, its reader gets one sentence
-        raise _damaged(name, f"its content makes no sense ({type(error).__name__}: {error})") from error
+        what = " ".join(f"{type(error).__name__}: {error}".split())
+        raise _damaged(name, f"its content makes no sense ({what[:200]})") from error
 
 
 def _damaged(name: str, what: str) -> InputError:
@@ -254,7 +260,7 @@ def _check_version(manifest: Mapping[str, Any], name: str) -> bool:
     major, minor = map(int, found.groups())
     if major != MAJOR:
         remedy = "update tuckergp" if major > MAJOR else "fit and save it again"
-        raise InputError(f"{name} was written in format {version}; this tuckergp reads format {MAJOR}.x: {remedy}.")
+        raise _OtherVersion(f"{name} was written in format {version}; this tuckergp reads format {MAJOR}.x: {remedy}.")
     return minor > MINOR
 
 
