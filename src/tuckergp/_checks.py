@@ -39,8 +39,9 @@ def check_recommender(layout: Layout, history: History, fit: Fit) -> None:
     _check(len(layout.sides) == 2, "it has no users or items")
     for side in layout.sides:
         _check_side(side)
-    for codes, ids in zip(history.codes, history.ids, strict=True):
+    for side, codes, ids in zip(layout.sides, history.codes, history.ids, strict=True):
         _check(len(codes) == len(history.rating), "its ratings differ in length")
+        _check(len(ids) <= len(side.number), "it has ratings of more users or items than it knows")
         _check(_inside(codes, len(ids)), "its ratings are of users or items that it does not have")
     for mode in layout.modes:
         _check_mode(mode)

@@ -15,6 +15,7 @@ from functools import cache, reduce
 from typing import Any
 
 from tuckergp._params import Parameters
+from tuckergp.feature_report import FeatureReport
 from tuckergp.inference.trees import fields_of
 from tuckergp.kernels import Sum
 
@@ -43,7 +44,10 @@ _HOMES: dict[str, tuple[str, ...]] = {
     "tuckergp.inference.fit": ("Fit", "OrdinalFit"),
     "tuckergp.inference.gibbs": ("GibbsState", "ModeState"),
     "tuckergp.inference.moments": ("Moments", "Running"),
-    "tuckergp.attributes": ("Attribute", "Attributes"),
+    "tuckergp.attributes": ("Attributes",),
+    "tuckergp.decisions": ("Attribute",),
+    "tuckergp.feature_report": ("FeatureReport",),
+    "tuckergp.ids": ("Ids",),
     "tuckergp.circumstances": ("Circumstance", "Context", "Drift"),
     "tuckergp.entities": ("Side",),
     "tuckergp.history": ("History",),
@@ -175,7 +179,16 @@ def _build_history(found: Fields) -> Any:
     return _made(class_of("History"), {**found, "moment": dataclasses.replace(ratings, columns=columns)})
 
 
+def _report_fields(report: Any) -> Fields:
+    return {"sides": dict(report)}
+
+
+def _build_report(found: Fields) -> Any:
+    return FeatureReport(found["sides"])
+
+
 _SPECIAL: dict[str | None, tuple[Callable[[Any], Fields], Callable[[Fields], Any]]] = {
     "Sum": (_sum_fields, _build_sum),
     "History": (_history_fields, _build_history),
+    "FeatureReport": (_report_fields, _build_report),
 }

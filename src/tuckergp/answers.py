@@ -1,4 +1,4 @@
-"""What a fitted recommender answers: predictions and their certainty.
+"""What a fitted recommender answers: predictions and their certainty, recommendations, who is like whom.
 
 A base class of `TuckerRecommender`, so that learning and answering are two files.
 """
@@ -6,6 +6,7 @@ A base class of `TuckerRecommender`, so that learning and answering are two file
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any, Literal, TypeAlias
 
 import numpy as np
@@ -15,10 +16,16 @@ from sklearn.utils.validation import check_is_fitted
 
 from tuckergp.design import Design
 from tuckergp.errors import InputError
+from tuckergp.factors import Factors
+from tuckergp.frames import as_frame
 from tuckergp.history import History, standard_names
 from tuckergp.inference.export import as_inference_data, block_names
-from tuckergp.inference.fit import Fit, predict_with, probabilities_with
-from tuckergp.layout import Layout
+from tuckergp.inference.fit import Fit, OrdinalFit, predict_with, probabilities_with
+from tuckergp.layout import SIDES, Layout
+from tuckergp.neighbours import MOST_DRAWS, Embeddings, embeddings, similarities
+from tuckergp.questions import allowed_items, asked_number, asking_users, cells, entity_table, is_table
+from tuckergp.random import seed_of
+from tuckergp.serving import Request, Strategy, recommend, seen_items
 from tuckergp.storage import Storable
 from tuckergp.tables import Table, as_table
 
@@ -36,6 +43,7 @@ class Answers(Storable, BaseEstimator):  # type: ignore[misc]
     history_: History
     layout_: Layout
     rating_range_: tuple[float, float]
+    backend_: str
 
     def predict(
         self,
@@ -95,6 +103,151 @@ class Answers(Storable, BaseEstimator):  # type: ignore[misc]
         check_is_fitted(self)
         return probabilities_with(self.fit_, self._pairs(pairs))
 
+    def recommend(
+        self,
+        users: Any = None,
+        n: int = 10,
+        exclude_seen: bool = True,
+        items: Any = None,
+        exclude: Any = None,
+        strategy: Strategy = "mean",
+        kappa: float = 1.0,
+        random_state: int | np.random.Generator | None = None,
+    ) -> Any:
+        """The best items for users.
+
+        Parameters
+        ----------
+        users : id, sequence of ids, table, or None
+            A table has a column user_id, and may have timestamp and context columns: when and where to recommend for.
+            It may have attributes, too: those of users never seen are used. None: all users with ratings.
+        n : int
+            Items a user; fewer where there are no more.
+        exclude_seen : bool
+            Leave out what the user has rated.
+        items : sequence of ids, or None
+            Recommend among these only.
+        exclude : sequence of ids, or None
+            Never recommend these.
+        strategy : {"mean", "ucb", "thompson"}
+            What to sort by. ``"mean"``: the predicted rating. ``"ucb"``: that plus ``kappa`` times its standard
+            deviation, which gives new items a chance. ``"thompson"``: the rating in one draw from the posterior, a new
+            one for every user, which explores as much as is unknown. The last two need ``inference="gibbs"``.
+        kappa : float
+        random_state : int, Generator or None
+            Of ``"thompson"``.
+
+        Returns
+        -------
+        data frame with columns user_id, item_id, score, std, rank
+            Of the kind of the ratings' table. ``score`` is what is sorted by, not clipped to the scale of ratings;
+            ``std`` the standard deviation of the predicted rating over the posterior, without the noise of a single
+            rating (NaN for a most probable point).
+
+        Examples
+        --------
+        >>> from tuckergp import TuckerRecommender
+        >>> from tuckergp.datasets import make_ratings
+        >>> data = make_ratings(n_users=60, n_items=50, n_ratings=1500, random_state=0)
+        >>> rec = TuckerRecommender(rank=4, draws=50, random_state=0).fit(data.train, data.users, data.items)
+        >>> list(rec.recommend(data.train["user_id"][0], n=3)["rank"])
+        [1, 2, 3]
+        """
+        check_is_fitted(self)
+        users_side, items_side = self.layout_.sides
+        table = asking_users(users, users_side, self.columns)
+        layout = replace(self.layout_, sides=(users_side.enlarged(table), items_side))
+        allowed = allowed_items(items, exclude, items_side)
+        request = Request(
+            layout.sides[0].numbers(table["user_id"]),
+            table,
+            asked_number(n, int(allowed.sum()), "items to recommend"),
+            allowed,
+            seen_items(layout, self.history_) if exclude_seen else None,
+            strategy,
+            kappa,
+            seed_of(random_state),
+        )
+        found = recommend(layout, self.fit_, request)
+        asked = table["user_id"].tolist()
+        return self._frame(
+            {
+                "user_id": [asked[row] for row in found.request],
+                "item_id": items_side.ids_at(found.item),
+                "score": found.score,
+                "std": found.std,
+                "rank": found.rank,
+            }
+        )
+
+    def scores(self, users: Sequence[Any], items: Sequence[Any]) -> Floats:
+        """Predictions, not clipped, of some items for some users, shape (n_users, n_items).
+
+        In circumstances that are not known. One matrix product, for a Gaussian likelihood.
+        """
+        check_is_fitted(self)
+        if isinstance(self.fit_, OrdinalFit):
+            pairs = {"user_id": np.repeat(cells(users), len(items)), "item_id": np.tile(cells(items), len(users))}
+            return np.asarray(self.predict(Table(pairs, "pairs", len(users) * len(items)))).reshape(len(users), -1)
+        numbers = [side.numbers(ids) for side, ids in zip(self.layout_.sides, (users, items), strict=True)]
+        factors = Factors(self.layout_, self.fit_)
+        Q = factors.users(numbers[0], Table({}, "users", len(users))).reshape(len(users), -1)
+        V = factors.items()[numbers[1]].reshape(len(items), -1)
+        return self.fit_.mean + (self.fit_.scale / len(self.fit_.draws)) * (Q @ V.T).astype(np.float64)
+
+    def similar_items(self, item: Any, n: int = 10) -> Any:
+        """The items most like one: liked by the same users, beyond what all like.
+
+        Parameters
+        ----------
+        item : id, or a table of one row with attributes
+            A new item is compared by its attributes.
+        n : int
+
+        Returns
+        -------
+        data frame with columns item_id and similarity
+            From 1, alike, to -1, the correlation of predictions over users.
+        """
+        return self._similar(1, item, n)
+
+    def similar_users(self, user: Any, n: int = 10) -> Any:
+        """The users most like one: who like the same items, beyond what they rate on average.
+
+        Parameters
+        ----------
+        user : id, or a table of one row with attributes
+            A new user is compared by attributes.
+        n : int
+
+        Returns
+        -------
+        data frame with columns user_id and similarity
+            From 1, alike, to -1, the correlation of predictions over items.
+        """
+        return self._similar(0, user, n)
+
+    def embeddings(self, width: int | None = None) -> Embeddings:
+        """Vectors of all users and items known, for nearest-neighbour indexes elsewhere.
+
+        ``offset + users @ items.T`` are the predictions (the latent ones of ordinal and Bernoulli models), in
+        circumstances that are not known.
+
+        Parameters
+        ----------
+        width : int or None
+            None puts the draws side by side, and products are exact; a number compresses them to vectors of this width,
+            the nearest there are in least squares over all pairs.
+
+        Returns
+        -------
+        Embeddings
+            ``user_ids``, ``users``, ``item_ids``, ``items``, ``offset``.
+        """
+        check_is_fitted(self)
+        self.fit_.draws.require_kept()
+        return embeddings(Factors(self.layout_, self.fit_), width)
+
     def inference_data(self) -> Any:
         """The draws of what is identified, for ArviZ's plots and summaries (extra ``arviz``).
 
@@ -132,3 +285,26 @@ class Answers(Storable, BaseEstimator):  # type: ignore[misc]
                 )
             unknown |= here
         return unknown
+
+    def _similar(self, d: int, entity: Any, n: int) -> Any:
+        check_is_fitted(self)
+        self.fit_.draws.require_kept()
+        layout, side = self.layout_, self.layout_.sides[d]
+        known = len(side.number)
+        if is_table(entity):
+            table = entity_table(entity, SIDES[d], side, self.columns)
+            side, entity = side.enlarged(table), table[side.key].tolist()[0]
+            layout = replace(layout, sides=(side, layout.sides[1]) if d == 0 else (layout.sides[0], side))
+        row = int(side.numbers([entity])[0])
+        if row == len(side.number):
+            raise InputError(f"{side.key} {entity!r} has neither ratings nor attributes to compare.")
+        n = asked_number(n, known - (row < known), "others")
+        alike = similarities(Factors(layout, self.fit_).thinned(MOST_DRAWS), d, row)[:known]
+        alike[row : row + 1] = -np.inf
+        best = np.argsort(-alike, kind="stable")[:n]
+        return self._frame({side.key: side.ids_at(best), "similarity": alike[best]})
+
+    def _frame(self, columns: Mapping[str, Any]) -> Any:
+        """A data frame of the kind that came, with the names that came."""
+        names = self.columns or {}
+        return as_frame({names.get(name, name): values for name, values in columns.items()}, self.backend_)

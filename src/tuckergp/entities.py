@@ -18,9 +18,9 @@ from tuckergp.errors import InputError
 from tuckergp.mode_table import ModeTable
 from tuckergp.tables import Table, as_table
 
-__all__ = ["Side", "read_attributes", "who_rated_what", "with_sets"]
+__all__ = ["Newcomer", "Side", "read_attributes", "who_rated_what", "with_sets"]
 
-Ints = npt.NDArray[np.intp]
+Ints = npt.NDArray[np.integer]
 
 
 @dataclass(frozen=True)
@@ -56,7 +56,7 @@ class Side:
         known = dict.fromkeys(rated)
         if table is not None:
             known.update(dict.fromkeys(table[kind.key]))
-        rows = mode.realise(kind.encode(join(table, kind.key, [*known, _Unknown()], kind.key)))
+        rows = mode.realise(kind.encode(join(table, kind.key, [*known, Newcomer()], kind.key)))
         return cls(kind.key, {value: number for number, value in enumerate(known)}, rows, kind, mode, len(rated))
 
     @property
@@ -64,11 +64,29 @@ class Side:
         """The ids known, in the order of their numbers."""
         return list(self.number)
 
+    def ids_at(self, numbers: npt.NDArray[np.integer]) -> list[Any]:
+        """The ids of some numbers."""
+        ids = self.ids
+        return [ids[number] for number in numbers.tolist()]
+
     def numbers(self, ids: npt.NDArray[Any] | Sequence[Any]) -> Ints:
         """The number of every id, which is its row of the table; the last one for those unknown."""
         unknown = len(self.number)
         values = ids.tolist() if isinstance(ids, np.ndarray) else ids
         return np.fromiter((self.number.get(value, unknown) for value in values), dtype=np.intp, count=len(values))
+
+    def enlarged(self, table: Table) -> Side:
+        """The same side with the ids of a table that are not known yet, as its attributes describe them."""
+        place: dict[Any, int] = {}
+        for row, value in enumerate(table[self.key].tolist()):
+            if value not in self.number:
+                place.setdefault(value, row)
+        new = list(place)
+        if not new or not any(attribute.column in table.columns for attribute in self.attributes.used):
+            return self
+        rows = self.realise(table.take(np.array(list(place.values()))))
+        number = {**self.number, **{value: len(self.number) + k for k, value in enumerate(new)}}
+        return replace(self, number=number, table=self.table.with_rows(rows, len(self.number)))
 
     def realise(self, table: Table, sets: Sequence[Sequence[int]] | None = None) -> ModeTable:
         """The rows of a mode that ids would have with these attributes, and these sets of who rated what."""
@@ -102,7 +120,7 @@ def _as_cells(sets: Sequence[Sequence[int]]) -> npt.NDArray[Any]:
     return column
 
 
-class _Unknown:
+class Newcomer:
     """An id that equals no other."""
 
 

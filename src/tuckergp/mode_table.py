@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
 import numpy.typing as npt
 from scipy import sparse
 
-from tuckergp.features.base import hstack
+from tuckergp.features.base import hstack, vstack
 
 __all__ = ["Index", "Line", "Matrix", "ModeTable"]
 
@@ -90,6 +90,20 @@ class ModeTable:
     def __post_init__(self) -> None:
         if not self.blocks and self.features.shape[1]:
             object.__setattr__(self, "blocks", (slice(0, int(self.features.shape[1])),))
+
+    def take(self, rows: npt.NDArray[np.integer]) -> ModeTable:
+        """Some of the rows, in the order given."""
+        residual = None if self.residual is None else self.residual[rows]
+        line = None if self.line is None else replace(self.line, t=self.line.t[rows])
+        return replace(self, features=self.features[rows], residual=residual, line=line)
+
+    def with_rows(self, rows: ModeTable, before: int) -> ModeTable:
+        """The rows of another table of the same mode put before one of these."""
+        order = np.insert(np.arange(self.n_rows), before, self.n_rows + np.arange(rows.n_rows))
+        residual = None
+        if self.residual is not None and rows.residual is not None:
+            residual = sparse.csr_array(sparse.vstack([self.residual, rows.residual], format="csr"))
+        return replace(self, features=vstack([self.features, rows.features]), residual=residual).take(order)
 
     @property
     def residual_scale(self) -> float:

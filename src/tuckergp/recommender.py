@@ -14,10 +14,13 @@ from typing import Any, Literal, Self
 import numpy as np
 
 from tuckergp.answers import Answers
-from tuckergp.attributes import Attribute
 from tuckergp.clicks import with_negatives
+from tuckergp.decisions import Choice
+from tuckergp.drift_trial import drift_helps
 from tuckergp.entities import read_attributes
 from tuckergp.errors import InputError
+from tuckergp.feature_report import FeatureReport
+from tuckergp.frames import backend_of
 from tuckergp.history import KEYS, RATING, TIMESTAMP, Duplicates, History, standard_names
 from tuckergp.inference import ALS, SGD, Gibbs
 from tuckergp.inference.control import Callback, Control
@@ -28,7 +31,6 @@ from tuckergp.model import CoreSpec, make_core
 from tuckergp.periods import Unit
 from tuckergp.random import stream
 from tuckergp.tables import Table, as_table
-from tuckergp.trials import drift_helps
 
 __all__ = ["TuckerRecommender"]
 
@@ -67,6 +69,11 @@ class TuckerRecommender(Answers):
     columns : dict or None
         The names of ``user_id``, ``item_id``, ``rating`` and ``timestamp`` in your tables, where they differ:
         ``{"user_id": "userId"}``.
+    attributes : dict or None
+        What to do with some columns of the user and item tables instead of what their values suggest:
+        ``{"users": {"zip_code": None, "age": SE(1.0)}, "items": {"title": "text"}}``. None leaves a column out;
+        ``"number"``, ``"category"``, ``"bag"`` and ``"text"`` say how to read it; a kernel compares its values (numbers
+        are standardised first).
     context : str or sequence of str
         Columns of the ratings that say where or how, such as device, place, hour: a further mode. Needs ``"gibbs"`` and
         an identity core.
@@ -84,8 +91,8 @@ class TuckerRecommender(Answers):
 
     Attributes
     ----------
-    features_ : dict of str to list of Attribute
-        How every column of the user and item tables is used, or why not.
+    features_ : FeatureReport
+        How every column of the user and item tables is used, or why not: print it.
     time_ : {"week", "month"} or None
         The unit of drift that is used.
     layout_ : Layout
@@ -129,6 +136,7 @@ class TuckerRecommender(Answers):
         time: Unit | Literal["auto"] | None = "auto",
         noise: Literal["auto", "shared", "rows"] = "auto",
         columns: Mapping[str, str] | None = None,
+        attributes: Mapping[str, Mapping[str, Choice]] | None = None,
         context: str | Sequence[str] = (),
         rating_scale: tuple[float, float] | None = None,
         duplicates: Duplicates = "keep",
@@ -148,6 +156,7 @@ class TuckerRecommender(Answers):
         self.time = time
         self.noise = noise
         self.columns = columns
+        self.attributes = attributes
         self.context = context
         self.rating_scale = rating_scale
         self.duplicates = duplicates
@@ -192,7 +201,7 @@ class TuckerRecommender(Answers):
             False keeps the moments alone, so that memory does not grow with the draws; `predict` is then refused.
         """
         inference = self._resolve_inference(ranks_of(self.rank, 2)[0])
-        table = standard_names(as_table(ratings, "ratings"), self.columns)
+        table = self._read_ratings(ratings)
         seed = seed_for(self.random_state, checkpoint)
         clicks = self._are_clicks(table)
         unit = self._time_unit(inference, table, users, items, clicks, seed)
@@ -215,14 +224,16 @@ class TuckerRecommender(Answers):
             tables,
             codes=codes,
             moment=history.moment.take(sample.row) if clicks else None,
+            choices=self._attribute_choices(),
             implicit=self._uses_implicit(inference, len(history), clicks),
             unit=unit,
             context=context,
             rng=stream(seed, 1, 1),
         )
-        self.features_: dict[str, list[Attribute]] = {
-            name: list(side.attributes.columns) for name, side in zip(SIDES, self.layout_.sides, strict=True)
-        }
+        self.features_ = FeatureReport(
+            {name: side.attributes.columns for name, side in zip(SIDES, self.layout_.sides, strict=True)}
+        )
+        self.backend_ = backend_of(ratings)
         self.history_ = history
         self.tables_ = tuple(tables)
         self.time_ = unit
@@ -253,6 +264,17 @@ class TuckerRecommender(Answers):
             self.moments_ = self.fit_.moments()
             self.moments_ = replace(self.moments_, mean=np.clip(self.moments_.mean, *self.rating_range_))
         return self
+
+    def _read_ratings(self, ratings: Any) -> Table:
+        """The columns that are needed, by their usual names."""
+        names = self.columns or {}
+        context = [self.context] if isinstance(self.context, str) else list(self.context)
+        table = as_table(ratings, "ratings", context, [*KEYS, RATING, TIMESTAMP, *names.values()])
+        renamed = standard_names(table, names)
+        for key in KEYS:
+            if key not in renamed.columns:
+                table[names.get(key, key)]  # says that there is none
+        return renamed
 
     def _are_clicks(self, table: Table) -> bool:
         if RATING in table.columns:
@@ -290,6 +312,12 @@ class TuckerRecommender(Answers):
             raise InputError("Drift over time needs inference='gibbs' and core='identity'; else use time=None.")
         table[TIMESTAMP]  # says so if there is none
         return self.time
+
+    def _attribute_choices(self) -> Mapping[str, Mapping[str, Choice]] | None:
+        for name in self.attributes or {}:
+            if name not in SIDES:
+                raise InputError(f"attributes has choices for 'users' and for 'items', not for {name!r}.")
+        return self.attributes if self.side_information else None
 
     def _context_columns(self, inference: Inference, table: Table) -> list[str]:
         names = [self.context] if isinstance(self.context, str) else list(self.context)

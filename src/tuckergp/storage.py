@@ -22,6 +22,7 @@ from sklearn.utils.validation import check_is_fitted
 import tuckergp
 from tuckergp.errors import InputError
 from tuckergp.files import check_writable, writing
+from tuckergp.frames import usable_backend
 
 __all__ = ["Storable", "load"]
 
@@ -283,6 +284,8 @@ def _restore(manifest: Mapping[str, Any], archive: _Archive) -> Any:
     parameters = {name: unpacker.decode(value) for name, value in manifest["parameters"].items()}
     model = kind(**{name: value for name, value in parameters.items() if name in kind().get_params(deep=False)})
     state = {name: unpacker.decode(value) for name, value in manifest["state"].items()}
+    if "backend_" in state:
+        state["backend_"] = usable_backend(state["backend_"])
     _schema.learn(model, state)
     _check(model)
     return model

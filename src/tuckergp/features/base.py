@@ -19,7 +19,7 @@ from tuckergp.errors import InputError
 from tuckergp.kernels import Kernel
 from tuckergp.tables import Table
 
-__all__ = ["FeatureMap", "Features", "Floats", "RandomState", "hstack"]
+__all__ = ["FeatureMap", "Features", "Floats", "RandomState", "hstack", "vstack"]
 
 Floats: TypeAlias = npt.NDArray[np.float64]
 Features: TypeAlias = Floats | sparse.csr_array
@@ -100,3 +100,10 @@ def hstack(blocks: Sequence[Features]) -> Features:
     if any(sparse.issparse(block) for block in blocks):
         return sparse.csr_array(sparse.hstack([sparse.csr_array(block) for block in blocks], format="csr"))
     return np.hstack([np.asarray(block) for block in blocks])
+
+
+def vstack(blocks: Sequence[Features]) -> Features:
+    """Blocks one above the other: dense where all are, else CSR."""
+    if any(sparse.issparse(block) for block in blocks):
+        return sparse.csr_array(sparse.vstack([sparse.csr_array(block) for block in blocks], format="csr"))
+    return np.vstack([np.asarray(block) for block in blocks])

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from inspect import signature
 from pathlib import Path
-from typing import Any, Literal, TypeAlias, get_args
+from typing import Any, Literal, Self, TypeAlias, get_args
 
 import numpy as np
 import numpy.typing as npt
@@ -63,6 +63,10 @@ class Fit:
     mean: float
     scale: float
     history: list[Info]
+
+    def only(self, draw: Draw) -> Self:
+        """The same with one draw."""
+        return replace(self, draws=replace(self.draws, chains=[[draw]]))
 
     def predict(self, design: Design) -> Floats:
         """Predictions in the units of the targets: the mean of f over the draws, shape (N,)."""

@@ -1,0 +1,108 @@
+"""Users and items as vectors: who is like whom, and vectors for indexes elsewhere.
+
+Factors have no meaning of their own: any invertible map of the users' space, undone in the items', predicts the same.
+So items are compared by what users are predicted to think of them: the covariance over users, averaged over the draws,
+is an inner product of the items' vectors in the metric of the users' (and the other way round).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from tuckergp.errors import InputError
+from tuckergp.factors import Factors
+from tuckergp.tables import Table
+
+__all__ = ["Embeddings", "embeddings", "similarities"]
+
+Floats = npt.NDArray[np.float64]
+Singles = npt.NDArray[np.float32]
+Ints = npt.NDArray[np.integer]
+
+# Draws that comparisons use at the most: similarities of the mean hardly change with more.
+MOST_DRAWS = 50
+# Users, or items, whose factors give the metric at the most.
+MOST_ROWS = 20_000
+
+
+@dataclass(frozen=True)
+class Embeddings:
+    """Vectors whose inner products are predictions: ``offset + users @ items.T``.
+
+    Attributes
+    ----------
+    user_ids, item_ids : list
+    users : ndarray of float32, shape (n_users, width)
+    items : ndarray of float32, shape (n_items, width)
+    offset : float
+    """
+
+    user_ids: list[Any]
+    users: Singles
+    item_ids: list[Any]
+    items: Singles
+    offset: float
+
+
+def similarities(factors: Factors, d: int, row: int) -> Floats:
+    """How alike one user (d = 0) or item (d = 1) and all known ones are, from -1 to 1, shape (n,).
+
+    The correlation of what is predicted for them, over the items or users, after what all like or dislike is removed.
+    """
+    own, metric = _vectors(factors, d), _vectors(factors, 1 - d)
+    rated = factors.layout.sides[d].n_rated
+    other = metric[: factors.layout.sides[1 - d].n_rated]
+    other = other[:: -(-len(other) // MOST_ROWS)]
+    mapped = np.empty(own.shape, dtype=np.float32)
+    for s in range(own.shape[1]):
+        spread = other[:, s] - other[:, s].mean(axis=0)
+        covariance = (spread.T @ spread).astype(np.float64) / len(spread)
+        values, axes = np.linalg.eigh(covariance)
+        root = (axes * np.sqrt(np.maximum(values, 0.0))).astype(np.float32)
+        mapped[:, s] = (own[:, s] - own[:rated, s].mean(axis=0)) @ root
+    flat = mapped.reshape(len(mapped), -1)
+    length = np.sqrt(np.einsum("ij,ij->i", flat, flat, dtype=np.float64))
+    product = (flat @ flat[row]).astype(np.float64)
+    both = length * length[row]
+    return np.asarray(np.divide(product, both, out=np.zeros(len(flat)), where=both > 0)[:-1])
+
+
+def _vectors(factors: Factors, d: int) -> Singles:
+    """The vectors of all users or items known and, last, of an unknown one."""
+    if d == 1:
+        return factors.items()
+    everyone = np.arange(factors.layout.sides[0].table.n_rows)
+    return factors.users(everyone, Table({}, "questions", len(everyone)))
+
+
+def embeddings(factors: Factors, width: int | None) -> Embeddings:
+    """Vectors of all users and items known: the draws side by side, or compressed to a width."""
+    layout, fit = factors.layout, factors.fit
+    Q, V = (_vectors(factors, d)[:-1] for d in range(2))
+    Q, V = (table.reshape(len(table), -1) for table in (Q, V))
+    Q = Q * np.float32(fit.scale / factors.shape[0])
+    if width is not None:
+        if isinstance(width, bool) or not isinstance(width, int | np.integer) or width < 1:
+            raise InputError(f"width must be a whole number from 1 on or None, not {width!r}.")
+        Q, V = _compressed(Q, V, int(width))
+    ids = [side.ids for side in layout.sides]
+    return Embeddings(ids[0], np.ascontiguousarray(Q), ids[1], np.ascontiguousarray(V), fit.mean)
+
+
+def _compressed(Q: Singles, V: Singles, width: int) -> tuple[Singles, Singles]:
+    """The vectors of a smaller width whose products are nearest to Q V', in least squares over all pairs."""
+    roots = []
+    for table in (Q, V):
+        values, axes = np.linalg.eigh((table.T @ table).astype(np.float64))
+        roots.append((np.sqrt(np.maximum(values, 0.0)), axes))
+    (a, A), (b, B) = roots
+    left, sizes, right = np.linalg.svd((a[:, None] * (A.T @ B)) * b)
+    left, right, sizes = left[:, :width], right[:width].T, np.sqrt(sizes[:width])
+    inverse = [np.divide(1.0, root, out=np.zeros_like(root), where=root > 1e-7 * root.max()) for root in (a, b)]
+    to_q = (A * inverse[0]) @ left * sizes
+    to_v = (B * inverse[1]) @ right * sizes
+    return (Q @ to_q.astype(np.float32)), (V @ to_v.astype(np.float32))
