@@ -84,6 +84,7 @@ RECOMMENDERS = {
     "full core": {"core": "full", "time": None},
     "sparse core": {"core": SparseCore(3), "time": None},
     "scale and names": {"rating_scale": (0, 6), "duplicates": "mean", "columns": {"rating": "rating"}},
+    "kernels and texts": {"attributes": {"users": {"age": SE(1.0)}, "items": {"title": "text", "year": None}}},
     "Gibbs object": {"inference": Gibbs(draws=4, warmup=2, thin=2)},
     "ALS": {"inference": "als"},
     "ALS object": {"inference": ALS(iterations=3)},
@@ -101,6 +102,7 @@ def test_recommenders_answer_as_before(settings, data, ratings, pairs, tmp_path)
     assert again.get_params() == model.get_params()
     same_answers(model, again, pairs)
     assert digest(fitted(again)) == digest(fitted(model))
+    assert again.recommend(["nobody"], n=3).equals(model.recommend(["nobody"], n=3))
     assert clone(again).get_params() == model.get_params()
 
 
@@ -173,6 +175,7 @@ def test_attributes_of_all_kinds_come_back(tmp_path):
         "lists": column(["a"], ["b", "c"], []),
         "sets": column({"a"}, frozenset({"b"}), None),
         "arrays": column(np.array(["a", "b"], dtype=object), None),
+        "day": np.datetime64("2000-01-01", "D") + np.arange(12),
         "mixed": column("a", 1, 2.5, None, float("nan")),
         "dates": column(datetime.date(2000, 1, 1), None),
         "empty": column(None),

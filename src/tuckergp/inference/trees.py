@@ -223,9 +223,9 @@ def _digest(tree: Any, found: Any) -> None:
         found.update(f"array {tree.dtype.str} {tree.shape} ".encode())
         plain = np.ascontiguousarray(tree.view(np.int64) if tree.dtype.kind in "mM" else tree)
         found.update(plain.data if tree.size else b"")
-    elif isinstance(tree, np.generic):
+    elif isinstance(tree, np.generic) and not is_plain(tree):
         _digest(tree.item(), found)
-    elif tree is None or isinstance(tree, bool | int | float | str | slice | range):
+    elif is_plain(tree):
         found.update(f"{type(tree).__name__} {tree!r} ".encode())
     elif fields is not None or isinstance(tree, dict):
         entries = fields if fields is not None else tree
@@ -237,6 +237,8 @@ def _digest(tree: Any, found: Any) -> None:
         found.update(f"sequence {len(tree)} ".encode())
         for value in tree:
             _digest(value, found)
+    elif isinstance(tree, set | frozenset):
+        _digest(sorted(map(digest, tree)), found)
     elif isinstance(tree, Parameters):  # kernels and the like print what makes them
         found.update(f"{tree!r} ".encode())
     else:
