@@ -218,6 +218,8 @@ INCONSISTENT = {
     "sparse indices": put("layout_.sides.0.table.residual.indices", 0, 99),
     "negative indices": put("layout_.sides.0.table.residual.indices", 0, -1),
     "row ends": put("layout_.sides.0.table.features.indptr", 1, 99),
+    "last row end": put("layout_.sides.0.table.features.indptr", -1, -1),
+    "rows backwards": put("layout_.sides.0.table.features.indptr", 2, 0),
     "rows of U": lambda tensors: tensors.update({U: tensors[U][:, 1:]}),
     "rank of U": lambda tensors: tensors.update({U: tensors[U][:, :, 1:]}),
     "ranks": put("fit_.draws.model.core.ranks", 0, 3),
