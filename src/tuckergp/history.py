@@ -14,7 +14,7 @@ import numpy.typing as npt
 
 from tuckergp.errors import InputError
 from tuckergp.ids import number_ids
-from tuckergp.tables import Table
+from tuckergp.tables import Table, stacked
 
 __all__ = ["KEYS", "RATING", "TIMESTAMP", "Duplicates", "History", "read_ratings", "standard_names"]
 
@@ -103,26 +103,51 @@ class History:
         history = cls((ids[0], ids[1]), (codes[0], codes[1]), y, kept, clicks)
         return history if duplicates == "keep" and not clicks else history._without_duplicates(table, duplicates)
 
-    def _without_duplicates(self, table: Table, duplicates: Duplicates) -> Self:
-        """Clicks of one pair are one click; ratings of one pair are averaged, or refused."""
+    def take(self, rows: npt.NDArray[np.integer]) -> Self:
+        """Some of the ratings, with all ids."""
+        codes = (self.codes[0][rows], self.codes[1][rows])
+        return replace(self, codes=codes, rating=self.rating[rows], moment=self.moment.take(rows))
+
+    def joined(self, more: History, table: Table, duplicates: Duplicates = "keep") -> Self:
+        """These ratings, then more of them, which were read from ``table``.
+
+        Ids keep their numbers, new ones come after. With ``duplicates="mean"`` a pair that is in both has the mean of
+        what either says.
+        """
+        ids, codes = [], []
+        for d in range(2):
+            number = {value: place for place, value in enumerate(self.ids[d])}
+            theirs = np.array([number.setdefault(value, len(number)) for value in more.ids[d]], dtype=np.int32)
+            ids.append(list(number))
+            codes.append(np.concatenate([self.codes[d], theirs[more.codes[d]]]))
+        rating, moment = np.concatenate([self.rating, more.rating]), stacked(self.moment, more.moment)
+        history = replace(self, ids=(ids[0], ids[1]), codes=(codes[0], codes[1]), rating=rating, moment=moment)
+        if duplicates == "keep" and not self.clicks:
+            return history
+        return history._without_duplicates(table, duplicates, before=len(self))
+
+    def _without_duplicates(self, table: Table, duplicates: Duplicates, before: int = 0) -> Self:
+        """Clicks of one pair are one click; ratings of one pair are averaged, or refused.
+
+        The first ``before`` rows are not of the table.
+        """
         distinct, first, inverse = np.unique(self.pairs(), return_index=True, return_inverse=True)
         if len(distinct) == len(self):
             return self
-        if duplicates == "refuse":
+        if duplicates == "refuse" and not self.clicks:
             again = np.ones(len(self), dtype=bool)
             again[first] = False
             row = int(np.argmax(again))
             user, item = (self.ids[d][self.codes[d][row]] for d in range(2))
+            earlier = int(first[inverse[row]]) - before
+            where = f"twice, at {table.row_label(earlier)} and" if earlier >= 0 else "again, rated before, at"
             raise InputError(
-                f"{table.name} has user {user!r} and item {item!r} twice, at "
-                f"{table.row_label(int(first[inverse[row]]))} and {table.row_label(row)} (and {int(again.sum()) - 1:,} "
-                f"more such rows); remove them, or use duplicates='mean' or 'keep'."
+                f"{table.name} has user {user!r} and item {item!r} {where} {table.row_label(row - before)} (and "
+                f"{int(again.sum()) - 1:,} more such rows); remove them, or use duplicates='mean' or 'keep'."
             )
         order = np.argsort(first, kind="stable")
         mean = (np.bincount(inverse, self.rating) / np.bincount(inverse))[order]
-        rows = first[order]
-        codes = (self.codes[0][rows], self.codes[1][rows])
-        return replace(self, codes=codes, rating=np.asarray(mean), moment=self.moment.take(rows))
+        return replace(self.take(first[order]), rating=np.asarray(mean))
 
 
 def read_ratings(table: Table) -> tuple[Floats, list[list[Any]], list[npt.NDArray[np.intp]]]:
