@@ -6,7 +6,9 @@ from collections.abc import Mapping
 from importlib.util import find_spec
 from typing import Any
 
-__all__ = ["as_frame", "backend_of"]
+__all__ = ["as_frame", "backend_of", "usable_backend"]
+
+BACKENDS = ("pandas", "polars", "pyarrow", "modin", "cudf")
 
 
 def backend_of(data: Any) -> str:
@@ -18,6 +20,11 @@ def backend_of(data: Any) -> str:
         return str(nw.get_native_namespace(frame).__name__)
     except TypeError:
         return "pandas" if find_spec("pandas") else "pyarrow"
+
+
+def usable_backend(name: str) -> str:
+    """The same library where it is installed, else what `backend_of` would choose."""
+    return name if name in BACKENDS and find_spec(name) else backend_of(None)
 
 
 def as_frame(columns: Mapping[str, Any], backend: str) -> Any:
