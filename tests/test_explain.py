@@ -156,7 +156,8 @@ def test_it_reads_well(data):
     assert json.loads(json.dumps(found.to_dict()))["total"] == pytest.approx(found.total)
     unknown = {row.what: row.value for row in rec.explain("nobody", item).rows if row.side == "user"}
     assert unknown == {
-        "age": "missing", "sex": "missing", "occupation": "missing", "who rated what": "as on average", "own": "no ratings",
+        "age": "missing", "sex": "missing", "occupation": "missing",
+        "who rated what": "as on average", "own": "no ratings",
     }  # fmt: skip
     shares = rec.feature_importance()
     assert "share" in str(shares)
