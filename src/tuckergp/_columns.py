@@ -17,7 +17,19 @@ from scipy import sparse
 from tuckergp.errors import InputError
 from tuckergp.tables import Table, as_table, distinct_rows, is_missing
 
-__all__ = ["ARRAY", "Encoder", "Kind", "as_inputs", "column_kind", "distinct", "joint_codes", "numbers", "row_names"]
+__all__ = [
+    "ARRAY",
+    "COLLECTIONS",
+    "Encoder",
+    "Kind",
+    "as_bag",
+    "as_inputs",
+    "column_kind",
+    "distinct",
+    "joint_codes",
+    "numbers",
+    "row_names",
+]
 
 Floats: TypeAlias = npt.NDArray[np.float64]
 Codes: TypeAlias = npt.NDArray[np.intp]
@@ -26,7 +38,7 @@ Kind: TypeAlias = Literal["number", "category", "bag"]
 ARRAY = "the array"
 """The name of a table made from an array: its columns are x0, x1, ... and cannot be asked for by other names."""
 
-_COLLECTIONS = (list, tuple, set, frozenset, np.ndarray)
+COLLECTIONS = (list, tuple, set, frozenset, np.ndarray)
 
 
 def as_inputs(X: Any) -> Table:
@@ -81,7 +93,7 @@ def column_kind(values: npt.NDArray[Any]) -> Kind:
     if values.dtype.kind in "fiuM":
         return "number"
     if values.dtype.kind == "O" and any(
-        isinstance(v, _COLLECTIONS) or (isinstance(v, str) and "|" in v) for v in values
+        isinstance(v, COLLECTIONS) or (isinstance(v, str) and "|" in v) for v in values
     ):
         return "bag"
     return "category"
@@ -137,13 +149,14 @@ def _cells(values: npt.NDArray[Any], kind: Kind) -> list[tuple[Any, ...]]:
     listed = (values.astype("datetime64[us]") if values.dtype.kind == "M" else values).tolist()
     if kind == "category":
         return [(None if gone else _freeze(value),) for value, gone in zip(listed, missing, strict=True)]
-    return [() if gone else _bag(value) for value, gone in zip(listed, missing, strict=True)]
+    return [() if gone else as_bag(value) for value, gone in zip(listed, missing, strict=True)]
 
 
-def _bag(value: Any) -> tuple[Any, ...]:
+def as_bag(value: Any) -> tuple[Any, ...]:
+    """The distinct values of a cell: of a collection, or of text parted by ``|``."""
     if isinstance(value, str):
         value = [part.strip() for part in value.split("|") if part.strip()]
-    return tuple(dict.fromkeys(value)) if isinstance(value, _COLLECTIONS) else (value,)
+    return tuple(dict.fromkeys(value)) if isinstance(value, COLLECTIONS) else (value,)
 
 
 def _freeze(value: Any) -> Any:

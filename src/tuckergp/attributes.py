@@ -1,45 +1,34 @@
-"""What is known of users or items, read column by column: numbers, categories, bags, or left out with a reason.
+"""What is known of users or items, read column by column: how each is used, or why it is left out.
 
-Turns an attribute table into the columns and the kernel of a mode. Every decision can be printed.
+Turns an attribute table into the columns and the kernel of a mode. What a column is used as is decided in
+`tuckergp.decisions`, here it is done.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import warnings
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal, Self
+from typing import Any, Self
 
 import numpy as np
 import numpy.typing as npt
 
-from tuckergp._columns import column_kind
-from tuckergp.errors import InputError
-from tuckergp.kernels import Cosine, Identity, Kernel, Linear
+from tuckergp._columns import as_bag
+from tuckergp._words import buckets
+from tuckergp.decisions import WHO_RATED_WHAT, Attribute, Choice, as_numbers, decide
+from tuckergp.errors import DataWarning, InputError
+from tuckergp.ids import number_ids
+from tuckergp.kernels import Cosine, Identity, Kernel, Linear, Scaled
 from tuckergp.tables import Table, is_missing
 
-__all__ = ["Attribute", "Attributes"]
+__all__ = ["WHO_RATED_WHAT", "Attribute", "Attributes", "check_keys", "join"]
 
 # Prior variance of an attribute's part of the factors relative to that of the part each user or item has for itself.
 BLOCK_VARIANCE = 0.2
-N_LEVELS = 10
-WHO_RATED_WHAT = "who rated what"
 
-
-@dataclass(frozen=True)
-class Attribute:
-    """How one column is used: ``use`` is number, category, bag or nothing, ``note`` says why."""
-
-    column: str
-    use: Literal["number", "category", "bag", "nothing"]
-    note: str
-    mean: float = 0.0
-    spread: float = 1.0
-    edges: tuple[float, ...] = ()
-
-    @property
-    def level_column(self) -> str:
-        """Where the level of a number stands (its tenth of the training values)."""
-        return f"{self.column} level"
+MISSING = (None,)
+"""The one value of a cell that is missing: a level like any other."""
 
 
 @dataclass(frozen=True)
@@ -57,11 +46,37 @@ class Attributes:
     columns: tuple[Attribute, ...]
 
     @classmethod
-    def fit(cls, key: str, table: Table | None) -> Self:
-        """Decide how to use every column but the key; no table means no attributes."""
+    def fit(cls, key: str, table: Table | None, choices: Mapping[str, Choice] | None = None) -> Self:
+        """Decide how to use every column but the key.
+
+        Parameters
+        ----------
+        key : str
+            The id column.
+        table : Table or None
+            None for no attributes.
+        choices : mapping of str to Kernel, {"number", "category", "bag", "text"} or None, optional
+            What to do with some columns instead: read it as this, compare it with this kernel, or leave it out (None).
+            A kernel sees numbers standardised, so its lengthscales are in standard deviations of the column; a period
+            is in units of the column. A kernel with a scale in front (``0.5 * SE(1.0)``) keeps it, others get the
+            variance that every attribute has.
+        """
+        choices = {} if choices is None else dict(choices)
         if table is None:
-            return cls(key, ())
-        return cls(key, tuple(_decide(column, table) for column in table.columns if column != key))
+            table = Table({}, f"The table with {key} that was not given", 0)
+        names = [column for column in table.columns if column != key]
+        _check_choices(choices, table, names)
+        columns = []
+        for column in names:
+            attribute = decide(table, column, choices.get(column, "auto"))
+            if attribute.says_nothing:
+                warnings.warn(
+                    f"{table.name} column {column!r} is not used: {attribute.note}. Remove or repair it.",
+                    DataWarning,
+                    stacklevel=3,
+                )
+            columns.append(attribute)
+        return cls(key, tuple(columns))
 
     @property
     def used(self) -> list[Attribute]:
@@ -69,100 +84,126 @@ class Attributes:
         return [attribute for attribute in self.columns if attribute.use != "nothing"]
 
     def encode(self, table: Table) -> Table:
-        """Key and used columns: numbers standardised with their level beside them, the rest as they are."""
+        """Key and used columns, numbers standardised, everything else as sets of values.
+
+        Beside a number stands its level; beside one with a kernel of its own, whether it is missing.
+        """
         encoded: dict[str, npt.NDArray[Any]] = {self.key: table[self.key]}
         for attribute in self.used:
             values = table[attribute.column]
-            if attribute.use != "number":
+            if attribute.numeric:
+                numbers = as_numbers(table, attribute.column)
+                missing = np.isnan(numbers)
+                numbers[missing] = attribute.mean
+                encoded[attribute.column] = (numbers - attribute.mean) / attribute.spread
+                if attribute.use == "number":
+                    level = np.searchsorted(attribute.edges, numbers, side="right").astype(object)
+                    level[missing] = "missing"
+                    encoded[attribute.level_column] = np.array([f"level {value}" for value in level], dtype=object)
+                else:
+                    encoded[attribute.missing_column] = _objects(MISSING if gone else () for gone in missing)
+            elif attribute.use == "kernel" or attribute.column == WHO_RATED_WHAT:
                 encoded[attribute.column] = values
-                continue
-            missing = is_missing(values)
-            numbers = np.full(len(table), attribute.mean)
-            numbers[~missing] = table.take(np.flatnonzero(~missing)).numeric(attribute.column)
-            encoded[attribute.column] = (numbers - attribute.mean) / attribute.spread
-            level = np.searchsorted(attribute.edges, numbers, side="right").astype(object)
-            level[missing] = "missing"
-            encoded[attribute.level_column] = np.array([f"level {value}" for value in level], dtype=object)
+            else:
+                encoded[attribute.column] = _sets(values, attribute)
         return Table(encoded, table.name, len(table))
 
     def kernel(self, encoded: Table) -> Kernel:
-        """Identity on the key plus a linear kernel an attribute, its mean of k(x, x) scaled to BLOCK_VARIANCE."""
+        """Identity on the key plus a kernel for each attribute, its mean of k(x, x) scaled to BLOCK_VARIANCE."""
         kernel: Kernel = Identity(self.key)
-        for column in encoded.columns:
-            if column == self.key:
-                continue
-            # sets of rated items differ in size by orders of magnitude, attributes do not
-            term = Cosine(column) if column == WHO_RATED_WHAT else Linear(column)
-            size = float(np.mean(term.diag(encoded.select([column]))))
-            if size > 0:
-                kernel = kernel + (BLOCK_VARIANCE / size) * term
+        for attribute in self.used:
+            for term in _terms(attribute):
+                if isinstance(term, Scaled):
+                    kernel = kernel + term
+                    continue
+                size = float(np.mean(term.diag(encoded.select(term.reads(list(encoded.columns))))))
+                if size > 0:
+                    kernel = kernel + (BLOCK_VARIANCE / size) * term
         return kernel
 
 
-def _decide(column: str, table: Table) -> Attribute:
-    values = table[column]
+def _terms(attribute: Attribute) -> list[Kernel]:
+    """What compares the encoded columns of an attribute."""
+    if attribute.use == "number":
+        return [Linear(attribute.column), Linear(attribute.level_column)]
+    if attribute.kernel is not None:
+        return [attribute.kernel, Linear(attribute.missing_column)] if attribute.numeric else [attribute.kernel]
+    # sets of rated items and texts differ in size by orders of magnitude, other attributes do not
+    alike = attribute.use == "text" or attribute.column == WHO_RATED_WHAT
+    return [Cosine(attribute.column) if alike else Linear(attribute.column)]
+
+
+def _sets(values: npt.NDArray[Any], attribute: Attribute) -> npt.NDArray[Any]:
+    """The cells of a column as tuples: one category, the values of a bag, the words of a text."""
     missing = is_missing(values)
-    if missing.all():
-        return Attribute(column, "nothing", "all values are missing")
-    kind = column_kind(values)
-    if column == WHO_RATED_WHAT:
-        return Attribute(column, "bag", "the set of the other side, whatever the ratings")
-    if kind == "bag":
-        return Attribute(column, "bag", "several values a row")
-    if values.dtype.kind == "O" and _all_numbers(values[~missing]):
-        kind = "number"
-    if kind == "number":
-        numbers = table.take(np.flatnonzero(~missing)).numeric(column)
-        spread = float(numbers.std())
-        if spread == 0:
-            return Attribute(column, "nothing", "the same value everywhere")
-        edges = tuple(float(edge) for edge in np.unique(np.quantile(numbers, np.arange(1, N_LEVELS) / N_LEVELS)))
-        return Attribute(column, "number", "standardised, and by tenths", float(numbers.mean()), spread, edges)
-    levels = {str(value) for value in values[~missing]}
-    if len(levels) == 1 and not missing.any():
-        return Attribute(column, "nothing", "the same value everywhere")
-    if len(levels) > max(20, len(values) / 4):
-        return Attribute(column, "nothing", f"{len(levels)} different texts in {len(values)} rows say little")
-    return Attribute(column, "category", f"{len(levels)} levels")
+    listed = (values.astype("datetime64[us]") if values.dtype.kind == "M" else values).tolist()
+    cells = zip(listed, missing, strict=True)
+    if attribute.use == "bag":
+        return _objects(MISSING if gone else as_bag(value) for value, gone in cells)
+    if attribute.use == "text":
+        common = attribute.common
+        return _objects(
+            MISSING if gone else tuple(word for word in buckets(str(value)) if word not in common)
+            for value, gone in cells
+        )
+    levels: dict[Any, tuple[Any, ...]] = {}  # equal cells are one tuple
+    return _objects(MISSING if gone else levels.setdefault(_level(value), (_level(value),)) for value, gone in cells)
 
 
-def _all_numbers(values: Sequence[Any] | npt.NDArray[Any]) -> bool:
-    return all(isinstance(value, int | float | np.number) and not isinstance(value, bool) for value in values)
+def _level(value: Any) -> Any:
+    if isinstance(value, list | np.ndarray):
+        return tuple(value)
+    return frozenset(value) if isinstance(value, set) else value
+
+
+def _objects(cells: Iterable[Any]) -> npt.NDArray[Any]:
+    listed = list(cells)
+    array = np.empty(len(listed), dtype=object)
+    array[:] = listed
+    return array
+
+
+def _check_choices(choices: Mapping[str, Choice], table: Table, names: Sequence[str]) -> None:
+    for column in choices:
+        if column not in names:
+            there = ", ".join(name for name in names if name != WHO_RATED_WHAT) or "none"
+            raise InputError(f"{table.name} has no attribute {column!r} to choose for; its attributes are {there}.")
 
 
 def join(table: Table | None, key: str, ids: Sequence[Any], name: str) -> Table:
     """The rows of an attribute table at some ids, in their order; missing where the table lacks an id."""
-    keys = np.empty(len(ids), dtype=object)
-    keys[:] = list(ids)
+    keys = _objects(ids)
     if table is None:
         return Table({key: keys}, name, len(ids))
     row_of = {value: row for row, value in enumerate(table[key])}
     rows = np.array([row_of.get(value, -1) for value in ids], dtype=np.intp)
     columns: dict[str, npt.NDArray[Any]] = {key: keys}
     for column, values in table.columns.items():
-        if column == key:
-            continue
-        if (rows < 0).any():
-            values = values.astype(object)
-            taken = np.empty(len(ids), dtype=object)
-            taken[rows >= 0] = values[rows[rows >= 0]]
-            taken[rows < 0] = None
-        else:
-            taken = values[rows]
-        columns[column] = taken
+        if column != key:
+            columns[column] = _at(values, rows)
     return Table(columns, name, len(ids))
+
+
+def _at(values: npt.NDArray[Any], rows: npt.NDArray[np.intp]) -> npt.NDArray[Any]:
+    """Some rows of a column, missing where the row is negative."""
+    there = rows >= 0
+    if there.all():
+        return values[rows]
+    if values.dtype.kind not in "fM":
+        values = values.astype(object)
+    nothing = {"f": np.nan, "M": np.datetime64("NaT")}.get(values.dtype.kind)
+    taken = np.full(len(rows), nothing, dtype=values.dtype)
+    taken[there] = values[rows[there]]
+    return taken
 
 
 def check_keys(table: Table, key: str) -> None:
     """Refuse missing and repeated ids."""
-    missing = is_missing(table[key])
-    if missing.any():
-        raise InputError(f"{table.name} column {key!r} is missing at {table.row_label(int(np.argmax(missing)))}.")
-    seen: dict[Any, int] = {}
-    for row, value in enumerate(table[key]):
-        if value in seen:
-            raise InputError(
-                f"{table.name} has {key} {value!r} twice, at {table.row_label(seen[value])} and "
-                f"{table.row_label(row)}; keep one row for each."
-            )
-        seen[value] = row
+    ids, codes = number_ids(table, key)
+    repeats = np.flatnonzero(codes != np.arange(len(codes)))
+    if len(repeats):
+        row = int(repeats[0])
+        raise InputError(
+            f"{table.name} has {key} {ids[codes[row]]!r} twice, at {table.row_label(int(codes[row]))} and "
+            f"{table.row_label(row)}; keep one row for each."
+        )

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
-__all__ = ["DivergenceError", "InputError", "NotConvergedWarning"]
+__all__ = ["DataWarning", "DivergenceError", "InputError", "NotConvergedWarning"]
 
 
 class InputError(ValueError):
     """What is wrong with the input, where, and what to do, in one or two sentences."""
+
+
+class DataWarning(UserWarning):
+    """Data that is not used as one might expect; the text says which, and what to do."""
 
 
 class NotConvergedWarning(UserWarning):

@@ -1,22 +1,25 @@
 """Tables of the outside world (pandas, polars, pyarrow, CSV or Parquet files, dicts) as named NumPy columns.
 
-The one place that knows about data frames. Everything behind it sees a `Table`: column name -> 1-D array, numbers as
-float64, integer or bool, anything else as objects. Errors name the table, the column and the first offending row.
+The one place that knows about data frames; files are opened in `tuckergp._reading`. Everything behind it sees a
+`Table`: column name -> 1-D array, numbers as float64, integer or bool, anything else as objects. Errors name the table,
+the column and the first offending row.
 """
 
 from __future__ import annotations
 
+import datetime
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
+from tuckergp._reading import is_text_file, line_of_row, no_column, read_columns, wanted_columns
 from tuckergp.errors import InputError
 
-__all__ = ["Table", "as_table", "distinct_rows", "is_missing", "require_finite"]
+__all__ = ["Table", "as_table", "distinct_rows", "is_missing", "require_finite", "show_cell"]
 
 
 @dataclass(frozen=True)
@@ -31,12 +34,15 @@ class Table:
     n_rows : int
     first_line : int or None
         Line number of the first row in its text file, None for tables in memory.
+    path : Path or None
+        The text file, for tables read from one: messages look up the line of a row in it.
     """
 
     columns: dict[str, npt.NDArray[Any]]
     name: str
     n_rows: int
     first_line: int | None = None
+    path: Path | None = None
 
     def __len__(self) -> int:
         return self.n_rows
@@ -48,11 +54,12 @@ class Table:
         try:
             return self.columns[column]
         except KeyError:
-            there = ", ".join(map(str, self.columns)) or "none"
-            raise InputError(f"{self.name} has no column {column!r}; its columns are {there}.") from None
+            raise no_column(self.name, column, list(self.columns)) from None
 
     def row_label(self, row: int) -> str:
         """Where a row is, in the words of its source: a line of a file, or a row counted from 0."""
+        if self.path is not None and self.path.is_file():
+            return f"line {line_of_row(self.path, row)}"
         return f"row {row}" if self.first_line is None else f"line {self.first_line + row}"
 
     def take(self, rows: npt.NDArray[np.intp]) -> Table:
@@ -61,28 +68,32 @@ class Table:
 
     def select(self, columns: Iterable[str]) -> Table:
         """Some of the columns, in the order given."""
-        return Table({name: self[name] for name in columns}, self.name, self.n_rows, self.first_line)
+        return replace(self, columns={name: self[name] for name in columns})
 
-    def numeric(self, column: str) -> npt.NDArray[np.float64]:
-        """One column as finite float64 numbers; dates become days since 1970-01-01."""
+    def numeric(self, column: str, missing: bool = False) -> npt.NDArray[np.float64]:
+        """One column as float64 numbers; dates become days since 1970-01-01.
+
+        Missing values are refused, or NaN with ``missing``; infinite ones are always refused.
+        """
         values = self[column]
         if values.dtype.kind == "M":
             days = values.astype("datetime64[us]").astype(np.float64) / 86_400e6
-            return require_finite(np.where(np.isnat(values), np.nan, days), self, column)
+            return require_finite(np.where(np.isnat(values), np.nan, days), self, column, missing)
         if values.dtype.kind in "fiub":
-            return require_finite(values.astype(np.float64), self, column)
+            return require_finite(values.astype(np.float64), self, column, missing)
         numbers = np.empty(len(values))
         for row, value in enumerate(values):
             try:
-                numbers[row] = float(value)
+                numbers[row] = _as_float(value)
             except (TypeError, ValueError):
                 raise InputError(
-                    f"{self.name} column {column!r} must be numeric, but {self.row_label(row)} holds {_show(value)}."
+                    f"{self.name} column {column!r} must be numeric, but {self.row_label(row)} holds "
+                    f"{show_cell(value)}."
                 ) from None
-        return require_finite(numbers, self, column)
+        return require_finite(numbers, self, column, missing)
 
 
-def as_table(data: Any, name: str) -> Table:
+def as_table(data: Any, name: str, columns: Sequence[str] | None = None, optional: Sequence[str] = ()) -> Table:
     """Read any supported table.
 
     Parameters
@@ -90,6 +101,10 @@ def as_table(data: Any, name: str) -> Table:
     data : pandas, polars or pyarrow table, dict of columns, or path to a CSV or Parquet file
     name : str
         What messages call it; a file keeps its own name.
+    columns : sequence of str or None
+        Take these columns alone, and do not read the others; one that is not there is refused. None takes all.
+    optional : sequence of str
+        Take these as well where they are there; only with ``columns``.
 
     Examples
     --------
@@ -97,16 +112,24 @@ def as_table(data: Any, name: str) -> Table:
     array([4, 5])
     """
     if isinstance(data, Table):
-        return data
+        return (
+            data if columns is None else data.select(wanted_columns(list(data.columns), data.name, columns, optional))
+        )
     if isinstance(data, str | Path):
-        return _read_file(Path(data))
+        path = Path(data)
+        read = {key: _as_column(values) for key, values in read_columns(path, columns, optional).items()}
+        n_rows = len(next(iter(read.values()), ()))
+        return (
+            Table(read, path.name, n_rows, 2, path.absolute()) if is_text_file(path) else Table(read, path.name, n_rows)
+        )
     if isinstance(data, Mapping):
-        columns = {str(key): _as_column(value) for key, value in data.items()}
-        lengths = {key: len(value) for key, value in columns.items()}
+        keys = {str(key): key for key in data}
+        taken = {key: _as_column(data[keys[key]]) for key in wanted_columns(list(keys), name, columns, optional)}
+        lengths = {key: len(value) for key, value in taken.items()}
         if len(set(lengths.values())) > 1:
             shown = ", ".join(f"{key!r} has {length}" for key, length in lengths.items())
             raise InputError(f"The columns of {name} differ in length: {shown}.")
-        return Table(columns, name, next(iter(lengths.values()), 0))
+        return Table(taken, name, next(iter(lengths.values()), 0))
     import narwhals as nw
 
     try:
@@ -116,31 +139,9 @@ def as_table(data: Any, name: str) -> Table:
             f"{name} must be a pandas, polars or pyarrow table, a dict of columns, or a path to a CSV or Parquet file; "
             f"got {type(data).__name__}."
         ) from None
-    columns = {str(series.name): _as_column(series.to_numpy()) for series in frame.iter_columns()}
-    return Table(columns, name, frame.shape[0])
-
-
-def _read_file(path: Path) -> Table:
-    if not path.is_file():
-        raise InputError(f"There is no file {path}.")
-    import pyarrow as pa
-
-    try:
-        if path.suffix == ".parquet":
-            from pyarrow import parquet
-
-            table, first_line = parquet.read_table(path), None
-        elif path.suffix in (".csv", ".tsv", ".txt"):
-            from pyarrow import csv
-
-            delimiter = "," if path.suffix == ".csv" else "\t"
-            table, first_line = csv.read_csv(path, parse_options=csv.ParseOptions(delimiter=delimiter)), 2
-        else:
-            raise InputError(f"{path.name} must end in .csv, .tsv or .parquet, so that its format is known.")
-    except (pa.ArrowException, OSError) as error:
-        raise InputError(f"{path.name} cannot be read: {str(error).splitlines()[0]}.") from None
-    columns = {column: _as_column(table.column(column).to_numpy(zero_copy_only=False)) for column in table.column_names}
-    return Table(columns, path.name, table.num_rows, first_line)
+    series = {str(one.name): one for one in frame.iter_columns()}
+    taken = {key: _as_column(series[key].to_numpy()) for key in wanted_columns(list(series), name, columns, optional)}
+    return Table(taken, name, frame.shape[0])
 
 
 def _as_column(values: Any) -> npt.NDArray[Any]:
@@ -159,9 +160,11 @@ def _as_column(values: Any) -> npt.NDArray[Any]:
     return array if array.dtype.kind in "fiubMO" else array.astype(object)
 
 
-def require_finite(values: npt.NDArray[np.float64], table: Table, column: str) -> npt.NDArray[np.float64]:
-    """Return the values, or say which row first holds NaN or infinity."""
-    bad = ~np.isfinite(values)
+def require_finite(
+    values: npt.NDArray[np.float64], table: Table, column: str, missing: bool = False
+) -> npt.NDArray[np.float64]:
+    """Return the values, or say which row first holds NaN (unless ``missing``) or infinity."""
+    bad = np.isinf(values) if missing else ~np.isfinite(values)
     if bad.any():
         row = int(np.argmax(bad))
         what = "is missing (NaN)" if np.isnan(values[row]) else "is infinite"
@@ -170,6 +173,18 @@ def require_finite(values: npt.NDArray[np.float64], table: Table, column: str) -
             f"remove or fill such rows ({int(bad.sum())} of {len(values)})."
         )
     return values
+
+
+def _as_float(value: Any) -> float:
+    """A cell as a number: dates are days since 1970-01-01, nothing is NaN."""
+    if _is_null(value):
+        return np.nan
+    if isinstance(value, datetime.datetime):
+        utc = value.astimezone(datetime.UTC).replace(tzinfo=None) if value.tzinfo else value
+        return (utc - datetime.datetime(1970, 1, 1)) / datetime.timedelta(days=1)
+    if isinstance(value, datetime.date):
+        return float((value - datetime.date(1970, 1, 1)).days)
+    return float(value)
 
 
 def is_missing(values: npt.NDArray[Any]) -> npt.NDArray[np.bool_]:
@@ -229,6 +244,7 @@ def _factorize(values: npt.NDArray[Any]) -> tuple[npt.NDArray[Any], npt.NDArray[
     return distinct, code
 
 
-def _show(value: Any) -> str:
+def show_cell(value: Any) -> str:
+    """A value as messages show it: short, and without NumPy's names."""
     text = repr(value.item() if isinstance(value, np.generic) else value)
     return text if len(text) <= 40 else text[:37] + "..."

@@ -189,7 +189,7 @@ def test_decisions_about_attributes_can_be_read(data):
     assert use.pop("who rated what") == "bag"
     assert use == {
         "age": "number", "sex": "category", "occupation": "category",
-        "title": "nothing", "year": "number", "genres": "bag",
+        "title": "text", "year": "number", "genres": "bag",
     }  # fmt: skip
 
 

@@ -1,0 +1,209 @@
+"""CSV and Parquet files as NumPy columns, and where in a file a row or a fault is.
+
+Reads quickly and says little: only when a file is broken is it gone through line by line, to name the line.
+"""
+
+from __future__ import annotations
+
+import csv
+import gzip
+import zlib
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import IO, Any
+
+import numpy as np
+import numpy.typing as npt
+
+from tuckergp.errors import InputError
+
+__all__ = ["is_text_file", "line_of_row", "no_column", "read_columns", "wanted_columns"]
+
+Columns = dict[str, npt.NDArray[Any]]
+_DELIMITERS = {".csv": ",", ".tsv": "\t", ".txt": "\t"}
+
+
+def read_columns(path: Path, columns: Sequence[str] | None = None, optional: Sequence[str] = ()) -> Columns:
+    """Columns of a file, all of them or those wanted.
+
+    Parameters
+    ----------
+    path : Path
+        Ends in .csv, .tsv, .txt (tabs), .parquet, or one of the text endings and .gz.
+    columns : sequence of str or None
+        What to read; None for everything.
+    optional : sequence of str
+        What to read besides ``columns`` where it is there.
+
+    Returns
+    -------
+    dict of str to ndarray, shape (n_rows,)
+        Text as objects, an empty cell of a text file as None.
+    """
+    import pyarrow as pa
+
+    if not path.is_file():
+        raise InputError(f"There is no file {path}.")
+    try:
+        if path.suffix == ".parquet":
+            return _read_parquet(path, columns, optional)
+        if is_text_file(path):
+            return _read_text(path, columns, optional)
+    except (pa.ArrowException, OSError, EOFError, zlib.error, csv.Error) as error:
+        raise InputError(f"{path.name} cannot be read: {str(error).splitlines()[0].rstrip('.')}.") from None
+    raise InputError(f"{path.name} must end in .csv, .tsv or .parquet, so that its format is known (.csv.gz is fine).")
+
+
+def is_text_file(path: Path) -> bool:
+    """Whether rows are lines, going by the file's name."""
+    return _ending(path) in _DELIMITERS
+
+
+def wanted_columns(
+    there: Sequence[str], name: str, columns: Sequence[str] | None, optional: Sequence[str]
+) -> list[str]:
+    """Which columns to take: all, or those asked for, which must be there, and the optional ones that are."""
+    if columns is None:
+        return list(there)
+    for column in columns:
+        if column not in there:
+            raise no_column(name, column, there)
+    return list(dict.fromkeys([*columns, *(column for column in optional if column in there)]))
+
+
+def no_column(name: str, column: str, there: Sequence[str]) -> InputError:
+    """What to say where a table lacks a column."""
+    listed = ", ".join(map(str, there)) or "none"
+    return InputError(f"{name} has no column {column!r}; its columns are {listed}.")
+
+
+def line_of_row(path: Path, row: int) -> int:
+    """The line on which a row of a text file begins, both counted as people do: row 0 is the first below the header."""
+    for number, (line, _) in enumerate(_records(path)):
+        if number == row + 1:
+            return line
+    return row + 2
+
+
+def _read_parquet(path: Path, columns: Sequence[str] | None, optional: Sequence[str]) -> Columns:
+    from pyarrow import parquet
+
+    with parquet.ParquetFile(path) as file:
+        names = wanted_columns(file.schema_arrow.names, path.name, columns, optional)
+        # one at a time, so that no more than one column is held twice
+        return {name: _as_array(file.read(columns=[name]).column(name)) for name in names}
+
+
+def _read_text(path: Path, columns: Sequence[str] | None, optional: Sequence[str]) -> Columns:
+    import pyarrow as pa
+    from pyarrow import csv as arrow_csv
+
+    header = _header(path)
+    names = wanted_columns(header, path.name, columns, optional)
+    try:
+        table = arrow_csv.read_csv(
+            path,
+            # cells may hold line breaks: without this a large file with such cells cannot be read
+            parse_options=arrow_csv.ParseOptions(delimiter=_DELIMITERS[_ending(path)], newlines_in_values=True),
+            convert_options=arrow_csv.ConvertOptions(include_columns=names),
+        )
+    except pa.ArrowInvalid:
+        _refuse_broken_line(path, header)
+        raise
+    arrays = {name: table.column(name) for name in names}
+    if any(pa.types.is_binary(column.type) for column in arrays.values()):
+        raise _not_unicode(path)
+    _refuse_open_quote(path, table)
+    del table
+    return {name: _as_array(arrays.pop(name), None) for name in names}
+
+
+def _as_array(column: Any, empty: str | None = "") -> npt.NDArray[Any]:
+    """An arrow column as an array; equal texts are one object, and ``empty`` stands for empty ones."""
+    import pyarrow as pa
+
+    if not (pa.types.is_string(column.type) or pa.types.is_large_string(column.type)):
+        return np.asarray(column.to_numpy())
+    encoded = column.dictionary_encode().unify_dictionaries()
+    array = np.empty(len(column), dtype=object)
+    start = 0
+    for chunk in encoded.chunks:
+        texts = np.append(chunk.dictionary.to_numpy(zero_copy_only=False), [None])
+        texts[texts == ""] = empty
+        places = chunk.indices.fill_null(len(texts) - 1).to_numpy(zero_copy_only=False)
+        array[start : start + len(chunk)] = texts[places]
+        start += len(chunk)
+    return array
+
+
+def _ending(path: Path) -> str:
+    return Path(path.stem).suffix if path.suffix == ".gz" else path.suffix
+
+
+def _open(path: Path) -> IO[bytes]:
+    return gzip.open(path) if path.suffix == ".gz" else path.open("rb")  # type: ignore[return-value]
+
+
+def _records(path: Path) -> Iterator[tuple[int, list[str]]]:
+    """The line each record begins on, and its cells; blank lines are none."""
+    import io
+
+    with _open(path) as file, io.TextIOWrapper(file, "utf-8-sig", errors="surrogateescape", newline="") as text:
+        reader = csv.reader(text, delimiter=_DELIMITERS[_ending(path)])
+        while True:
+            line = reader.line_num + 1
+            try:
+                cells = next(reader)
+            except StopIteration:
+                return
+            if cells:
+                yield line, cells
+
+
+def _header(path: Path) -> list[str]:
+    _, header = next(_records(path), (1, []))
+    if not header:
+        raise InputError(f"{path.name} is empty; its first line must name the columns.")
+    try:
+        "".join(header).encode()
+    except UnicodeEncodeError:
+        raise _not_unicode(path) from None
+    for number, name in enumerate(header):
+        if name in header[:number]:
+            raise InputError(f"{path.name} has two columns called {name!r}; rename one.")
+    return header
+
+
+def _refuse_broken_line(path: Path, header: list[str]) -> None:
+    for line, cells in _records(path):
+        if len(cells) != len(header):
+            values = "1 value" if len(cells) == 1 else f"{len(cells)} values"
+            raise InputError(
+                f"{path.name} line {line} has {values}, but the header names {len(header)} columns "
+                f"({', '.join(header)}); correct or remove that line."
+            )
+
+
+def _refuse_open_quote(path: Path, table: Any) -> None:
+    """A quote that is never closed makes one cell of the rest of the file, silently."""
+    last = table.slice(max(0, table.num_rows - 1)).to_pylist()
+    if not any(isinstance(cell, str) and "\n" in cell for row in last for cell in row.values()):
+        return
+    *_, (line, _) = _records(path)
+    with _open(path) as file:
+        quotes = sum(text.count(b'"') for number, text in enumerate(file, 1) if number >= line)
+    if quotes % 2:
+        raise InputError(f'{path.name} line {line} opens a quote (") that is never closed; close or remove it.')
+
+
+def _not_unicode(path: Path) -> InputError:
+    with _open(path) as file:
+        for line, text in enumerate(file, 1):
+            try:
+                text.decode()
+            except UnicodeDecodeError as error:
+                byte = text[error.start]
+                return InputError(
+                    f"{path.name} line {line} is not UTF-8 text (byte 0x{byte:02x}); save the file as UTF-8."
+                )
+    return InputError(f"{path.name} is not UTF-8 text; save the file as UTF-8.")

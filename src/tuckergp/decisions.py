@@ -1,0 +1,284 @@
+"""What a column of an attribute table is used as, and why: from its values, or from what the user chose.
+
+Only decides, and remembers what is needed to do the same with other rows. Nothing here builds features.
+"""
+
+from __future__ import annotations
+
+import datetime
+import decimal
+import re
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Literal, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+from tuckergp._columns import COLLECTIONS, column_kind
+from tuckergp._words import BUCKETS, buckets, reads_as_text
+from tuckergp.errors import InputError
+from tuckergp.kernels import Constant, Identity, Kernel, Linear, Periodic, Product, Scaled, Sum
+from tuckergp.tables import Table, is_missing, show_cell
+
+__all__ = ["WHO_RATED_WHAT", "Attribute", "Choice", "Use", "as_numbers", "decide"]
+
+Use: TypeAlias = Literal["number", "category", "bag", "text", "kernel", "nothing"]
+Choice: TypeAlias = Kernel | str | None
+
+WHO_RATED_WHAT = "who rated what"
+N_LEVELS = 10
+READINGS = ("number", "category", "bag", "text")
+
+_DATE = re.compile(r"\d{4}-\d\d-\d\d([T ].*)?")
+
+
+@dataclass(frozen=True)
+class Attribute:
+    """How one column is used, and why.
+
+    Attributes
+    ----------
+    column : str
+    use : {"number", "category", "bag", "text", "kernel", "nothing"}
+    note : str
+        Why, or how.
+    mean, spread : float
+        Of the training values of a number; a missing one is taken as the mean.
+    edges : tuple of float
+        Between the levels of a number.
+    common : frozenset of str
+        Buckets of words that more than half of the texts hold, and that therefore say nothing.
+    kernel : Kernel or None
+        The kernel chosen for the column.
+    numeric : bool
+        Whether the column is standardised.
+    says_nothing : bool
+        Whether it is left out because all its values are missing or the same.
+    """
+
+    column: str
+    use: Use
+    note: str
+    mean: float = 0.0
+    spread: float = 1.0
+    edges: tuple[float, ...] = ()
+    common: frozenset[str] = frozenset()
+    kernel: Kernel | None = None
+    numeric: bool = False
+    says_nothing: bool = False
+
+    @property
+    def level_column(self) -> str:
+        """Where the level of a number stands (its tenth of the training values)."""
+        return f"{self.column} level"
+
+    @property
+    def missing_column(self) -> str:
+        """Where it stands that a number with a kernel of its own is missing."""
+        return f"{self.column} missing"
+
+
+def decide(table: Table, column: str, choice: Choice = "auto") -> Attribute:
+    """Decide how to use a column.
+
+    Parameters
+    ----------
+    table : Table
+    column : str
+    choice : Kernel, {"auto", "number", "category", "bag", "text"} or None
+        ``"auto"`` looks at the values; None leaves the column out.
+    """
+    if choice is None:
+        return Attribute(column, "nothing", "left out as asked")
+    if not (isinstance(choice, Kernel) or choice in (*READINGS, "auto")):
+        raise InputError(
+            f"The choice for {table.name} column {column!r} must be one of {', '.join(map(repr, READINGS))}, a "
+            f"tuckergp kernel, or None to leave it out; not {choice!r}."
+        )
+    if column == WHO_RATED_WHAT and choice == "auto":
+        return Attribute(column, "bag", "the set of the other side, whatever the ratings")
+    missing = is_missing(table[column])
+    if missing.all():
+        return Attribute(column, "nothing", "all its values are missing", says_nothing=True)
+    if isinstance(choice, Kernel):
+        return _with_kernel(table, column, choice)
+    asked = "" if choice == "auto" else "as asked: "
+    use = _reading(table, column, missing) if choice == "auto" else choice
+    if isinstance(use, Attribute):
+        return use
+    attribute = {"number": _number, "category": _category, "bag": _bag, "text": _text}[use](table, column, missing)
+    return replace(attribute, note=asked + attribute.note) if attribute.use != "nothing" else attribute
+
+
+def _reading(table: Table, column: str, missing: npt.NDArray[np.bool_]) -> str | Attribute:
+    """What the values look like; an Attribute where they should not be used."""
+    values = table[column]
+    there = values[~missing]
+    if values.dtype.kind in "fiuM" or _all_numbers(there) or _all_dates(there):
+        constant = _spread(as_numbers(table, column)) == 0
+        return "category" if constant and missing.any() else "number"
+    if column_kind(values) == "bag" and (_has_collections(there) or _parted(there)):
+        return "bag"
+    levels = {str(value) for value in there}
+    if len(levels) > max(20, len(values) / 4):
+        if all(isinstance(value, str) for value in there) and reads_as_text(there):
+            return "text"
+        note = f"{len(levels)} different texts in {len(values)} rows say little"
+        return Attribute(column, "nothing", note)
+    return "category"
+
+
+def _number(table: Table, column: str, missing: npt.NDArray[np.bool_]) -> Attribute:
+    numbers = as_numbers(table, column)
+    spread = _spread(numbers)
+    if spread == 0:
+        return _constant(column)
+    there = numbers[~np.isnan(numbers)]
+    edges = tuple(float(edge) for edge in np.unique(np.quantile(there, np.arange(1, N_LEVELS) / N_LEVELS)))
+    dates = table[column].dtype.kind == "M" or (table[column].dtype.kind == "O" and _all_dates(table[column][~missing]))
+    note = f"{'dates, ' if dates else ''}standardised, and by tenths{_how_many(missing)}"
+    return Attribute(column, "number", note, float(there.mean()), spread, edges, numeric=True)
+
+
+def _category(table: Table, column: str, missing: npt.NDArray[np.bool_]) -> Attribute:
+    values = table[column]
+    levels = {str(value) for value in values[~missing]}
+    if len(levels) == 1 and not missing.any():
+        return _constant(column)
+    for row in np.flatnonzero(~missing):
+        try:
+            hash(tuple(values[row]) if isinstance(values[row], COLLECTIONS) else values[row])
+        except TypeError:
+            return Attribute(column, "nothing", f"cells of type {type(values[row]).__name__} cannot be compared")
+    yes_or_no = levels <= {"True", "False"}
+    note = "yes or no" if yes_or_no else f"{len(levels)} levels"
+    return Attribute(column, "category", note + _how_many(missing))
+
+
+def _bag(table: Table, column: str, missing: npt.NDArray[np.bool_]) -> Attribute:
+    values = table[column]
+    if not missing.any() and len({str(value) for value in values}) == 1:
+        return _constant(column)
+    return Attribute(column, "bag", "several values a row" + _how_many(missing))
+
+
+def _text(table: Table, column: str, missing: npt.NDArray[np.bool_]) -> Attribute:
+    values = table[column]
+    for row in np.flatnonzero(~missing):
+        if not isinstance(values[row], str):
+            raise InputError(
+                f"{table.name} column {column!r} cannot be read as text: {table.row_label(int(row))} holds "
+                f"{show_cell(values[row])}."
+            )
+    there = values[~missing]
+    if len(set(there)) == 1 and not missing.any():
+        return _constant(column)
+    counts = Counter(bucket for value in there for bucket in buckets(value))
+    common = frozenset(bucket for bucket, count in counts.items() if 2 * count > len(there))
+    return Attribute(column, "text", f"words, hashed to {BUCKETS}{_how_many(missing)}", common=common)
+
+
+def _with_kernel(table: Table, column: str, kernel: Kernel) -> Attribute:
+    values = table[column]
+    missing = is_missing(values)
+    there = values[~missing]
+    if values.dtype.kind in "fiuMb" or _all_numbers(there) or _all_dates(there):
+        numbers = as_numbers(table, column)
+        spread = _spread(numbers)
+        if spread == 0:
+            return _constant(column)
+        note = f"{kernel!r} on the standardised numbers{_how_many(missing)}"
+        bound = _bind(kernel, table, column, spread)
+        return Attribute(column, "kernel", note, float(np.nanmean(numbers)), spread, kernel=bound, numeric=True)
+    if not _takes_levels(kernel):
+        row = int(np.argmax(~missing))
+        raise InputError(
+            f"{kernel!r} needs numbers, but {table.name} column {column!r} holds {show_cell(values[row])} at "
+            f"{table.row_label(row)}; choose 'category', 'bag' or 'text', or Identity() or Linear()."
+        )
+    return Attribute(column, "kernel", f"{kernel!r} as asked", kernel=_bind(kernel, table, column, 1.0))
+
+
+def _bind(kernel: Kernel, table: Table, column: str, spread: float) -> Kernel:
+    """The kernel on this column, whatever it is a sum or product of; periods in standard deviations."""
+    if isinstance(kernel, Sum | Product):
+        return type(kernel)(_bind(kernel.k1, table, column, spread), _bind(kernel.k2, table, column, spread))
+    if isinstance(kernel, Scaled):
+        return Scaled(_bind(kernel.kernel, table, column, spread), kernel.scale)
+    if isinstance(kernel, Constant):
+        return kernel
+    if kernel.reads([column]) != [column]:
+        raise InputError(
+            f"The kernel {kernel!r} chosen for {table.name} column {column!r} names other columns; give it none."
+        )
+    if isinstance(kernel, Identity | Linear):
+        return type(kernel)(column)
+    parameters = {**kernel.get_params(deep=False), "columns": column}
+    if isinstance(kernel, Periodic):
+        parameters["period"] = np.asarray(kernel.period) / spread
+        parameters["period"] = float(parameters["period"]) if parameters["period"].ndim == 0 else parameters["period"]
+    return type(kernel)(**parameters)
+
+
+def _takes_levels(kernel: Kernel) -> bool:
+    """Whether a kernel compares values that are not numbers."""
+    if isinstance(kernel, Sum | Product):
+        return _takes_levels(kernel.k1) and _takes_levels(kernel.k2)
+    if isinstance(kernel, Scaled):
+        return _takes_levels(kernel.kernel)
+    return isinstance(kernel, Identity | Linear | Constant)
+
+
+def as_numbers(table: Table, column: str) -> npt.NDArray[np.float64]:
+    """A column as numbers, dates written as 1995-12-31 as days, NaN where missing, shape (n,)."""
+    values = table[column]
+    if values.dtype.kind != "O" or not any(isinstance(value, str) and _DATE.fullmatch(value) for value in values):
+        return table.numeric(column, missing=True)
+    read = np.empty(len(values), dtype=object)
+    read[:] = [_read_date(value) for value in values]
+    return replace(table, columns={column: read}).numeric(column, missing=True)
+
+
+def _read_date(value: Any) -> Any:
+    if not (isinstance(value, str) and _DATE.fullmatch(value)):
+        return value
+    try:
+        return datetime.datetime.fromisoformat(value)
+    except ValueError:
+        return value
+
+
+def _all_dates(values: Sequence[Any] | npt.NDArray[Any]) -> bool:
+    return all(isinstance(_read_date(value), datetime.date) for value in values)
+
+
+def _all_numbers(values: Sequence[Any] | npt.NDArray[Any]) -> bool:
+    numbers = (int, float, np.number, decimal.Decimal)
+    return all(isinstance(value, numbers) and not isinstance(value, bool) for value in values)
+
+
+def _has_collections(values: npt.NDArray[Any]) -> bool:
+    return any(isinstance(value, COLLECTIONS) for value in values)
+
+
+def _parted(values: npt.NDArray[Any]) -> bool:
+    """Whether ``|`` parts values, and is not a character that some text happens to hold."""
+    cells = [value.split("|") for value in values if isinstance(value, str)]
+    parts = {part.strip() for cell in cells for part in cell}
+    return len(parts) <= max(20, len(cells) / 4) or 10 * sum(len(cell) > 1 for cell in cells) >= len(cells)
+
+
+def _spread(numbers: npt.NDArray[np.float64]) -> float:
+    """Standard deviation, zero where it is nothing but rounding."""
+    spread = float(np.nanstd(numbers))
+    return spread if spread > 1e-12 * abs(float(np.nanmean(numbers))) else 0.0
+
+
+def _constant(column: str) -> Attribute:
+    return Attribute(column, "nothing", "it has the same value everywhere", says_nothing=True)
+
+
+def _how_many(missing: npt.NDArray[np.bool_]) -> str:
+    return f"; {int(missing.sum())} missing" if missing.any() else ""
