@@ -76,6 +76,16 @@ def test_lists_are_the_best_predictions_of_what_was_not_seen(fitted, data):
         assert own["rank"].tolist() == list(range(1, 8))
 
 
+def test_scores_are_predictions(fitted):
+    users, items = fitted.layout_.sides[0].ids[:3], [*fitted.layout_.sides[1].ids[:4], "unknown"]
+    pairs = {
+        "user_id": np.repeat(np.array(users, dtype=object), 5),
+        "item_id": np.tile(np.array(items, dtype=object), 3),
+    }
+    expected = fitted.predict(pairs, clip=False).reshape(3, 5)
+    np.testing.assert_allclose(fitted.scores(users, items), expected, atol=1e-5)
+
+
 def test_times_and_contexts_of_the_questions_count(data):
     model = TuckerRecommender(**FAST, time="week", context="device").fit(with_times(data.train), data.users, data.items)
     user = data.train["user_id"][0]

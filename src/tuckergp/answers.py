@@ -20,10 +20,10 @@ from tuckergp.factors import Factors
 from tuckergp.frames import as_frame
 from tuckergp.history import History, standard_names
 from tuckergp.inference.export import as_inference_data, block_names
-from tuckergp.inference.fit import Fit, predict_with, probabilities_with
+from tuckergp.inference.fit import Fit, OrdinalFit, predict_with, probabilities_with
 from tuckergp.layout import SIDES, Layout
 from tuckergp.neighbours import MOST_DRAWS, Embeddings, embeddings, similarities
-from tuckergp.questions import allowed_items, asked_number, asking_users, entity_table, is_table
+from tuckergp.questions import allowed_items, asked_number, asking_users, cells, entity_table, is_table
 from tuckergp.random import seed_of
 from tuckergp.serving import Request, Strategy, recommend, seen_items
 from tuckergp.tables import Table, as_table
@@ -178,6 +178,21 @@ class Answers(BaseEstimator):  # type: ignore[misc]
                 "rank": found.rank,
             }
         )
+
+    def scores(self, users: Sequence[Any], items: Sequence[Any]) -> Floats:
+        """Predictions, not clipped, of some items for some users, shape (n_users, n_items).
+
+        In circumstances that are not known. One matrix product, for a Gaussian likelihood.
+        """
+        check_is_fitted(self)
+        if isinstance(self.fit_, OrdinalFit):
+            pairs = {"user_id": np.repeat(cells(users), len(items)), "item_id": np.tile(cells(items), len(users))}
+            return np.asarray(self.predict(Table(pairs, "pairs", len(users) * len(items)))).reshape(len(users), -1)
+        numbers = [side.numbers(ids) for side, ids in zip(self.layout_.sides, (users, items), strict=True)]
+        factors = Factors(self.layout_, self.fit_)
+        Q = factors.users(numbers[0], Table({}, "users", len(users))).reshape(len(users), -1)
+        V = factors.items()[numbers[1]].reshape(len(items), -1)
+        return self.fit_.mean + (self.fit_.scale / len(self.fit_.draws)) * (Q @ V.T).astype(np.float64)
 
     def similar_items(self, item: Any, n: int = 10) -> Any:
         """The items most like one: liked by the same users, beyond what all like.

@@ -16,6 +16,7 @@ import numpy as np
 from tuckergp.answers import Answers
 from tuckergp.attributes import Attribute
 from tuckergp.clicks import with_negatives
+from tuckergp.drift_trial import drift_helps
 from tuckergp.entities import read_attributes
 from tuckergp.errors import InputError
 from tuckergp.frames import backend_of
@@ -29,7 +30,6 @@ from tuckergp.model import CoreSpec, make_core
 from tuckergp.periods import Unit
 from tuckergp.random import stream
 from tuckergp.tables import Table, as_table
-from tuckergp.trials import drift_helps
 
 __all__ = ["TuckerRecommender"]
 

@@ -77,6 +77,8 @@ def _distribution_scores(model: Any, test: Table, y: Floats) -> dict[str, npt.Ar
 
 def item_scores(model: Any, users: Sequence[Hashable], items: Sequence[Hashable]) -> Floats:
     """Scores of all items for some users, shape (n_users, n_items)."""
+    if hasattr(model, "scores"):
+        return _finite(model.scores(users, items))
     ids = [np.empty(len(side), dtype=object) for side in (users, items)]
     ids[0][:], ids[1][:] = users, items
     pairs = {"user_id": np.repeat(ids[0], len(items)), "item_id": np.tile(ids[1], len(users))}
