@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from tuckergp.design import Mode as Mode
     from tuckergp.recommender import TuckerRecommender as TuckerRecommender
     from tuckergp.regressor import TuckerGPRegressor as TuckerGPRegressor
+    from tuckergp.storage import load as load
 
 __version__ = "0.1.0"
 
@@ -20,9 +21,10 @@ _HOMES = {
     "Mode": "tuckergp.design",
     "TuckerGPRegressor": "tuckergp.regressor",
     "TuckerRecommender": "tuckergp.recommender",
+    "load": "tuckergp.storage",
 }
 
-__all__ = ["Mode", "TuckerGPRegressor", "TuckerRecommender", "__version__"]
+__all__ = ["Mode", "TuckerGPRegressor", "TuckerRecommender", "__version__", "load"]
 
 
 def __getattr__(name: str) -> Any:

@@ -26,6 +26,7 @@ from tuckergp.neighbours import MOST_DRAWS, Embeddings, embeddings, similarities
 from tuckergp.questions import allowed_items, asked_number, asking_users, cells, entity_table, is_table
 from tuckergp.random import seed_of
 from tuckergp.serving import Request, Strategy, recommend, seen_items
+from tuckergp.storage import Storable
 from tuckergp.tables import Table, as_table
 
 __all__ = ["Answers", "OnUnknown"]
@@ -34,7 +35,7 @@ Floats = npt.NDArray[np.float64]
 OnUnknown: TypeAlias = Literal["predict", "nan", "raise"]
 
 
-class Answers(BaseEstimator):  # type: ignore[misc]
+class Answers(Storable, BaseEstimator):  # type: ignore[misc]
     """Questions to a fitted recommender."""
 
     columns: Mapping[str, str] | None

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import os
 import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
+from typing import BinaryIO
 
 from tuckergp.errors import InputError
 
-__all__ = ["check_writable", "write_bytes", "write_text"]
+__all__ = ["check_writable", "write_bytes", "write_text", "writing"]
 
 
 def check_writable(path: Path) -> None:
@@ -25,12 +28,19 @@ def write_text(path: Path, text: str) -> None:
 
 
 def write_bytes(path: Path, content: bytes) -> None:
-    """Write a file in one move: a temporary file beside it, then a rename."""
+    """Write a file in one move."""
+    with writing(path) as file:
+        file.write(content)
+
+
+@contextmanager
+def writing(path: Path) -> Iterator[BinaryIO]:
+    """A file to write to piece by piece: a temporary one beside it, then a rename, if nothing goes wrong."""
     check_writable(path)
     handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
     try:
         with os.fdopen(handle, "wb") as file:
-            file.write(content)
+            yield file
             file.flush()
             os.fsync(file.fileno())
         os.chmod(name, 0o644)

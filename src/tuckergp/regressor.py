@@ -35,6 +35,7 @@ from tuckergp.inference.moments import MomentsOf
 from tuckergp.kernels import SE, Identity
 from tuckergp.model import CoreSpec
 from tuckergp.random import stream
+from tuckergp.storage import Storable
 from tuckergp.tables import Table, as_table, require_finite
 
 __all__ = ["TuckerGPRegressor"]
@@ -48,7 +49,7 @@ def _has_levels(estimator: TuckerGPRegressor) -> bool:
     return True
 
 
-class TuckerGPRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
+class TuckerGPRegressor(Storable, RegressorMixin, BaseEstimator):  # type: ignore[misc]
     """Gaussian-process regression with a product kernel and a low-rank Tucker weight tensor.
 
     Parameters

@@ -1,0 +1,268 @@
+"""The tree of a fitted model as JSON, tensors and Parquet tables, and back.
+
+What is large is kept out of the JSON: arrays become tensors, tables, ids and long lists become Parquet, and the fields
+of many objects of one class (draws) are stacked, one tensor for all of them. Which classes there are is in
+`tuckergp._schema`.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from scipy import sparse
+
+from tuckergp import _schema
+from tuckergp._cells import Column, read_columns, write_columns
+from tuckergp._plain import pack
+from tuckergp._tensors import Stack
+from tuckergp.inference.trees import Reader, Writer
+from tuckergp.tables import Table
+
+__all__ = ["Packer", "Unpacker"]
+
+Array = npt.NDArray[Any]
+Json = Any
+
+LONG = 100
+"""Lists from this length on are Parquet."""
+
+
+class Packer(Writer):
+    """Takes a model apart.
+
+    Attributes
+    ----------
+    arrays : dict of str to ndarray or Stack
+        Tensors by name.
+    tables : dict of str to bytes
+        Parquet files by name.
+    """
+
+    arrays: dict[str, Array | Stack]  # type: ignore[assignment]
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.tables: dict[str, bytes] = {}
+        self._stored: dict[int, tuple[Array, Json]] = {}
+
+    def encode(self, tree: Any) -> Json:
+        """The structure of a tree."""
+        if isinstance(tree, Table):
+            return self._table(tree)
+        if sparse.issparse(tree):
+            return self._sparse(tree)
+        if isinstance(tree, list):
+            return self._list(tree)
+        if isinstance(tree, Mapping) and len(tree) >= LONG:
+            return {"items": [self.at("keys", list(tree)), self.at("values", list(tree.values()))]}
+        return super().encode(tree)
+
+    def name(self, kind: type) -> str:
+        """What files call a class."""
+        return _schema.name_of(kind)
+
+    def fields(self, tree: Any) -> dict[str, Any] | None:
+        """What an object is made of."""
+        return _schema.fields(tree)
+
+    def array(self, values: Any) -> Json:
+        """A reference to a tensor, in the order of its memory; an array that is there twice is stored once."""
+        if not isinstance(values, np.ndarray):
+            if values.dtype.kind in "US":
+                return pack(values.item())
+            return {"number": self._store(np.array(values))}
+        if id(values) not in self._stored:
+            self._stored[id(values)] = values, self._new_array(values)
+        return self._stored[id(values)][1]
+
+    def _new_array(self, values: Array) -> Json:
+        if values.dtype.kind in "OmM" and values.ndim == 1:
+            if values.dtype.kind == "O" and len(values) < LONG:
+                return {"objects": self.each(values.tolist())}
+            return self._column(values)
+        transposed = _fortran(values)
+        return {"transposed" if transposed else "array": self._store(values.T if transposed else values)}
+
+    def _store(self, values: Array | Stack) -> str:
+        if values.dtype.kind not in "fiub" or values.dtype.itemsize > 8:
+            raise TypeError(f"an array of {values.dtype} cannot be stored")
+        key = self._key(self.arrays)
+        self.arrays[key] = values
+        return key
+
+    def _key(self, taken: Mapping[str, Any]) -> str:
+        """A name that says where in the tree something is, of letters that any system has."""
+        name = re.sub(r"[^A-Za-z0-9_.-]", "_", ".".join(self.path))[:150].strip(".") or "model"
+        key, number = name, 2
+        while key in taken:
+            key, number = f"{name}-{number}", number + 1
+        return key
+
+    def _write(self, columns: Mapping[str, Column]) -> tuple[str, list[Json]]:
+        content, kinds = write_columns(columns)
+        key = self._key(self.tables)
+        self.tables[key] = content
+        return key, kinds
+
+    def _column(self, values: Column) -> Json:
+        key, (kind,) = self._write({"value": values})
+        return {"column": [key, kind]}
+
+    def _table(self, table: Table) -> Json:
+        known = {"name": table.name, "n_rows": table.n_rows, "first_line": table.first_line}
+        if not table.columns:
+            return {"table": {**known, "file": None, "columns": []}}
+        key, kinds = self._write(table.columns)
+        return {"table": {**known, "file": key, "columns": list(map(list, zip(table.columns, kinds, strict=True)))}}
+
+    def _sparse(self, matrix: Any) -> Json:
+        matrix = sparse.csr_array(matrix)
+        parts = {name: self.at(name, getattr(matrix, name)) for name in ("data", "indices", "indptr")}
+        return {"sparse": {"shape": [int(size) for size in matrix.shape], **parts}}
+
+    def _list(self, values: list[Any]) -> Json:
+        if len(values) >= LONG:
+            if all(type(value) is int for value in values) and values == list(range(len(values))):
+                return {"count": len(values)}
+            try:
+                return self._column(values)
+            except TypeError:  # not a list of plain values
+                pass
+        if len(values) > 1 and self.fields(values[0]) is not None:
+            return {"stack": [len(values), self._stack(values)]}
+        return self.each(values)
+
+    def _stack(self, values: Sequence[Any]) -> Json:
+        """Values in a row, leaf by leaf where they are alike."""
+        first, kinds = values[0], {type(value) for value in values}
+        kind = type(first)
+        if len(kinds) > 1:
+            return {"each": self.each(values)}
+        if issubclass(kind, np.ndarray | np.generic):
+            return self._stack_arrays(values)
+        if kind is float:
+            return {"floats": self._store(np.array(values))}
+        if kind is int and all(abs(value) < 2**63 for value in values):
+            return {"ints": self._store(np.array(values, dtype=np.int64))}
+        if kind in (bool, str, type(None)) and all(value == first for value in values):
+            return {"same": first}
+        fields = [self.fields(value) for value in values]
+        if kind is tuple:
+            fields, tag = [{str(place): part for place, part in enumerate(value)} for value in values], "tuple"
+        elif kind is dict:
+            fields, tag = list(values), "dict"
+        else:
+            tag = "fields"
+        names = None if fields[0] is None else list(fields[0])
+        if names is None or any(list(found or ()) != names for found in fields):
+            return {"each": self.each(values)}
+        parts = {name: self._stack_at(name, [found[name] for found in fields if found is not None]) for name in names}
+        if tag == "tuple":
+            return {"tuple": list(parts.values())}
+        return {"type": self.name(kind), "fields": parts} if tag == "fields" else {"dict": parts}
+
+    def _stack_at(self, name: object, values: list[Any]) -> Json:
+        self.path.append(str(name))
+        structure = self._stack(values)
+        self.path.pop()
+        return structure
+
+    def _stack_arrays(self, values: Sequence[Any]) -> Json:
+        first = values[0]
+        if first.dtype.kind not in "fiub" or len({(value.dtype, value.shape) for value in values}) > 1:
+            return {"each": self.each(values)}
+        if isinstance(first, np.generic):
+            return {"numbers": self._store(np.array(values))}
+        transposed = all(map(_fortran, values))
+        arrays = [value.T if transposed else value for value in values]
+        return {"transposed" if transposed else "arrays": self._store(Stack(arrays))}
+
+
+def _fortran(values: Array) -> bool:
+    return values.flags.f_contiguous and not values.flags.c_contiguous
+
+
+class Unpacker(Reader):
+    """Puts a model together; ``read_table`` gives the content of a Parquet file by its name."""
+
+    def __init__(self, arrays: Mapping[str, Array], read_table: Callable[[str], bytearray]) -> None:
+        super().__init__(arrays)
+        self.read_table = read_table
+
+    def kind(self, name: str) -> Any:
+        """The class that files call so."""
+        return _schema.class_of(name)
+
+    def build(self, kind: Any, fields: dict[str, Any]) -> Any:
+        """An object from what it is made of."""
+        return _schema.build(kind, fields)
+
+    def special(self, tag: str, content: Json) -> Any:
+        """The value of ``{tag: content}``."""
+        if tag == "transposed":
+            return self.arrays[content].T
+        if tag == "objects":
+            objects = np.empty(len(content), dtype=object)
+            objects[:] = self.decode(content)
+            return objects
+        if tag == "column":
+            key, kind = content
+            return read_columns(self.read_table(key), [kind])[0]
+        if tag == "table":
+            return self._table(**content)
+        if tag == "sparse":
+            return self._sparse(**content)
+        if tag == "count":
+            return list(range(content))
+        if tag == "stack":
+            n, structure = content
+            return self._unstack(structure, n)
+        return super().special(tag, content)
+
+    def _table(self, name: str, n_rows: int, first_line: int | None, file: str | None, columns: list[Any]) -> Table:
+        names, kinds = [column for column, _ in columns], [kind for _, kind in columns]
+        values = [] if file is None else read_columns(self.read_table(file), kinds)
+        if any(not isinstance(column, np.ndarray) or len(column) != n_rows for column in values):
+            raise ValueError(f"the columns of {file} do not have {n_rows} rows")
+        return Table(dict(zip(names, values, strict=True)), name, n_rows, first_line)  # type: ignore[arg-type]
+
+    def _sparse(self, shape: list[int], data: Json, indices: Json, indptr: Json) -> Any:
+        parts = tuple(map(self.decode, (data, indices, indptr)))
+        rows, columns = shape
+        matrix = sparse.csr_array(parts, shape=(rows, columns))
+        matrix.check_format(full_check=True)  # compiled code trusts indices
+        return matrix
+
+    def _unstack(self, structure: Json, n: int) -> list[Any]:
+        if "type" in structure:
+            kind = self.kind(structure["type"])
+            parts = {name: self._unstack(part, n) for name, part in structure["fields"].items()}
+            return [self.build(kind, {name: part[i] for name, part in parts.items()}) for i in range(n)]
+        ((tag, content),) = structure.items()
+        if tag == "same":
+            return [content] * n
+        if tag == "each":
+            found = self.decode(content)
+        elif tag == "tuple":
+            columns = [self._unstack(part, n) for part in content]
+            return [tuple(column[i] for column in columns) for i in range(n)]
+        elif tag == "dict":
+            parts = {name: self._unstack(part, n) for name, part in content.items()}
+            return [{name: part[i] for name, part in parts.items()} for i in range(n)]
+        elif tag in ("floats", "ints"):
+            found = self.arrays[content].tolist()
+        elif tag == "numbers":
+            found = list(self.arrays[content])
+        elif tag in ("arrays", "transposed"):
+            array = self.arrays[content]
+            views = [array[i, ...] for i in range(len(array))]
+            found = [view.T for view in views] if tag == "transposed" else views
+        else:
+            raise ValueError(f"{tag} is not known")
+        if len(found) != n:
+            raise ValueError(f"{content} does not have {n} entries")
+        return list(found)
