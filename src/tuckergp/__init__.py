@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from tuckergp.recommender import TuckerRecommender as TuckerRecommender
     from tuckergp.regressor import TuckerGPRegressor as TuckerGPRegressor
     from tuckergp.storage import load as load
+    from tuckergp.tuning import tune as tune
 
 __version__ = "0.1.0"
 
@@ -22,9 +23,10 @@ _HOMES = {
     "TuckerGPRegressor": "tuckergp.regressor",
     "TuckerRecommender": "tuckergp.recommender",
     "load": "tuckergp.storage",
+    "tune": "tuckergp.tuning",
 }
 
-__all__ = ["Mode", "TuckerGPRegressor", "TuckerRecommender", "__version__", "load"]
+__all__ = ["Mode", "TuckerGPRegressor", "TuckerRecommender", "__version__", "load", "tune"]
 
 
 def __getattr__(name: str) -> Any:

@@ -108,9 +108,7 @@ def evaluate(
         if not 0 < level < 1:
             raise InputError(f"{label} must be between 0 and 1, not {level!r}.")
     is_relevant = _relevance(relevant)
-    tables = [
-        None if source is None else as_table(source, name) for source, name in ((users, "users"), (items, "items"))
-    ]
+    tables = attribute_tables(users, items)
     to_rank = any(name in RANKING for name in names)
     show = sys.stderr.isatty() if progress is None else progress
 
@@ -118,7 +116,7 @@ def evaluate(
     parts: dict[str, dict[str, list[Part]]] = {label: {name: [] for name in names} for label in models}
     seconds = dict.fromkeys(models, 0.0)
     n_folds = n_ratings = 0
-    for train, test in _parts(split, data):
+    for train, test in parts_of(split, data):
         n_folds, n_ratings = n_folds + 1, n_ratings + len(test)
         candidates = Candidates.of(train, test, tables[1], is_relevant, seed) if to_rank else None
         if candidates is not None and not candidates.users:
@@ -126,7 +124,7 @@ def evaluate(
         for label, each in models.items():
             _say(f"fold {n_folds}: {label}", show)
             began = time.perf_counter()
-            fitted = _fit(each, train, tables, progress)
+            fitted = fit_afresh(each, train, tables, progress)
             seconds[label] += time.perf_counter() - began
             found: dict[str, Part] = {}
             if getattr(fitted, "predicts_ratings", True):
@@ -221,7 +219,8 @@ def _relevance(relevant: Any) -> Callable[[npt.NDArray[np.float64], npt.NDArray[
     return by_rule
 
 
-def _parts(split: Any, data: Any) -> Iterator[tuple[Table, Table]]:
+def parts_of(split: Any, data: Any) -> Iterator[tuple[Table, Table]]:
+    """The pairs (train, test) of a splitter or of a list of pairs; None is a random fifth to test on."""
     if split is not None and (isinstance(split, str) or not hasattr(split, "split")):
         split = GivenParts(split)
     if data is None and not isinstance(split, GivenParts):
@@ -230,7 +229,13 @@ def _parts(split: Any, data: Any) -> Iterator[tuple[Table, Table]]:
     return splitter.split(data)
 
 
-def _fit(model: Any, train: Table, tables: list[Table | None], progress: bool | None) -> Any:
+def attribute_tables(users: Any, items: Any) -> list[Table | None]:
+    """The attributes of users and items, read once for all fits."""
+    return [None if source is None else as_table(source, name) for source, name in ((users, "users"), (items, "items"))]
+
+
+def fit_afresh(model: Any, train: Table, tables: Sequence[Table | None], progress: bool | None) -> Any:
+    """A clone of the model, fitted with the tables of users and items."""
     fresh = clone(model, safe=False)
     more = {"progress": progress} if "progress" in signature(fresh.fit).parameters else {}
     fresh.fit(train, users=tables[0], items=tables[1], **more)

@@ -1,14 +1,13 @@
-"""The sampling experiments: cells are filled once, biases are sensible, tables come from results."""
+"""The sampling experiments: cells are filled once, tables come from results."""
 
 import numpy as np
 import pytest
 from typer.testing import CliRunner
 
-from tuckergp.datasets import load_movielens_100k, make_ratings
+from tuckergp.datasets import load_movielens_100k
 from tuckergp.experiments import movielens_gibbs as experiment
 from tuckergp.experiments.movielens_gibbs_report import choice_table, gibbs_table, scarce_table
 from tuckergp.experiments.movielens_store import Store
-from tuckergp.metrics import rmse
 
 TINY = {"rank": 2, "draws": 4, "warmup": 2}
 
@@ -53,12 +52,6 @@ def test_scarce_ratings_are_thinned(monkeypatch, data_dir):
     experiment.scarce(load_movielens_100k(data_dir), store, [1], lambda line: None)
     assert sizes == [(4_000, 200), (4_000, 2_000), (16_000, 200), (16_000, 2_000)]
     assert "| 5% | 1.0000 | 1.0000 | 1.0" in scarce_table(store.results)
-
-
-def test_biases_beat_the_mean_and_know_strangers():
-    data = make_ratings(n_users=60, n_items=50, n_ratings=1_500, random_state=0)
-    y = data.test.numeric("rating")
-    assert rmse(y, experiment.biases(data.train, data.test)) < rmse(y, np.full(len(y), data.train["rating"].mean()))
 
 
 def test_unknown_settings_are_refused(data_dir):

@@ -21,10 +21,10 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import numpy as np
-import numpy.typing as npt
 import typer
 
 from tuckergp import TuckerRecommender
+from tuckergp.baselines import Biases
 from tuckergp.datasets import MovieLens, load_movielens_100k
 from tuckergp.errors import InputError, NotConvergedWarning
 from tuckergp.experiments.movielens_data import carve, entities_of
@@ -33,9 +33,8 @@ from tuckergp.metrics import rmse
 from tuckergp.random import stream
 from tuckergp.tables import Table
 
-__all__ = ["SETTINGS", "Setting", "app", "biases", "choose", "evaluate", "scarce", "score"]
+__all__ = ["SETTINGS", "Setting", "app", "choose", "evaluate", "scarce", "score"]
 
-Floats = npt.NDArray[np.float64]
 Report = Callable[[str], None]
 
 SEEDS = (0, 1, 2)
@@ -181,38 +180,7 @@ def _fill(store: Store, name: str, compute: Callable[[], dict[str, Any]], report
 
 
 def _score_biases(train: Table, held: Table) -> dict[str, Any]:
-    return {"rmse": round(rmse(held.numeric("rating"), biases(train, held)), 5)}
-
-
-def biases(train: Table, held: Table) -> Floats:
-    """Predict a mean, a user and an item effect, both normal, with variances chosen by maximum marginal likelihood."""
-    y = train.numeric("rating")
-    ids = [np.unique(train[key], return_inverse=True) for key in ("user_id", "item_id")]
-    mean = float(y.mean())
-    effects = [np.zeros(len(known)) for known, _ in ids]
-    variance, noise = [0.2, 0.2], 0.8
-    for _ in range(100):
-        # one EM step of the variances, with the modes' posteriors taken as independent
-        for d, (_, code) in enumerate(ids):
-            other = effects[1 - d][ids[1 - d][1]]
-            counts = np.bincount(code, minlength=len(effects[d]))
-            precision = counts / noise + 1 / variance[d]
-            effects[d] = np.bincount(code, weights=y - mean - other, minlength=len(effects[d])) / noise / precision
-            variance[d] = float(np.mean(effects[d] ** 2 + 1 / precision))
-        mean = float(np.mean(y - effects[0][ids[0][1]] - effects[1][ids[1][1]]))
-        fitted = mean + effects[0][ids[0][1]] + effects[1][ids[1][1]]
-        noise = float(np.mean((y - fitted) ** 2)) * len(y) / max(len(y) - _effective(ids, variance, noise), 1.0)
-    out = np.full(len(held), mean)
-    for (known, _), effect, key in zip(ids, effects, ("user_id", "item_id"), strict=True):
-        place = np.clip(np.searchsorted(known, held[key]), 0, len(known) - 1)
-        out += np.where(known[place] == held[key], effect[place], 0.0)
-    return np.asarray(np.clip(out, y.min(), y.max()))
-
-
-def _effective(ids: list[tuple[Any, Any]], variance: list[float], noise: float) -> float:
-    """How many effects the data pay for."""
-    counts = [np.bincount(code) for _, code in ids]
-    return float(sum((n / noise / (n / noise + 1 / v)).sum() for n, v in zip(counts, variance, strict=True)))
+    return {"rmse": round(rmse(held.numeric("rating"), Biases(damping="auto").fit(train).predict(held)), 5)}
 
 
 app = typer.Typer(add_completion=False, help=__doc__)
