@@ -113,12 +113,14 @@ def folders() -> Iterator[Check]:
     from tuckergp.datasets.files import cache_directory
 
     group = "folders"
-    compiled = Path(sort.stats.cache_path)
+    compiled = Path(sort.stats.cache_path or __file__)
     remedy = "Set NUMBA_CACHE_DIR to a folder that can be written to; else every run compiles again."
     yield Check(group, "compiled code", str(compiled), _can_write(compiled), remedy)
     yield Check(group, "TUCKERGP_DATA", os.environ.get("TUCKERGP_DATA") or "not set")
     cache = cache_directory()
-    yield Check(group, "data cache", str(cache), _can_write(cache), "Set TUCKERGP_CACHE to a folder that can be written to.")
+    yield Check(
+        group, "data cache", str(cache), _can_write(cache), "Set TUCKERGP_CACHE to a folder that can be written to."
+    )
     yield from _data_sets()
 
 

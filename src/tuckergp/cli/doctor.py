@@ -10,7 +10,7 @@ __all__ = ["doctor"]
 
 
 def doctor(output: Output = None, as_json: Json = False) -> None:
-    """Check versions, machine, folders, and a small model from fit to prediction; exit code 1 if something is broken."""
+    """Check versions, machine, folders and a small model, from fit to prediction; exit code 1 if one is broken."""
     from dataclasses import asdict
 
     from tuckergp.cli.checks import CHECKS, checked

@@ -80,7 +80,7 @@ def ids_of_file(path: Path, side: Side, columns: Mapping[str, str]) -> list[Any]
     if side.key not in table and len(table.columns) == 1:
         only = next(iter(table.columns))
         table = align(replace(table, columns={side.key: table[only]}), [side])
-    ids = table[side.key].tolist()
+    ids: list[Any] = table[side.key].tolist()
     if not ids:
         raise InputError(f"{table.name} lists no {side.key}; give at least one, or leave the option out.")
     return ids

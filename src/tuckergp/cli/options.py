@@ -148,4 +148,6 @@ def number_list(text: str | None, option: str) -> list[float] | None:
     except ValueError:
         from tuckergp.errors import InputError
 
-        raise InputError(f"{option} must be numbers with commas between them, such as 0.05,0.95, not {text!r}.") from None
+        raise InputError(
+            f"{option} must be numbers with commas between them, such as 0.05,0.95, not {text!r}."
+        ) from None

@@ -14,7 +14,9 @@ __all__ = ["recommend"]
 
 def recommend(
     model: Model,
-    user: Annotated[list[str] | None, typer.Option("--user", help="A user's id; may be repeated.", metavar="ID")] = None,
+    user: Annotated[
+        list[str] | None, typer.Option("--user", help="A user's id; may be repeated.", metavar="ID")
+    ] = None,
     users: Annotated[
         Path | None,
         typer.Option(help="Table with user_id; attributes in it describe new users.", metavar="FILE"),

@@ -32,7 +32,9 @@ def read_split(text: str, folds: int | None, seed: int) -> Any:
     if kind == "last":
         return LastN(_count(size, text) if size else 1)
     if kind == "time":
-        return TimeSplit() if not size else TimeSplit(share=float(size)) if _is_share(size) else TimeSplit(at=_time(size))
+        return (
+            TimeSplit() if not size else TimeSplit(share=float(size)) if _is_share(size) else TimeSplit(at=_time(size))
+        )
     if kind == "user" and size.isdigit():
         return UserHoldout(n=int(size), seed=seed)
     share = 0.2 if not size else _share(size, text)
