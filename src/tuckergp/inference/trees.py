@@ -221,7 +221,8 @@ def _digest(tree: Any, found: Any) -> None:
         fields = {"shape": matrix.shape, "data": matrix.data, "indices": matrix.indices, "indptr": matrix.indptr}
     if isinstance(tree, np.ndarray) and tree.dtype.kind != "O":
         found.update(f"array {tree.dtype.str} {tree.shape} ".encode())
-        found.update(np.ascontiguousarray(tree).data if tree.size else b"")
+        plain = np.ascontiguousarray(tree.view(np.int64) if tree.dtype.kind in "mM" else tree)
+        found.update(plain.data if tree.size else b"")
     elif isinstance(tree, np.generic):
         _digest(tree.item(), found)
     elif tree is None or isinstance(tree, bool | int | float | str | slice | range):
