@@ -20,7 +20,7 @@ from tuckergp.feature_report import FeatureReport
 from tuckergp.findings import SHOWN, Finding, as_numbers, as_times, find, usual_range
 from tuckergp.history import KEYS, RATING, TIMESTAMP, standard_names
 from tuckergp.layout import SIDES
-from tuckergp.tables import Table, as_table, distinct_rows, is_missing
+from tuckergp.tables import Table, as_table, distinct_rows, is_missing, show_cell
 
 __all__ = ["Bar", "Counts", "Description", "Finding", "Known", "RatingValues", "describe"]
 
@@ -295,7 +295,7 @@ def _faults_of(table: Table, key: str, known: Known, rated: list[Any]) -> Iterat
         yield _fault(table, again, f"whose {key} an earlier row has", "Keep one row for each.")
     if rated and len(table) and known.not_in_table == len(rated):
         here = table[key][int(np.argmax(~missing))]
-        what = f"No {key} of the ratings is in it: ids are like {rated[0]!r} there and {here!r} here"
+        what = f"No {key} of the ratings is in it: ids are like {show_cell(rated[0])} there and {show_cell(here)} here"
         yield Finding(table.name, what, len(rated), (), "Give both the same type and spelling.", refused=True)
 
 

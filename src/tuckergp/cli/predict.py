@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
 import typer
 
@@ -31,8 +31,8 @@ def predict(
     as_json: Json = False,
 ) -> None:
     """Predict the rating of every pair of user and item; prints CSV unless told where to write."""
-    from tuckergp import load
     from tuckergp.cli.ids import align, unknown_rows
+    from tuckergp.cli.models import load_recommender
     from tuckergp.cli.notes import say
     from tuckergp.cli.tables import check_output, put_table
     from tuckergp.errors import InputError
@@ -43,7 +43,7 @@ def predict(
     levels = number_list(quantiles, "--quantiles")
     if std + (levels is not None) + (interval is not None) > 1:
         raise InputError("Ask for one of --std, --quantiles and --interval.")
-    recommender: Any = load(model)
+    recommender = load_recommender(model)
     given = as_table(pairs, "pairs")
     sides = recommender.layout_.sides
     table = standard_names(given, recommender.columns)

@@ -24,7 +24,7 @@ def recommend(
     everyone: Annotated[bool, typer.Option("--all", help="All users with ratings.")] = False,
     n: Annotated[int, typer.Option("-n", help="Items a user.", min=1)] = 10,
     ratings: Annotated[
-        Path | None, typer.Option(help="Further ratings, of known or new users, to take into account.", metavar="FILE")
+        Path | None, typer.Option(help="Further ratings to take into account, of known or new users.", metavar="FILE")
     ] = None,
     items: Annotated[Path | None, typer.Option(help="Recommend among these items only.", metavar="FILE")] = None,
     exclude: Annotated[Path | None, typer.Option(help="Never recommend these items.", metavar="FILE")] = None,
@@ -41,28 +41,27 @@ def recommend(
     as_json: Json = False,
 ) -> None:
     """The best items for users; a table on a terminal, CSV in a pipe."""
-    from tuckergp import load
     from tuckergp.cli.ids import align, ids_of_file, known_id
+    from tuckergp.cli.models import load_recommender
     from tuckergp.cli.tables import check_output, put_table, read_table
     from tuckergp.cli.titles import with_titles
     from tuckergp.errors import InputError
     from tuckergp.tables import as_table
 
     check_output(output)
-    if bool(user) + (users is not None) + everyone + (ratings is not None and not user) != 1:
+    if bool(user) + (users is not None) + everyone != 1 and ratings is None:
         raise InputError("Say for whom: one of --user ID, --users FILE, --ratings FILE and --all.")
-    recommender: Any = load(model)
+    recommender = load_recommender(model)
     names = recommender.columns or {}
-    asked: Any = None
+    sides = recommender.layout_.sides
+    asked: Any = None if users is None else align(read_table(users, "users", names, ["user_id"]), sides)
     if ratings is not None:
-        new = align(read_table(ratings, "ratings", names, ["user_id", "item_id"]), recommender.layout_.sides)
-        recommender = recommender.fold_in(new)
-        asked = list(dict.fromkeys(new["user_id"].tolist()))
+        new = align(read_table(ratings, "ratings", names, ["user_id", "item_id"]), sides)
+        recommender = recommender.fold_in(new, asked)
+        asked = None if everyone else list(dict.fromkeys(new["user_id"].tolist()))
     users_side, items_side = recommender.layout_.sides
     if user:
         asked = [known_id(text, users_side) for text in user]
-    elif users is not None:
-        asked = align(read_table(users, "users", names, ["user_id"]), [users_side])
     found = recommender.recommend(
         asked,
         n=n,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
@@ -23,15 +23,15 @@ def similar(
     as_json: Json = False,
 ) -> None:
     """The items, or users, most like one; a table on a terminal, CSV in a pipe."""
-    from tuckergp import load
     from tuckergp.cli.ids import known_id
+    from tuckergp.cli.models import load_recommender
     from tuckergp.cli.tables import check_output, put_table
     from tuckergp.cli.titles import with_titles
     from tuckergp.errors import InputError
     from tuckergp.tables import as_table
 
     check_output(output)
-    recommender: Any = load(model)
+    recommender = load_recommender(model)
     users, items = recommender.layout_.sides
     if item is not None and user is None:
         found = recommender.similar_items(known_id(item, items), n=n)

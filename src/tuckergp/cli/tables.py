@@ -5,8 +5,9 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import Mapping, Sequence
+from csv import writer
 from dataclasses import replace
-from io import BytesIO
+from io import BytesIO, StringIO
 from pathlib import Path
 from typing import Any
 
@@ -127,12 +128,23 @@ def _write(columns: Mapping[str, Any], output: Path) -> None:
 
 
 def _as_csv(columns: Mapping[str, Any], delimiter: str) -> bytes:
+    import pyarrow as pa
     from pyarrow import csv
 
-    content = BytesIO()
-    options = csv.WriteOptions(delimiter=delimiter, quoting_style="needed")
-    csv.write_csv(_arrow({name: _flat(values) for name, values in columns.items()}), content, options)
-    return content.getvalue()
+    table = _arrow({name: _flat(values) for name, values in columns.items()})
+    header = StringIO()
+    writer(header, delimiter=delimiter, lineterminator="\n").writerow(columns)
+    # quotes where something needs them, and then around all texts
+    for quoting in ("none", "needed"):
+        content = BytesIO()
+        try:
+            options = csv.WriteOptions(include_header=False, delimiter=delimiter, quoting_style=quoting)
+            csv.write_csv(table, content, options)
+            break
+        except pa.ArrowInvalid:
+            if quoting == "needed":
+                raise
+    return header.getvalue().encode() + content.getvalue()
 
 
 def _arrow(columns: Mapping[str, Any]) -> Any:

@@ -3,15 +3,10 @@
 import json
 import subprocess
 import sys
-from pathlib import Path
 
 import pytest
 
-COMMAND = str(Path(sys.executable).parent / "tuckergp")
-
-
-def run(*arguments):
-    return subprocess.run([COMMAND, *arguments], capture_output=True, text=True, timeout=300, check=False)
+from tests.cli.command import refuse, run
 
 
 def check_figures(result):
@@ -63,11 +58,19 @@ def test_demo_runs_on_movielens(data_dir):
     ],
 )
 def test_bad_input_ends_with_one_line_and_exit_code_1(arguments, message):
-    done = run(*arguments)
-    assert done.returncode == 1
-    assert done.stderr.startswith(message)
-    assert done.stderr.count("\n") == 1
-    assert "Traceback" not in done.stderr
+    assert refuse(*arguments).startswith(message)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (("fit", "ratings.csv"), "Missing option '--output' / '-o'. See tuckergp fit --help."),
+        (("fit", "ratings.csv", "-o", "model.tgp", "--rank", "0"), "'--rank'"),
+        (("nonsense",), "No such command 'nonsense'"),
+    ],
+)
+def test_wrong_options_end_with_one_line_and_exit_code_2(arguments, message):
+    assert message in refuse(*arguments, code=2)
 
 
 def test_help_and_version_load_nothing_heavy():
@@ -80,7 +83,8 @@ def test_help_and_version_load_nothing_heavy():
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60, check=False)
     assert done.returncode == 0, done.stderr
-    assert "demo" in done.stdout
+    for command in ("demo", "fit", "predict", "recommend", "similar", "evaluate", "tune", "data", "doctor"):
+        assert command in done.stdout
     assert run("--version").stdout.strip()
 
 
