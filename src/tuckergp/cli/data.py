@@ -30,12 +30,11 @@ def describe(
     settings: Settings,
 ) -> None:
     """Counts, density, repeated pairs, a histogram of ratings, attributes, and all rows that look wrong."""
-    from tuckergp.cli.tables import check_output, read_side, read_table, to_json, write_result
+    from tuckergp.cli.tables import check_output, read_ratings, read_side, to_json, write_result
     from tuckergp.describe import describe as look
-    from tuckergp.history import KEYS
 
     check_output(output, [".json"])
-    table = read_table(ratings, "ratings", settings.columns, KEYS)
+    table = read_ratings(ratings, settings.columns)
     found = look(table, read_side(users, "users", settings.columns), read_side(items, "items", settings.columns))
     if output is not None:
         write_result(output, found.to_dict())

@@ -89,14 +89,14 @@ def evaluate(
 def parts(ratings: Path, split: str, folds: int | None, test: Path | None, settings: Settings) -> tuple[Any, Any]:
     """The ratings and how to part them; no ratings where the parts are given."""
     from tuckergp.cli.splits import read_split
-    from tuckergp.cli.tables import read_table
+    from tuckergp.cli.tables import read_ratings
     from tuckergp.errors import InputError
     from tuckergp.history import KEYS, RATING
 
     needed = (*KEYS, RATING)
-    data = read_table(ratings, "ratings", settings.columns, needed)
+    data = read_ratings(ratings, settings.columns, needed)
     if test is None:
         return data, read_split(split, folds, settings.seed)
     if folds is not None or split != "random":
         raise InputError("--test says what to test on; leave out --split and --folds.")
-    return None, [(data, read_table(test, "test", settings.columns, needed))]
+    return None, [(data, read_ratings(test, settings.columns, needed, "test"))]

@@ -37,12 +37,11 @@ def fit(
     import time
 
     from tuckergp.cli.notes import collected, say
-    from tuckergp.cli.tables import read_side, read_table, to_json
+    from tuckergp.cli.tables import read_ratings, read_side, to_json
     from tuckergp.files import check_writable
-    from tuckergp.history import KEYS
 
     check_writable(output)
-    table = read_table(ratings, "ratings", settings.columns, KEYS)
+    table = read_ratings(ratings, settings.columns)
     sides = [read_side(path, side, settings.columns, settings.exclude) for path, side in _sides(users, items)]
     model = settings.recommender()
     began = time.perf_counter()

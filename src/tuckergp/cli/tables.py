@@ -15,28 +15,41 @@ import numpy as np
 
 from tuckergp.errors import InputError
 from tuckergp.files import check_writable, write_bytes, write_text
-from tuckergp.history import standard_names
+from tuckergp.history import KEYS, standard_names
 from tuckergp.tables import Table, as_table
 
-__all__ = ["check_output", "put_table", "read_side", "read_table", "records", "to_json", "write_result"]
+__all__ = ["check_output", "put_table", "read_ratings", "read_side", "read_table", "records", "to_json", "write_result"]
 
 TABLES = {".csv": ",", ".tsv": "\t", ".parquet": ""}
 ENDINGS = (*TABLES, ".json")
 MOST_SHOWN = 200
 
 
-def read_table(path: Path, name: str, columns: Mapping[str, str], needed: Sequence[str] = ()) -> Table:
+def read_table(source: Path | Table, name: str, columns: Mapping[str, str], needed: Sequence[str] = ()) -> Table:
     """A table with the usual names; a column that is needed and not there is refused with the option that names it."""
-    table = standard_names(as_table(path, name), columns)
+    table = standard_names(as_table(source, name), columns)
     for column in needed:
         if column not in table:
-            option = f"--{column.removesuffix('_id')}-column"
-            there = ", ".join(table.columns) or "none"
-            raise InputError(
-                f"{table.name} has no column {columns.get(column, column)!r}; its columns are {there}. "
-                f"Name the right one with {option}."
-            )
+            raise _no_column(table, column, columns)
     return table
+
+
+def _no_column(table: Table, column: str, columns: Mapping[str, str]) -> InputError:
+    option = f"--{column.removesuffix('_id')}-column"
+    there = ", ".join(table.columns) or "none"
+    return InputError(
+        f"{table.name} has no column {columns.get(column, column)!r}; its columns are {there}. "
+        f"Name the right one with {option}."
+    )
+
+
+def read_ratings(path: Path, columns: Mapping[str, str], needed: Sequence[str] = KEYS, name: str = "ratings") -> Table:
+    """A table of ratings with the usual names, in which all columns that options name must be."""
+    table = as_table(path, name)
+    for usual, theirs in columns.items():
+        if theirs not in table:
+            raise _no_column(table, usual, columns)
+    return read_table(table, name, columns, needed)
 
 
 def read_side(path: Path | None, side: str, columns: Mapping[str, str], exclude: Sequence[str] = ()) -> Table | None:
