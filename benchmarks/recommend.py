@@ -55,7 +55,7 @@ def write_data(folder: Path, size: dict[str, int]) -> None:
 
 
 class Ours:
-    """Fits from Parquet; a round recommends to all users, factors of the draws put side by side included."""
+    """Fits from Parquet; a round is `recommend` for all users, from the draws to a data frame."""
 
     package = "tuckergp"
 
@@ -85,45 +85,31 @@ class Ours:
         }
         self.model_bytes = start_peak()
         Q, V = self.factors()
-        np.save(folder / "Q.npy", (Q / self.size["draws"]).reshape(len(Q), -1))
-        np.save(folder / "V.npy", V.reshape(len(V), -1))
+        np.save(folder / "Q.npy", Q)
+        np.save(folder / "V.npy", V)
         self.growth: list[float] = []
 
     def factors(self) -> tuple[np.ndarray, np.ndarray]:
-        """Of all users and items in all draws, shapes (rows, draws, rank)."""
-        draws, out = self.rec.fit_.draws, []
-        n, m = self.size["users"], self.size["items"]
-        ids = {"user_id": np.append(np.arange(n), np.zeros(m, int)), "item_id": np.append(np.zeros(n, int), range(m))}
-        design = self.rec._pairs(ids)
-        for d, rows in enumerate((design.index[:n, 0], design.index[n:, 1])):
-            out.append(np.empty((len(rows), len(draws), self.size["rank"]), dtype=np.float32))
-            for s, draw in enumerate(draws):
-                out[d][:, s] = (design.modes[d].table @ draw.parameters.U[d])[rows]
+        """Of all users and items in all draws, by their ids, shapes (rows, draws x rank)."""
+        vectors = self.rec.embeddings()
+        out = []
+        for ids, found in ((vectors.user_ids, vectors.users), (vectors.item_ids, vectors.items)):
+            out.append(np.zeros((self.size["users" if not out else "items"], found.shape[1]), dtype=np.float32))
+            out[-1][ids] = found
         return out[0], out[1]
-
-    def recommend(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """The best items of every user with scores and standard deviations, shapes (users, K)."""
-        from tuckergp.compute.pairs import pair_moments
-        from tuckergp.compute.topk import top_products
-
-        Q, V = self.factors()
-        items, scores = top_products(Q.reshape(len(Q), -1), V.reshape(len(V), -1), K, self.indptr, self.indices)
-        user, place = np.nonzero(items >= 0)
-        _, spread = pair_moments(Q, V, user, items[user, place])
-        std = np.full(items.shape, np.nan)
-        std[user, place] = self.rec.fit_.scale * spread
-        return items, self.rec.fit_.mean + self.rec.fit_.scale * scores / Q.shape[1], std
 
     def __call__(self) -> Timing:
         """One round."""
         before = start_peak()
         start = clock()
-        items, _, std = self.recommend()
+        found = self.rec.recommend(n=K)
         spent = timing(clock() - start)
         peak = memory("VmHWM")
         if peak is not None and before is not None:
             self.growth.append(peak - before)
-        assert np.isfinite(std[items >= 0]).all()
+        assert np.isfinite(found["std"]).all()
+        items = np.full((self.size["users"], K), -1)
+        items[found["user_id"], found["rank"] - 1] = found["item_id"]
         np.save(self.folder / "items.npy", items)
         return spent
 
@@ -131,7 +117,7 @@ class Ours:
         """Memory, and the coordinates that bounds were computed from."""
         from tuckergp.compute.bounds import STEP, make_bounds
 
-        Q, V = (factors.reshape(len(factors), -1) for factors in self.factors())
+        Q, V = self.factors()
         tiles = make_bounds(Q, V, np.arange(len(V)), K, self.indptr.astype(np.int64), self.indices).tiles
         widths = sum(min(STEP * tile.level, Q.shape[1]) * (tile.last - tile.first) for tile in tiles)
         return {

@@ -11,7 +11,7 @@ import pytest
 
 from tuckergp import TuckerRecommender
 from tuckergp._words import BUCKETS, buckets, words
-from tuckergp.attributes import BLOCK_VARIANCE, WHO_RATED_WHAT, Attributes, check_keys, join
+from tuckergp.attributes import BLOCK_VARIANCE, TEXT_VARIANCE, WHO_RATED_WHAT, Attributes, check_keys, join
 from tuckergp.design import FittedMode, Mode
 from tuckergp.errors import DataWarning, InputError
 from tuckergp.feature_report import FeatureReport
@@ -75,8 +75,8 @@ DATES = [datetime.date(2000, 1, 1) + datetime.timedelta(days=k) for k in range(N
         ([5.0, np.nan, 5.0] * 20, "category", "1 levels; 20 missing"),
         (["a|b", "c", "b|c"] * 20, "bag", "several values a row"),
         ([["a", "b"], [], None] * 20, "bag", "several values a row; 20 missing"),
-        (TITLES, "text", "words, hashed to 512"),
-        ([*TITLES[:50], "Face|Off", *[None] * 9], "text", "words, hashed to 512; 9 missing"),
+        (TITLES, "text", "words, hashed to 256"),
+        ([*TITLES[:50], "Face|Off", *[None] * 9], "text", "words, hashed to 256; 9 missing"),
         (["七人の侍" + chr(0x4E00 + k) for k in range(N)], "text", "words"),
         ([f"T{k}8H" for k in range(N)], "nothing", "60 different texts in 60 rows say little"),
         ([f"SW{k} {k}AA" for k in range(N)], "nothing", "60 different texts"),
@@ -150,7 +150,7 @@ def test_an_empty_bag_is_not_missing():
 def test_texts_have_unit_length_whatever_their_own():
     texts = ["red house", "red red RED, house!", "a green house of stone and wood", "a mouse", None, "..."]
     phi, _ = features(users_with("x", texts), {"x": "text"})
-    np.testing.assert_allclose((phi**2).sum(axis=1), np.array([1, 1, 1, 1, 1, 0]) * BLOCK_VARIANCE * 6 / 5)
+    np.testing.assert_allclose((phi**2).sum(axis=1), np.array([1, 1, 1, 1, 1, 0]) * TEXT_VARIANCE * 6 / 5)
     np.testing.assert_array_equal(phi[0], phi[1])
 
 
@@ -261,19 +261,15 @@ def test_a_kernel_of_levels_compares_any_column():
     np.testing.assert_allclose(phi @ phi.T, BLOCK_VARIANCE * Identity()(["a", "b", "a", "c"]))
 
 
-def test_a_recommender_is_learned_from_every_kind_of_attribute(monkeypatch):
+def test_a_recommender_is_learned_from_every_kind_of_attribute():
     rng = np.random.default_rng(0)
     ratings = {"user_id": rng.integers(40, size=800), "item_id": rng.integers(N, size=800)}
     ratings["rating"] = 3.0 + ratings["item_id"] % 2 + 0.1 * rng.standard_normal(800)
     users = {"user_id": np.arange(50), "age": rng.integers(18, 70, size=50).astype(float), "vip": [True, None] * 25}
     items = {"item_id": np.arange(N), "title": TITLES, "tags": ["x|y", None, "y"] * 20, "when": pd.to_datetime(DATES)}
-    plain = Attributes.fit.__func__
-    monkeypatch.setattr(
-        Attributes,
-        "fit",
-        classmethod(lambda cls, key, table: plain(cls, key, table, {"age": Matern32(1.0)} if "age" in table else None)),
-    )
-    model = TuckerRecommender(rank=2, draws=10, warmup=5, random_state=0).fit(ratings, users, items)
+    model = TuckerRecommender(
+        rank=2, draws=10, warmup=5, attributes={"users": {"age": Matern32(1.0)}}, random_state=0
+    ).fit(ratings, users, items)
     assert np.isfinite(model.predict({"user_id": [1, 45, 99], "item_id": [1, 2, 999]})).all()
 
 

@@ -1,4 +1,4 @@
-"""The benchmark of Gibbs sweeps runs on small data, with whatever peers there are."""
+"""The benchmarks run on small data, with whatever peers there are."""
 
 import json
 import os
@@ -8,14 +8,24 @@ from pathlib import Path
 
 import pytest
 
-SCRIPT = Path(__file__).parents[1] / "benchmarks" / "gibbs.py"
+BENCHMARKS = Path(__file__).parents[1] / "benchmarks"
 
 
 @pytest.mark.slow
 def test_the_benchmark_of_gibbs_sweeps_runs(tmp_path):
     output = tmp_path / "gibbs.json"
     environment = {name: value for name, value in os.environ.items() if name != "TUCKERGP_DATA"}
-    command = [sys.executable, str(SCRIPT), "--quick", "--rounds", "1", "--ranks", "4", "-o", str(output)]
+    command = [
+        sys.executable,
+        str(BENCHMARKS / "gibbs.py"),
+        "--quick",
+        "--rounds",
+        "1",
+        "--ranks",
+        "4",
+        "-o",
+        str(output),
+    ]
     subprocess.run(command, check=True, env=environment, capture_output=True)
     report = json.loads(output.read_text())
     (rows,) = report["results"].values()
@@ -23,3 +33,13 @@ def test_the_benchmark_of_gibbs_sweeps_runs(tmp_path):
     assert rows["statistics"]["sgemm_gigaflops"] > 0
     assert set(rows) | set(report["missing"]) == {"ours", "statistics", "myfm", "implicit", "cmfrec"}
     assert set(report["first_fit_seconds"]) == {"cold", "warm"}
+
+
+@pytest.mark.slow
+def test_the_benchmark_of_recommendations_runs(tmp_path):
+    output = tmp_path / "recommend.json"
+    command = [sys.executable, str(BENCHMARKS / "recommend.py"), "--quick", "--rounds", "1", "-o", str(output)]
+    subprocess.run(command, check=True, capture_output=True)
+    report = json.loads(output.read_text())
+    assert report["results"]["ours"]["wall_seconds"] > 0
+    assert set(report["results"]) | set(report["missing"]) == {"ours", "implicit", "product"}

@@ -24,7 +24,7 @@ def data():
 
 def with_times(table):
     times = 893_030_400 + 86_400 * np.random.default_rng(0).integers(60, size=len(table))
-    return {**table.columns, "timestamp": times, "device": np.array(["tv", "phone"], dtype=object)[times % 2]}
+    return {**table.columns, "timestamp": times, "device": np.array(["tv", "phone"], dtype=object)[times // 86_400 % 2]}
 
 
 MODELS = {
@@ -140,6 +140,19 @@ def test_restricted_lists_and_lists_that_run_out(plain, data):
     assert not set(few["item_id"]) & set(seen)
     everyone = plain.recommend(n=2)
     assert everyone["user_id"].nunique() == plain.layout_.sides[0].n_rated
+
+
+def test_a_few_ratings_count_for_one_answer_and_are_not_kept(plain, data):
+    user = data.train["user_id"][0]
+    best = plain.recommend(user, n=5)
+    hated = {"user_id": [user] * 3, "item_id": best["item_id"].tolist()[:3], "rating": [1.0] * 3}
+    found = plain.recommend(user, n=5, ratings=hated)
+    assert not set(found["item_id"]) & set(hated["item_id"])
+    assert found["score"].max() < best["score"].max()
+    pd.testing.assert_frame_equal(plain.recommend(user, n=5), best)
+    asked = {"user_id": ["somebody new"], "age": [30]}
+    new = plain.recommend(asked, n=5, ratings={**hated, "user_id": ["somebody new"] * 3})
+    assert not set(new["item_id"]) & set(hated["item_id"])
 
 
 def test_a_new_user_is_served_by_attributes(plain, data):

@@ -178,7 +178,7 @@ def test_columns_not_asked_for_are_not_looked_at(tmp_path):
 
 
 def test_equal_texts_of_a_file_are_one_object(tmp_path):
-    parquet.write_table(pa.table({"s": ["ann", "", None, "ann"]}), tmp_path / "t.parquet")
+    parquet.write_table(pa.table({"s": ["ann", "", None, "ann"]}), tmp_path / "t.parquet", row_group_size=1)
     values = as_table(tmp_path / "t.parquet", "t")["s"]
     assert values.tolist() == ["ann", "", None, "ann"]
     assert values[0] is values[3]

@@ -135,10 +135,12 @@ def _as_array(column: Any, empty: str | None = "") -> npt.NDArray[Any]:
         return np.asarray(column.to_numpy())
     encoded = column.dictionary_encode().unify_dictionaries()
     array = np.empty(len(column), dtype=object)
+    if not len(column):
+        return array
+    texts = np.append(encoded.chunk(0).dictionary.to_numpy(zero_copy_only=False), [None])  # that of all chunks
+    texts[texts == ""] = empty
     start = 0
     for chunk in encoded.chunks:
-        texts = np.append(chunk.dictionary.to_numpy(zero_copy_only=False), [None])
-        texts[texts == ""] = empty
         places = chunk.indices.fill_null(len(texts) - 1).to_numpy(zero_copy_only=False)
         array[start : start + len(chunk)] = texts[places]
         start += len(chunk)

@@ -6,8 +6,9 @@ A base class of `TuckerRecommender`, so that learning and answering are two file
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from copy import copy
 from dataclasses import replace
-from typing import Any, Literal, TypeAlias
+from typing import Any, Literal, Self, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -44,6 +45,10 @@ class Answers(Storable, BaseEstimator):  # type: ignore[misc]
     layout_: Layout
     rating_range_: tuple[float, float]
     backend_: str
+
+    def fold_in(self, ratings: Any, users: Any = None, items: Any = None) -> Self:
+        """Take in new ratings without a new fit."""
+        raise NotImplementedError
 
     def predict(
         self,
@@ -113,6 +118,7 @@ class Answers(Storable, BaseEstimator):  # type: ignore[misc]
         strategy: Strategy = "mean",
         kappa: float = 1.0,
         random_state: int | np.random.Generator | None = None,
+        ratings: Any = None,
     ) -> Any:
         """The best items for users.
 
@@ -136,6 +142,8 @@ class Answers(Storable, BaseEstimator):  # type: ignore[misc]
         kappa : float
         random_state : int, Generator or None
             Of ``"thompson"``.
+        ratings : table of ratings, or None
+            New ones, of users known or new, to take into account here without keeping them; see `fold_in`.
 
         Returns
         -------
@@ -154,6 +162,9 @@ class Answers(Storable, BaseEstimator):  # type: ignore[misc]
         [1, 2, 3]
         """
         check_is_fitted(self)
+        if ratings is not None:
+            folded = copy(self).fold_in(ratings, users if is_table(users) else None)
+            return folded.recommend(users, n, exclude_seen, items, exclude, strategy, kappa, random_state)
         users_side, items_side = self.layout_.sides
         table = asking_users(users, users_side, self.columns)
         layout = replace(self.layout_, sides=(users_side.enlarged(table), items_side))

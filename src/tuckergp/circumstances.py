@@ -23,7 +23,7 @@ from tuckergp.tables import Table
 
 __all__ = ["Circumstance", "Context", "Drift"]
 
-Ints = npt.NDArray[np.intp]
+Ints = npt.NDArray[np.integer]
 
 # Prior variance of the drift of a user in a period, relative to the user's average, and of what all share in a period.
 DRIFT_VARIANCE = 0.04

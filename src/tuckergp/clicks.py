@@ -13,7 +13,8 @@ from tuckergp.history import History
 __all__ = ["Sample", "with_negatives"]
 
 Floats = npt.NDArray[np.float64]
-Ints = npt.NDArray[np.intp]
+Ints = npt.NDArray[np.int32]
+Rows = npt.NDArray[np.intp]
 
 # How often pairs that turn out to be clicks are drawn anew before they are left out.
 TRIES = 20
@@ -25,7 +26,7 @@ class Sample(NamedTuple):
     user: Ints
     item: Ints
     y: Floats
-    row: Ints
+    row: Rows
 
 
 def with_negatives(history: History, negatives: int, rng: np.random.Generator) -> Sample:
@@ -44,13 +45,13 @@ def with_negatives(history: History, negatives: int, rng: np.random.Generator) -
         raise InputError(f"negatives must be a whole number from 1 on, not {negatives!r}.")
     n, n_items = len(history), len(history.ids[1])
     user, item = history.codes
-    clicked = np.sort(user * n_items + item)
+    clicked = np.sort(history.pairs())
     row = np.repeat(np.arange(n), negatives)
-    other = np.full(len(row), -1, dtype=np.intp)
+    other = np.full(len(row), -1, dtype=np.int32)
     todo = np.arange(len(row))
     for _ in range(TRIES):
-        other[todo] = rng.integers(n_items, size=len(todo))
-        pair = user[row[todo]] * n_items + other[todo]
+        other[todo] = rng.integers(n_items, size=len(todo), dtype=np.int32)
+        pair = user[row[todo]].astype(np.int64) * n_items + other[todo]
         place = np.minimum(np.searchsorted(clicked, pair), n - 1)
         todo = todo[clicked[place] == pair]
         if not len(todo):

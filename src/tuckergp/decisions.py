@@ -272,8 +272,9 @@ def _parted(values: npt.NDArray[Any]) -> bool:
 
 def _spread(numbers: npt.NDArray[np.float64]) -> float:
     """Standard deviation, zero where it is nothing but rounding."""
-    spread = float(np.nanstd(numbers))
-    return spread if spread > 1e-12 * abs(float(np.nanmean(numbers))) else 0.0
+    there = numbers[~np.isnan(numbers)]
+    spread = float(there.std())
+    return spread if spread > 1e-12 * abs(float(there.mean())) else 0.0
 
 
 def _constant(column: str) -> Attribute:

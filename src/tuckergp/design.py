@@ -19,7 +19,7 @@ from scipy import sparse
 from tuckergp.errors import InputError
 from tuckergp.features import Chain, Exact, FeatureMap, Rows, realise
 from tuckergp.features.base import hstack
-from tuckergp.kernels import Constant, Identity, Kernel, Scaled
+from tuckergp.kernels import Constant, Cosine, Identity, Kernel, Scaled
 from tuckergp.mode_table import Index, Line, Matrix, ModeTable
 from tuckergp.tables import Table, distinct_rows
 
@@ -118,13 +118,68 @@ def _applies(features: FeatureMap | None, term: Kernel) -> bool:
     return features is not None and features.suits(_unscaled(term)[0])
 
 
+# Numbers that stand for inputs without a direction of their own, in all rows of a table together.
+LARGEST_AVERAGES = 50_000_000
+
+
 @dataclass(frozen=True)
 class Block:
-    """The features of one kernel term: its columns within the mode's features, and the fitted map behind them."""
+    """The features of one kernel term.
+
+    Attributes
+    ----------
+    kernel : Kernel
+    columns : slice
+        Within the mode's features.
+    map : FeatureMap
+        Fitted.
+    average : csr_array, shape (1, n), or None
+        The mean of the training rows, each counted as often as it has features (so that the mean set of raters is that
+        of the item of a mean rating), for inputs that have none of these features where every training row has some.
+        Zeros would be far from all of them: such features have a length, and so a share in the mean of the factors.
+    """
 
     kernel: Kernel
     columns: slice
     map: FeatureMap
+    average: sparse.csr_array | None = None
+
+    @classmethod
+    def of(cls, kernel: Kernel, start: int, fitted: FeatureMap, rows: Table) -> Block:
+        """The block of a fitted map whose features begin at a column."""
+        columns = slice(start, start + fitted.n_features_)
+        if not isinstance(_unscaled(kernel)[0], Cosine):
+            return cls(kernel, columns, fitted)
+        features = sparse.csr_array(fitted.transform(rows))
+        counts = np.diff(features.indptr).astype(np.float64)
+        if not (counts > 0).all():
+            return cls(kernel, columns, fitted)
+        mean = np.asarray(features.T @ (counts / counts.sum()))
+        return cls(kernel, columns, fitted, sparse.csr_array(mean.reshape(1, -1)))
+
+    def features(self, rows: Table) -> Matrix:
+        """Features of inputs, the average where there are none of them."""
+        features = self.map.transform(rows)
+        if self.average is None:
+            return features
+        features = sparse.csr_array(features)
+        empty = np.flatnonzero(np.diff(features.indptr) == 0)
+        if not len(empty):
+            return features
+        average = _largest(self.average, max(1, LARGEST_AVERAGES // len(empty)))
+        place = sparse.csr_array(
+            (np.ones(len(empty)), (empty, np.zeros(len(empty), dtype=np.intp))), shape=(features.shape[0], 1)
+        )
+        return sparse.csr_array(features + place @ average)
+
+
+def _largest(row: sparse.csr_array, most: int) -> sparse.csr_array:
+    """The largest entries of a row, with the sum of all."""
+    if row.nnz <= most:
+        return row
+    kept = np.argsort(-row.data, kind="stable")[:most]
+    data = row.data[kept] * (row.data.sum() / row.data[kept].sum())
+    return sparse.csr_array((data, (np.zeros(most, dtype=np.intp), row.indices[kept])), shape=row.shape)
 
 
 @dataclass(frozen=True)
@@ -165,13 +220,13 @@ class FittedMode:
                     f"of mode {mode.name!r} is not: use Cholesky(), or leave features out."
                 )
             fitted = realise(term, rows, features, rng)
-            blocks.append(Block(term, slice(width, width + fitted.n_features_), fitted))
+            blocks.append(Block.of(term, width, fitted, rows))
             width += fitted.n_features_
         fitted_mode = cls(mode, whitening, tuple(blocks), residual, residual_scale)
         return fitted_mode, fitted_mode._table(rows)
 
     def _table(self, rows: Table) -> ModeTable:
-        parts = [block.map.transform(rows) for block in self.blocks]
+        parts = [block.features(rows) for block in self.blocks]
         features = hstack(parts) if parts else np.zeros((len(rows), 0))
         self._check(rows, features)
         residual, line = None, None

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any, Self
 
 import numpy as np
@@ -15,12 +16,13 @@ import numpy.typing as npt
 from tuckergp.attributes import WHO_RATED_WHAT, Attributes, check_keys, join
 from tuckergp.design import FittedMode
 from tuckergp.errors import InputError
+from tuckergp.ids import Ids
 from tuckergp.mode_table import ModeTable
 from tuckergp.tables import Table, as_table
 
 __all__ = ["Newcomer", "Side", "read_attributes", "who_rated_what", "with_sets"]
 
-Ints = npt.NDArray[np.intp]
+Ints = npt.NDArray[np.integer]
 
 
 @dataclass(frozen=True)
@@ -71,9 +73,13 @@ class Side:
 
     def numbers(self, ids: npt.NDArray[Any] | Sequence[Any]) -> Ints:
         """The number of every id, which is its row of the table; the last one for those unknown."""
-        unknown = len(self.number)
-        values = ids.tolist() if isinstance(ids, np.ndarray) else ids
-        return np.fromiter((self.number.get(value, unknown) for value in values), dtype=np.intp, count=len(values))
+        found = self._index.number(ids).astype(np.intp)
+        found[found < 0] = len(self.number)
+        return found
+
+    @cached_property
+    def _index(self) -> Ids:
+        return Ids(list(self.number))
 
     def enlarged(self, table: Table) -> Side:
         """The same side with the ids of a table that are not known yet, as its attributes describe them."""

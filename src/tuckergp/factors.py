@@ -25,7 +25,7 @@ __all__ = ["Factors"]
 
 Floats = npt.NDArray[np.float64]
 Singles = npt.NDArray[np.float32]
-Ints = npt.NDArray[np.intp]
+Ints = npt.NDArray[np.integer]
 
 
 @dataclass(frozen=True)
@@ -92,7 +92,7 @@ class Factors:
     @cached_property
     def _unseen_parts(self) -> list[tuple[Ints, Singles]]:
         """The rows of users and of items without a residual of their own, and what each draw adds to them."""
-        found = []
+        found: list[tuple[Ints, Singles]] = []
         draws = self.fit.draws
         for d, side in enumerate(self.layout.sides):
             residual = side.table.residual

@@ -13,12 +13,13 @@ import numpy as np
 import numpy.typing as npt
 
 from tuckergp.errors import InputError
-from tuckergp.tables import Table, is_missing
+from tuckergp.ids import number_ids
+from tuckergp.tables import Table, stacked
 
 __all__ = ["KEYS", "RATING", "TIMESTAMP", "Duplicates", "History", "read_ratings", "standard_names"]
 
 Floats = npt.NDArray[np.float64]
-Ints = npt.NDArray[np.intp]
+Ints = npt.NDArray[np.int32]
 Duplicates: TypeAlias = Literal["keep", "mean", "refuse"]
 
 KEYS = ("user_id", "item_id")
@@ -56,7 +57,7 @@ class History:
     ----------
     ids : tuple of list
         Distinct users and distinct items, in the order of their first rating.
-    codes : tuple of ndarray, shapes (N,)
+    codes : tuple of ndarray of int32, shapes (N,)
         The number of the user and of the item of every rating.
     rating : ndarray, shape (N,)
         Ones for clicks.
@@ -75,6 +76,10 @@ class History:
     def __len__(self) -> int:
         return len(self.rating)
 
+    def pairs(self) -> npt.NDArray[np.int64]:
+        """A number for every rating that says who rated what, shape (N,)."""
+        return self.codes[0].astype(np.int64) * len(self.ids[1]) + self.codes[1]
+
     @classmethod
     def read(
         cls,
@@ -87,7 +92,9 @@ class History:
         """Read a table of ratings, or of clicks, with the usual names; see `TuckerRecommender` for the choices."""
         if duplicates not in ("keep", "mean", "refuse"):
             raise InputError(f"duplicates must be 'keep', 'mean' or 'refuse', not {duplicates!r}.")
-        ids, codes = _numbered(table)
+        if len(table) == 0:
+            raise InputError(f"{table.name} is empty; there is nothing to learn from.")
+        ids, codes = zip(*(number_ids(table, key) for key in KEYS), strict=True)
         y = np.ones(len(table)) if clicks else table.numeric(RATING)
         if scale is not None:
             _check_scale(table, y, scale)
@@ -96,48 +103,57 @@ class History:
         history = cls((ids[0], ids[1]), (codes[0], codes[1]), y, kept, clicks)
         return history if duplicates == "keep" and not clicks else history._without_duplicates(table, duplicates)
 
-    def _without_duplicates(self, table: Table, duplicates: Duplicates) -> Self:
-        """Clicks of one pair are one click; ratings of one pair are averaged, or refused."""
-        pair = self.codes[0] * len(self.ids[1]) + self.codes[1]
-        distinct, first, inverse = np.unique(pair, return_index=True, return_inverse=True)
-        if len(distinct) == len(pair):
+    def take(self, rows: npt.NDArray[np.integer]) -> Self:
+        """Some of the ratings, with all ids."""
+        codes = (self.codes[0][rows], self.codes[1][rows])
+        return replace(self, codes=codes, rating=self.rating[rows], moment=self.moment.take(rows))
+
+    def joined(self, more: History, table: Table, duplicates: Duplicates = "keep") -> Self:
+        """These ratings, then more of them, which were read from ``table``.
+
+        Ids keep their numbers, new ones come after. With ``duplicates="mean"`` a pair that is in both has the mean of
+        what either says.
+        """
+        ids, codes = [], []
+        for d in range(2):
+            number = {value: place for place, value in enumerate(self.ids[d])}
+            theirs = np.array([number.setdefault(value, len(number)) for value in more.ids[d]], dtype=np.int32)
+            ids.append(list(number))
+            codes.append(np.concatenate([self.codes[d], theirs[more.codes[d]]]))
+        rating, moment = np.concatenate([self.rating, more.rating]), stacked(self.moment, more.moment)
+        history = replace(self, ids=(ids[0], ids[1]), codes=(codes[0], codes[1]), rating=rating, moment=moment)
+        if duplicates == "keep" and not self.clicks:
+            return history
+        return history._without_duplicates(table, duplicates, before=len(self))
+
+    def _without_duplicates(self, table: Table, duplicates: Duplicates, before: int = 0) -> Self:
+        """Clicks of one pair are one click; ratings of one pair are averaged, or refused.
+
+        The first ``before`` rows are not of the table.
+        """
+        distinct, first, inverse = np.unique(self.pairs(), return_index=True, return_inverse=True)
+        if len(distinct) == len(self):
             return self
-        if duplicates == "refuse":
-            again = np.ones(len(pair), dtype=bool)
+        if duplicates == "refuse" and not self.clicks:
+            again = np.ones(len(self), dtype=bool)
             again[first] = False
             row = int(np.argmax(again))
             user, item = (self.ids[d][self.codes[d][row]] for d in range(2))
+            earlier = int(first[inverse[row]]) - before
+            where = f"twice, at {table.row_label(earlier)} and" if earlier >= 0 else "again, rated before, at"
             raise InputError(
-                f"{table.name} has user {user!r} and item {item!r} twice, at "
-                f"{table.row_label(int(first[inverse[row]]))} and {table.row_label(row)} (and {int(again.sum()) - 1:,} "
-                f"more such rows); remove them, or use duplicates='mean' or 'keep'."
+                f"{table.name} has user {user!r} and item {item!r} {where} {table.row_label(row - before)} (and "
+                f"{int(again.sum()) - 1:,} more such rows); remove them, or use duplicates='mean' or 'keep'."
             )
         order = np.argsort(first, kind="stable")
         mean = (np.bincount(inverse, self.rating) / np.bincount(inverse))[order]
-        rows = first[order]
-        codes = (self.codes[0][rows], self.codes[1][rows])
-        return replace(self, codes=codes, rating=np.asarray(mean), moment=self.moment.take(rows))
+        return replace(self.take(first[order]), rating=np.asarray(mean))
 
 
-def read_ratings(table: Table) -> tuple[Floats, list[list[Any]], list[Ints]]:
+def read_ratings(table: Table) -> tuple[Floats, list[list[Any]], list[npt.NDArray[np.intp]]]:
     """Ratings as numbers, and for users and items the distinct ids and their number in every row."""
     history = History.read(table)
-    return history.rating, list(history.ids), list(history.codes)
-
-
-def _numbered(table: Table) -> tuple[list[list[Any]], list[Ints]]:
-    if len(table) == 0:
-        raise InputError(f"{table.name} is empty; there is nothing to learn from.")
-    ids, codes = [], []
-    for key in KEYS:
-        values = table[key]
-        missing = is_missing(values)
-        if missing.any():
-            raise InputError(f"{table.name} column {key!r} is missing at {table.row_label(int(np.argmax(missing)))}.")
-        number: dict[Any, int] = {}
-        codes.append(np.array([number.setdefault(value, len(number)) for value in values.tolist()], dtype=np.intp))
-        ids.append(list(number))
-    return ids, codes
+    return history.rating, list(history.ids), [code.astype(np.intp) for code in history.codes]
 
 
 def _check_scale(table: Table, y: Floats, scale: tuple[float, float]) -> None:

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from tuckergp.attributes import Attributes, join
 from tuckergp.circumstances import Circumstance, Context, Drift
+from tuckergp.decisions import Choice
 from tuckergp.design import Design, FittedMode, Mode
 from tuckergp.entities import Side, who_rated_what, with_sets
 from tuckergp.history import KEYS, History
@@ -19,7 +19,7 @@ from tuckergp.tables import Table, distinct_rows
 
 __all__ = ["SIDES", "Layout"]
 
-Ints = npt.NDArray[np.intp]
+Ints = npt.NDArray[np.integer]
 SIDES = ("users", "items")
 
 
@@ -46,7 +46,7 @@ class Layout:
         *,
         codes: Sequence[Ints] | None = None,
         moment: Table | None = None,
-        choices: Mapping[str, Mapping[str, Any]] | None = None,
+        choices: Mapping[str, Mapping[str, Choice]] | None = None,
         implicit: bool = False,
         unit: Unit | None = None,
         context: Sequence[str] = (),
@@ -60,7 +60,7 @@ class Layout:
                 with_sets(tables[d], KEYS[d], history.ids[d], who_rated_what(history.ids[d], *_turned(history, d)))
                 for d in range(2)
             ]
-        attributes = [Attributes.fit(key, table) for key, table in zip(KEYS, tables, strict=True)]
+        attributes = [Attributes.fit(KEYS[d], tables[d], (choices or {}).get(SIDES[d])) for d in range(2)]
         encoded = [kind.encode(join(tables[d], KEYS[d], history.ids[d], SIDES[d])) for d, kind in enumerate(attributes)]
         modes = [Mode(list(rows.columns), kind.kernel(rows)) for kind, rows in zip(attributes, encoded, strict=True)]
         index = list(codes)

@@ -91,7 +91,7 @@ class ModeTable:
         if not self.blocks and self.features.shape[1]:
             object.__setattr__(self, "blocks", (slice(0, int(self.features.shape[1])),))
 
-    def take(self, rows: npt.NDArray[np.intp]) -> ModeTable:
+    def take(self, rows: npt.NDArray[np.integer]) -> ModeTable:
         """Some of the rows, in the order given."""
         residual = None if self.residual is None else self.residual[rows]
         line = None if self.line is None else replace(self.line, t=self.line.t[rows])

@@ -21,7 +21,7 @@ __all__ = ["Embeddings", "embeddings", "similarities"]
 
 Floats = npt.NDArray[np.float64]
 Singles = npt.NDArray[np.float32]
-Ints = npt.NDArray[np.intp]
+Ints = npt.NDArray[np.integer]
 
 # Draws that comparisons use at the most: similarities of the mean hardly change with more.
 MOST_DRAWS = 50

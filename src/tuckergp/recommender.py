@@ -12,14 +12,19 @@ from pathlib import Path
 from typing import Any, Literal, Self
 
 import numpy as np
+from sklearn.utils.validation import check_is_fitted
 
 from tuckergp.answers import Answers
-from tuckergp.attributes import Attribute
 from tuckergp.clicks import with_negatives
+from tuckergp.continuation import check_continuation, continued_seed, last_draws, start_from
+from tuckergp.decisions import Choice
 from tuckergp.drift_trial import drift_helps
 from tuckergp.entities import read_attributes
 from tuckergp.errors import InputError
+from tuckergp.feature_report import FeatureReport
+from tuckergp.fold_in import Folded, fold_in
 from tuckergp.frames import backend_of
+from tuckergp.growth import merged_tables
 from tuckergp.history import KEYS, RATING, TIMESTAMP, Duplicates, History, standard_names
 from tuckergp.inference import ALS, SGD, Gibbs
 from tuckergp.inference.control import Callback, Control
@@ -28,12 +33,13 @@ from tuckergp.inference.moments import MomentsOf
 from tuckergp.layout import SIDES, Layout
 from tuckergp.model import CoreSpec, make_core
 from tuckergp.periods import Unit
-from tuckergp.random import stream
+from tuckergp.random import seed_of, stream
 from tuckergp.tables import Table, as_table
 
 __all__ = ["TuckerRecommender"]
 
 LARGEST_IMPLICIT = 1_000_000
+RUN_ARGUMENTS = ("checkpoint", "checkpoint_minutes", "max_time", "callback", "progress")
 
 
 class TuckerRecommender(Answers):
@@ -68,6 +74,11 @@ class TuckerRecommender(Answers):
     columns : dict or None
         The names of ``user_id``, ``item_id``, ``rating`` and ``timestamp`` in your tables, where they differ:
         ``{"user_id": "userId"}``.
+    attributes : dict or None
+        What to do with some columns of the user and item tables instead of what their values suggest:
+        ``{"users": {"zip_code": None, "age": SE(1.0)}, "items": {"title": "text"}}``. None leaves a column out;
+        ``"number"``, ``"category"``, ``"bag"`` and ``"text"`` say how to read it; a kernel compares its values (numbers
+        are standardised first).
     context : str or sequence of str
         Columns of the ratings that say where or how, such as device, place, hour: a further mode. Needs ``"gibbs"`` and
         an identity core.
@@ -85,8 +96,8 @@ class TuckerRecommender(Answers):
 
     Attributes
     ----------
-    features_ : dict of str to list of Attribute
-        How every column of the user and item tables is used, or why not.
+    features_ : FeatureReport
+        How every column of the user and item tables is used, or why not: print it.
     time_ : {"week", "month"} or None
         The unit of drift that is used.
     layout_ : Layout
@@ -130,6 +141,7 @@ class TuckerRecommender(Answers):
         time: Unit | Literal["auto"] | None = "auto",
         noise: Literal["auto", "shared", "rows"] = "auto",
         columns: Mapping[str, str] | None = None,
+        attributes: Mapping[str, Mapping[str, Choice]] | None = None,
         context: str | Sequence[str] = (),
         rating_scale: tuple[float, float] | None = None,
         duplicates: Duplicates = "keep",
@@ -149,6 +161,7 @@ class TuckerRecommender(Answers):
         self.time = time
         self.noise = noise
         self.columns = columns
+        self.attributes = attributes
         self.context = context
         self.rating_scale = rating_scale
         self.duplicates = duplicates
@@ -193,43 +206,19 @@ class TuckerRecommender(Answers):
             False keeps the moments alone, so that memory does not grow with the draws; `predict` is then refused.
         """
         inference = self._resolve_inference(ranks_of(self.rank, 2)[0])
-        table = standard_names(as_table(ratings, "ratings"), self.columns)
+        table = self._read_ratings(ratings)
         seed = seed_for(self.random_state, checkpoint)
         clicks = self._are_clicks(table)
         unit = self._time_unit(inference, table, users, items, clicks, seed)
-        context = self._context_columns(inference, table)
-        moment = [*([] if unit is None else [TIMESTAMP]), *context]
+        self._check_context(inference, table)
+        moment = [*([] if unit is None else [TIMESTAMP]), *self._context]
         history = History.read(table, moment, clicks, self.rating_scale, self.duplicates)
-        sources = (users, items) if self.side_information else (None, None)
         tables = [
-            read_attributes(standard_names(as_table(source, name), self.columns), name, key, ids)
-            if source is not None
-            else None
-            for source, name, key, ids in zip(sources, SIDES, KEYS, history.ids, strict=True)
+            None if source is None else read_attributes(source, name, key, ids)
+            for source, name, key, ids in zip(
+                self._attribute_tables(users, items), SIDES, KEYS, history.ids, strict=True
+            )
         ]
-        codes, y = history.codes, history.rating
-        if clicks:
-            sample = with_negatives(history, self.negatives, stream(seed, 1, 2))
-            codes, y = (sample.user, sample.item), sample.y
-        self.layout_, design = Layout.fit(
-            history,
-            tables,
-            codes=codes,
-            moment=history.moment.take(sample.row) if clicks else None,
-            implicit=self._uses_implicit(inference, len(history), clicks),
-            unit=unit,
-            context=context,
-            rng=stream(seed, 1, 1),
-        )
-        self.features_: dict[str, list[Attribute]] = {
-            name: list(side.attributes.columns) for name, side in zip(SIDES, self.layout_.sides, strict=True)
-        }
-        self.backend_ = backend_of(ratings)
-        self.history_ = history
-        self.tables_ = tuple(tables)
-        self.time_ = unit
-        self.rating_range_ = self.rating_scale or (float(y.min()), float(y.max()))
-        self.__dict__.pop("moments_", None)
         control = Control(
             checkpoint=checkpoint,
             checkpoint_minutes=checkpoint_minutes,
@@ -237,24 +226,209 @@ class TuckerRecommender(Answers):
             callback=callback,
             progress=progress,
             n_jobs=self.n_jobs,
-            moments_of=None if moments_of is None else MomentsOf(self._pairs(moments_of)),
-            keep_draws=keep_draws,
         )
-        self.fit_ = fit_model(
+        self._learn(inference, history, tables, unit, seed, control, (moments_of, keep_draws))
+        self.backend_ = backend_of(ratings)
+        return self
+
+    def _learn(
+        self,
+        inference: Inference,
+        history: History,
+        tables: Sequence[Table | None],
+        unit: Unit | None,
+        seed: int,
+        control: Control,
+        moments: tuple[Any, bool],
+        last: Folded | None = None,
+    ) -> Self:
+        """Learn from what was read, from the start or from the last draws of a model with the same rows."""
+        codes, y, moment = history.codes, history.rating, history.moment
+        if history.clicks:
+            sample = with_negatives(history, self.negatives, stream(seed, 1, 2))
+            codes, y, moment = (sample.user, sample.item), sample.y, history.moment.take(sample.row)
+        layout, design = Layout.fit(
+            history,
+            tables,
+            codes=codes,
+            moment=moment,
+            choices=self._attribute_choices(),
+            implicit=self._uses_implicit(inference, len(history), history.clicks),
+            unit=unit,
+            context=self._context,
+            rng=stream(seed, 1, 1),
+        )
+        moments_of, keep_draws = moments
+        if moments_of is not None:
+            control = replace(control, moments_of=MomentsOf(layout.pairs(self._read_pairs(moments_of))))
+        gibbs = inference if isinstance(inference, Gibbs) else Gibbs()
+        fit = fit_model(
             design,
             y,
             None,
             ranks=ranks_of(self.rank, len(design.modes)),
-            core=self.core,
+            core=self.core if last is None else last.fit.draws.model.core,
             inference=inference,
             seed=seed,
             likelihood=self.likelihood,
-            control=control,
+            control=replace(control, keep_draws=keep_draws),
+            start=last and start_from(last.layout, last.fit, layout, design, moment, gibbs, seed),
         )
+        self.layout_, self.fit_, self.history_, self.time_ = layout, fit, history, unit
+        self.tables_ = tuple(tables)
+        self.features_ = FeatureReport(
+            {name: side.attributes.columns for name, side in zip(SIDES, layout.sides, strict=True)}
+        )
+        self.rating_range_ = self.rating_scale or (float(y.min()), float(y.max()))
+        self.__dict__.pop("moments_", None)
         if moments_of is not None:
-            self.moments_ = self.fit_.moments()
-            self.moments_ = replace(self.moments_, mean=np.clip(self.moments_.mean, *self.rating_range_))
+            found = fit.moments()
+            self.moments_ = replace(found, mean=np.clip(found.mean, *self.rating_range_))
         return self
+
+    def _read_ratings(self, ratings: Any) -> Table:
+        """The columns that are needed, by their usual names."""
+        names = self.columns or {}
+        table = as_table(ratings, "ratings", self._context, [*KEYS, RATING, TIMESTAMP, *names.values()])
+        renamed = standard_names(table, names)
+        for key in KEYS:
+            if key not in renamed.columns:
+                table[names.get(key, key)]  # says that there is none
+        return renamed
+
+    def fold_in(self, ratings: Any, users: Any = None, items: Any = None) -> Self:
+        """Take in new ratings, of known or new users, without a new fit.
+
+        In every draw the users concerned are drawn anew from their exact conditional, given all their ratings, old and
+        new, and everything else in the draw as it is; a most probable point takes their mean. Items never rated before
+        follow, given these users; items that had ratings stay as they are. With such items, and in ordinal and
+        Bernoulli models, which have latent utilities to draw as well, the draws come from the last of 20 scans in turn
+        over all that is unknown, and are exact in the limit of many. Who rated what is brought up to date for the
+        users concerned. New users and items have the noise factor 1, users in weeks of which they had no rating no
+        drift. Time grows with the ratings of the users concerned; the draws are copied.
+
+        Parameters
+        ----------
+        ratings : table with columns user_id, item_id, rating, or a path to one
+            The timestamp and context columns may be missing. For clicks, pairs without one are drawn for these users.
+        users, items : table with user_id (item_id) and attributes, or None
+            Of the users and items concerned, or of new ones. Columns that `fit` did not know are left out here, and
+            other ids keep what they had, until `partial_fit`.
+
+        Returns
+        -------
+        TuckerRecommender
+            Itself. After an error it is as it was.
+
+        Examples
+        --------
+        >>> from tuckergp.datasets import make_ratings
+        >>> data = make_ratings(n_users=60, n_items=50, n_ratings=1500, random_state=0)
+        >>> rec = TuckerRecommender(rank=4, draws=50, random_state=0).fit(data.train, data.users, data.items)
+        >>> liked = data.items["item_id"][:3]
+        >>> new = {"user_id": ["newcomer"] * 3, "item_id": liked, "rating": [5.0, 5.0, 4.5]}
+        >>> average = rec.predict({"user_id": ["newcomer"], "item_id": liked[:1]})
+        >>> rec = rec.fold_in(new)
+        >>> bool(rec.predict({"user_id": ["newcomer"], "item_id": liked[:1]}) > average)
+        True
+        """
+        check_is_fitted(self)
+        table = standard_names(as_table(ratings, "ratings"), self.columns)
+        tables = self._attribute_tables(users, items)
+        found = fold_in(
+            self.layout_,
+            self.fit_,
+            self.history_,
+            table,
+            tables,
+            **self._reading,
+            seed=int(stream(seed_of(self.random_state), 4, len(self.history_)).integers(2**63)),
+        )
+        self.tables_ = self._merged(tables)
+        self.layout_, self.fit_, self.history_ = found
+        low, high = self.rating_range_
+        self.rating_range_ = (min(low, found.history.rating.min()), max(high, found.history.rating.max()))
+        return self
+
+    def partial_fit(
+        self,
+        ratings: Any,
+        users: Any = None,
+        items: Any = None,
+        *,
+        warmup: int = 10,
+        checkpoint: str | Path | None = None,
+        checkpoint_minutes: float = 5.0,
+        max_time: float | None = None,
+        callback: Callback | None = None,
+        progress: bool | None = None,
+        moments_of: Any = None,
+        keep_draws: bool = True,
+    ) -> Self:
+        """Go on learning with more ratings: old and new together, from where the last draw is.
+
+        New ratings are folded into the last draw of every chain, columns are read anew from all rows, and the chains
+        go on from there. The draws of before are replaced. Of a model that was never fitted it is `fit`. For
+        ``inference="als"`` the last point is the start.
+
+        Parameters
+        ----------
+        ratings : table with columns user_id, item_id, rating, or a path to one
+            New ones alone; may be empty.
+        users, items : table with user_id (item_id) and attributes, or None
+            New rows, which replace those of the same id.
+        warmup : int
+            Sweeps before draws are kept again.
+        checkpoint, checkpoint_minutes, max_time, callback, progress, moments_of, keep_draws
+            As in `fit`.
+
+        Examples
+        --------
+        >>> from tuckergp.datasets import make_ratings
+        >>> data = make_ratings(n_users=60, n_items=50, n_ratings=1500, random_state=0)
+        >>> rec = TuckerRecommender(rank=2, draws=30, random_state=0).fit(data.train, data.users, data.items)
+        >>> new = {"user_id": ["newcomer"] * 3, "item_id": data.items["item_id"][:3], "rating": [5.0, 5.0, 4.5]}
+        >>> rec = rec.partial_fit(new)
+        >>> "newcomer" in rec.layout_.sides[0].number, len(rec.fit_.history)
+        (True, 40)
+        """
+        control = Control(checkpoint, checkpoint_minutes, max_time, callback, progress, self.n_jobs)
+        if not hasattr(self, "fit_"):
+            run = {name: getattr(control, name) for name in RUN_ARGUMENTS}
+            return self.fit(ratings, users, items, moments_of=moments_of, keep_draws=keep_draws, **run)
+        inference = self._resolve_inference(ranks_of(self.rank, 2)[0])
+        if isinstance(inference, Gibbs):
+            inference = replace(inference, warmup=warmup)
+        check_continuation(self.fit_, inference, ranks_of(self.rank, 2)[0], self.likelihood)
+        last = Folded(self.layout_, last_draws(self.fit_), self.history_)
+        seed = continued_seed(self.random_state, checkpoint, last.fit)
+        table = standard_names(as_table(ratings, "ratings"), self.columns)
+        tables = self._attribute_tables(users, items)
+        if len(table):
+            last = fold_in(*last, table, tables, **self._reading, seed=seed)
+        return self._learn(
+            inference, last.history, self._merged(tables), self.time_, seed, control, (moments_of, keep_draws), last
+        )
+
+    @property
+    def _reading(self) -> dict[str, Any]:
+        """How ratings are read."""
+        return {"scale": self.rating_scale, "duplicates": self.duplicates, "negatives": self.negatives}
+
+    def _merged(self, tables: Sequence[Table | None]) -> tuple[Table | None, Table | None]:
+        """The attribute tables there are with new rows."""
+        merged = [merged_tables(self.tables_[d], tables[d], KEYS[d]) for d in range(2)]
+        return merged[0], merged[1]
+
+    def _attribute_tables(self, users: Any, items: Any) -> tuple[Table | None, Table | None]:
+        """Attribute tables with the usual names; none without side information."""
+        read = [
+            None
+            if source is None or not self.side_information
+            else standard_names(as_table(source, name), self.columns)
+            for source, name in zip((users, items), SIDES, strict=True)
+        ]
+        return read[0], read[1]
 
     def _are_clicks(self, table: Table) -> bool:
         if RATING in table.columns:
@@ -293,13 +467,21 @@ class TuckerRecommender(Answers):
         table[TIMESTAMP]  # says so if there is none
         return self.time
 
-    def _context_columns(self, inference: Inference, table: Table) -> list[str]:
-        names = [self.context] if isinstance(self.context, str) else list(self.context)
-        if names and not (isinstance(inference, Gibbs) and self.core == "identity"):
+    def _attribute_choices(self) -> Mapping[str, Mapping[str, Choice]] | None:
+        for name in self.attributes or {}:
+            if name not in SIDES:
+                raise InputError(f"attributes has choices for 'users' and for 'items', not for {name!r}.")
+        return self.attributes if self.side_information else None
+
+    @property
+    def _context(self) -> list[str]:
+        return [self.context] if isinstance(self.context, str) else list(self.context)
+
+    def _check_context(self, inference: Inference, table: Table) -> None:
+        if self._context and not (isinstance(inference, Gibbs) and self.core == "identity"):
             raise InputError("Context needs inference='gibbs' and core='identity'; else use context=().")
-        for name in names:
+        for name in self._context:
             table[name]  # says so if there is none
-        return names
 
     def _resolve_inference(self, rank: int) -> Inference:
         # Most probable values overfit under the prior that matches moments: a prior sd of half as much, and a noise

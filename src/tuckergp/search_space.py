@@ -21,7 +21,7 @@ from tuckergp.inference import ALS, SGD, Gibbs
 from tuckergp.inference.fit import ranks_of
 from tuckergp.model import make_core
 from tuckergp.random import stream
-from tuckergp.recommender import TuckerRecommender
+from tuckergp.recommender import LARGEST_IMPLICIT, TuckerRecommender
 from tuckergp.tables import Table
 
 __all__ = ["Params", "Range", "Search", "Space", "check_names", "configured", "default_grid", "read_grid", "samples"]
@@ -217,15 +217,16 @@ def _grid_of_blocks(
     model: TuckerRecommender, inference: Gibbs, ratings: Table | None, attributes: bool, search: Search
 ) -> dict[str, Any] | list[dict[str, Any]]:
     """Ranks around the model's, and the model without each of its parts; for Optuna all combinations of them."""
-    n_ratings = 0 if ratings is None else len(ratings)
     parts: dict[str, list[Any]] = {}
     if attributes and model.side_information:
         parts["side_information"] = [model.side_information, False]
-    clicks = ratings is not None and RATING not in ratings
-    if model._uses_implicit(inference, n_ratings, clicks):
+    few = ratings is None or len(ratings) <= LARGEST_IMPLICIT
+    if model.implicit is True or (model.implicit == "auto" and few and _has(model, ratings, RATING, True)):
         parts["implicit"] = [model.implicit, False]
-    if ratings is not None and TIMESTAMP in ratings and model.time is not None and not clicks:
+    if model.time is not None and model.core == "identity" and _has(model, ratings, TIMESTAMP, False):
         parts["time"] = [model.time, None]
+    if model.context:
+        parts["context"] = [model.context, ()]
     name = "noise" if isinstance(model.inference, str) else "inference__noise"
     noise = model.noise if name == "noise" else inference.noise
     parts[name] = [noise, "rows" if noise == "shared" else "shared"]
@@ -235,6 +236,11 @@ def _grid_of_blocks(
         return {**ranks, **parts}
     tried = sorted({max(1, int(model.rank) // 2), int(model.rank), 2 * int(model.rank)}) if one else [model.rank]
     return [{"rank": tried}, *({key: [values[1]]} for key, values in parts.items())]
+
+
+def _has(model: TuckerRecommender, ratings: Table | None, column: str, unknown: bool) -> bool:
+    """Whether the ratings have a column, whatever the model's tables call it."""
+    return unknown if ratings is None else (model.columns or {}).get(column, column) in ratings.columns
 
 
 def _round(value: float) -> float:

@@ -26,7 +26,7 @@ from tuckergp.tables import Table
 __all__ = ["Recommended", "Request", "Strategy", "recommend", "seen_items"]
 
 Floats = npt.NDArray[np.float64]
-Ints = npt.NDArray[np.intp]
+Ints = npt.NDArray[np.integer]
 Strategy: TypeAlias = Literal["mean", "ucb", "thompson"]
 
 # Numbers held at once: of the vectors of a block of users, and of predictions of a block for all items.

@@ -19,7 +19,7 @@ import numpy.typing as npt
 from tuckergp._reading import is_text_file, line_of_row, lines_of_rows, no_column, read_columns, wanted_columns
 from tuckergp.errors import InputError
 
-__all__ = ["Table", "as_table", "distinct_rows", "is_missing", "require_finite", "show_cell"]
+__all__ = ["Table", "as_table", "distinct_rows", "is_missing", "require_finite", "show_cell", "stacked"]
 
 
 @dataclass(frozen=True)
@@ -68,7 +68,7 @@ class Table:
             return [f"line {line}" for line in lines_of_rows(self.path, rows)]
         return [self.row_label(row) for row in rows]
 
-    def take(self, rows: npt.NDArray[np.intp]) -> Table:
+    def take(self, rows: npt.NDArray[np.integer]) -> Table:
         """The same columns at some rows (line numbers are lost)."""
         return Table({name: values[rows] for name, values in self.columns.items()}, self.name, len(rows))
 
@@ -191,6 +191,28 @@ def _as_float(value: Any) -> float:
     if isinstance(value, datetime.date):
         return float((value - datetime.date(1970, 1, 1)).days)
     return float(value)
+
+
+def stacked(first: Table, second: Table) -> Table:
+    """The rows of one table, then those of another; missing (None) where one of them lacks a column.
+
+    Examples
+    --------
+    >>> both = stacked(as_table({"id": [1], "age": [30]}, "users"), as_table({"id": [2]}, "users"))
+    >>> both["id"], both["age"]
+    (array([1, 2]), array([30, None], dtype=object))
+    """
+    columns = {}
+    for column in dict.fromkeys([*first.columns, *second.columns]):
+        parts = [
+            table.columns.get(column, np.full(len(table), None, dtype=object))
+            for table in (first, second)
+            if len(table)
+        ]
+        if len({part.dtype.kind for part in parts}) > 1:
+            parts = [part.astype(object) for part in parts]
+        columns[column] = np.concatenate(parts) if parts else first.columns.get(column, second.columns.get(column))
+    return Table(columns, second.name, len(first) + len(second))  # type: ignore[arg-type]
 
 
 def is_missing(values: npt.NDArray[Any]) -> npt.NDArray[np.bool_]:

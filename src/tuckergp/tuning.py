@@ -63,7 +63,7 @@ def tune(
         Values by parameter; settings of the inference as ``inference__sigma_u``. All combinations are tried, of each
         dict if there are several. For Optuna a tuple is a range: ``(low, high)`` or ``(low, high, "log")``. None is
         `default_grid`: for ALS and SGD prior scale, noise and step size; for Gibbs sampling ranks, and the model
-        without each of attributes, who rated what, drift and rows noise.
+        without each of attributes, who rated what, drift, context and rows noise.
     split : splitter of `tuckergp.splits`, list of (train, test), or None
         None is five random folds; three for Gibbs sampling.
     metric : str or None

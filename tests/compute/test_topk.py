@@ -6,7 +6,6 @@ import pytest
 
 from tuckergp.compute import bounds, topk
 from tuckergp.compute.bounds import balanced, enlarged, make_bounds, rotate
-from tuckergp.compute.pairs import pair_moments
 from tuckergp.compute.topk import top_products
 
 NONE = np.zeros(0, dtype=np.int32)
@@ -225,20 +224,3 @@ def test_norms_are_those_of_what_is_left_out():
         left = np.linalg.norm(Y[:, width:], axis=1)
         assert (tails[:, level] >= left).all()
         np.testing.assert_allclose(tails[:, level], left, rtol=1e-2)
-
-
-@pytest.mark.parametrize("draws", [1, 2, 20])
-@pytest.mark.parametrize("kind", [np.float32, np.float64])
-def test_moments_of_pairs_are_those_over_draws(draws, kind):
-    rng = np.random.default_rng(draws)
-    Q, V = rng.standard_normal((30, draws, 5)).astype(kind), rng.standard_normal((20, draws, 5)).astype(kind)
-    rows, items = rng.integers(0, 30, 40_000), rng.integers(0, 20, 40_000)
-    mean, std = pair_moments(Q, V, rows, items)
-    f = np.einsum("isr,jsr->ijs", Q, V, dtype=np.float64)[rows, items]
-    np.testing.assert_allclose(mean, f.mean(axis=1), rtol=1e-10, atol=1e-12)
-    np.testing.assert_allclose(std, f.std(axis=1, ddof=min(1, draws - 1)), rtol=1e-9, atol=1e-12)
-
-
-def test_no_pairs_have_no_moments():
-    mean, std = pair_moments(np.ones((1, 2, 3)), np.ones((1, 2, 3)), np.zeros(0, int), np.zeros(0, int))
-    assert mean.shape == std.shape == (0,)

@@ -148,9 +148,9 @@ def balanced(Q: Singles, V: Singles) -> tuple[Floats, Floats, float]:
 
 def rotate(X: Singles, A: Floats, error: float, unit: float) -> Rotated:
     """Rows of Q in the new coordinates, each of norm 1; units are for products with items of this unit."""
-    size = X.astype(np.float64)
-    Y = size @ A
-    norms, plain = np.linalg.norm(Y, axis=1), np.linalg.norm(size, axis=1)
+    double = X.astype(np.float64)
+    Y = double @ A
+    norms, plain = np.linalg.norm(Y, axis=1), np.linalg.norm(double, axis=1)
     own = np.where(norms > 0, norms, np.inf)
     rows, tails = enlarged(Y / own[:, None], plain / own, error)
     tails[norms == 0] = 0.0

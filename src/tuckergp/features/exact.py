@@ -5,6 +5,8 @@ The paper's "identity features" and side information. Everything that is not a f
 
 from __future__ import annotations
 
+from copy import copy
+
 import numpy as np
 from scipy import sparse
 
@@ -12,7 +14,7 @@ from tuckergp._columns import Encoder, distinct, joint_codes, row_names
 from tuckergp.errors import InputError
 from tuckergp.features.base import FeatureMap, Features, hstack
 from tuckergp.kernels import Constant, Cosine, Identity, Kernel, Linear
-from tuckergp.tables import Table
+from tuckergp.tables import Table, stacked
 
 __all__ = ["Exact"]
 
@@ -62,6 +64,14 @@ class Exact(FeatureMap):
                 f"{kernel!r} has no exact finite features; use Cholesky, Fourier or Nystrom, or realise for sums."
             )
         self.n_features_ = len(self.feature_names_)
+
+    def with_rows(self, table: Table) -> Exact:
+        """The same unit vectors of an Identity, and one more for each row of ``table``, none of which it knows."""
+        more = copy(self)
+        more.rows_ = stacked(self.rows_, self.kernel_.select(table))
+        more.feature_names_ = row_names(more.rows_)
+        more.n_features_ = len(more.feature_names_)
+        return more
 
     def _transform(self, table: Table) -> Features:
         if isinstance(self.kernel_, Constant):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from copy import deepcopy
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -16,7 +16,7 @@ from tuckergp.inference.base import Problem
 from tuckergp.inference.checkpoint import ChainRecord, Checkpoint
 from tuckergp.inference.control import Callback
 from tuckergp.inference.draws import compact
-from tuckergp.inference.gibbs import Gibbs
+from tuckergp.inference.gibbs import Gibbs, GibbsState
 from tuckergp.inference.moments import MomentsOf
 from tuckergp.inference.threads import few_threads
 from tuckergp.inference.trees import contiguous
@@ -39,6 +39,7 @@ class Task:
     checkpoint_minutes: float = 5.0
     moments_of: MomentsOf | None = None
     keep_draws: bool = True
+    starts: Sequence[GibbsState] | None = None
 
     @cached_property
     def observations(self) -> npt.NDArray[np.intp]:
@@ -61,7 +62,10 @@ class Task:
         last_saved = time.monotonic()
         with few_threads(problem):
             if record.state is None:
-                record.state = contiguous(sampler.init(problem, stream(self.seed, chain, 0)))
+                start = (
+                    sampler.init(problem, stream(self.seed, chain, 0)) if self.starts is None else self.starts[chain]
+                )
+                record.state = contiguous(start)
             while len(record.history) < sampler.n_steps:
                 t = len(record.history) + 1
                 state, info = sampler.step(problem, record.state, stream(self.seed, chain, t))
@@ -82,6 +86,11 @@ class Task:
                     last_saved = time.monotonic()
         self._save(record)
         return record
+
+    def _first_state(self, chain: int) -> GibbsState:
+        if self.starts is not None:
+            return self.starts[chain]
+        return self.sampler.init(self.problem, stream(self.seed, chain, 0))
 
     def _save(self, record: ChainRecord) -> None:
         if self.checkpoint is not None:

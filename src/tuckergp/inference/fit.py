@@ -23,6 +23,7 @@ from tuckergp.inference.control import Control
 from tuckergp.inference.draws import Draw, Draws
 from tuckergp.inference.mixture import mixture_quantiles
 from tuckergp.inference.moments import Moments, summarised
+from tuckergp.inference.start import Start
 from tuckergp.likelihoods import Gaussian, Ordinal
 from tuckergp.model import Core, CoreSpec, TuckerModel, make_core
 from tuckergp.priors.ordinal import initial_cuts, level_interval, mean_level
@@ -249,31 +250,40 @@ def fit_model(
     weight: Floats | None,
     *,
     ranks: Sequence[int],
-    core: CoreSpec,
+    core: CoreSpec | Core,
     inference: Inference,
     seed: int,
     likelihood: LikelihoodName = "gaussian",
     control: Control | None = None,
+    start: Start | None = None,
 ) -> Fit:
-    """Learn U and W by the inference given; Gaussian targets are standardised first."""
+    """Learn U and W by the inference given; Gaussian targets are standardised first, as they were for a ``start``."""
     control = control or Control()
     shape = make_core(core, ranks, stream(seed, 1, 0))
     if likelihood != "gaussian":
-        return _fit_ordinal(design, y, weight, shape, inference, seed, likelihood, control)
-    mean = float(np.average(y, weights=weight))
-    spread = float(np.sqrt(np.average((y - mean) ** 2, weights=weight)))
-    scale = spread if spread > 1e-12 * max(1.0, abs(mean)) else 1.0
+        return _fit_ordinal(design, y, weight, shape, inference, seed, likelihood, control, start)
+    mean, scale = _standard(y, weight) if start is None else (start.mean, start.scale)
     target = (y - mean) / scale
     control = replace(control, unit=scale)
     if isinstance(inference, Gibbs):
         model = TuckerModel(shape, Gaussian(), _sampler_sigma_u(inference, shape), shape.default_sigma_w())
-        draws, history = loop.sample(inference, Problem(model, design, target, weight), seed, control)
+        problem = Problem(model, design, target, weight)
+        starts = None if start is None else start.states(inference, problem, seed)
+        draws, history = loop.sample(inference, problem, seed, control, starts)
         return Fit(draws, mean, scale, history)
     sigma_u = shape.default_sigma_u() if inference.sigma_u is None else np.full(shape.modes, float(inference.sigma_u))
     model = TuckerModel(shape, Gaussian(inference.noise), sigma_u, inference.sigma_w or shape.default_sigma_w())
-    result = loop.run(inference, Problem(model, design, target, weight), seed, control)
+    problem = Problem(model, design, target, weight)
+    result = loop.run(inference, problem, seed, control, None if start is None else start.point(problem))
     point = Draw(result.parameters, 1 / inference.noise, (), (None,) * shape.modes)
     return Fit(Draws(model, [[point]], sampled=False), mean, scale, result.history)
+
+
+def _standard(y: Floats, weight: Floats | None) -> tuple[float, float]:
+    """Mean and standard deviation of targets; 1 for targets that are all the same."""
+    mean = float(np.average(y, weights=weight))
+    spread = float(np.sqrt(np.average((y - mean) ** 2, weights=weight)))
+    return mean, spread if spread > 1e-12 * max(1.0, abs(mean)) else 1.0
 
 
 def _fit_ordinal(
@@ -285,6 +295,7 @@ def _fit_ordinal(
     seed: int,
     likelihood: LikelihoodName,
     control: Control,
+    start: Start | None,
 ) -> OrdinalFit:
     """Levels are the distinct values of the targets; Bernoulli has two, with the cut point at 0."""
     if not isinstance(inference, Gibbs):
@@ -309,7 +320,8 @@ def _fit_ordinal(
     problem = Problem(model, design, code.astype(np.float64), weight)
     if control.moments_of is not None:
         control = replace(control, moments_of=replace(control.moments_of, levels=levels))
-    draws, history = loop.sample(inference, problem, seed, control)
+    starts = None if start is None else start.states(inference, problem, seed)
+    draws, history = loop.sample(inference, problem, seed, control, starts)
     return OrdinalFit(draws, 0.0, 1.0, history, levels)
 
 

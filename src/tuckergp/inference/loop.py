@@ -6,7 +6,7 @@ import signal
 import threading
 import time
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -21,7 +21,7 @@ from tuckergp.inference.chains import Task
 from tuckergp.inference.checkpoint import ChainRecord, Checkpoint
 from tuckergp.inference.control import Control
 from tuckergp.inference.draws import Draws
-from tuckergp.inference.gibbs import Gibbs
+from tuckergp.inference.gibbs import Gibbs, GibbsState
 from tuckergp.inference.moments import merged
 from tuckergp.inference.parallel import run_in_processes, run_one_by_one, turns
 from tuckergp.inference.progress import progress_line
@@ -44,7 +44,9 @@ class Result:
     history: list[Info]
 
 
-def run(algorithm: Algorithm[Any], problem: Problem, seed: int, control: Control | None = None) -> Result:
+def run(
+    algorithm: Algorithm[Any], problem: Problem, seed: int, control: Control | None = None, start: Any = None
+) -> Result:
     """Take the algorithm's steps until it is done or its time is up.
 
     Parameters
@@ -55,11 +57,13 @@ def run(algorithm: Algorithm[Any], problem: Problem, seed: int, control: Control
         Names the random streams: step t of this seed draws the same numbers in every run.
     control : Control or None
         Its callback, progress line and time limit; the rest is for samplers and refused.
+    start : state of the algorithm, or None
+        Where to begin instead of its own beginning.
     """
     control = control or Control()
     control.refuse_without_draws(algorithm)
     began = time.monotonic()
-    state = algorithm.init(problem, stream(seed, 0))
+    state = algorithm.init(problem, stream(seed, 0)) if start is None else start
     history: list[Info] = []
     name = type(algorithm).__name__
     with progress_line(name, algorithm.n_steps, control.progress, control.unit) as advance, few_threads(problem):
@@ -74,17 +78,32 @@ def run(algorithm: Algorithm[Any], problem: Problem, seed: int, control: Control
     return Result(algorithm.parameters(problem, state), history)
 
 
-def sample(sampler: Gibbs, problem: Problem, seed: int, control: Control | None = None) -> tuple[Draws, list[Info]]:
-    """Run the sampler's chains and keep their draws.
+def sample(
+    sampler: Gibbs,
+    problem: Problem,
+    seed: int,
+    control: Control | None = None,
+    starts: Sequence[GibbsState] | None = None,
+) -> tuple[Draws, list[Info]]:
+    """Run the sampler's chains, from ``starts`` where they are given, and keep their draws.
 
     Ctrl-C and ``max_time`` (seconds for all chains together) end the run early, after the sweep under way, with the
     draws there are; one draw at least is kept of every chain that began. A second Ctrl-C stops at once.
     """
     control = control or Control()
-    checkpoint = _checkpoint(sampler, problem, seed, control)
+    checkpoint = _checkpoint(sampler, problem, seed, control, starts)
     chains = range(sampler.chains)
     stored = [0] * sampler.chains if checkpoint is None else checkpoint.prepare(sampler.chains)
-    task = Task(sampler, problem, seed, checkpoint, control.checkpoint_minutes, control.moments_of, control.keep_draws)
+    task = Task(
+        sampler,
+        problem,
+        seed,
+        checkpoint,
+        control.checkpoint_minutes,
+        control.moments_of,
+        control.keep_draws,
+        starts,
+    )
     unfinished = [chain for chain in chains if stored[chain] < sampler.n_steps]
     jobs = min(control.jobs, len(unfinished))
     todo = turns(unfinished, max(jobs, 1), control.max_time)
@@ -128,11 +147,14 @@ def _assemble(task: Task, records: list[ChainRecord]) -> Draws:
     )
 
 
-def _checkpoint(sampler: Gibbs, problem: Problem, seed: int, control: Control) -> Checkpoint | None:
+def _checkpoint(
+    sampler: Gibbs, problem: Problem, seed: int, control: Control, starts: Sequence[GibbsState] | None
+) -> Checkpoint | None:
     if control.checkpoint is None:
         return None
     settings = {name: value for name, value in vars(sampler).items() if name not in LENGTHS}
-    whose = digest((tuckergp.__version__, settings, problem, seed, control.moments_of, control.keep_draws))
+    what = (tuckergp.__version__, settings, problem, seed, control.moments_of, control.keep_draws)
+    whose = digest(what if starts is None else (*what, list(starts)))
     return Checkpoint(Path(control.checkpoint), whose, seed, sampler.n_steps)
 
 

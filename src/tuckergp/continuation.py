@@ -1,0 +1,128 @@
+"""A fitted recommender goes on with more data: the last draw of every chain, at the rows of a larger design."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import numpy.typing as npt
+
+from tuckergp.design import Design, FittedMode
+from tuckergp.errors import InputError
+from tuckergp.inference import SGD, Gibbs
+from tuckergp.inference.draws import Draw
+from tuckergp.inference.export import block_names
+from tuckergp.inference.fit import Fit, Inference, OrdinalFit, seed_for
+from tuckergp.inference.start import ModeValues, Start, Values
+from tuckergp.inference.trees import digest
+from tuckergp.layout import Layout
+from tuckergp.mode_table import ModeTable
+from tuckergp.priors.hyper import block_precisions
+from tuckergp.random import seed_of, stream
+from tuckergp.tables import Table
+
+__all__ = ["check_continuation", "continued_seed", "last_draws", "start_from"]
+
+Floats = npt.NDArray[np.float64]
+Ints = npt.NDArray[np.integer]
+
+
+def last_draws(fit: Fit) -> Fit:
+    """The fit with the last draw of every chain alone."""
+    fit.draws.require_kept()
+    return replace(fit, draws=replace(fit.draws, chains=[[chain[-1]] for chain in fit.draws.chains if chain]))
+
+
+def check_continuation(fit: Fit, inference: Inference, rank: int, likelihood: str) -> None:
+    """Refuse to go on with settings that do not fit to what was learned."""
+    if isinstance(inference, SGD):
+        raise InputError("partial_fit needs inference='gibbs' or 'als'; with SGD call fit with all ratings.")
+    if int(fit.draws.model.core.ranks[0]) != rank:
+        raise InputError(f"The model has rank {fit.draws.model.core.ranks[0]}, not {rank}; set it back, or fit again.")
+    same = fit.draws.sampled == isinstance(inference, Gibbs)
+    if not same or isinstance(fit, OrdinalFit) != (likelihood != "gaussian"):
+        raise InputError("The model was fitted with another inference or likelihood; set it back, or fit again.")
+
+
+def continued_seed(random_state: object, checkpoint: object, last: Fit) -> int:
+    """A seed that differs from those of earlier runs, and is the same whenever the same draws go on.
+
+    Without a ``random_state`` it is that of the checkpoint, if there is one.
+    """
+    if random_state is None:
+        return seed_for(None, checkpoint)
+    return int(digest((seed_of(random_state), list(last.draws)))[:15], 16)
+
+
+def start_from(layout: Layout, fit: Fit, new: Layout, design: Design, moment: Table, gibbs: Gibbs, seed: int) -> Start:
+    """Carry the last draws of a fit over to the rows of a new design.
+
+    Parameters
+    ----------
+    layout, fit : Layout, Fit
+        With a row for every user and item of the design, as after `tuckergp.fold_in.fold_in`.
+    new : Layout
+        Of the design; may have other features.
+    design : Design
+    moment : Table
+        Timestamps and contexts of the observations of the design.
+    gibbs : Gibbs
+        Whose priors of block precisions are used.
+    seed : int
+    """
+    user = design.index[:, 0].astype(np.intp)
+    rows: list[tuple[ModeTable, Ints]] = [
+        (side.table, np.arange(table.n_rows)) for side, table in zip(layout.sides, design.modes, strict=False)
+    ]
+    for e, circumstance in enumerate(layout.circumstances, start=2):
+        table, code = circumstance.realise(user, moment)
+        _, first = np.unique(design.index[:, e], return_index=True)
+        rows.append((table, code[first]))
+    chains = []
+    for c, chain in enumerate(fit.draws.chains):
+        draw, rng = chain[-1], stream(seed, c, 0, 1)
+        modes = []
+        for d, (before, after) in enumerate(zip(layout.modes, new.modes, strict=True)):
+            table, place = rows[d]
+            precision = _precision(draw, d, fit, before)
+            tau = _block_precisions(draw, d, before, after, precision, gibbs, rng)
+            psi = np.asarray(table.table @ draw.parameters.U[d].astype(np.float64))[place]
+            modes.append(ModeValues(psi, precision, tau, _noise(draw, d, table, place, design.modes[d])))
+        chains.append(Values(tuple(modes), draw.parameters.W, draw.alpha, draw.cuts))
+    return Start(fit.mean, fit.scale, chains)
+
+
+def _precision(draw: Draw, d: int, fit: Fit, mode: FittedMode) -> Floats:
+    """Lambda."""
+    if draw.covariance:
+        return np.asarray(np.linalg.inv(draw.covariance[d]) * mode.residual_scale**2, dtype=np.float64)
+    model = fit.draws.model
+    return np.asarray(np.eye(int(model.core.ranks[d])) / float(model.sigma_u[d]) ** 2)
+
+
+def _block_precisions(
+    draw: Draw,
+    d: int,
+    before: FittedMode,
+    after: FittedMode,
+    precision: Floats,
+    gibbs: Gibbs,
+    rng: np.random.Generator,
+) -> Floats:
+    """Tau of the blocks there were, drawn given their weights, and its prior mean for others; ones for a point."""
+    if not draw.covariance:
+        return np.ones(len(after.blocks))
+    U = draw.parameters.U[d].astype(np.float64)
+    blocks = [block.columns for block in before.blocks]
+    width = blocks[-1].stop if blocks else 0
+    tau = block_precisions(U[len(U) - width :], precision, blocks, gibbs.tau_shape, gibbs.tau_rate, rng)
+    known = dict(zip(block_names([before], [""]), tau, strict=True))
+    return np.array([known.get(name, gibbs.tau_shape / gibbs.tau_rate) for name in block_names([after], [""])])
+
+
+def _noise(draw: Draw, d: int, table: ModeTable, place: Ints, after: ModeTable) -> Floats:
+    """Noise factors of the groups of a new table, 1 for those that had none."""
+    noise, factors = np.ones(after.n_groups), draw.noise[d]
+    if factors is not None and after.n_groups:
+        noise[after.groups] = np.append(factors.astype(np.float64), 1.0)[table.groups[place]]
+    return noise
