@@ -15,8 +15,6 @@ from tuckergp import TuckerRecommender, load
 from tuckergp.cli.options import Settings
 from tuckergp.tables import as_table
 
-pytestmark = pytest.mark.xdist_group("cli")
-
 
 def rows_of(text):
     return list(csv.DictReader(io.StringIO(text)))
@@ -183,3 +181,11 @@ def test_ratings_that_cannot_be_learned_from_are_one_line(tmp_path, content, mes
 def test_where_to_write_is_checked_first(folder):
     assert "There is no folder" in refuse("fit", "ratings.csv", "-o", "no/such/model.tgp", cwd=folder)
     assert "must end in .csv" in refuse("predict", "model.tgp", "test.csv", "-o", "out.xls", cwd=folder)
+
+
+def test_recommend_takes_new_ratings_into_account(ready, tmp_path):
+    (tmp_path / "new.csv").write_text("user_id,item_id,rating\n900,i0001,5\n900,i0002,1\n")
+    command = ("recommend", ready / "model.tgp", "--ratings", "new.csv", "-n", "38", "--json")
+    found = json.loads(succeed(*command, cwd=tmp_path))
+    assert {record["user_id"] for record in found} == {900}
+    assert not {"i0001", "i0002"} & {record["item_id"] for record in found}
