@@ -1,10 +1,11 @@
 """evaluate, tune, data describe and doctor, as a user would run them."""
 
 import json
+import subprocess
 
 import pytest
 
-from tests.cli.command import refuse, run, succeed
+from tests.cli.command import COMMAND, refuse, run, succeed
 from tests.cli.conftest import SMALL
 from tuckergp.cli.splits import read_split
 from tuckergp.cli.tune import read_grid
@@ -93,6 +94,13 @@ def test_describe_shows_how_attributes_would_be_used(folder):
     out = succeed("data", "describe", *TABLES, cwd=folder)
     assert "occupation" in out
     assert "####" in out
+
+
+def test_a_reader_who_has_seen_enough_is_no_error(folder):
+    command = [COMMAND, "data", "describe", str(folder / "ratings.csv")]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as running:
+        running.stdout.close()
+        assert running.stderr.read() == ""
 
 
 def test_describe_refuses_what_is_no_table_in_one_line(folder, tmp_path):
