@@ -17,7 +17,7 @@ import numpy.typing as npt
 
 from tuckergp.errors import InputError
 
-__all__ = ["is_text_file", "line_of_row", "no_column", "read_columns", "wanted_columns"]
+__all__ = ["is_text_file", "line_of_row", "lines_of_rows", "no_column", "read_columns", "wanted_columns"]
 
 Columns = dict[str, npt.NDArray[Any]]
 _DELIMITERS = {".csv": ",", ".tsv": "\t", ".txt": "\t"}
@@ -79,10 +79,19 @@ def no_column(name: str, column: str, there: Sequence[str]) -> InputError:
 
 def line_of_row(path: Path, row: int) -> int:
     """The line on which a row of a text file begins, both counted as people do: row 0 is the first below the header."""
-    for number, (line, _) in enumerate(_records(path)):
-        if number == row + 1:
-            return line
-    return row + 2
+    return lines_of_rows(path, [row])[0]
+
+
+def lines_of_rows(path: Path, rows: Sequence[int]) -> list[int]:
+    """The lines on which some rows begin, found by going through the file once."""
+    wanted, last = set(rows), max(rows, default=-1)
+    found: dict[int, int] = {}
+    for row, (line, _) in enumerate(_records(path), start=-1):
+        if row in wanted:
+            found[row] = line
+        if row >= last:
+            break
+    return [found.get(row, row + 2) for row in rows]
 
 
 def _read_parquet(path: Path, columns: Sequence[str] | None, optional: Sequence[str]) -> Columns:

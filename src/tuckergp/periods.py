@@ -10,7 +10,7 @@ import numpy.typing as npt
 from tuckergp.errors import InputError
 from tuckergp.tables import Table, is_missing
 
-__all__ = ["UNKNOWN", "Unit", "periods", "times_at"]
+__all__ = ["UNKNOWN", "Unit", "periods", "times_at", "unit_steps"]
 
 Unit: TypeAlias = Literal["week", "month"]
 
@@ -63,7 +63,11 @@ def times_at(table: Table, column: str, rows: npt.NDArray[np.intp]) -> npt.NDArr
                 ) from None
         return times
     numbers = table.take(rows).numeric(column)
-    largest = float(np.abs(numbers).max(initial=0.0))
-    while largest > LARGEST_SECONDS:
-        numbers, largest = numbers / 1_000, largest / 1_000
-    return numbers.astype(np.int64).astype("datetime64[s]")
+    steps = int(unit_steps(numbers).max(initial=0))
+    return (numbers / 1_000.0**steps).astype(np.int64).astype("datetime64[s]")
+
+
+def unit_steps(numbers: npt.NDArray[np.float64]) -> npt.NDArray[np.int64]:
+    """The unit that every number would be in by itself: 0 for seconds, 1 milli-, 2 micro-, 3 nanoseconds, and so on."""
+    sizes = np.maximum(np.abs(numbers) / LARGEST_SECONDS, 1.0)
+    return np.asarray(np.ceil(np.log(sizes) / np.log(1_000.0)), dtype=np.int64)

@@ -1,12 +1,22 @@
-"""The command line. Commands import what they need when they run, so that ``--help`` is quick."""
+"""The command line, a file for each command. They import what they need when they run, so that ``--help`` is quick."""
 
 from __future__ import annotations
 
+import os
 import sys
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
+
+from tuckergp.cli import data
+from tuckergp.cli.doctor import doctor
+from tuckergp.cli.evaluate import evaluate
+from tuckergp.cli.fit import fit
+from tuckergp.cli.predict import predict
+from tuckergp.cli.recommend import recommend
+from tuckergp.cli.similar import similar
+from tuckergp.cli.tune import tune
 
 app = typer.Typer(
     name="tuckergp",
@@ -51,16 +61,50 @@ def demo(
     run(data=data, download=download, seed=seed, as_json=json, output=output)
 
 
+for command in (fit, predict, recommend, similar, evaluate, tune, doctor):
+    app.command()(command)
+app.add_typer(data.app)
+
+
 def main() -> None:
-    """Run the command line; bad input ends with one line on standard error and exit code 1."""
+    """Run the command line.
+
+    Bad input ends with one line on standard error and exit code 1, a wrong use of options with exit code 2.
+    """
     try:
-        app()
+        code = app(standalone_mode=False) or 0
+        sys.stdout.flush()
+        sys.exit(code)
     except KeyboardInterrupt:
         sys.exit(130)
-    except Exception as error:
-        from tuckergp.errors import DivergenceError, InputError
-
-        if not isinstance(error, InputError | DivergenceError):
-            raise
-        typer.echo(f"tuckergp: {error}", err=True)
+    except BrokenPipeError:  # whoever read the output has seen enough
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         sys.exit(1)
+    except Exception as error:
+        code = _report(error)
+        if code is None:
+            raise
+        sys.exit(code)
+
+
+def _report(error: Any) -> int | None:
+    """Say in one line what is wrong; the exit code, or None for a mistake in the program."""
+    from tuckergp.errors import DivergenceError, InputError
+
+    if isinstance(error, InputError | DivergenceError):
+        text, code = str(error), 1
+    elif hasattr(error, "format_message"):  # the options were used wrongly
+        text, code = error.format_message(), int(error.exit_code)
+        if type(error).__name__ == "NoArgsIsHelpError":
+            typer.echo(text)
+            return code
+        path = getattr(getattr(error, "ctx", None), "command_path", "tuckergp")
+        text = f"{text.rstrip('.')}. See {path} --help."
+    elif isinstance(error, OSError):
+        text, code = f"{error.filename or 'A file'} cannot be read or written: {error.strerror or error}.", 1
+    elif isinstance(error, MemoryError):
+        text, code = "There is not enough memory; take fewer draws (--draws) or a lower --rank.", 1
+    else:
+        return None
+    typer.echo(f"tuckergp: {' '.join(text.split())}", err=True)
+    return code

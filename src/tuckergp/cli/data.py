@@ -1,0 +1,41 @@
+"""`tuckergp data describe`: what is in a table of ratings, and what is wrong with it."""
+
+from __future__ import annotations
+
+import typer
+
+from tuckergp.cli.options import Items, Json, Output, Ratings, Settings, Users, takes_settings
+
+__all__ = ["app"]
+
+app = typer.Typer(name="data", help="Look at tables before learning from them.", no_args_is_help=True)
+
+NOT_COLUMNS = tuple(name for name in Settings.__dataclass_fields__ if not name.endswith("_column"))
+
+
+@app.callback()
+def options() -> None:
+    """Look at tables before learning from them."""
+
+
+@app.command()
+@takes_settings(*NOT_COLUMNS)
+def describe(
+    ratings: Ratings,
+    users: Users = None,
+    items: Items = None,
+    output: Output = None,
+    as_json: Json = False,
+    *,
+    settings: Settings,
+) -> None:
+    """Counts, density, repeated pairs, a histogram of ratings, attributes, and all rows that look wrong."""
+    from tuckergp.cli.tables import check_output, read_ratings, read_side, to_json, write_result
+    from tuckergp.describe import describe as look
+
+    check_output(output, [".json"])
+    table = read_ratings(ratings, settings.columns)
+    found = look(table, read_side(users, "users", settings.columns), read_side(items, "items", settings.columns))
+    if output is not None:
+        write_result(output, found.to_dict())
+    print(to_json(found.to_dict()) if as_json else str(found))

@@ -1,0 +1,100 @@
+"""`tuckergp fit`: learn from a table of ratings and write the model to a file."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from tuckergp.cli.options import Items, Json, Quiet, Ratings, Settings, Users, takes_settings
+
+__all__ = ["fit"]
+
+Written = Annotated[
+    Path, typer.Option("--output", "-o", help="Write the model to this file, such as model.tgp.", show_default=False)
+]
+
+
+@takes_settings()
+def fit(
+    ratings: Ratings,
+    output: Written,
+    users: Users = None,
+    items: Items = None,
+    max_time: Annotated[
+        float | None, typer.Option(help="Seconds of learning after which to stop with what there is.", min=0.0)
+    ] = None,
+    checkpoint: Annotated[
+        Path | None, typer.Option(help="Folder to keep what there is in; the same command goes on from there.")
+    ] = None,
+    as_json: Json = False,
+    quiet: Quiet = False,
+    *,
+    settings: Settings,
+) -> None:
+    """Learn from a table of ratings and write the model to a file."""
+    import time
+
+    from tuckergp.cli.notes import collected, say
+    from tuckergp.cli.tables import read_ratings, read_side, to_json
+    from tuckergp.files import check_writable
+
+    check_writable(output)
+    table = read_ratings(ratings, settings.columns)
+    sides = [read_side(path, side, settings.columns, settings.exclude) for path, side in _sides(users, items)]
+    model = settings.recommender()
+    began = time.perf_counter()
+    with collected() as notes:
+        model.fit(table, *sides, checkpoint=checkpoint, max_time=max_time, progress=False if quiet else None)
+    seconds = time.perf_counter() - began
+    model.save(output)
+    result = summary(model, seconds, output, notes)
+    if as_json:
+        print(to_json(result))
+        return
+    show(result)
+    say(*notes)
+
+
+def _sides(users: Path | None, items: Path | None) -> list[tuple[Path | None, str]]:
+    return [(users, "users"), (items, "items")]
+
+
+def summary(model: Any, seconds: float, output: Path, notes: list[str]) -> dict[str, Any]:
+    """What was learned from, how, and where it is."""
+    from tuckergp.feature_report import FeatureReport
+
+    history = model.history_
+    names = ("table", "column", "use", "note")
+    return {
+        "model": str(output),
+        "ratings": len(history),
+        "users": len(history.ids[0]),
+        "items": len(history.ids[1]),
+        "clicks": history.clicks,
+        "inference": model.inference,
+        "likelihood": model.likelihood,
+        "rank": model.rank,
+        "draws": len(model.fit_.draws),
+        "time": model.time_,
+        "attributes": [dict(zip(names, row, strict=True)) for row in FeatureReport(model.features_).rows()],
+        "seconds": round(seconds, 3),
+        "megabytes": round(output.stat().st_size / 1e6, 3),
+        "notes": notes,
+    }
+
+
+def show(result: dict[str, Any]) -> None:
+    """The summary for people."""
+    what = "clicks" if result["clicks"] else "ratings"
+    print(
+        f"Learned from {result['ratings']:,} {what} of {result['items']:,} items by {result['users']:,} users in "
+        f"{result['seconds']:.1f} seconds."
+    )
+    drift = "" if result["time"] is None else f", drift by {result['time']}"
+    draws = f", {result['draws']:,} draws" if result["inference"] == "gibbs" else ""
+    print(f"Rank {result['rank']}, {result['inference']}, {result['likelihood']}{draws}{drift}.")
+    for row in result["attributes"]:
+        print(f"  {row['table']} {row['column']}: {row['use']} ({row['note']})")
+    print(f"Saved as {result['model']} ({result['megabytes']:.1f} MB).")

@@ -1,0 +1,30 @@
+"""Warnings of the library as lines for people."""
+
+from __future__ import annotations
+
+import sys
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from tuckergp.errors import DataWarning, NotConvergedWarning
+
+__all__ = ["collected", "say"]
+
+
+@contextmanager
+def collected() -> Iterator[list[str]]:
+    """Collect the texts of this library's warnings, each once; there after the block."""
+    texts: list[str] = []
+    with warnings.catch_warnings(record=True) as found:
+        warnings.simplefilter("ignore")
+        for category in (DataWarning, NotConvergedWarning):
+            warnings.simplefilter("always", category)
+        yield texts
+    texts += dict.fromkeys(str(one.message) for one in found)
+
+
+def say(*texts: str) -> None:
+    """Lines on standard error."""
+    for text in texts:
+        print(f"tuckergp: {text}", file=sys.stderr)

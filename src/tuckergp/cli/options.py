@@ -1,0 +1,153 @@
+"""Options that several commands share, and the settings of a model as one of them.
+
+Nothing heavy is imported here, so that ``--help`` is quick.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import MISSING, dataclass, field, fields
+from functools import wraps
+from inspect import Parameter, signature
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, Literal, get_type_hints
+
+import typer
+
+if TYPE_CHECKING:
+    from tuckergp.recommender import TuckerRecommender
+
+__all__ = ["Items", "Json", "Model", "Output", "Quiet", "Ratings", "Settings", "Users", "number_list", "takes_settings"]
+
+MODEL, COLUMNS = "Settings of the model", "Columns"
+
+Ratings = Annotated[Path, typer.Argument(help="Table of ratings: CSV, TSV or Parquet.", show_default=False)]
+Model = Annotated[Path, typer.Argument(help="File that fit has written.", show_default=False)]
+Users = Annotated[Path | None, typer.Option(help="Table of users: user_id and attributes.", metavar="FILE")]
+Items = Annotated[Path | None, typer.Option(help="Table of items: item_id and attributes.", metavar="FILE")]
+Json = Annotated[bool, typer.Option("--json", help="Print JSON, for programs.")]
+Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Show no progress; without a terminal there is none.")]
+Output = Annotated[
+    Path | None,
+    typer.Option("--output", "-o", help="Write to this file; the ending says how: .csv, .tsv, .parquet or .json."),
+]
+
+
+def _model(*names: str, **more: Any) -> Any:
+    return typer.Option(*names, rich_help_panel=MODEL, **more)
+
+
+def _column(name: str, what: str) -> Any:
+    return typer.Option(name, help=f"Name of the column with {what}.", metavar="NAME", rich_help_panel=COLUMNS)
+
+
+@dataclass(frozen=True)
+class Settings:
+    """Settings of a recommender as the command line has them; see `TuckerRecommender`."""
+
+    rank: Annotated[int, _model(help="Length of the vectors of users and items.", min=1)] = 16
+    inference: Annotated[Literal["gibbs", "als", "sgd"], _model(help="Sampling, or the most probable point.")] = "gibbs"
+    likelihood: Annotated[
+        Literal["gaussian", "ordinal", "bernoulli"], _model(help="Bernoulli is for 0 and 1, and for clicks.")
+    ] = "gaussian"
+    core: Annotated[Literal["identity", "full", "auto"], _model(help="Identity is matrix factorisation.")] = "identity"
+    draws: Annotated[int, _model(help="Draws a chain (gibbs).", min=1)] = 250
+    warmup: Annotated[int, _model(help="Sweeps before the draws (gibbs).", min=0)] = 50
+    chains: Annotated[int, _model(help="Chains (gibbs).", min=1)] = 1
+    side_information: Annotated[
+        bool, _model("--side-information/--no-side-information", help="Use the tables of users and items.")
+    ] = True
+    implicit: Annotated[Literal["auto", "yes", "no"], _model(help="Learn from who rated what as well.")] = "auto"
+    time: Annotated[Literal["auto", "week", "month", "none"], _model(help="Drift over time.")] = "auto"
+    noise: Annotated[Literal["auto", "shared", "rows"], _model(help="One noise, or one for each user and item.")] = (
+        "auto"
+    )
+    context: Annotated[
+        list[str], _model(help="Column of the ratings that says where or how; may be repeated.", metavar="NAME")
+    ] = field(default_factory=list)
+    rating_scale: Annotated[
+        tuple[float, float] | None,
+        _model(help="Lowest and highest rating there can be.", metavar="LOW HIGH", show_default=False),
+    ] = None
+    duplicates: Annotated[Literal["keep", "mean", "refuse"], _model(help="Several ratings of one pair.")] = "keep"
+    negatives: Annotated[int, _model(help="For clicks: pairs without one to learn from, for each.", min=1)] = 4
+    exclude: Annotated[
+        list[str], _model(help="Column to leave out: users.zip_code, items.title; may be repeated.", metavar="COLUMN")
+    ] = field(default_factory=list)
+    seed: Annotated[int, _model(help="Seed of all that is random.", min=0)] = 0
+    jobs: Annotated[int | None, _model(help="Processes that share the chains; -1 for all cores.")] = None
+    user_column: Annotated[str, _column("--user-column", "users")] = "user_id"
+    item_column: Annotated[str, _column("--item-column", "items")] = "item_id"
+    rating_column: Annotated[str, _column("--rating-column", "ratings")] = "rating"
+    timestamp_column: Annotated[str, _column("--timestamp-column", "times")] = "timestamp"
+
+    @property
+    def columns(self) -> dict[str, str]:
+        """Where the names of columns differ from the usual ones."""
+        return other_names(self.user_column, self.item_column, self.rating_column, self.timestamp_column)
+
+    def recommender(self, **more: Any) -> TuckerRecommender:
+        """A recommender, not yet fitted, with these settings; others replace them."""
+        from tuckergp.recommender import TuckerRecommender
+
+        same = (
+            *("rank", "inference", "likelihood", "core", "draws", "warmup", "chains", "side_information", "noise"),
+            *("context", "rating_scale", "duplicates", "negatives"),
+        )
+        given: dict[str, Any] = {name: getattr(self, name) for name in same}
+        given |= {
+            "implicit": {"auto": "auto", "yes": True, "no": False}[self.implicit],
+            "time": None if self.time == "none" else self.time,
+            "context": tuple(self.context),
+            "columns": self.columns or None,
+            "n_jobs": self.jobs,
+            "random_state": self.seed,
+        }
+        return TuckerRecommender(**{**given, **more})
+
+
+def other_names(user: str, item: str, rating: str, timestamp: str) -> dict[str, str]:
+    """The names of columns that differ from the usual ones, by these."""
+    named = {"user_id": user, "item_id": item, "rating": rating, "timestamp": timestamp}
+    return {usual: name for usual, name in named.items() if usual != name}
+
+
+def takes_settings(*without: str) -> Callable[[Callable[..., None]], Callable[..., None]]:
+    """Give a command the options of `Settings`, but for some, as its parameter ``settings``."""
+    hints = get_type_hints(Settings, include_extras=True)
+    chosen = [one for one in fields(Settings) if one.name not in without]
+
+    def default_of(one: Any) -> Any:
+        return one.default_factory() if one.default is MISSING else one.default
+
+    def wrap(command: Callable[..., None]) -> Callable[..., None]:
+        @wraps(command)
+        def run(**given: Any) -> None:
+            settings = Settings(**{one.name: given.pop(one.name) for one in chosen})
+            command(**given, settings=settings)
+
+        own = signature(command, eval_str=True)
+        parameters = [one for one in own.parameters.values() if one.name != "settings"]
+        parameters += [
+            Parameter(one.name, Parameter.KEYWORD_ONLY, default=default_of(one), annotation=hints[one.name])
+            for one in chosen
+        ]
+        run.__signature__ = own.replace(parameters=parameters)  # type: ignore[attr-defined]
+        run.__annotations__ = {one.name: one.annotation for one in parameters}
+        return run
+
+    return wrap
+
+
+def number_list(text: str | None, option: str) -> list[float] | None:
+    """Numbers with commas between them."""
+    if text is None:
+        return None
+    try:
+        return [float(part) for part in text.split(",")]
+    except ValueError:
+        from tuckergp.errors import InputError
+
+        raise InputError(
+            f"{option} must be numbers with commas between them, such as 0.05,0.95, not {text!r}."
+        ) from None

@@ -1,0 +1,70 @@
+"""`tuckergp predict`: a prediction for every pair of user and item in a table."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Literal
+
+import typer
+
+from tuckergp.cli.options import Json, Model, Output, number_list
+
+__all__ = ["predict"]
+
+
+def predict(
+    model: Model,
+    pairs: Annotated[Path, typer.Argument(help="Table with columns user_id and item_id.", show_default=False)],
+    output: Output = None,
+    std: Annotated[bool, typer.Option("--std", help="Add the standard deviation of a new rating.")] = False,
+    quantiles: Annotated[
+        str | None, typer.Option(help="Add quantiles of a new rating: 0.05,0.95.", metavar="NUMBERS")
+    ] = None,
+    interval: Annotated[
+        float | None, typer.Option(help="Add an interval that holds a new rating with this probability.")
+    ] = None,
+    on_unknown: Annotated[
+        Literal["predict", "nan", "raise"],
+        typer.Option(help="For ids without ratings and attributes: the average, nothing, or stop."),
+    ] = "predict",
+    clip: Annotated[bool, typer.Option("--clip/--no-clip", help="Keep predictions on the scale of ratings.")] = True,
+    as_json: Json = False,
+) -> None:
+    """Predict the rating of every pair of user and item; prints CSV unless told where to write."""
+    from tuckergp.cli.ids import align, unknown_rows
+    from tuckergp.cli.models import load_recommender
+    from tuckergp.cli.notes import say
+    from tuckergp.cli.tables import check_output, put_table
+    from tuckergp.errors import InputError
+    from tuckergp.history import KEYS, standard_names
+    from tuckergp.tables import as_table
+
+    check_output(output)
+    levels = number_list(quantiles, "--quantiles")
+    if std + (levels is not None) + (interval is not None) > 1:
+        raise InputError("Ask for one of --std, --quantiles and --interval.")
+    recommender = load_recommender(model)
+    given = as_table(pairs, "pairs")
+    sides = recommender.layout_.sides
+    table = standard_names(given, recommender.columns)
+    for key in KEYS:
+        table[key]  # says so if there is none
+    table = align(table, sides)
+    unknown = unknown_rows(table, sides) if on_unknown == "predict" else 0
+    found = recommender.predict(
+        table, return_std=std, quantiles=levels, interval=interval, clip=clip, on_unknown=on_unknown
+    )
+    mean, more = found if isinstance(found, tuple) else (found, None)
+    columns = {**given.columns, "prediction": mean}
+    if std:
+        columns["std"] = more
+    elif levels is not None:
+        columns |= {f"quantile_{level:g}": more[:, j] for j, level in enumerate(levels)}
+    elif interval is not None:
+        columns |= {"low": more[:, 0], "high": more[:, 1]}
+    put_table(columns, output, as_json)
+    if unknown:
+        say(
+            f"{unknown:,} of {len(table):,} rows of {given.name} have a user or an item that the model knows nothing "
+            f"of; these count as average (see --on-unknown)."
+        )

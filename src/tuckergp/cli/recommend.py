@@ -1,0 +1,78 @@
+"""`tuckergp recommend`: the best items for users."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+import typer
+
+from tuckergp.cli.options import Json, Model, Output
+
+__all__ = ["recommend"]
+
+
+def recommend(
+    model: Model,
+    user: Annotated[
+        list[str] | None, typer.Option("--user", help="A user's id; may be repeated.", metavar="ID")
+    ] = None,
+    users: Annotated[
+        Path | None,
+        typer.Option(help="Table with user_id; attributes in it describe new users.", metavar="FILE"),
+    ] = None,
+    everyone: Annotated[bool, typer.Option("--all", help="All users with ratings.")] = False,
+    n: Annotated[int, typer.Option("-n", help="Items a user.", min=1)] = 10,
+    ratings: Annotated[
+        Path | None, typer.Option(help="Further ratings to take into account, of known or new users.", metavar="FILE")
+    ] = None,
+    items: Annotated[Path | None, typer.Option(help="Recommend among these items only.", metavar="FILE")] = None,
+    exclude: Annotated[Path | None, typer.Option(help="Never recommend these items.", metavar="FILE")] = None,
+    include_seen: Annotated[bool, typer.Option("--include-seen", help="Also what the user has rated.")] = False,
+    strategy: Annotated[
+        Literal["mean", "ucb", "thompson"], typer.Option(help="Best on average, optimistic, or a random draw.")
+    ] = "mean",
+    kappa: Annotated[float, typer.Option(help="How optimistic ucb is.")] = 1.0,
+    titles: Annotated[
+        str | None, typer.Option(help="A column of an item table to show beside the ids.", metavar="FILE:COLUMN")
+    ] = None,
+    seed: Annotated[int, typer.Option(help="Seed of thompson.", min=0)] = 0,
+    output: Output = None,
+    as_json: Json = False,
+) -> None:
+    """The best items for users; a table on a terminal, CSV in a pipe."""
+    from tuckergp.cli.ids import align, ids_of_file, known_id
+    from tuckergp.cli.models import load_recommender
+    from tuckergp.cli.tables import check_output, put_table, read_table
+    from tuckergp.cli.titles import with_titles
+    from tuckergp.errors import InputError
+    from tuckergp.tables import as_table
+
+    check_output(output)
+    if bool(user) + (users is not None) + everyone != 1 and ratings is None:
+        raise InputError("Say for whom: one of --user ID, --users FILE, --ratings FILE and --all.")
+    recommender = load_recommender(model)
+    names = recommender.columns or {}
+    sides = recommender.layout_.sides
+    asked: Any = None if users is None else align(read_table(users, "users", names, ["user_id"]), sides)
+    if ratings is not None:
+        new = align(read_table(ratings, "ratings", names, ["user_id", "item_id"]), sides)
+        recommender = recommender.fold_in(new, asked)
+        asked = None if everyone else list(dict.fromkeys(new["user_id"].tolist()))
+    users_side, items_side = recommender.layout_.sides
+    if user:
+        asked = [known_id(text, users_side) for text in user]
+    found = recommender.recommend(
+        asked,
+        n=n,
+        exclude_seen=not include_seen,
+        items=None if items is None else ids_of_file(items, items_side, names),
+        exclude=None if exclude is None else ids_of_file(exclude, items_side, names),
+        strategy=strategy,
+        kappa=kappa,
+        random_state=seed,
+    )
+    columns = as_table(found, "recommendations").columns
+    if titles is not None:
+        columns = with_titles(columns, titles, items_side, names)
+    put_table(columns, output, as_json, "Recommendations")

@@ -1,0 +1,45 @@
+"""`tuckergp similar`: the items or users most like one."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from tuckergp.cli.options import Json, Model, Output
+
+__all__ = ["similar"]
+
+
+def similar(
+    model: Model,
+    item: Annotated[str | None, typer.Option(help="An item's id.", metavar="ID")] = None,
+    user: Annotated[str | None, typer.Option(help="A user's id.", metavar="ID")] = None,
+    n: Annotated[int, typer.Option("-n", help="How many.", min=1)] = 10,
+    titles: Annotated[
+        str | None, typer.Option(help="A column of an item table to show beside the ids.", metavar="FILE:COLUMN")
+    ] = None,
+    output: Output = None,
+    as_json: Json = False,
+) -> None:
+    """The items, or users, most like one; a table on a terminal, CSV in a pipe."""
+    from tuckergp.cli.ids import known_id
+    from tuckergp.cli.models import load_recommender
+    from tuckergp.cli.tables import check_output, put_table
+    from tuckergp.cli.titles import with_titles
+    from tuckergp.errors import InputError
+    from tuckergp.tables import as_table
+
+    check_output(output)
+    recommender = load_recommender(model)
+    users, items = recommender.layout_.sides
+    if item is not None and user is None:
+        found = recommender.similar_items(known_id(item, items), n=n)
+    elif user is not None and item is None:
+        found = recommender.similar_users(known_id(user, users), n=n)
+    else:
+        raise InputError("Say like what: one of --item ID and --user ID.")
+    columns = as_table(found, "similar").columns
+    if titles is not None and item is not None:
+        columns = with_titles(columns, titles, items, recommender.columns or {})
+    put_table(columns, output, as_json, f"Most like {item if user is None else user}")
