@@ -189,3 +189,14 @@ def test_recommend_takes_new_ratings_into_account(ready, tmp_path):
     found = json.loads(succeed(*command, cwd=tmp_path))
     assert {record["user_id"] for record in found} == {900}
     assert not {"i0001", "i0002"} & {record["item_id"] for record in found}
+
+
+def test_explain_adds_up_to_the_prediction(ready, tmp_path):
+    user = first_user(ready)
+    command = ("explain", "model.tgp", "--user", user, "--item", "i0001", "--json")
+    found = json.loads(succeed(*command, "-o", tmp_path / "parts.csv", cwd=ready))
+    parts = [float(row["contribution"]) for row in rows_of((tmp_path / "parts.csv").read_text())]
+    pair = {"user_id": [int(user)], "item_id": ["i0001"]}
+    np.testing.assert_allclose(sum(parts), load(ready / "model.tgp").predict(pair, clip=False)[0])
+    assert found["item"] == "i0001"
+    assert "age" in succeed("explain", "model.tgp", cwd=ready)

@@ -12,6 +12,7 @@ import typer
 from tuckergp.cli import data
 from tuckergp.cli.doctor import doctor
 from tuckergp.cli.evaluate import evaluate
+from tuckergp.cli.explain import explain
 from tuckergp.cli.fit import fit
 from tuckergp.cli.predict import predict
 from tuckergp.cli.recommend import recommend
@@ -61,7 +62,7 @@ def demo(
     run(data=data, download=download, seed=seed, as_json=json, output=output)
 
 
-for command in (fit, predict, recommend, similar, evaluate, tune, doctor):
+for command in (fit, predict, recommend, similar, explain, evaluate, tune, doctor):
     app.command()(command)
 app.add_typer(data.app)
 

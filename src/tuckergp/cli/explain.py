@@ -1,0 +1,43 @@
+"""`tuckergp explain`: what moved one prediction, or what matters in a model."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from tuckergp.cli.options import Json, Model, Output
+
+__all__ = ["explain"]
+
+
+def explain(
+    model: Model,
+    user: Annotated[str | None, typer.Option(help="A user's id.", metavar="ID")] = None,
+    item: Annotated[str | None, typer.Option(help="An item's id.", metavar="ID")] = None,
+    output: Output = None,
+    as_json: Json = False,
+) -> None:
+    """What moved the prediction for a user and an item; without them, what matters in the model."""
+    from tuckergp.cli.ids import known_id
+    from tuckergp.cli.models import load_recommender
+    from tuckergp.cli.tables import check_output, to_json, write_result
+    from tuckergp.errors import InputError
+    from tuckergp.explanation import Explanation, Importance
+
+    check_output(output)
+    if (user is None) != (item is None):
+        raise InputError("Give both --user and --item, or neither for what matters in the model.")
+    recommender = load_recommender(model)
+    found: Explanation | Importance
+    if user is None or item is None:
+        found = recommender.feature_importance()
+    else:
+        users, items = recommender.layout_.sides
+        found = recommender.explain(known_id(user, users), known_id(item, items))
+    if output is not None:
+        write_result(output, found.to_dict(), [line._asdict() for line in found.rows])
+    if as_json:
+        print(to_json(found.to_dict()))
+    elif output is None:
+        print(found)
