@@ -106,6 +106,19 @@ def test_recommenders_answer_as_before(settings, data, ratings, pairs, tmp_path)
     assert clone(again).get_params() == model.get_params()
 
 
+@pytest.mark.parametrize("settings", [{"time": None}, {"time": "week", "likelihood": "ordinal"}], ids=str)
+@pytest.mark.parametrize("learn", ["fold_in", "partial_fit"])
+def test_loaded_models_go_on_learning(learn, settings, data, ratings, pairs, tmp_path):
+    model = TuckerRecommender(**SHORT, **settings).fit(ratings, data.users, data.items)
+    again = back(model, tmp_path)
+    new = {name: values[:6].copy() for name, values in ratings.items()}
+    new["user_id"] = np.array(["new one", "new two"] * 3, dtype=object)
+    for one in (model, again):
+        getattr(one, learn)(new)
+    same_answers(model, again, {**pairs, "user_id": np.array(["new one", "new two", "nobody"] * 10, dtype=object)})
+    same_answers(again, back(again, tmp_path), new)
+
+
 def test_clicks_answer_as_before(ratings, pairs, tmp_path):
     clicks = {name: ratings[name] for name in ("user_id", "item_id")}
     model = TuckerRecommender(**SHORT, likelihood="bernoulli").fit(clicks)

@@ -1,4 +1,4 @@
-"""Model files: `save` writes all that a fitted model needs to answer, `load` reads it back, on any machine.
+"""Model files: `save` writes all that a fitted model needs to answer, `load` reads it back.
 
 A file is a ZIP archive of ``model.json`` (settings, structure, a list of the other members), ``arrays.safetensors``
 (draws, features) and ``tables/*.parquet`` (ids, ratings, attributes). No pickle: only listed classes are built, and
@@ -81,7 +81,7 @@ def load(path: str | Path) -> Any:
     Returns
     -------
     TuckerRecommender or TuckerGPRegressor
-        Whichever was saved, with the same predictions to the last bit.
+        Whichever was saved, with the same parameters to the last bit.
 
     Raises
     ------
