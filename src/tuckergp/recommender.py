@@ -63,7 +63,8 @@ class TuckerRecommender(Answers):
         ratings predict the rest of them better with weeks than without.
     noise : {"auto", "shared", "rows"}
         One noise variance, or a factor for every user and item (some rate erratically, some divide opinions).
-        ``"auto"``: rows where the inference can.
+        ``"auto"``: rows where the inference can, but shared with ``"bernoulli"``, where factors already say how decided
+        a user or an item is.
     columns : dict or None
         The names of ``user_id``, ``item_id``, ``rating`` and ``timestamp`` in your tables, where they differ:
         ``{"user_id": "userId"}``.
@@ -76,7 +77,7 @@ class TuckerRecommender(Answers):
         What to do with several ratings of one item by one user: learn from each, from their mean, or refuse them.
     negatives : int
         For clicks, tables without a rating column under ``likelihood="bernoulli"``: how many pairs without a click,
-        drawn at random, to learn from for every click.
+        drawn at random, to learn from for every click; all there are if that is less. More are better and take longer.
     n_jobs : int or None
         Processes among which to share the chains; None is 1 (unless in a `joblib.parallel_config`), -1 all cores.
         Draws do not depend on it.
@@ -307,4 +308,5 @@ class TuckerRecommender(Answers):
             "als": ALS(noise=1.0, sigma_u=sigma_u),
             "sgd": SGD(noise=1.0, sigma_u=sigma_u),
         }
-        return resolve_inference(self, named, noise="rows" if self.noise == "auto" else self.noise)
+        noise = "shared" if self.likelihood == "bernoulli" else "rows"
+        return resolve_inference(self, named, noise=noise if self.noise == "auto" else self.noise)
