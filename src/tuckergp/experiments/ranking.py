@@ -54,13 +54,11 @@ GRIDS: dict[str, list[Options]] = {
     "als": _grid(factors=(8, 16, 32), regularization=(1.0, 10.0, 100.0), alpha=(1.0, 4.0, 16.0)),
     "bpr": _grid(factors=(16, 64), learning_rate=(0.003, 0.01), regularization=(0.01, 0.1), iterations=(30, 100)),
     "clicks": [
-        {"rank": 16, "negatives": 4},
         {"rank": 16, "negatives": 16},
-        {"rank": 16, "negatives": 1000},
-        {"rank": 8, "negatives": 16},
-        {"rank": 32, "negatives": 16},
-        {"rank": 16, "negatives": 16, "side_information": False},
-        {"rank": 16, "negatives": 16, "noise": "rows"},
+        {"rank": 16, "negatives": 1000},  # all there are
+        {"rank": 16, "negatives": 4},
+        {"rank": 16, "negatives": 1000, "side_information": False},
+        {"rank": 8, "negatives": 1000},
     ],
 }
 """What ``choose`` compares, by contestant; the defaults of `implicit` where nothing is said."""

@@ -47,7 +47,7 @@ K = 10
 LIKED = 4.0
 # Draws that lists are made from.
 MOST_DRAWS = 100
-CLICKS: dict[str, Any] = {"likelihood": "bernoulli", "draws": 100, "warmup": 50}
+CLICKS: dict[str, Any] = {"likelihood": "bernoulli", "draws": 60, "warmup": 40}
 
 
 @dataclass(frozen=True)
