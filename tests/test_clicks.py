@@ -145,6 +145,15 @@ def test_probabilities_are_those_of_the_sample(camps):
         assert abs(model.predict(pairs).mean() - 1 / (1 + negatives)) < 0.03
 
 
+def test_probabilities_among_all_pairs_follow_from_the_share_of_zeros_drawn(camps):
+    """Every user has 8 clicks among 80 items, one in ten; the standard error of that over users is below 0.01."""
+    model = TuckerRecommender(**FAST, negatives=2).fit(camps[0])
+    p = item_scores(model, range(120), range(80))
+    share = 2 * 8 / (len(model.history_.ids[1]) - 8)
+    assert abs(p.mean() - 0.3) < 0.05
+    assert abs((p * share / (p * share + 1 - p)).mean() - 0.1) < 0.03
+
+
 def test_clicks_may_have_a_time_and_a_context(camps):
     rng = np.random.default_rng(0)
     clicks = {

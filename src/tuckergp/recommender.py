@@ -133,7 +133,7 @@ class TuckerRecommender(Answers):
         context: str | Sequence[str] = (),
         rating_scale: tuple[float, float] | None = None,
         duplicates: Duplicates = "keep",
-        negatives: int = 4,
+        negatives: int = 16,
         n_jobs: int | None = None,
         random_state: int | np.random.Generator | None = None,
     ) -> None:
