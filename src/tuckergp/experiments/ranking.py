@@ -52,7 +52,7 @@ def _grid(**values: tuple[Any, ...]) -> list[Options]:
 GRIDS: dict[str, list[Options]] = {
     "popularity": [{}],
     "als": _grid(factors=(8, 16, 32), regularization=(1.0, 10.0, 100.0), alpha=(1.0, 4.0, 16.0)),
-    "bpr": _grid(factors=(16, 64), learning_rate=(0.003, 0.01), regularization=(0.01, 0.1), iterations=(30, 100)),
+    "bpr": _grid(factors=(16, 64), learning_rate=(0.003, 0.01), regularization=(0.003, 0.01, 0.1), iterations=(30, 100)),
     "clicks": [
         {"rank": 16, "negatives": 16},
         {"rank": 16, "negatives": 1000},  # all there are
@@ -63,7 +63,18 @@ GRIDS: dict[str, list[Options]] = {
 }
 """What ``choose`` compares, by contestant; the defaults of `implicit` where nothing is said."""
 
-CHOSEN: dict[str, dict[str, Options]] = {"user": {}, "time": {}}
+CHOSEN: dict[str, dict[str, Options]] = {
+    "user": {
+        "als": {"factors": 16, "regularization": 10.0, "alpha": 1.0},
+        "bpr": {"factors": 16, "learning_rate": 0.003, "regularization": 0.003, "iterations": 100},
+        "clicks": {"rank": 16, "negatives": 1000},
+    },
+    "time": {
+        "als": {"factors": 16, "regularization": 10.0, "alpha": 4.0},
+        "bpr": {"factors": 64, "learning_rate": 0.01, "regularization": 0.01, "iterations": 100},
+        "clicks": {"rank": 8, "negatives": 1000},
+    },
+}
 """By split and contestant: the best of the grid on the validation part."""
 
 
