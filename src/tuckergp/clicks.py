@@ -13,26 +13,23 @@ from tuckergp.history import History
 __all__ = ["Sample", "with_negatives"]
 
 Floats = npt.NDArray[np.float64]
-Ints = npt.NDArray[np.int32]
-Rows = npt.NDArray[np.intp]
-
-# How often pairs that turn out to be clicks are drawn anew before they are left out.
-TRIES = 20
+Ints = npt.NDArray[np.integer]
 
 
 class Sample(NamedTuple):
     """Clicks and pairs without a click: their codes, 1 or 0, and the click that a pair shares user and moment with."""
 
-    user: Ints
-    item: Ints
+    user: npt.NDArray[np.int32]
+    item: npt.NDArray[np.int32]
     y: Floats
-    row: Rows
+    row: Ints
 
 
 def with_negatives(history: History, negatives: int, rng: np.random.Generator) -> Sample:
-    """Add ``negatives`` pairs for every click: its user and moment, and an item the user never clicked.
+    """Add up to ``negatives`` pairs for every click: its user and moment, and an item the user never clicked.
 
-    Items are drawn evenly, so that the model learns what is popular, too.
+    A user's items are drawn evenly and without repetition, all of them where there are fewer, so that the model learns
+    what is popular, too, and no absence counts twice. They share the moments of the user's clicks in turn.
 
     Parameters
     ----------
@@ -41,26 +38,48 @@ def with_negatives(history: History, negatives: int, rng: np.random.Generator) -
     negatives : int
     rng : Generator
     """
-    if not isinstance(negatives, int | np.integer) or negatives < 1:
+    if isinstance(negatives, bool) or not isinstance(negatives, int | np.integer) or negatives < 1:
         raise InputError(f"negatives must be a whole number from 1 on, not {negatives!r}.")
-    n, n_items = len(history), len(history.ids[1])
+    n_items = len(history.ids[1])
     user, item = history.codes
-    clicked = np.sort(history.pairs())
-    row = np.repeat(np.arange(n), negatives)
-    other = np.full(len(row), -1, dtype=np.int32)
-    todo = np.arange(len(row))
-    for _ in range(TRIES):
-        other[todo] = rng.integers(n_items, size=len(todo), dtype=np.int32)
-        pair = user[row[todo]].astype(np.int64) * n_items + other[todo]
-        place = np.minimum(np.searchsorted(clicked, pair), n - 1)
-        todo = todo[clicked[place] == pair]
-        if not len(todo):
-            break
-    keep = np.ones(len(row), dtype=bool)
-    keep[todo] = False  # of users who clicked nearly everything
-    row = row[keep]
-    if not len(row):
+    clicks = np.bincount(user, minlength=len(history.ids[0]))
+    wanted = np.minimum(negatives * clicks, n_items - clicks)
+    if not wanted.any():
         raise InputError("Every user clicked every item; there is nothing to tell apart.")
-    rows = np.concatenate([np.arange(n), row])
-    y = np.concatenate([np.ones(n), np.zeros(len(row))])
-    return Sample(user[rows], np.concatenate([item, other[keep]]), y, rows)
+    clicked = np.sort(history.pairs())
+    # drawing again what was drawn before takes long where most is wanted: a shuffle is shorter there
+    most = wanted > (n_items - clicks) // 2
+    shuffled = _shuffled(clicked, np.flatnonzero(most), wanted, n_items, rng)
+    pairs = np.concatenate([shuffled, _drawn(clicked, np.where(most, 0, wanted), n_items, rng)])
+    pairs = pairs[np.argsort(pairs // n_items, kind="stable")]
+    other = pairs // n_items
+    # the user's clicks in turn
+    by_user = np.argsort(user, kind="stable")
+    turn = np.arange(len(pairs)) - np.repeat(np.cumsum(wanted) - wanted, wanted)
+    row = by_user[(np.cumsum(clicks) - clicks)[other] + turn % clicks[other]]
+    rows = np.concatenate([np.arange(len(user)), row])
+    y = np.concatenate([np.ones(len(user)), np.zeros(len(pairs))])
+    return Sample(user[rows], np.concatenate([item, (pairs % n_items).astype(np.int32)]), y, rows)
+
+
+def _drawn(clicked: Ints, wanted: Ints, n_items: int, rng: np.random.Generator) -> Ints:
+    """Draw pairs, user by user as many as wanted, until none is a click and none is there twice."""
+    taken = np.zeros(0, dtype=np.intp)
+    while True:
+        short = wanted - np.bincount(taken // n_items, minlength=len(wanted))
+        if not short.any():
+            return rng.permutation(taken)
+        tried = np.repeat(np.arange(len(wanted)), short) * n_items + rng.integers(n_items, size=int(short.sum()))
+        place = np.minimum(np.searchsorted(clicked, tried), len(clicked) - 1)
+        taken = np.union1d(taken, tried[clicked[place] != tried])
+
+
+def _shuffled(clicked: Ints, users: Ints, wanted: Ints, n_items: int, rng: np.random.Generator) -> Ints:
+    """The first so many of all pairs without a click, in a random order, user by user."""
+    found = [np.zeros(0, dtype=np.intp)]
+    for user in users:
+        first, last = np.searchsorted(clicked, [user * n_items, (user + 1) * n_items])
+        free = np.ones(n_items, dtype=bool)
+        free[clicked[first:last] - user * n_items] = False
+        found.append(user * n_items + rng.permutation(np.flatnonzero(free))[: wanted[user]])
+    return np.concatenate(found)

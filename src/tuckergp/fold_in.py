@@ -62,7 +62,7 @@ def posterior_rows(
     *,
     scale: tuple[float, float] | None = None,
     duplicates: Duplicates = "keep",
-    negatives: int = 4,
+    negatives: int = 16,
     seed: int = 0,
 ) -> Floats:
     """The factors of the users of new ratings, draw by draw, given these and their earlier ratings.
@@ -101,7 +101,7 @@ def fold_in(
     *,
     scale: tuple[float, float] | None = None,
     duplicates: Duplicates = "keep",
-    negatives: int = 4,
+    negatives: int = 16,
     seed: int = 0,
 ) -> Folded:
     """A model that knows new ratings too; see `TuckerRecommender.fold_in`. What is given stays as it is."""

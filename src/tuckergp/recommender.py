@@ -65,7 +65,8 @@ class TuckerRecommender(Settings):
         ratings predict the rest of them better with weeks than without.
     noise : {"auto", "shared", "rows"}
         One noise variance, or a factor for every user and item (some rate erratically, some divide opinions).
-        ``"auto"``: rows where the inference can.
+        ``"auto"``: rows where the inference can, but shared with ``"bernoulli"``, where factors already say how decided
+        a user or an item is.
     columns : dict or None
         The names of ``user_id``, ``item_id``, ``rating`` and ``timestamp`` in your tables, where they differ:
         ``{"user_id": "userId"}``.
@@ -83,7 +84,7 @@ class TuckerRecommender(Settings):
         What to do with several ratings of one item by one user: learn from each, from their mean, or refuse them.
     negatives : int
         For clicks, tables without a rating column under ``likelihood="bernoulli"``: how many pairs without a click,
-        drawn at random, to learn from for every click.
+        drawn at random, to learn from for every click; all there are if that is less. More are better and take longer.
     n_jobs : int or None
         Processes among which to share the chains; None is 1 (unless in a `joblib.parallel_config`), -1 all cores.
         Draws do not depend on it.

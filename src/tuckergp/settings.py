@@ -46,7 +46,7 @@ class Settings(Answers):
         context: str | Sequence[str] = (),
         rating_scale: tuple[float, float] | None = None,
         duplicates: Duplicates = "keep",
-        negatives: int = 4,
+        negatives: int = 16,
         n_jobs: int | None = None,
         random_state: int | np.random.Generator | None = None,
     ) -> None:
@@ -151,4 +151,5 @@ class Settings(Answers):
             "als": ALS(noise=1.0, sigma_u=sigma_u),
             "sgd": SGD(noise=1.0, sigma_u=sigma_u),
         }
-        return resolve_inference(self, named, noise="rows" if self.noise == "auto" else self.noise)
+        noise = "shared" if self.likelihood == "bernoulli" else "rows"
+        return resolve_inference(self, named, noise=noise if self.noise == "auto" else self.noise)

@@ -70,7 +70,7 @@ class Settings:
         _model(help="Lowest and highest rating there can be.", metavar="LOW HIGH", show_default=False),
     ] = None
     duplicates: Annotated[Literal["keep", "mean", "refuse"], _model(help="Several ratings of one pair.")] = "keep"
-    negatives: Annotated[int, _model(help="For clicks: pairs without one to learn from, for each.", min=1)] = 4
+    negatives: Annotated[int, _model(help="For clicks: pairs without one to learn from, for each.", min=1)] = 16
     exclude: Annotated[
         list[str], _model(help="Column to leave out: users.zip_code, items.title; may be repeated.", metavar="COLUMN")
     ] = field(default_factory=list)
