@@ -17,7 +17,7 @@ from tuckergp import Mode, TuckerGPRegressor, TuckerRecommender
 from tuckergp.errors import NotConvergedWarning
 from tuckergp.features import Cholesky, Fourier, Hashing, Nystrom
 from tuckergp.kernels import SE, Identity, Linear, Matern12, Matern32, Periodic
-from tuckergp.storage import MAJOR, MINOR
+from tuckergp.store.model_file import MAJOR, MINOR
 
 FOLDER = Path(__file__).parent / "fixtures"
 

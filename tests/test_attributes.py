@@ -10,12 +10,12 @@ import pandas as pd
 import pytest
 
 from tuckergp import TuckerRecommender
-from tuckergp._words import BUCKETS, buckets, words
-from tuckergp.attributes import BLOCK_VARIANCE, TEXT_VARIANCE, WHO_RATED_WHAT, Attributes, check_keys, join
 from tuckergp.design import FittedMode, Mode
 from tuckergp.errors import DataWarning, InputError
-from tuckergp.feature_report import FeatureReport
 from tuckergp.kernels import SE, Identity, Linear, Matern32, Periodic
+from tuckergp.recommender.attributes import BLOCK_VARIANCE, TEXT_VARIANCE, WHO_RATED_WHAT, Attributes, check_keys, join
+from tuckergp.recommender.feature_report import FeatureReport
+from tuckergp.recommender.words import BUCKETS, buckets, words
 from tuckergp.tables import as_table
 
 N = 60
@@ -169,7 +169,7 @@ def test_words_are_those_of_any_language_in_lower_case():
 def test_buckets_do_not_depend_on_the_process_or_the_platform():
     # MurmurHash3 (32 bits, seed 0) of "hello" is 0x248bfa47, a published test vector
     assert buckets("Hello hello") == (f"word {0x248BFA47 % BUCKETS}",)
-    code = "from tuckergp._words import buckets; print(*buckets('Toy Story (1995)'), sep=',')"
+    code = "from tuckergp.recommender.words import buckets; print(*buckets('Toy Story (1995)'), sep=',')"
     run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert tuple(run.stdout.strip().split(",")) == buckets("Toy Story (1995)")
 

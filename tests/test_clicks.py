@@ -4,11 +4,11 @@ import numpy as np
 import pytest
 
 from tuckergp import TuckerRecommender
-from tuckergp.clicks import with_negatives
 from tuckergp.errors import InputError
 from tuckergp.history import History
 from tuckergp.metrics import ndcg, top_k
 from tuckergp.random import stream
+from tuckergp.recommender.clicks import with_negatives
 from tuckergp.scoring import item_scores
 from tuckergp.tables import as_table
 

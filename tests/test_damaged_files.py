@@ -15,10 +15,10 @@ from safetensors.numpy import load as load_tensors
 from safetensors.numpy import save as save_tensors
 
 from tuckergp import Mode, TuckerGPRegressor, TuckerRecommender, load
-from tuckergp._schema import fitted
 from tuckergp.errors import InputError
 from tuckergp.inference.trees import digest
 from tuckergp.kernels import Linear, Matern12
+from tuckergp.store.schema import fitted
 
 SENTENCE = re.compile(r"model\.tgp is damaged or no tuckergp model: [^\n]+\. Fit and save it again\.")
 

@@ -103,7 +103,7 @@ def test_a_small_case_by_hand():
 
 def test_three_modes_share_products_by_thirds(data):
     rec = fitted(data, **SETTINGS["drift and context"])
-    from tuckergp.explain import _shares, parts_of
+    from tuckergp.recommender.explain import _shares, parts_of
 
     design = rec.layout_.pairs(rec._read_pairs({**table(data)}))
     small = type(design)(design.modes, design.index[:5])
@@ -200,7 +200,7 @@ def test_without_matplotlib_one_sentence_says_so(data, monkeypatch):
             raise ImportError(name)
         return real(name, *args)
 
-    monkeypatch.setattr("tuckergp.plots.import_module", without)
+    monkeypatch.setattr("tuckergp.recommender.plots.import_module", without)
     with pytest.raises(ImportError, match=r"pip install 'tuckergp\[plot\]'"):
         rec.feature_importance().plot()
 

@@ -4,12 +4,12 @@ import numpy as np
 import pytest
 
 from tuckergp import TuckerRecommender
-from tuckergp.attributes import WHO_RATED_WHAT
 from tuckergp.datasets import make_ratings
 from tuckergp.errors import InputError
-from tuckergp.fold_in import _part, fold_in, posterior_rows
 from tuckergp.inference.gibbs import Gibbs
 from tuckergp.metrics import rmse
+from tuckergp.recommender.attributes import WHO_RATED_WHAT
+from tuckergp.recommender.fold_in import _part, fold_in, posterior_rows
 from tuckergp.tables import Table, as_table
 
 USERS = {"user_id": ["a", "b", "c", "d"], "age": [20, 30, 40, 50], "job": ["x", "y", "x", "y"]}
@@ -243,7 +243,7 @@ def test_latent_utilities_are_near_their_limit(likelihood, monkeypatch):
         "new",
     )
     few = posterior_rows(*pieces(rec), new, seed=1)[0]
-    monkeypatch.setattr("tuckergp.fold_in.SCANS", 200)
+    monkeypatch.setattr("tuckergp.recommender.fold_in.SCANS", 200)
     long = posterior_rows(*pieces(rec), new, seed=2)[0]
     # means of 1,500 draws each: five standard errors, false alarm below 1e-5
     error = np.sqrt((few.var(axis=0) + long.var(axis=0)) / people)

@@ -13,14 +13,14 @@ import pytest
 from safetensors.numpy import load as load_official
 from scipy import sparse
 
-from tuckergp._cells import read_columns, write_columns
-from tuckergp._packing import Packer, Unpacker
-from tuckergp._tensors import Stack, read_tensors, write_tensors
 from tuckergp.features import Exact
 from tuckergp.inference.base import Info
 from tuckergp.inference.trees import decode, encode
 from tuckergp.kernels import SE, Constant, Identity
 from tuckergp.model import Path
+from tuckergp.store.cells import read_columns, write_columns
+from tuckergp.store.packing import Packer, Unpacker
+from tuckergp.store.tensors import Stack, read_tensors, write_tensors
 from tuckergp.tables import Table, as_table
 
 VALUES = [

@@ -4,11 +4,11 @@ import numpy as np
 import pytest
 
 from tuckergp import TuckerRecommender
-from tuckergp.continuation import last_draws, start_from
 from tuckergp.datasets import make_ratings
 from tuckergp.errors import InputError
 from tuckergp.inference import Gibbs
 from tuckergp.metrics import rmse
+from tuckergp.recommender.continuation import last_draws, start_from
 from tuckergp.tables import as_table
 
 SETTINGS = {

@@ -9,7 +9,7 @@ import pytest
 from tuckergp import TuckerRecommender
 from tuckergp.datasets import make_ratings
 from tuckergp.errors import InputError
-from tuckergp.factors import Factors
+from tuckergp.recommender.factors import Factors
 from tuckergp.tables import Table
 
 pytestmark = pytest.mark.filterwarnings("ignore::tuckergp.errors.NotConvergedWarning")

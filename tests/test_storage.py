@@ -22,7 +22,6 @@ from sklearn.exceptions import NotFittedError
 import tuckergp
 from tests.make_model_files import answers, recommender
 from tuckergp import Mode, TuckerGPRegressor, TuckerRecommender, load
-from tuckergp._schema import fitted
 from tuckergp.datasets import make_ratings
 from tuckergp.errors import InputError
 from tuckergp.features import Chain, Cholesky, Fourier, Hashing, Nystrom, Rows
@@ -30,6 +29,7 @@ from tuckergp.inference import ALS, SGD, Gibbs
 from tuckergp.inference.trees import digest
 from tuckergp.kernels import SE, Constant, Cosine, Identity, Linear, Matern12, Matern32, Matern52, Periodic
 from tuckergp.model import SparseCore
+from tuckergp.store.schema import fitted
 
 FIXTURES = Path(__file__).parent / "fixtures"
 SHORT = {"rank": 2, "draws": 4, "warmup": 2, "random_state": 0}

@@ -15,8 +15,8 @@ from tuckergp.datasets import make_ratings
 from tuckergp.errors import DivergenceError, InputError
 from tuckergp.evaluate import evaluate
 from tuckergp.inference import ALS, SGD, Gibbs
-from tuckergp.search_space import PAPER_FIXED, PAPER_LEARNED, configured, default_grid
 from tuckergp.splits import Holdout, KFold, holdout
+from tuckergp.tuning.space import PAPER_FIXED, PAPER_LEARNED, configured, default_grid
 
 MAP = TuckerRecommender(rank=2, inference="als")
 DRAWS = TuckerRecommender(rank=2, draws=12, warmup=6)

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from tuckergp.design import Mode as Mode
     from tuckergp.recommender import TuckerRecommender as TuckerRecommender
     from tuckergp.regressor import TuckerGPRegressor as TuckerGPRegressor
-    from tuckergp.storage import load as load
+    from tuckergp.store.model_file import load as load
     from tuckergp.tuning import tune as tune
 
 __version__ = "0.1.0"
@@ -22,7 +22,7 @@ _HOMES = {
     "Mode": "tuckergp.design",
     "TuckerGPRegressor": "tuckergp.regressor",
     "TuckerRecommender": "tuckergp.recommender",
-    "load": "tuckergp.storage",
+    "load": "tuckergp.store.model_file",
     "tune": "tuckergp.tuning",
 }
 

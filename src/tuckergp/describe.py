@@ -14,12 +14,12 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from tuckergp.attributes import Attributes
 from tuckergp.errors import DataWarning
-from tuckergp.feature_report import FeatureReport
 from tuckergp.findings import SHOWN, Finding, as_numbers, as_times, find, usual_range
 from tuckergp.history import KEYS, RATING, TIMESTAMP, standard_names
-from tuckergp.layout import SIDES
+from tuckergp.recommender.attributes import Attributes
+from tuckergp.recommender.feature_report import FeatureReport
+from tuckergp.recommender.layout import SIDES
 from tuckergp.tables import Table, as_table, distinct_rows, is_missing, show_cell
 
 __all__ = ["Bar", "Counts", "Description", "Finding", "Known", "RatingValues", "describe"]

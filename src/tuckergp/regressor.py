@@ -35,7 +35,7 @@ from tuckergp.inference.moments import MomentsOf
 from tuckergp.kernels import SE, Identity
 from tuckergp.model import CoreSpec
 from tuckergp.random import stream
-from tuckergp.storage import Storable
+from tuckergp.store.model_file import Storable
 from tuckergp.tables import Table, as_table, require_finite
 
 __all__ = ["TuckerGPRegressor"]

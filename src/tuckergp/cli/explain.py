@@ -23,7 +23,7 @@ def explain(
     from tuckergp.cli.models import load_recommender
     from tuckergp.cli.tables import check_output, to_json, write_result
     from tuckergp.errors import InputError
-    from tuckergp.explanation import Explanation, Importance
+    from tuckergp.recommender.explanation import Explanation, Importance
 
     check_output(output)
     if (user is None) != (item is None):

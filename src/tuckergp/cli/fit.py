@@ -63,7 +63,7 @@ def _sides(users: Path | None, items: Path | None) -> list[tuple[Path | None, st
 
 def summary(model: Any, seconds: float, output: Path, notes: list[str]) -> dict[str, Any]:
     """What was learned from, how, and where it is."""
-    from tuckergp.feature_report import FeatureReport
+    from tuckergp.recommender.feature_report import FeatureReport
 
     history = model.history_
     names = ("table", "column", "use", "note")

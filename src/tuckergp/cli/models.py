@@ -6,7 +6,7 @@ from pathlib import Path
 
 from tuckergp.errors import InputError
 from tuckergp.recommender import TuckerRecommender
-from tuckergp.storage import load
+from tuckergp.store.model_file import load
 
 __all__ = ["load_recommender"]
 

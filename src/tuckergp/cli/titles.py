@@ -8,8 +8,8 @@ from typing import Any
 
 from tuckergp.cli.ids import align
 from tuckergp.cli.tables import read_table
-from tuckergp.entities import Side
 from tuckergp.errors import InputError
+from tuckergp.recommender.entities import Side
 
 __all__ = ["with_titles"]
 

@@ -19,13 +19,13 @@ from scipy.special import ndtr
 from tuckergp import TuckerRecommender
 from tuckergp.baselines import Biases, GlobalMean
 from tuckergp.datasets import MovieLens
-from tuckergp.drift_trial import drift_helps
 from tuckergp.errors import InputError, NotConvergedWarning
 from tuckergp.experiments import ranking_peers
 from tuckergp.history import KEYS
 from tuckergp.metrics import ranking, rmse
 from tuckergp.metrics.intervals import numbered
 from tuckergp.periods import Unit
+from tuckergp.recommender.drift_trial import drift_helps
 from tuckergp.scoring import Candidates
 from tuckergp.tables import Table
 

@@ -1,8 +1,8 @@
 """Nested values (states, draws, settings) to arrays and JSON and back, without pickle; and their fingerprint.
 
 Generic over the fields of NamedTuples and dataclasses, so a state that gains a field needs no change here. Checkpoints
-name classes by their place in this package; model files (`tuckergp.storage`) extend `Writer` and `Reader` with names
-that stay.
+name classes by their place in this package; model files (`tuckergp.store.model_file`) extend `Writer` and `Reader`
+with names that stay.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ import numpy.typing as npt
 from scipy import sparse
 
 from tuckergp._params import Parameters
-from tuckergp._plain import is_plain, pack, unpack
+from tuckergp.store.plain import is_plain, pack, unpack
 
 __all__ = ["Reader", "Writer", "contiguous", "decode", "digest", "encode", "fields_of"]
 

@@ -15,12 +15,12 @@ from scipy import sparse
 
 from tuckergp.compute.topk import top_products
 from tuckergp.errors import InputError
-from tuckergp.factors import Factors
 from tuckergp.history import History
 from tuckergp.inference.fit import Fit, OrdinalFit
-from tuckergp.layout import Layout
 from tuckergp.priors.ordinal import level_probabilities, mean_level
 from tuckergp.random import stream
+from tuckergp.recommender.factors import Factors
+from tuckergp.recommender.layout import Layout
 from tuckergp.tables import Table
 
 __all__ = ["Recommended", "Request", "Strategy", "recommend", "seen_items"]

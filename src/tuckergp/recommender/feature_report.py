@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from html import escape
 
-from tuckergp.decisions import Attribute
+from tuckergp.recommender.decisions import Attribute
 
 __all__ = ["FeatureReport"]
 
@@ -22,7 +22,7 @@ class FeatureReport(Mapping[str, list[Attribute]]):
 
     Examples
     --------
-    >>> from tuckergp.attributes import Attributes
+    >>> from tuckergp.recommender.attributes import Attributes
     >>> from tuckergp.tables import as_table
     >>> users = as_table({"user_id": [1, 2, 3], "age": [20, 30, 40], "sex": ["F", "M", "F"]}, "users")
     >>> print(FeatureReport({"users": Attributes.fit("user_id", users).columns, "items": []}))

@@ -104,19 +104,19 @@ def load(path: str | Path) -> Any:
 
 
 def _save(model: Storable, path: Path) -> None:
-    from tuckergp import _schema
-    from tuckergp._packing import Packer
-    from tuckergp._tensors import write_tensors
+    from tuckergp.store import schema
+    from tuckergp.store.packing import Packer
+    from tuckergp.store.tensors import write_tensors
 
     packer = Packer()
     try:
         kind = packer.name(type(model))
-        if kind not in _schema.ESTIMATORS:
+        if kind not in schema.ESTIMATORS:
             raise TypeError(f"a {kind} cannot be stored")
         settings, notes = _settings(model)
         structure = {
             "parameters": {name: packer.at(name, value) for name, value in settings.items()},
-            "state": {name: packer.at(name, value) for name, value in _schema.fitted(model).items()},
+            "state": {name: packer.at(name, value) for name, value in schema.fitted(model).items()},
         }
     except TypeError as error:
         where = f" in {'.'.join(packer.path)}" if packer.path else ""
@@ -175,7 +175,7 @@ class _OtherVersion(Exception):
 
 
 def _load(file: BinaryIO, name: str) -> Any:
-    from tuckergp._schema import UnknownClass
+    from tuckergp.store.schema import UnknownClass
 
     newer = False
     try:
@@ -266,9 +266,9 @@ def _check_version(manifest: Mapping[str, Any], name: str) -> bool:
 
 
 def _restore(manifest: Mapping[str, Any], archive: _Archive) -> Any:
-    from tuckergp import _schema
-    from tuckergp._packing import Unpacker
-    from tuckergp._tensors import read_tensors
+    from tuckergp.store import schema
+    from tuckergp.store.packing import Unpacker
+    from tuckergp.store.tensors import read_tensors
 
     for name, expected in manifest["members"].items():
         member = archive.members.get(name)
@@ -276,23 +276,23 @@ def _restore(manifest: Mapping[str, Any], archive: _Archive) -> Any:
             raise _Damage(f"it lacks {name}")
         if {"size": member.file_size, "crc32": member.CRC} != expected:
             raise _Damage(f"{name} is of another model")
-    if manifest["kind"] not in _schema.ESTIMATORS:
-        raise _schema.UnknownClass(manifest["kind"])
+    if manifest["kind"] not in schema.ESTIMATORS:
+        raise schema.UnknownClass(manifest["kind"])
     arrays = read_tensors(archive.read(ARRAYS))
     unpacker = Unpacker(arrays, lambda name: archive.read(_table(name)))
-    kind: Any = _schema.class_of(manifest["kind"])
+    kind: Any = schema.class_of(manifest["kind"])
     parameters = {name: unpacker.decode(value) for name, value in manifest["parameters"].items()}
     model = kind(**{name: value for name, value in parameters.items() if name in kind().get_params(deep=False)})
     state = {name: unpacker.decode(value) for name, value in manifest["state"].items()}
     if "backend_" in state:
         state["backend_"] = usable_backend(state["backend_"])
-    _schema.learn(model, state)
+    schema.learn(model, state)
     _check(model)
     return model
 
 
 def _check(model: Any) -> None:
-    from tuckergp._checks import check_recommender, check_regressor
+    from tuckergp.store.checks import check_recommender, check_regressor
 
     try:
         if hasattr(model, "layout_"):

@@ -7,7 +7,7 @@ from dataclasses import asdict, dataclass
 from html import escape
 from typing import Any, NamedTuple
 
-from tuckergp.plots import bars, waterfall
+from tuckergp.recommender.plots import bars, waterfall
 
 __all__ = ["Explanation", "Importance", "Line"]
 

@@ -1,6 +1,6 @@
 """In which order a search tries parameters: all of a grid, or what Optuna proposes from the scores so far.
 
-What can be tried is in `tuckergp.search_space`; fitting and scoring are in `tuckergp.tuning`.
+What can be tried is in `tuckergp.tuning.space`; fitting and scoring are in `tuckergp.tuning`.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from itertools import product
 from typing import Any, Protocol
 
 from tuckergp.errors import InputError
-from tuckergp.search_space import Params, Range, Space
+from tuckergp.tuning.space import Params, Range, Space
 
 __all__ = ["GridProposals", "OptunaProposals", "Proposals"]
 

@@ -13,11 +13,11 @@ from typing import Any, Self
 import numpy as np
 import numpy.typing as npt
 
-from tuckergp.attributes import WHO_RATED_WHAT, Attributes, check_keys, join
 from tuckergp.design import FittedMode
 from tuckergp.errors import InputError
 from tuckergp.ids import Ids
 from tuckergp.mode_table import ModeTable
+from tuckergp.recommender.attributes import WHO_RATED_WHAT, Attributes, check_keys, join
 from tuckergp.tables import Table, as_table
 
 __all__ = ["Newcomer", "Side", "read_attributes", "who_rated_what", "with_sets"]

@@ -8,13 +8,13 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from tuckergp.attributes import Attributes, join
-from tuckergp.circumstances import Circumstance, Context, Drift
-from tuckergp.decisions import Choice
 from tuckergp.design import Design, FittedMode, Mode
-from tuckergp.entities import Side, who_rated_what, with_sets
 from tuckergp.history import KEYS, History
 from tuckergp.periods import Unit
+from tuckergp.recommender.attributes import Attributes, join
+from tuckergp.recommender.circumstances import Circumstance, Context, Drift
+from tuckergp.recommender.decisions import Choice
+from tuckergp.recommender.entities import Side, who_rated_what, with_sets
 from tuckergp.tables import Table, distinct_rows
 
 __all__ = ["SIDES", "Layout"]

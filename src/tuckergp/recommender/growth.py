@@ -1,6 +1,7 @@
 """More users and items than at the time of the fit: their features, and sides with rows for them.
 
-Whoever had ratings before keeps their number. How the factors of new rows are found is in `tuckergp.fold_in`.
+Whoever had ratings before keeps their number. How the factors of new rows are found is in
+`tuckergp.recommender.fold_in`.
 """
 
 from __future__ import annotations
@@ -13,13 +14,13 @@ import numpy as np
 import numpy.typing as npt
 from scipy import sparse
 
-from tuckergp.attributes import WHO_RATED_WHAT, check_keys, join
-from tuckergp.entities import Side
 from tuckergp.errors import InputError
 from tuckergp.features import Exact
 from tuckergp.features.base import hstack, vstack
 from tuckergp.history import RATING, Duplicates, History
 from tuckergp.mode_table import Matrix
+from tuckergp.recommender.attributes import WHO_RATED_WHAT, check_keys, join
+from tuckergp.recommender.entities import Side
 from tuckergp.tables import Table, stacked
 
 __all__ = ["features_of", "grown", "merged_tables", "read_more", "sets_of"]

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tuckergp.search_space import Params
+from tuckergp.tuning.space import Params
 
 if TYPE_CHECKING:
     from rich.table import Table as RichTable

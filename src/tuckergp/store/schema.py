@@ -1,8 +1,8 @@
 """What a model file may hold: classes by names that stay when code moves, and how each is taken apart and rebuilt.
 
 Only what is listed here is ever built from a file. A class that moves gets another home here; one that is renamed
-keeps its name in files (``"Side": "tuckergp.entities:Party"``). A field that is not in a file has its default, and one
-that is not in the class is left out, so fields may come and go within a major version of the format.
+keeps its name in files (``"Side": "tuckergp.recommender.entities:Party"``). A field that is not in a file has its
+default, and one that is not in the class is left out, so fields may come and go within a major version of the format.
 """
 
 from __future__ import annotations
@@ -15,9 +15,9 @@ from functools import cache, reduce
 from typing import Any
 
 from tuckergp._params import Parameters
-from tuckergp.feature_report import FeatureReport
 from tuckergp.inference.trees import fields_of
 from tuckergp.kernels import Sum
+from tuckergp.recommender.feature_report import FeatureReport
 
 __all__ = ["ESTIMATORS", "UnknownClass", "build", "class_of", "fields", "fitted", "learn", "name_of"]
 
@@ -44,14 +44,14 @@ _HOMES: dict[str, tuple[str, ...]] = {
     "tuckergp.inference.fit": ("Fit", "OrdinalFit"),
     "tuckergp.inference.gibbs": ("GibbsState", "ModeState"),
     "tuckergp.inference.moments": ("Moments", "Running"),
-    "tuckergp.attributes": ("Attributes",),
-    "tuckergp.decisions": ("Attribute",),
-    "tuckergp.feature_report": ("FeatureReport",),
+    "tuckergp.recommender.attributes": ("Attributes",),
+    "tuckergp.recommender.decisions": ("Attribute",),
+    "tuckergp.recommender.feature_report": ("FeatureReport",),
     "tuckergp.ids": ("Ids",),
-    "tuckergp.circumstances": ("Circumstance", "Context", "Drift"),
-    "tuckergp.entities": ("Side",),
+    "tuckergp.recommender.circumstances": ("Circumstance", "Context", "Drift"),
+    "tuckergp.recommender.entities": ("Side",),
     "tuckergp.history": ("History",),
-    "tuckergp.layout": ("Layout",),
+    "tuckergp.recommender.layout": ("Layout",),
     "tuckergp._columns": ("Encoder",),
 }
 _PLACES = {name: f"{module}:{name}" for module, names in _HOMES.items() for name in names}

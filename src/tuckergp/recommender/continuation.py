@@ -15,10 +15,10 @@ from tuckergp.inference.export import block_names
 from tuckergp.inference.fit import Fit, Inference, OrdinalFit, seed_for
 from tuckergp.inference.start import ModeValues, Start, Values
 from tuckergp.inference.trees import digest
-from tuckergp.layout import Layout
 from tuckergp.mode_table import ModeTable
 from tuckergp.priors.hyper import block_precisions
 from tuckergp.random import seed_of, stream
+from tuckergp.recommender.layout import Layout
 from tuckergp.tables import Table
 
 __all__ = ["check_continuation", "continued_seed", "last_draws", "start_from"]
@@ -60,7 +60,7 @@ def start_from(layout: Layout, fit: Fit, new: Layout, design: Design, moment: Ta
     Parameters
     ----------
     layout, fit : Layout, Fit
-        With a row for every user and item of the design, as after `tuckergp.fold_in.fold_in`.
+        With a row for every user and item of the design, as after `tuckergp.recommender.fold_in.fold_in`.
     new : Layout
         Of the design; may have other features.
     design : Design

@@ -1,7 +1,7 @@
 """What is known of users or items, read column by column: how each is used, or why it is left out.
 
 Turns an attribute table into the columns and the kernel of a mode. What a column is used as is decided in
-`tuckergp.decisions`, here it is done.
+`tuckergp.recommender.decisions`, here it is done.
 """
 
 from __future__ import annotations
@@ -15,11 +15,11 @@ import numpy as np
 import numpy.typing as npt
 
 from tuckergp._columns import as_bag
-from tuckergp._words import buckets
-from tuckergp.decisions import WHO_RATED_WHAT, Attribute, Choice, as_numbers, decide
 from tuckergp.errors import DataWarning, InputError
 from tuckergp.ids import number_ids
 from tuckergp.kernels import Cosine, Identity, Kernel, Linear, Scaled
+from tuckergp.recommender.decisions import WHO_RATED_WHAT, Attribute, Choice, as_numbers, decide
+from tuckergp.recommender.words import buckets
 from tuckergp.tables import Table, is_missing
 
 __all__ = ["WHO_RATED_WHAT", "Attribute", "Attributes", "check_keys", "join"]

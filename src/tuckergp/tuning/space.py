@@ -1,7 +1,7 @@
 """What a search may vary: values and ranges of a model's parameters, and the model that a choice of them makes.
 
 Parameters are named as in scikit-learn: ``rank``, and with two underscores the settings of what a parameter holds, such
-as ``inference__sigma_u``. In which order they are tried is in `tuckergp.proposals`.
+as ``inference__sigma_u``. In which order they are tried is in `tuckergp.tuning.proposals`.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from tuckergp.inference.fit import ranks_of
 from tuckergp.model import make_core
 from tuckergp.random import stream
 from tuckergp.recommender import TuckerRecommender
-from tuckergp.settings import LARGEST_IMPLICIT
+from tuckergp.recommender.settings import LARGEST_IMPLICIT
 from tuckergp.tables import Table
 
 __all__ = ["Params", "Range", "Search", "Space", "check_names", "configured", "default_grid", "read_grid", "samples"]

@@ -15,10 +15,10 @@ import numpy.typing as npt
 
 from tuckergp.compute.contract import IDENTITY
 from tuckergp.inference.fit import Fit
-from tuckergp.layout import Layout
 from tuckergp.mode_table import ModeTable
 from tuckergp.model import Core
 from tuckergp.random import stream
+from tuckergp.recommender.layout import Layout
 from tuckergp.tables import Table
 
 __all__ = ["Factors"]

@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from tuckergp.errors import InputError
-from tuckergp.factors import Factors
+from tuckergp.recommender.factors import Factors
 from tuckergp.tables import Table
 
 __all__ = ["Embeddings", "embeddings", "similarities"]

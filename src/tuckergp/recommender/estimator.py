@@ -1,7 +1,7 @@
 """`TuckerRecommender`: tables of ratings, users and items in, predictions and recommendations out.
 
 A thin layer: ids become row numbers, attributes become kernels, and the Tucker model with a user and an item mode does
-the rest. What a fitted recommender answers is in `tuckergp.answers`.
+the rest. What a fitted recommender answers is in `tuckergp.recommender.answers`.
 """
 
 from __future__ import annotations
@@ -14,22 +14,22 @@ from typing import Any, Self
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
-from tuckergp.clicks import with_negatives
-from tuckergp.continuation import check_continuation, continued_seed, last_draws, start_from
-from tuckergp.entities import read_attributes
-from tuckergp.feature_report import FeatureReport
-from tuckergp.fold_in import Folded, fold_in
 from tuckergp.frames import backend_of
-from tuckergp.growth import merged_tables
 from tuckergp.history import KEYS, TIMESTAMP, History, standard_names
 from tuckergp.inference import Gibbs
 from tuckergp.inference.control import Callback, Control
 from tuckergp.inference.fit import Inference, fit_model, ranks_of, seed_for
 from tuckergp.inference.moments import MomentsOf
-from tuckergp.layout import SIDES, Layout
 from tuckergp.periods import Unit
 from tuckergp.random import seed_of, stream
-from tuckergp.settings import Settings
+from tuckergp.recommender.clicks import with_negatives
+from tuckergp.recommender.continuation import check_continuation, continued_seed, last_draws, start_from
+from tuckergp.recommender.entities import read_attributes
+from tuckergp.recommender.feature_report import FeatureReport
+from tuckergp.recommender.fold_in import Folded, fold_in
+from tuckergp.recommender.growth import merged_tables
+from tuckergp.recommender.layout import SIDES, Layout
+from tuckergp.recommender.settings import Settings
 from tuckergp.tables import Table, as_table
 
 __all__ = ["TuckerRecommender"]

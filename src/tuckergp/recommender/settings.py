@@ -7,17 +7,17 @@ from typing import Any, Literal
 
 import numpy as np
 
-from tuckergp.answers import Answers
-from tuckergp.decisions import Choice
-from tuckergp.drift_trial import drift_helps
 from tuckergp.errors import InputError
 from tuckergp.history import KEYS, RATING, TIMESTAMP, Duplicates, standard_names
 from tuckergp.inference import ALS, SGD, Gibbs
 from tuckergp.inference.fit import Inference, LikelihoodName, resolve_inference
-from tuckergp.layout import SIDES
 from tuckergp.model import CoreSpec, make_core
 from tuckergp.periods import Unit
 from tuckergp.random import stream
+from tuckergp.recommender.answers import Answers
+from tuckergp.recommender.decisions import Choice
+from tuckergp.recommender.drift_trial import drift_helps
+from tuckergp.recommender.layout import SIDES
 from tuckergp.tables import Table, as_table
 
 __all__ = ["Settings"]

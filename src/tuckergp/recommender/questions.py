@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from tuckergp.entities import Newcomer, Side
 from tuckergp.errors import InputError
 from tuckergp.history import standard_names
+from tuckergp.recommender.entities import Newcomer, Side
 from tuckergp.tables import Table, as_table
 
 __all__ = ["allowed_items", "asked_number", "asking_users", "cells", "entity_table", "is_table"]

@@ -17,19 +17,19 @@ from sklearn.utils.validation import check_is_fitted
 
 from tuckergp.design import Design
 from tuckergp.errors import InputError
-from tuckergp.explain import explain, feature_importance
-from tuckergp.explanation import Explanation, Importance
-from tuckergp.factors import Factors
 from tuckergp.frames import as_frame
 from tuckergp.history import History, standard_names
 from tuckergp.inference.export import as_inference_data, block_names
 from tuckergp.inference.fit import Fit, OrdinalFit, predict_with, probabilities_with
-from tuckergp.layout import SIDES, Layout
-from tuckergp.neighbours import MOST_DRAWS, Embeddings, embeddings, similarities
-from tuckergp.questions import allowed_items, asked_number, asking_users, cells, entity_table, is_table
 from tuckergp.random import seed_of, stream
-from tuckergp.serving import Request, Strategy, recommend, seen_items
-from tuckergp.storage import Storable
+from tuckergp.recommender.explain import explain, feature_importance
+from tuckergp.recommender.explanation import Explanation, Importance
+from tuckergp.recommender.factors import Factors
+from tuckergp.recommender.layout import SIDES, Layout
+from tuckergp.recommender.neighbours import MOST_DRAWS, Embeddings, embeddings, similarities
+from tuckergp.recommender.questions import allowed_items, asked_number, asking_users, cells, entity_table, is_table
+from tuckergp.recommender.serving import Request, Strategy, recommend, seen_items
+from tuckergp.store.model_file import Storable
 from tuckergp.tables import Table, as_table
 
 __all__ = ["Answers", "OnUnknown"]

@@ -1,7 +1,7 @@
 """`tune`: try settings of a model on the same folds and keep the best.
 
 For the most probable point (ALS, SGD) by cross-validated error, for Gibbs sampling by the held-out log score. What is
-tried is in `tuckergp.search_space`, in which order in `tuckergp.proposals`.
+tried is in `tuckergp.tuning.space`, in which order in `tuckergp.tuning.proposals`.
 """
 
 from __future__ import annotations
@@ -16,13 +16,13 @@ from tuckergp.errors import InputError, NotConvergedWarning
 from tuckergp.evaluate import attribute_tables, evaluate, fit_afresh, parts_of
 from tuckergp.inference.base import Info
 from tuckergp.inference.progress import progress_line
-from tuckergp.proposals import GridProposals, OptunaProposals, Proposals
 from tuckergp.random import seed_of
 from tuckergp.scoring import ERRORS, METRICS
-from tuckergp.search_space import Params, Search, Space, check_names, configured, default_grid, read_grid, samples
 from tuckergp.splits import GivenParts, KFold, Splitter
 from tuckergp.tables import as_table
-from tuckergp.trials import Trial, Tuning
+from tuckergp.tuning.proposals import GridProposals, OptunaProposals, Proposals
+from tuckergp.tuning.space import Params, Search, Space, check_names, configured, default_grid, read_grid, samples
+from tuckergp.tuning.trials import Trial, Tuning
 
 __all__ = ["Tuning", "default_grid", "tune"]
 

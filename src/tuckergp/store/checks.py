@@ -15,13 +15,13 @@ from tuckergp._columns import Encoder
 from tuckergp._params import Parameters
 from tuckergp.compute.contract import FULL, IDENTITY, SPARSE
 from tuckergp.design import FittedMode
-from tuckergp.entities import Side
 from tuckergp.features import Chain
 from tuckergp.history import History
 from tuckergp.inference.draws import Draw
 from tuckergp.inference.fit import Fit, OrdinalFit
-from tuckergp.layout import Layout
 from tuckergp.model import Core
+from tuckergp.recommender.entities import Side
+from tuckergp.recommender.layout import Layout
 
 __all__ = ["check_recommender", "check_regressor"]
 

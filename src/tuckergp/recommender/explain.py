@@ -15,17 +15,17 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from tuckergp.attributes import WHO_RATED_WHAT
 from tuckergp.compute.contract import IDENTITY
 from tuckergp.design import Block, Design, FittedMode
-from tuckergp.explanation import Explanation, Importance, Line
 from tuckergp.history import History
 from tuckergp.inference.draws import Draw
 from tuckergp.inference.fit import Fit, OrdinalFit
 from tuckergp.kernels import Constant, Scaled
-from tuckergp.layout import Layout
 from tuckergp.mode_table import ModeTable
 from tuckergp.model import Core
+from tuckergp.recommender.attributes import WHO_RATED_WHAT
+from tuckergp.recommender.explanation import Explanation, Importance, Line
+from tuckergp.recommender.layout import Layout
 from tuckergp.tables import Table
 
 __all__ = ["explain", "feature_importance"]

@@ -13,12 +13,12 @@ import numpy as np
 import numpy.typing as npt
 
 from tuckergp._columns import row_names
-from tuckergp.attributes import Attributes
 from tuckergp.design import FittedMode, Mode
 from tuckergp.history import TIMESTAMP
 from tuckergp.kernels import Identity
 from tuckergp.mode_table import ModeTable
 from tuckergp.periods import UNKNOWN, Unit, periods
+from tuckergp.recommender.attributes import Attributes
 from tuckergp.tables import Table
 
 __all__ = ["Circumstance", "Context", "Drift"]

@@ -2,7 +2,7 @@
 
 What is large is kept out of the JSON: arrays become tensors, tables, ids and long lists become Parquet, and the fields
 of many objects of one class (draws) are stacked, one tensor for all of them. Which classes there are is in
-`tuckergp._schema`.
+`tuckergp.store.schema`.
 """
 
 from __future__ import annotations
@@ -15,11 +15,11 @@ import numpy as np
 import numpy.typing as npt
 from scipy import sparse
 
-from tuckergp import _schema
-from tuckergp._cells import Column, read_columns, write_columns
-from tuckergp._plain import pack
-from tuckergp._tensors import Stack
 from tuckergp.inference.trees import Reader, Writer
+from tuckergp.store import schema
+from tuckergp.store.cells import Column, read_columns, write_columns
+from tuckergp.store.plain import pack
+from tuckergp.store.tensors import Stack
 from tuckergp.tables import Table
 
 __all__ = ["Packer", "Unpacker"]
@@ -63,11 +63,11 @@ class Packer(Writer):
 
     def name(self, kind: type) -> str:
         """What files call a class."""
-        return _schema.name_of(kind)
+        return schema.name_of(kind)
 
     def fields(self, tree: Any) -> dict[str, Any] | None:
         """What an object is made of."""
-        return _schema.fields(tree)
+        return schema.fields(tree)
 
     def array(self, values: Any) -> Json:
         """A reference to a tensor, in the order of its memory; an array that is there twice is stored once."""
@@ -205,11 +205,11 @@ class Unpacker(Reader):
 
     def kind(self, name: str) -> Any:
         """The class that files call so."""
-        return _schema.class_of(name)
+        return schema.class_of(name)
 
     def build(self, kind: Any, fields: dict[str, Any]) -> Any:
         """An object from what it is made of."""
-        return _schema.build(kind, fields)
+        return schema.build(kind, fields)
 
     def special(self, tag: str, content: Json) -> Any:
         """The value of ``{tag: content}``."""

@@ -1,0 +1,1 @@
+"""Models in files: JSON, safetensors and Parquet in one ZIP, without pickle."""
