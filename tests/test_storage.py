@@ -413,13 +413,14 @@ def test_what_no_file_can_hold_is_refused_in_a_sentence(small, ratings, tmp_path
 
 
 def test_every_kernel_and_feature_map_has_a_name_in_files():
-    from tuckergp import _schema, features, kernels
+    from tuckergp import features, kernels
+    from tuckergp.store import schema
 
     abstract = {"Kernel", "Stationary", "FeatureMap"}
     for module in (kernels, features):
         for name in set(module.__all__) - abstract:
             if isinstance(getattr(module, name), type):
-                assert _schema.class_of(name) is getattr(module, name)
+                assert schema.class_of(name) is getattr(module, name)
 
 
 def test_load_is_a_public_name():

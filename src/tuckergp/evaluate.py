@@ -19,6 +19,7 @@ from sklearn.base import clone
 
 from tuckergp.baselines import BASELINES
 from tuckergp.errors import InputError
+from tuckergp.history import standard_names
 from tuckergp.metrics.intervals import Part
 from tuckergp.scoreboard import Scoreboard
 from tuckergp.scoring import DISTRIBUTIONS, ERRORS, METRICS, RANKING, Candidates, rank, rate
@@ -53,7 +54,7 @@ def evaluate(
     model : estimator, or dict of str to estimator
         Fitted as clones; the objects given stay as they are.
     data : table of ratings, or None
-        None where ``split`` has the tables.
+        None where ``split`` has the tables. Its columns may have the names that the model's ``columns`` gives.
     split : splitter of `tuckergp.splits`, list of (train, test), or None
         None is ``Holdout(0.2)``.
     users, items : table or None
@@ -108,7 +109,8 @@ def evaluate(
         if not 0 < level < 1:
             raise InputError(f"{label} must be between 0 and 1, not {level!r}.")
     is_relevant = _relevance(relevant)
-    tables = attribute_tables(users, items)
+    theirs = next((each.columns for each in models.values() if getattr(each, "columns", None)), None)
+    tables = attribute_tables(users, items, theirs)
     to_rank = any(name in RANKING for name in names)
     show = sys.stderr.isatty() if progress is None else progress
 
@@ -116,7 +118,7 @@ def evaluate(
     parts: dict[str, dict[str, list[Part]]] = {label: {name: [] for name in names} for label in models}
     seconds = dict.fromkeys(models, 0.0)
     n_folds = n_ratings = 0
-    for train, test in parts_of(split, data):
+    for train, test in parts_of(split, data, theirs):
         n_folds, n_ratings = n_folds + 1, n_ratings + len(test)
         candidates = Candidates.of(train, test, tables[1], is_relevant, seed) if to_rank else None
         if candidates is not None and not candidates.users:
@@ -219,19 +221,25 @@ def _relevance(relevant: Any) -> Callable[[npt.NDArray[np.float64], npt.NDArray[
     return by_rule
 
 
-def parts_of(split: Any, data: Any) -> Iterator[tuple[Table, Table]]:
+def parts_of(split: Any, data: Any, names: Mapping[str, str] | None = None) -> Iterator[tuple[Table, Table]]:
     """The pairs (train, test) of a splitter or of a list of pairs; None is a random fifth to test on."""
+    if names and data is not None:
+        data = standard_names(as_table(data, "ratings"), names)
     if split is not None and (isinstance(split, str) or not hasattr(split, "split")):
         split = GivenParts(split)
     if data is None and not isinstance(split, GivenParts):
         raise InputError("There are no ratings: give data, or a list of (train, test) as split.")
     splitter: Splitter = Holdout() if split is None else split
-    return splitter.split(data)
+    for train, test in splitter.split(data):
+        yield standard_names(train, names), standard_names(test, names)
 
 
-def attribute_tables(users: Any, items: Any) -> list[Table | None]:
+def attribute_tables(users: Any, items: Any, names: Mapping[str, str] | None = None) -> list[Table | None]:
     """The attributes of users and items, read once for all fits."""
-    return [None if source is None else as_table(source, name) for source, name in ((users, "users"), (items, "items"))]
+    return [
+        None if source is None else standard_names(as_table(source, name), names)
+        for source, name in ((users, "users"), (items, "items"))
+    ]
 
 
 def fit_afresh(model: Any, train: Table, tables: Sequence[Table | None], progress: bool | None) -> Any:

@@ -90,6 +90,8 @@ class Answers(Storable, BaseEstimator):  # type: ignore[misc]
         """
         check_is_fitted(self)
         table = self._read_pairs(pairs)
+        for side in self.layout_.sides:
+            side.warn_of_other_types(table)
         unknown = self._unknown(table, on_unknown)
         found = predict_with(self.fit_, self.layout_.pairs(table), return_std, quantiles, interval, include_noise)
         low, high = self.rating_range_ if clip else (-np.inf, np.inf)

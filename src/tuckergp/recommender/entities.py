@@ -5,6 +5,7 @@ Ids keep their type. What is known of an entity is its attributes, and whom or w
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -14,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from tuckergp.design import FittedMode
-from tuckergp.errors import InputError
+from tuckergp.errors import DataWarning, InputError
 from tuckergp.ids import Ids
 from tuckergp.mode_table import ModeTable
 from tuckergp.recommender.attributes import WHO_RATED_WHAT, Attributes, check_keys, join
@@ -76,6 +77,20 @@ class Side:
         found = self._index.number(ids).astype(np.intp)
         found[found < 0] = len(self.number)
         return found
+
+    def warn_of_other_types(self, table: Table) -> None:
+        """Warn if no id of a table is known and none has the type of those known: text, perhaps, instead of numbers."""
+        asked = table[self.key]
+        if len(asked) == 0 or not self.number or (self.numbers(asked) < len(self.number)).any():
+            return
+        known, here = next(iter(self.number)), asked.tolist()[0]
+        if isinstance(known, str) != isinstance(here, str):
+            warnings.warn(
+                f"No {self.key} of {table.name} is known: ids are like {here!r} there, and the model's like {known!r}. "
+                f"Give both the same type.",
+                DataWarning,
+                stacklevel=3,
+            )
 
     @cached_property
     def _index(self) -> Ids:

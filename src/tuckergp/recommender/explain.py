@@ -186,9 +186,11 @@ def _value(part: Parts, name: str, table: ModeTable, layout: Layout, d: int) -> 
     words: list[str] = []
     used = layout.sides[d].attributes.used if d < len(layout.sides) else []
     number = next((a for a in used if a.column == name and a.use == "number"), None)
+    if any(a.column == name and a.use == "text" for a in used):
+        found = sum(int(np.count_nonzero(_dense(table, block))) for block in part.groups[name])
+        return f"{found} words" if found != 1 else "1 word"
     for block in part.groups[name]:
-        row = table.features[:, block.columns]
-        row = np.asarray(row.todense() if hasattr(row, "todense") else row).ravel()
+        row = _dense(table, block)
         there = np.flatnonzero(row)
         if name == WHO_RATED_WHAT:
             return f"{len(there)} {('items', 'users')[d]}"
@@ -203,6 +205,12 @@ def _value(part: Parts, name: str, table: ModeTable, layout: Layout, d: int) -> 
     if not words or words == ["<missing>"]:
         return "missing"
     return ", ".join(words[:SHOWN]) + (", ..." if len(words) > SHOWN else "")
+
+
+def _dense(table: ModeTable, block: Block) -> Floats:
+    """The features of one row in a block."""
+    row = table.features[:, block.columns]
+    return np.asarray(row.todense() if hasattr(row, "todense") else row, dtype=np.float64).ravel()
 
 
 def feature_importance(layout: Layout, fit: Fit, history: History, rng: np.random.Generator) -> Importance:

@@ -111,7 +111,8 @@ def tune(
         raise InputError("There are no ratings to learn the best model from; give them, or use refit=False.")
     seed = seed_of(random_state)
     table = None if ratings is None else as_table(ratings, "ratings")
-    tables = attribute_tables(users, items)
+    names = getattr(model, "columns", None)
+    tables = attribute_tables(users, items, names)
     if search not in ("grid", "optuna"):
         raise InputError(f"search must be 'grid' or 'optuna', not {search!r}.")
     if grid is None:
@@ -124,13 +125,13 @@ def tune(
         split = KFold(FOLDS_OF_DRAWS if _all_sample(model, spaces) else FOLDS, seed)
     elif not hasattr(split, "split"):
         split = GivenParts(split)
-    n_folds = sum(1 for _ in parts_of(split, table))
+    n_folds = sum(1 for _ in parts_of(split, table, names))
 
     def score(params: Params, advance: Callable[[], None]) -> Trial:
         began, folds, failed = time.perf_counter(), [], None
         try:
             candidate = _seeded(configured(model, params), seed)
-            for pair in parts_of(split, table):
+            for pair in parts_of(split, table, names):
                 folds.append(_score(candidate, pair, tables, metric, k, relevant, seed))
                 advance()
         except FAILURES as error:
