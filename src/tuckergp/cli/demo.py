@@ -19,7 +19,7 @@ from tuckergp.files import check_writable, write_text
 from tuckergp.metrics import rmse
 from tuckergp.recommender import TuckerRecommender
 from tuckergp.splits import holdout
-from tuckergp.tables import Table
+from tuckergp.tables import Table, as_table
 
 N_RECOMMENDED = 5
 RANK, DRAWS = 8, 200  # enough to show the point in seconds
@@ -42,8 +42,8 @@ def run(*, data: Path | None, download: bool, seed: int, as_json: bool, output: 
     if output is not None:
         check_writable(output)
     ratings = movielens(data, download, seed) if data is not None or download else synthetic(seed)
-    # who rated what is left out of both, so that the difference is what the attributes are worth
-    settings: dict[str, Any] = {"rank": RANK, "draws": DRAWS, "implicit": False, "random_state": seed}
+    # who rated what and weeks are left out of both, so that the difference is what the attributes are worth
+    settings: dict[str, Any] = {"rank": RANK, "draws": DRAWS, "implicit": False, "time": None, "random_state": seed}
     with warnings.catch_warnings(record=True) as notes:
         warnings.simplefilter("always", NotConvergedWarning)
         without = TuckerRecommender(side_information=False, **settings).fit(ratings.train)
@@ -98,24 +98,20 @@ def recommendations(model: TuckerRecommender, data: Data) -> dict[str, Any]:
     """The best items, by predicted rating, that the most active person of the test part has not rated."""
     ids, counts = np.unique(data.test["user_id"], return_counts=True)
     person = ids[np.argmax(counts)]
-    rated = set(data.train["item_id"][data.train["user_id"] == person])
-    candidates = np.flatnonzero([item not in rated for item in data.items["item_id"]])
-    items = data.items["item_id"][candidates]
-    user = np.full(len(items), person, dtype=data.test["user_id"].dtype)
-    scores = model.predict(Table({"user_id": user, "item_id": items}, "pairs", len(items)), clip=False)
-    best = np.argsort(-scores, kind="stable")[:N_RECOMMENDED]
+    best = as_table(model.recommend([person], n=N_RECOMMENDED), "recommendations")
+    place = {item: k for k, item in enumerate(data.items["item_id"].tolist())}
     row = int(np.flatnonzero(data.users["user_id"] == person)[0])
     facts = {name: _plain(values[row]) for name, values in data.users.columns.items()}
     return {
         "user": facts,
         "items": [
             {
-                "item_id": _plain(items[b]),
-                "title": str(data.items["title"][candidates[b]]),
-                "genres": [str(genre) for genre in data.items["genres"][candidates[b]]],
-                "predicted_rating": float(scores[b]),
+                "item_id": item,
+                "title": str(data.items["title"][place[item]]),
+                "genres": [str(genre) for genre in data.items["genres"][place[item]]],
+                "predicted_rating": float(score),
             }
-            for b in best
+            for item, score in zip(best["item_id"].tolist(), best["score"], strict=True)
         ],
     }
 
