@@ -52,7 +52,9 @@ def _grid(**values: tuple[Any, ...]) -> list[Options]:
 GRIDS: dict[str, list[Options]] = {
     "popularity": [{}],
     "als": _grid(factors=(8, 16, 32), regularization=(1.0, 10.0, 100.0), alpha=(1.0, 4.0, 16.0)),
-    "bpr": _grid(factors=(16, 64), learning_rate=(0.003, 0.01), regularization=(0.003, 0.01, 0.1), iterations=(30, 100)),
+    "bpr": _grid(
+        factors=(16, 64), learning_rate=(0.003, 0.01), regularization=(0.003, 0.01, 0.1), iterations=(30, 100)
+    ),
     "clicks": [
         {"rank": 16, "negatives": 16},
         {"rank": 16, "negatives": 1000},  # all there are
