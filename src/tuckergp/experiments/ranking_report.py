@@ -27,7 +27,7 @@ def list_table(results: dict[str, Any]) -> str:
         ("time", "ndcg_known", "NDCG@10, known users"),
         ("user", "seconds", "seconds a fit"),
     ]
-    return _table(results, columns, ["popularity", "als", "bpr", "clicks", "none", "week"])
+    return _table(results, columns, ["popularity", "als", "bpr", "clicks", "plain", "none", "week"])
 
 
 def error_table(results: dict[str, Any]) -> str:
@@ -37,7 +37,7 @@ def error_table(results: dict[str, Any]) -> str:
         ("time", "rmse", "by time: RMSE"),
         ("time", "rmse_known", "RMSE, known users"),
     ]
-    return _table(results, columns, ["mean", "biases", "none", "week", "auto"])
+    return _table(results, columns, ["mean", "biases", "plain", "none", "week", "auto"])
 
 
 def parts_table(results: dict[str, Any]) -> str:

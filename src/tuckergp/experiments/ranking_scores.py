@@ -24,7 +24,6 @@ from tuckergp.experiments import ranking_peers
 from tuckergp.history import KEYS
 from tuckergp.metrics import ranking, rmse
 from tuckergp.metrics.intervals import numbered
-from tuckergp.periods import Unit
 from tuckergp.recommender.drift_trial import drift_helps
 from tuckergp.scoring import Candidates
 from tuckergp.tables import Table
@@ -40,6 +39,7 @@ CONTESTANTS = {
     "clicks": "`TuckerRecommender` on clicks",
     "mean": "mean of all ratings",
     "biases": "biases of users and items",
+    "plain": "`TuckerRecommender(time=None, implicit=False)` on ratings",
     "none": "`TuckerRecommender(time=None)` on ratings",
     "week": '`TuckerRecommender(time="week")` on ratings',
 }
@@ -47,7 +47,13 @@ K = 10
 LIKED = 4.0
 # Draws that lists are made from.
 MOST_DRAWS = 100
-CLICKS: dict[str, Any] = {"likelihood": "bernoulli", "draws": 60, "warmup": 40}
+ALWAYS: dict[str, dict[str, Any]] = {
+    "clicks": {"likelihood": "bernoulli", "draws": 60, "warmup": 40, "time": None},
+    "plain": {"time": None, "implicit": False},
+    "none": {"time": None},
+    "week": {"time": "week"},
+}
+"""Settings of our own contestants, whatever else is chosen."""
 
 
 @dataclass(frozen=True)
@@ -98,7 +104,7 @@ def measure(contest: Contest, name: str, options: dict[str, Any], seed: int, pyt
     if name in ("mean", "biases"):
         model = (GlobalMean if name == "mean" else Biases)(**options).fit(contest.train)
         return {**_errors(contest, model), "seconds": _since(began)}
-    if name in ("clicks", "none", "week"):
+    if name in ALWAYS:
         model = _recommender(contest, name, options, seed)
         seconds = _since(began)
         found = {} if name == "clicks" else _errors(contest, model)
@@ -124,11 +130,9 @@ def decision(contest: Contest, seed: int) -> dict[str, Any]:
 
 def _recommender(contest: Contest, name: str, options: dict[str, Any], seed: int) -> TuckerRecommender:
     train = contest.train.select(KEYS) if name == "clicks" else contest.train
-    unit: Unit | None = "week" if name == "week" else None
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", NotConvergedWarning)
-        always = CLICKS if name == "clicks" else {}
-        model = TuckerRecommender(**always, **options, time=unit, random_state=seed)
+        model = TuckerRecommender(**{**ALWAYS[name], **options}, random_state=seed)
         return model.fit(train, contest.movielens.users, contest.movielens.items, progress=False)
 
 
