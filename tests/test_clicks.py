@@ -5,11 +5,13 @@ import pytest
 
 from tuckergp import TuckerRecommender
 from tuckergp.errors import InputError
+from tuckergp.evaluate import evaluate
 from tuckergp.history import History
 from tuckergp.metrics import ndcg, top_k
 from tuckergp.random import stream
 from tuckergp.recommender.clicks import with_negatives
 from tuckergp.scoring import item_scores
+from tuckergp.splits import UserHoldout
 from tuckergp.tables import as_table
 
 FAST = {"rank": 3, "likelihood": "bernoulli", "draws": 40, "warmup": 40, "random_state": 0}
@@ -124,6 +126,14 @@ def test_lists_from_clicks_are_better_than_popularity(camps):
     ours = lists_of(item_scores(model, range(120), range(80)), camps)
     popularity = np.bincount(camps[0]["item_id"], minlength=80)
     assert (ours - lists_of(np.tile(popularity, (120, 1)), camps)).mean() > 0.1
+
+
+def test_clicks_can_be_evaluated(camps):
+    model = TuckerRecommender(**FAST)
+    board = evaluate(model, camps[0], split=UserHoldout(n=2), metrics=["rmse", "ndcg"], baselines=["popularity"])
+    assert board.value("ndcg", "TuckerRecommender") > board.value("ndcg", "popularity")
+    with pytest.raises(InputError, match="has no ratings to predict; ask for metrics of lists"):
+        evaluate(model, camps[0], metrics=["rmse"])
 
 
 def test_clicks_of_one_pair_are_one_click(camps):

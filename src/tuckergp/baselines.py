@@ -15,7 +15,7 @@ from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
 from tuckergp.errors import InputError
-from tuckergp.history import KEYS, read_ratings
+from tuckergp.history import KEYS, RATING, History, read_ratings
 from tuckergp.tables import Table, as_table
 
 __all__ = ["BASELINES", "Biases", "GlobalMean", "Popularity"]
@@ -157,9 +157,11 @@ class Popularity(BaseEstimator):  # type: ignore[misc]
     predicts_ratings = False
 
     def fit(self, ratings: Any, users: Any = None, items: Any = None) -> Self:
-        """Count the ratings of a table with columns user_id, item_id and rating."""
-        _, ids, codes = read_ratings(as_table(ratings, "ratings"))
-        self.counts_: dict[Hashable, int] = dict(zip(ids[1], np.bincount(codes[1]).tolist(), strict=True))
+        """Count the ratings of a table with columns user_id, item_id and rating, or clicks without the last."""
+        table = as_table(ratings, "ratings")
+        history = History.read(table, clicks=RATING not in table.columns)
+        counts = np.bincount(history.codes[1]).tolist()
+        self.counts_: dict[Hashable, int] = dict(zip(history.ids[1], counts, strict=True))
         return self
 
     def predict(self, pairs: Any, clip: bool = True) -> Floats:

@@ -19,7 +19,7 @@ from sklearn.base import clone
 
 from tuckergp.baselines import BASELINES
 from tuckergp.errors import InputError
-from tuckergp.history import standard_names
+from tuckergp.history import RATING, standard_names
 from tuckergp.metrics.intervals import Part
 from tuckergp.scoreboard import Scoreboard
 from tuckergp.scoring import DISTRIBUTIONS, ERRORS, METRICS, RANKING, Candidates, rank, rate
@@ -84,7 +84,8 @@ def evaluate(
     Notes
     -----
     Lists are made for the test users who have a relevant test item, of all items known in either part or in ``items``
-    that the user has not rated in the training part. Test items that are not relevant are candidates too.
+    that the user has not rated in the training part. Test items that are not relevant are candidates too. Of clicks,
+    tables without a rating column, all test items are relevant, and there are no errors.
 
     Predictions of test ratings see all columns of the test part but the rating, so that a model with drift knows when
     something was rated. Lists are made without a time.
@@ -120,6 +121,9 @@ def evaluate(
     n_folds = n_ratings = 0
     for train, test in parts_of(split, data, theirs):
         n_folds, n_ratings = n_folds + 1, n_ratings + len(test)
+        clicks = RATING not in train.columns
+        if clicks and not to_rank:
+            raise InputError(f"{train.name} has no ratings to predict; ask for metrics of lists: {', '.join(RANKING)}.")
         candidates = Candidates.of(train, test, tables[1], is_relevant, seed) if to_rank else None
         if candidates is not None and not candidates.users:
             raise InputError("No test user has a relevant item that is a candidate; change relevant or the split.")
@@ -129,7 +133,7 @@ def evaluate(
             fitted = fit_afresh(each, train, tables, progress)
             seconds[label] += time.perf_counter() - began
             found: dict[str, Part] = {}
-            if getattr(fitted, "predicts_ratings", True):
+            if getattr(fitted, "predicts_ratings", True) and not clicks:
                 found |= rate(fitted, test, names, number, interval)
             if candidates is not None:
                 with _bar("recommending", len(candidates.users), show) as advance:

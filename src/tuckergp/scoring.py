@@ -15,7 +15,7 @@ import numpy.typing as npt
 from scipy import sparse
 
 from tuckergp.errors import InputError
-from tuckergp.history import read_ratings
+from tuckergp.history import RATING, read_ratings
 from tuckergp.metrics import distributions, ranking
 from tuckergp.metrics.intervals import Kind, Part, numbered
 from tuckergp.random import stream
@@ -124,8 +124,10 @@ class Candidates:
         is_relevant: Callable[[Floats, Floats], npt.NDArray[np.bool_]],
         seed: int,
     ) -> Candidates:
-        """Read both parts; ``is_relevant`` takes the ratings of the test and of the training part."""
-        y_train, _, _ = read_ratings(train)
+        """Read both parts; ``is_relevant`` takes the ratings of the test and of the training part.
+
+        Without ratings, of clicks, all test items are relevant.
+        """
         known = dict.fromkeys(train["item_id"].tolist() + test["item_id"].tolist())
         if items is not None:
             known.update(dict.fromkeys(items["item_id"].tolist()))
@@ -141,7 +143,9 @@ class Candidates:
             (user_number.get(value, -1) for value in train["user_id"].tolist()), np.intp, len(train)
         )
         again = np.isin(user * len(catalogue) + item, of_tested * len(catalogue) + train_item)
-        wanted = is_relevant(test.numeric("rating"), y_train) & ~again
+        wanted = ~again
+        if RATING in train.columns:
+            wanted &= is_relevant(test.numeric(RATING), read_ratings(train)[0])
 
         shape = (len(user_number), len(catalogue))
         relevant = _flags(user[wanted], item[wanted], shape)
