@@ -24,6 +24,7 @@ __all__ = [
     "Entities",
     "Ratings",
     "age_bins",
+    "attribute_tables",
     "carve",
     "design_of",
     "entities_of",
@@ -76,6 +77,11 @@ def age_bins(age: npt.ArrayLike) -> npt.NDArray[Any]:
     middle = [f"{a}-{b - 1}" for a, b in pairwise(AGE_EDGES)]
     names = np.array([f"under {low}", *middle, f"{high} and over"], dtype=object)
     return names[np.searchsorted(AGE_EDGES, np.asarray(age), side="right")]
+
+
+def attribute_tables(movielens: MovieLens) -> tuple[Table, Table]:
+    """All that is known of users and of films but the titles, whose words gained nothing on a validation part."""
+    return movielens.users, movielens.items.select([name for name in movielens.items.columns if name != "title"])
 
 
 def entities_of(movielens: MovieLens) -> Entities:

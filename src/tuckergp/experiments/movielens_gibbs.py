@@ -27,7 +27,7 @@ from tuckergp import TuckerRecommender
 from tuckergp.baselines import Biases
 from tuckergp.datasets import MovieLens, load_movielens_100k
 from tuckergp.errors import InputError, NotConvergedWarning
-from tuckergp.experiments.movielens_data import carve, entities_of
+from tuckergp.experiments.movielens_data import attribute_tables, carve, entities_of
 from tuckergp.experiments.movielens_store import Store, versions
 from tuckergp.metrics import rmse
 from tuckergp.random import stream
@@ -134,7 +134,7 @@ def _attributes(movielens: MovieLens, which: str) -> tuple[Table | None, Table |
     if which == "paper":
         entities = entities_of(movielens)
         return entities.users, entities.items
-    return movielens.users, movielens.items
+    return attribute_tables(movielens)
 
 
 def choose(movielens: MovieLens, store: Store, splits: Iterable[int], keys: Iterable[str], report: Report) -> None:

@@ -21,6 +21,7 @@ from tuckergp.baselines import Biases, GlobalMean
 from tuckergp.datasets import MovieLens
 from tuckergp.errors import InputError, NotConvergedWarning
 from tuckergp.experiments import ranking_peers
+from tuckergp.experiments.movielens_data import attribute_tables
 from tuckergp.history import KEYS
 from tuckergp.metrics import ranking, rmse
 from tuckergp.metrics.intervals import numbered
@@ -124,7 +125,7 @@ def decision(contest: Contest, seed: int) -> dict[str, Any]:
     """What ``time="auto"`` decides with default settings, and the seconds that it takes."""
     began = time.perf_counter()
     movielens = contest.movielens
-    helps = drift_helps(TuckerRecommender(), contest.train, movielens.users, movielens.items, seed)
+    helps = drift_helps(TuckerRecommender(), contest.train, *attribute_tables(movielens), seed)
     return {"time": "week" if helps else "none", "seconds": _since(began)}
 
 
@@ -133,7 +134,7 @@ def _recommender(contest: Contest, name: str, options: dict[str, Any], seed: int
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", NotConvergedWarning)
         model = TuckerRecommender(**{**ALWAYS[name], **options}, random_state=seed)
-        return model.fit(train, contest.movielens.users, contest.movielens.items, progress=False)
+        return model.fit(train, *attribute_tables(contest.movielens), progress=False)
 
 
 def _peer(contest: Contest, name: str, options: dict[str, Any], seed: int, python: str, popularity: Floats) -> Floats:
