@@ -119,3 +119,43 @@ def test_columns_of_other_names_are_understood_everywhere():
     board = evaluate(model, ratings, users=users, metrics=["rmse"], baselines=["biases"])
     plain = evaluate(TuckerRecommender(**FAST), data.train, users=data.users, metrics=["rmse"], baselines=["biases"])
     assert board.value("rmse") == plain.value("rmse")
+
+
+def test_errors_name_the_row_although_drift_is_tried_on_a_part():
+    data = make_ratings(n_users=60, n_items=40, n_ratings=900, random_state=0)
+    rating = data.train["rating"].copy()
+    rating[-2] = np.nan
+    with pytest.raises(InputError, match=f"is missing .NaN. at row {len(rating) - 2}"):
+        TuckerRecommender(rank=1).fit({**data.train.columns, "rating": rating})
+
+
+def test_a_named_rating_column_that_is_not_there_does_not_make_clicks():
+    likes = {**GOOD, "stars": [0, 1, 0, 1]}
+    del likes["rating"]
+    with pytest.raises(InputError, match="has no column 'strs'"):
+        TuckerRecommender(likelihood="bernoulli", columns={"rating": "strs"}).fit(likes)
+    clicks = {key: GOOD[key] for key in ("user_id", "item_id")}
+    with pytest.raises(InputError, match="rating_scale is for ratings"):
+        TuckerRecommender(likelihood="bernoulli", rating_scale=(1, 5)).fit(clicks)
+
+
+def test_means_of_ratings_are_no_levels():
+    with pytest.raises(InputError, match="Means of ratings are no levels of an ordinal model"):
+        TuckerRecommender(likelihood="ordinal", duplicates="mean", draws=2, warmup=1).fit(
+            {"user_id": ["a", "a", "b"], "item_id": [1, 1, 2], "rating": [1, 2, 5]}
+        )
+
+
+@pytest.mark.filterwarnings("ignore::tuckergp.errors.NotConvergedWarning")
+def test_times_of_all_kinds_may_follow_each_other():
+    start = np.datetime64("1998-01-05T12:00:00", "ns")
+    week = np.timedelta64(7, "D")
+    first = {**GOOD, "timestamp": start + week * np.arange(4)}
+    model = TuckerRecommender(rank=1, draws=3, warmup=2, time="week", random_state=0).fit(first)
+    for times in (["1998-03-02"], [888_840_000], [888_840_000_000], [None]):
+        model.fold_in({"user_id": ["a"], "item_id": [3], "rating": [2.0], "timestamp": times})
+    kept = model.history_.moment["timestamp"]
+    assert kept.dtype == "datetime64[s]"
+    np.testing.assert_array_equal(kept[:4], first["timestamp"].astype("datetime64[s]"))
+    assert (kept[4:7].astype("datetime64[D]") == np.datetime64("1998-03-02")).all()
+    assert np.isnat(kept[7])

@@ -157,7 +157,7 @@ def test_fields_that_a_file_lacks_have_their_defaults(path, model, ratings):
     rewrite(path, older)
     again = load(path)
     assert np.array_equal(again.predict(ratings), model.predict(ratings))
-    assert (again.negatives, again.fit_.draws.traces, again.history_.clicks) == (4, (), False)
+    assert (again.negatives, again.fit_.draws.traces, again.history_.clicks) == (16, (), False)
 
 
 @pytest.mark.parametrize("name", ["os:system", "subprocess:Popen", "tuckergp.files:write_text", "Thing", "", 3, None])

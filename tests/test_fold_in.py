@@ -257,13 +257,13 @@ def test_clicks_are_folded_in_with_pairs_that_were_not_clicked():
     item = np.where(user % 2 == 0, rng.integers(0, 15, size=600), rng.integers(15, 30, size=600))
     rec = TuckerRecommender(rank=2, likelihood="bernoulli", draws=40, warmup=30, random_state=0)
     rec.fit({"user_id": user, "item_id": item})
-    rec.fold_in({"user_id": ["even"] * 7 + ["odd"] * 7, "item_id": [*range(7), *range(15, 22)]})
-    pairs = {"user_id": ["even", "even", "odd", "odd"], "item_id": [10, 25, 10, 25]}
+    rec.fold_in({"user_id": [901] * 7 + [902] * 7, "item_id": [*range(7), *range(15, 22)]})
+    pairs = {"user_id": [901, 901, 902, 902], "item_id": [10, 25, 10, 25]}
     p = rec.predict(pairs)
     assert p[0] > p[1] + 0.1
     assert p[3] > p[2] + 0.1
     with pytest.raises(InputError, match="learned from clicks"):
-        rec.fold_in({"user_id": ["even"], "item_id": [1], "rating": [1.0]})
+        rec.fold_in({"user_id": [901], "item_id": [1], "rating": [1.0]})
 
 
 def parted(table, users, each, seed=0):

@@ -233,10 +233,48 @@ def test_star_wars_is_like_its_sequel(movielens):
     assert "Empire Strikes Back, The (1980)" in alike
 
 
+def test_users_are_asked_for_in_many_ways(plain):
+    ids = plain.layout_.sides[0].ids[:2]
+    expected = plain.recommend(ids, n=2)
+    for users in (
+        tuple(ids),
+        np.array(ids, dtype=object),
+        pd.Series(ids),
+        pl.Series(ids),
+        pa.array(ids),
+        {"user_id": ids},
+    ):
+        pd.testing.assert_frame_equal(plain.recommend(users, n=2), expected)
+    one = plain.recommend(np.array(ids)[0], n=2)
+    pd.testing.assert_frame_equal(one, expected[:2])
+    assert len(plain.recommend([], n=2)) == 0
+    assert plain.scores([], [1]).shape == (0, 1)
+
+
+def test_few_items_to_choose_from_make_short_lists(plain):
+    items = plain.layout_.sides[1].ids[:2]
+    assert len(plain.recommend(plain.layout_.sides[0].ids[0], items=items, exclude_seen=False)) == 2
+
+
+def test_thompson_scores_of_an_ordinal_model_are_means_of_one_draw(data):
+    model = TuckerRecommender(**{**FAST, "draws": 6}, likelihood="ordinal").fit(data.train)
+    found = model.recommend(n=3, strategy="thompson", random_state=0)
+    of_draws = [model.fit_.only(draw).predict(model._pairs(found)) for draw in model.fit_.draws]
+    assert (np.abs(np.array(of_draws) - found["score"].to_numpy()).min(axis=0) < 1e-9).all()
+
+
+def test_a_context_column_may_have_any_name(data):
+    ratings = {**data.train.columns, "context": np.array(["a", "b"], dtype=object)[np.arange(len(data.train)) % 2]}
+    model = TuckerRecommender(**FAST, time=None, context="context").fit(ratings)
+    assert [a.column for a in model.layout_.circumstances[0].reader.attributes.used] == ["context"]
+
+
 @pytest.mark.parametrize(
     ("question", "message"),
     [
         (lambda model: model.recommend(n=10_000), "n is 10,000, but there are 50 items to recommend; lower n"),
+        (lambda model: model.recommend(items=[]), "There is nothing to recommend: items and exclude leave no item"),
+        (lambda model: model.recommend(strategy="ucb", kappa=float("nan")), "kappa must be a finite number, not nan"),
         (lambda model: model.recommend(n=0), "n must be a whole number from 1 on, not 0"),
         (lambda model: model.recommend(items=["nothing"]), "items holds 'nothing', which has neither ratings nor"),
         (lambda model: model.recommend(strategy="best"), "strategy must be 'mean', 'ucb' or 'thompson', not 'best'"),

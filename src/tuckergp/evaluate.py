@@ -10,6 +10,7 @@ import sys
 import time
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from inspect import signature
 from typing import Any
 
@@ -19,7 +20,7 @@ from sklearn.base import clone
 
 from tuckergp.baselines import BASELINES
 from tuckergp.errors import InputError
-from tuckergp.history import RATING, standard_names
+from tuckergp.history import RATING, id_names, standard_names
 from tuckergp.metrics.intervals import Part
 from tuckergp.scoreboard import Scoreboard
 from tuckergp.scoring import DISTRIBUTIONS, ERRORS, METRICS, RANKING, Candidates, rank, rate
@@ -228,7 +229,9 @@ def _relevance(relevant: Any) -> Callable[[npt.NDArray[np.float64], npt.NDArray[
 def parts_of(split: Any, data: Any, names: Mapping[str, str] | None = None) -> Iterator[tuple[Table, Table]]:
     """The pairs (train, test) of a splitter or of a list of pairs; None is a random fifth to test on."""
     if names and data is not None:
-        data = standard_names(as_table(data, "ratings"), names)
+        table = as_table(data, "ratings")
+        renamed = standard_names(table, names)
+        data = replace(renamed, columns={**table.columns, **renamed.columns})  # a splitter may ask for either
     if split is not None and (isinstance(split, str) or not hasattr(split, "split")):
         split = GivenParts(split)
     if data is None and not isinstance(split, GivenParts):
@@ -241,7 +244,7 @@ def parts_of(split: Any, data: Any, names: Mapping[str, str] | None = None) -> I
 def attribute_tables(users: Any, items: Any, names: Mapping[str, str] | None = None) -> list[Table | None]:
     """The attributes of users and items, read once for all fits."""
     return [
-        None if source is None else standard_names(as_table(source, name), names)
+        None if source is None else standard_names(as_table(source, name), id_names(names))
         for source, name in ((users, "users"), (items, "items"))
     ]
 

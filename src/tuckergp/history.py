@@ -14,9 +14,10 @@ import numpy.typing as npt
 
 from tuckergp.errors import InputError
 from tuckergp.ids import number_ids
+from tuckergp.periods import times
 from tuckergp.tables import Table, stacked
 
-__all__ = ["KEYS", "RATING", "TIMESTAMP", "Duplicates", "History", "read_ratings", "standard_names"]
+__all__ = ["KEYS", "RATING", "TIMESTAMP", "Duplicates", "History", "id_names", "read_ratings", "standard_names"]
 
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int32]
@@ -47,6 +48,11 @@ def standard_names(table: Table, names: Mapping[str, str] | None) -> Table:
     replaced = set(usual_of.values()) - set(usual_of)
     columns = {usual_of.get(name, name): values for name, values in table.columns.items() if name not in replaced}
     return replace(table, columns=columns)
+
+
+def id_names(names: Mapping[str, str] | None) -> dict[str, str]:
+    """The names of ids alone: attribute tables have no rating and no timestamp of their own."""
+    return {usual: theirs for usual, theirs in (names or {}).items() if usual in KEYS}
 
 
 @dataclass(frozen=True)
@@ -96,10 +102,11 @@ class History:
             raise InputError(f"{table.name} is empty; there is nothing to learn from.")
         ids, codes = zip(*(number_ids(table, key) for key in KEYS), strict=True)
         y = np.ones(len(table)) if clicks else table.numeric(RATING)
-        if scale is not None:
+        if scale is not None and not clicks:
             _check_scale(table, y, scale)
-        kept = table.select(moment)
-        kept = replace(kept, n_rows=len(table))
+        kept = replace(table.select(moment), n_rows=len(table))
+        if TIMESTAMP in moment:  # of one kind, so that more ratings may have times of another
+            kept = replace(kept, columns={**kept.columns, TIMESTAMP: times(table, TIMESTAMP)})
         history = cls((ids[0], ids[1]), (codes[0], codes[1]), y, kept, clicks)
         return history if duplicates == "keep" and not clicks else history._without_duplicates(table, duplicates)
 

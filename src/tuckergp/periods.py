@@ -10,7 +10,7 @@ import numpy.typing as npt
 from tuckergp.errors import InputError
 from tuckergp.tables import Table, is_missing
 
-__all__ = ["UNKNOWN", "Unit", "periods", "times_at", "unit_steps"]
+__all__ = ["UNKNOWN", "Unit", "periods", "times", "times_at", "unit_steps"]
 
 Unit: TypeAlias = Literal["week", "month"]
 
@@ -34,16 +34,22 @@ def periods(table: Table, column: str, unit: Unit) -> npt.NDArray[np.int64]:
     >>> periods(times, "timestamp", "week"), periods(times, "timestamp", "month")
     (array([0, 1, 4]), array([0, 0, 1]))
     """
+    when = times(table, column)
+    if unit == "month":
+        out = when.astype("datetime64[M]").astype(np.int64)
+    else:
+        out = (when.astype("datetime64[D]").astype(np.int64) + 3) // 7
+    out[np.isnat(when)] = UNKNOWN
+    return out
+
+
+def times(table: Table, column: str) -> npt.NDArray[Any]:
+    """Every row's time to the second, as `periods` reads it; NaT where it is missing."""
     values = table[column]
     missing = is_missing(values)
-    times = np.zeros(len(values), dtype="datetime64[s]")
-    times[~missing] = times_at(table, column, np.flatnonzero(~missing))
-    if unit == "month":
-        out = times.astype("datetime64[M]").astype(np.int64)
-    else:
-        out = (times.astype("datetime64[D]").astype(np.int64) + 3) // 7
-    out[missing] = UNKNOWN
-    return out
+    found = np.full(len(values), "NaT", dtype="datetime64[s]")
+    found[~missing] = times_at(table, column, np.flatnonzero(~missing))
+    return found
 
 
 def times_at(table: Table, column: str, rows: npt.NDArray[np.intp]) -> npt.NDArray[Any]:

@@ -46,7 +46,7 @@ KINDS: Mapping[str, Kind] = {"rmse": "root", "catalogue_coverage": "distinct"}
 """How figures are averaged, where it is not a plain mean."""
 
 # Pairs of users and items that are predicted at once.
-BLOCK = 500_000
+BLOCK = 2_000_000
 
 
 def rate(model: Any, test: Table, names: Sequence[str], number: Numbers, interval: float) -> dict[str, Part]:

@@ -209,8 +209,9 @@ def stacked(first: Table, second: Table) -> Table:
             for table in (first, second)
             if len(table)
         ]
-        if len({part.dtype.kind for part in parts}) > 1:
-            parts = [part.astype(object) for part in parts]
+        if len({part.dtype.kind for part in parts}) > 1:  # dates finer than microseconds would become numbers
+            dates = [part.astype("datetime64[us]") if part.dtype.kind == "M" else part for part in parts]
+            parts = [part.astype(object) for part in dates]
         columns[column] = np.concatenate(parts) if parts else first.columns.get(column, second.columns.get(column))
     return Table(columns, second.name, len(first) + len(second))  # type: ignore[arg-type]
 

@@ -55,10 +55,18 @@ def align(table: Table, sides: Sequence[Side]) -> Table:
         if ids_are_text and values.dtype.kind in "iuf":
             # a file gives 7 for 007
             texts = {_number(value): value for value in side.number if _number(value) is not None}
-            columns[side.key] = _objects([texts.get(value, str(value)) for value in values.tolist()])
+            columns[side.key] = _objects([_as_text(value, side, texts) for value in values.tolist()])
         elif not ids_are_text and values.dtype.kind == "O":
             columns[side.key] = _objects([_reading(value, side) for value in values.tolist()])
     return replace(table, columns=columns)
+
+
+def _as_text(value: float, side: Side, texts: Mapping[float | None, str]) -> str | None:
+    """A number of a file as the text id that it stands for; None if it is missing."""
+    if value != value:
+        return None
+    text = str(int(value)) if float(value).is_integer() else str(value)
+    return text if text in side.number else texts.get(value, text)
 
 
 def _number(text: str) -> float | None:

@@ -55,6 +55,9 @@ def predict(
         table, return_std=std, quantiles=levels, interval=interval, clip=clip, on_unknown=on_unknown
     )
     mean, more = found if isinstance(found, tuple) else (found, None)
+    clash = next((name for name in ("prediction", "std", "low", "high") if name in given.columns), None)
+    if clash is not None:
+        raise InputError(f"{given.name} has a column {clash!r} already; rename it.")
     columns = {**given.columns, "prediction": mean}
     if std:
         columns["std"] = more

@@ -46,10 +46,12 @@ def recommend(
     from tuckergp.cli.tables import check_output, put_table, read_table
     from tuckergp.cli.titles import with_titles
     from tuckergp.errors import InputError
+    from tuckergp.recommender.questions import first_rows
     from tuckergp.tables import as_table
 
     check_output(output)
-    if bool(user) + (users is not None) + everyone != 1 and ratings is None:
+    chosen = bool(user) + (users is not None) + everyone
+    if chosen > 1 or (not chosen and ratings is None):
         raise InputError("Say for whom: one of --user ID, --users FILE, --ratings FILE and --all.")
     recommender = load_recommender(model)
     names = recommender.columns or {}
@@ -57,8 +59,9 @@ def recommend(
     asked: Any = None if users is None else align(read_table(users, "users", names, ["user_id"]), sides)
     if ratings is not None:
         new = align(read_table(ratings, "ratings", names, ["user_id", "item_id"]), sides)
-        recommender = recommender.fold_in(new, asked)
-        asked = None if everyone else list(dict.fromkeys(new["user_id"].tolist()))
+        recommender = recommender.fold_in(new, None if asked is None else first_rows(asked, sides[0]))
+        if not chosen:
+            asked = list(dict.fromkeys(new["user_id"].tolist()))
     users_side, items_side = recommender.layout_.sides
     if user:
         asked = [known_id(text, users_side) for text in user]

@@ -40,6 +40,8 @@ def similar(
     else:
         raise InputError("Say like what: one of --item ID and --user ID.")
     columns = as_table(found, "similar").columns
-    if titles is not None and item is not None:
+    if titles is not None and item is None:
+        raise InputError("--titles is for items; leave it out with --user.")
+    if titles is not None:
         columns = with_titles(columns, titles, items, recommender.columns or {})
     put_table(columns, output, as_json, f"Most like {item if user is None else user}")

@@ -25,6 +25,8 @@ def read_split(text: str, folds: int | None, seed: int) -> Any:
         raise InputError(f"--split must be one of {', '.join(KINDS)}, with a size after a colon if any, not {text!r}.")
     if folds is not None and kind not in ("random", "folds"):
         raise InputError(f"--folds goes with --split random; {kind} makes one training and one test part.")
+    if folds is not None and size:
+        raise InputError(f"--split {text} says how to part the ratings already; leave --folds out.")
     if kind == "folds" and size:
         return FoldColumn(size)
     if kind == "folds" or (kind == "random" and folds is not None):

@@ -71,14 +71,21 @@ def tune(
             progress=False if quiet else None,
             random_state=settings.seed,
         )
+    unsaved = False
     if output is not None:
         best = found.best_model
         if data is None:  # the parts were given: learn from what was trained on
             best.fit(parts(ratings, "random", None, None, settings)[0], *tables, progress=False if quiet else None)
-        best.save(output)
+        if hasattr(best, "fit_"):
+            best.save(output)
+        else:
+            notes.append("The search was stopped, or the best settings fail on all ratings: no model was saved.")
+            output, unsaved = None, True
     if as_json:
         saved = None if output is None else str(output)
         print(to_json({**found.to_dict(), "model": saved, "notes": notes}))
+        if unsaved:
+            raise typer.Exit(1)
         return
     if sys.stdout.isatty():
         from rich.console import Console
@@ -91,6 +98,8 @@ def tune(
     if output is not None:
         print(f"Saved as {output}.")
     say(*notes)
+    if unsaved:
+        raise typer.Exit(1)
 
 
 def read_grid(given: list[str]) -> dict[str, Any]:

@@ -29,7 +29,7 @@ from tuckergp.experiments.movielens_report import table
 from tuckergp.experiments.movielens_search import BATCH, RANK, VARIANTS, Fit, Settings, Variant, search
 from tuckergp.experiments.movielens_store import Store, versions
 
-__all__ = ["Split", "app", "chosen", "chosen_of", "load_splits", "refit", "run", "run_checks"]
+__all__ = ["Split", "app", "chosen", "load_splits", "refit", "run", "run_checks"]
 
 BATCH_SIZES = (10, 50, 100, 500, 1000)
 BUCKETS = (50, 100, 200, 400, 800, 1600, 3200, 6400, 12800)
@@ -109,16 +109,6 @@ def chosen() -> dict[str, dict[str, Any]]:
     text = resources.files("tuckergp.experiments").joinpath("movielens_chosen.json").read_text()
     found: dict[str, dict[str, Any]] = json.loads(text)
     return found
-
-
-def chosen_of(results: dict[str, Any]) -> dict[str, dict[str, Any]]:
-    """The part of a full run's results that `chosen` reads."""
-    keys = ("settings", "epochs", "test_rmse")
-    return {
-        name: {key: cell[key] for key in keys}
-        for name, cell in results["cells"].items()
-        if name.partition("/")[0] in VARIANTS
-    }
 
 
 def score_chosen(split: Split, name: str, seed: int) -> dict[str, Any]:

@@ -87,11 +87,6 @@ class Task:
         self._save(record)
         return record
 
-    def _first_state(self, chain: int) -> GibbsState:
-        if self.starts is not None:
-            return self.starts[chain]
-        return self.sampler.init(self.problem, stream(self.seed, chain, 0))
-
     def _save(self, record: ChainRecord) -> None:
         if self.checkpoint is not None:
             self.checkpoint.save(record)

@@ -27,7 +27,16 @@ from tuckergp.recommender.explanation import Explanation, Importance
 from tuckergp.recommender.factors import Factors
 from tuckergp.recommender.layout import SIDES, Layout
 from tuckergp.recommender.neighbours import MOST_DRAWS, Embeddings, embeddings, similarities
-from tuckergp.recommender.questions import allowed_items, asked_number, asking_users, cells, entity_table, is_table
+from tuckergp.recommender.questions import (
+    allowed_items,
+    asked_number,
+    asking_users,
+    cells,
+    check_number,
+    entity_table,
+    first_rows,
+    is_table,
+)
 from tuckergp.recommender.serving import Request, Strategy, recommend, seen_items
 from tuckergp.store.model_file import Storable
 from tuckergp.tables import Table, as_table
@@ -110,7 +119,10 @@ class Answers(Storable, BaseEstimator):  # type: ignore[misc]
         For ordinal and Bernoulli models.
         """
         check_is_fitted(self)
-        return probabilities_with(self.fit_, self._pairs(pairs))
+        table = self._read_pairs(pairs)
+        for side in self.layout_.sides:
+            side.warn_of_other_types(table)
+        return probabilities_with(self.fit_, self.layout_.pairs(table))
 
     def recommend(
         self,
@@ -132,7 +144,7 @@ class Answers(Storable, BaseEstimator):  # type: ignore[misc]
             A table has a column user_id, and may have timestamp and context columns: when and where to recommend for.
             It may have attributes, too: those of users never seen are used. None: all users with ratings.
         n : int
-            Items a user; fewer where there are no more.
+            Items a user, at most as many as there are; fewer where the choice has no more.
         exclude_seen : bool
             Leave out what the user has rated.
         items : sequence of ids, or None
@@ -167,18 +179,24 @@ class Answers(Storable, BaseEstimator):  # type: ignore[misc]
         """
         check_is_fitted(self)
         if ratings is not None:
-            folded = copy(self).fold_in(ratings, users if is_table(users) else None)
+            asked = asking_users(users, self.layout_.sides[0], self.columns) if is_table(users) else None
+            folded = copy(self).fold_in(ratings, asked and first_rows(asked, self.layout_.sides[0]))
             return folded.recommend(users, n, exclude_seen, items, exclude, strategy, kappa, random_state)
         users_side, items_side = self.layout_.sides
         table = asking_users(users, users_side, self.columns)
         layout = replace(self.layout_, sides=(users_side.enlarged(table), items_side))
+        layout.sides[0].warn_of_other_types(table)
         allowed = allowed_items(items, exclude, items_side)
+        if not allowed.any():
+            raise InputError("There is nothing to recommend: items and exclude leave no item.")
+        check_number("kappa", kappa)
+        asking = layout.sides[0].numbers(table["user_id"])
         request = Request(
-            layout.sides[0].numbers(table["user_id"]),
+            asking,
             table,
-            asked_number(n, int(allowed.sum()), "items to recommend"),
+            min(asked_number(n, len(items_side.number), "items to recommend"), int(allowed.sum())),
             allowed,
-            seen_items(layout, self.history_) if exclude_seen else None,
+            seen_items(layout, self.history_, asking) if exclude_seen else None,
             strategy,
             kappa,
             seed_of(random_state),
@@ -201,13 +219,17 @@ class Answers(Storable, BaseEstimator):  # type: ignore[misc]
         In circumstances that are not known. One matrix product, for a Gaussian likelihood.
         """
         check_is_fitted(self)
+        self.fit_.draws.require_kept()
         if isinstance(self.fit_, OrdinalFit):
             pairs = {"user_id": np.repeat(cells(users), len(items)), "item_id": np.tile(cells(items), len(users))}
-            return np.asarray(self.predict(Table(pairs, "pairs", len(users) * len(items)))).reshape(len(users), -1)
+            return np.asarray(self.predict(Table(pairs, "pairs", len(users) * len(items)))).reshape(
+                len(users), len(items)
+            )
         numbers = [side.numbers(ids) for side, ids in zip(self.layout_.sides, (users, items), strict=True)]
         factors = Factors(self.layout_, self.fit_)
-        Q = factors.users(numbers[0], Table({}, "users", len(users))).reshape(len(users), -1)
-        V = factors.items()[numbers[1]].reshape(len(items), -1)
+        width = factors.shape[0] * factors.shape[1]
+        Q = factors.users(numbers[0], Table({}, "users", len(users))).reshape(len(users), width)
+        V = factors.items()[numbers[1]].reshape(len(items), width)
         return self.fit_.mean + (self.fit_.scale / len(self.fit_.draws)) * (Q @ V.T).astype(np.float64)
 
     def similar_items(self, item: Any, n: int = 10) -> Any:
@@ -296,6 +318,8 @@ class Answers(Storable, BaseEstimator):  # type: ignore[misc]
         True
         """
         check_is_fitted(self)
+        usual = {theirs: name for name, theirs in (self.columns or {}).items()}
+        circumstances = {usual.get(name, name): value for name, value in circumstances.items()}
         for name in circumstances:
             if name not in self.history_.moment.columns:
                 there = ", ".join(self.history_.moment.columns) or "none"

@@ -30,6 +30,8 @@ DRIFT_VARIANCE = 0.04
 SHARED_DRIFT = 0.2
 # The same for a combination of context columns; each column has a share of it as attributes do.
 CONTEXT_VARIANCE = 0.04
+# What the combination of all context columns is called.
+TOGETHER = "all context columns"
 
 
 @dataclass(frozen=True)
@@ -59,7 +61,7 @@ class Context:
     @classmethod
     def learn(cls, table: Table) -> Context:
         """Decide how to read each column."""
-        return cls(Attributes.fit("context", table))
+        return cls(Attributes.fit(TOGETHER, table))
 
     def inputs(self, user: Ints, table: Table) -> Table:
         """The columns read and the combination they make, a row a rating or question; what is not given is missing."""
@@ -68,7 +70,7 @@ class Context:
             for name in (attribute.column for attribute in self.attributes.used)
         }
         together = np.array(row_names(Table(given, table.name, len(user))), dtype=object)
-        return self.attributes.encode(Table({"context": together, **given}, table.name, len(user)))
+        return self.attributes.encode(Table({self.attributes.key: together, **given}, table.name, len(user)))
 
     def mode(self, rows: Table) -> Mode:
         """The mode of these inputs."""

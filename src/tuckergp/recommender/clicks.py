@@ -25,7 +25,7 @@ class Sample(NamedTuple):
     row: Ints
 
 
-def with_negatives(history: History, negatives: int, rng: np.random.Generator) -> Sample:
+def with_negatives(history: History, negatives: int, rng: np.random.Generator, required: bool = True) -> Sample:
     """Add up to ``negatives`` pairs for every click: its user and moment, and an item the user never clicked.
 
     A user's items are drawn evenly and without repetition, all of them where there are fewer, so that the model learns
@@ -37,6 +37,8 @@ def with_negatives(history: History, negatives: int, rng: np.random.Generator) -
         Distinct clicks.
     negatives : int
     rng : Generator
+    required : bool
+        Refuse a history that leaves no pair without a click.
     """
     if isinstance(negatives, bool) or not isinstance(negatives, int | np.integer) or negatives < 1:
         raise InputError(f"negatives must be a whole number from 1 on, not {negatives!r}.")
@@ -44,7 +46,7 @@ def with_negatives(history: History, negatives: int, rng: np.random.Generator) -
     user, item = history.codes
     clicks = np.bincount(user, minlength=len(history.ids[0]))
     wanted = np.minimum(negatives * clicks, n_items - clicks)
-    if not wanted.any():
+    if required and not wanted.any():
         raise InputError("Every user clicked every item; there is nothing to tell apart.")
     clicked = np.sort(history.pairs())
     # drawing again what was drawn before takes long where most is wanted: a shuffle is shorter there

@@ -9,6 +9,7 @@ import numpy as np
 from sklearn.base import clone
 
 from tuckergp.errors import NotConvergedWarning
+from tuckergp.inference.fit import ranks_of
 from tuckergp.metrics import normal_nll
 from tuckergp.random import stream
 from tuckergp.tables import Table
@@ -31,7 +32,13 @@ def drift_helps(model: Any, ratings: Table, users: Any, items: Any, seed: int) -
         return False
     rng = stream(seed, 3)
     held, kept = _parts(ratings, rng)
-    settings = {"rank": min(RANK, model.rank), "warmup": WARMUP, "draws": DRAWS, "chains": 1, "n_jobs": None}
+    settings = {
+        "rank": min(RANK, ranks_of(model.rank, 2)[0]),
+        "warmup": WARMUP,
+        "draws": DRAWS,
+        "chains": 1,
+        "n_jobs": None,
+    }
     scores = []
     for unit in ("week", None):
         trial = clone(model).set_params(**settings, implicit=False, time=unit, likelihood="gaussian", random_state=seed)

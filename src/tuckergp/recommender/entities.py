@@ -21,7 +21,7 @@ from tuckergp.mode_table import ModeTable
 from tuckergp.recommender.attributes import WHO_RATED_WHAT, Attributes, check_keys, join
 from tuckergp.tables import Table, as_table
 
-__all__ = ["Newcomer", "Side", "read_attributes", "who_rated_what", "with_sets"]
+__all__ = ["Newcomer", "Side", "as_objects", "read_attributes", "who_rated_what", "with_sets"]
 
 Ints = npt.NDArray[np.integer]
 
@@ -151,7 +151,7 @@ def read_attributes(source: Any, name: str, key: str, rated: Sequence[Any]) -> T
         return None
     table = as_table(source, name)
     check_keys(table, key)
-    table = replace(table, columns={**table.columns, key: _objects(table[key])})
+    table = replace(table, columns={**table.columns, key: as_objects(table[key])})
     known = set(table[key])
     if not any(value in known for value in rated):
         raise InputError(
@@ -161,7 +161,7 @@ def read_attributes(source: Any, name: str, key: str, rated: Sequence[Any]) -> T
     return table
 
 
-def _objects(values: npt.NDArray[Any]) -> npt.NDArray[Any]:
+def as_objects(values: npt.NDArray[Any]) -> npt.NDArray[Any]:
     """Python objects, so that 3 and numpy's 3 are one id."""
     out = np.empty(len(values), dtype=object)
     out[:] = values.tolist()

@@ -15,7 +15,7 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from tuckergp.frames import backend_of
-from tuckergp.history import KEYS, TIMESTAMP, History, standard_names
+from tuckergp.history import KEYS, History, standard_names
 from tuckergp.inference import Gibbs
 from tuckergp.inference.control import Callback, Control
 from tuckergp.inference.fit import Inference, fit_model, ranks_of, seed_for
@@ -162,13 +162,12 @@ class TuckerRecommender(Settings):
         inference = self._resolve_inference(ranks_of(self.rank, 2)[0])
         table = self._read_ratings(ratings)
         seed = seed_for(self.random_state, checkpoint)
-        clicks = self._are_clicks(table)
-        unit = self._time_unit(inference, table, users, items, clicks, seed)
-        self._check_context(inference, table)
-        moment = [*([] if unit is None else [TIMESTAMP]), *self._context]
-        history = History.read(table, moment, clicks, self.rating_scale, self.duplicates)
+        history = self._read_history(table, inference)
         sources = zip(self._attribute_tables(users, items), SIDES, KEYS, history.ids, strict=True)
         tables = [read_attributes(source, name, key, ids) for source, name, key, ids in sources]
+        unit = self._time_unit(inference, table, users, items, history.clicks, seed)
+        if unit is None:
+            history = replace(history, moment=history.moment.select(self._context))
         control = Control(checkpoint, checkpoint_minutes, max_time, callback, progress, self.n_jobs)
         self._learn(inference, history, tables, unit, seed, control, (moments_of, keep_draws))
         self.backend_ = backend_of(ratings)
@@ -222,7 +221,8 @@ class TuckerRecommender(Settings):
         self.features_ = FeatureReport(
             {name: side.attributes.columns for name, side in zip(SIDES, layout.sides, strict=True)}
         )
-        self.rating_range_ = self.rating_scale or (float(y.min()), float(y.max()))
+        low, high = self.rating_scale if self.rating_scale is not None else (y.min(), y.max())
+        self.rating_range_ = (float(low), float(high))
         self.__dict__.pop("moments_", None)
         if moments_of is not None:
             found = fit.moments()
@@ -269,9 +269,12 @@ class TuckerRecommender(Settings):
         table = standard_names(as_table(ratings, "ratings"), self.columns)
         tables = self._attribute_tables(users, items)
         seed = int(stream(seed_of(self.random_state), 4, len(self.history_)).integers(2**63))
+        for side in self.layout_.sides:
+            side.warn_of_other_types(table)
         found = fold_in(self.layout_, self.fit_, self.history_, table, tables, **self._reading, seed=seed)
         self.tables_ = self._merged(tables)
         self.layout_, self.fit_, self.history_ = found
+        self.__dict__.pop("moments_", None)
         low, high = self.rating_range_
         if self.rating_scale is None:
             rating = found.history.rating

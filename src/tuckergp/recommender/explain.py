@@ -24,6 +24,7 @@ from tuckergp.kernels import Constant, Scaled
 from tuckergp.mode_table import ModeTable
 from tuckergp.model import Core
 from tuckergp.recommender.attributes import WHO_RATED_WHAT
+from tuckergp.recommender.circumstances import Context
 from tuckergp.recommender.explanation import Explanation, Importance, Line
 from tuckergp.recommender.layout import Layout
 from tuckergp.tables import Table
@@ -94,15 +95,15 @@ def parts_of(layout: Layout, history: History) -> list[Parts]:
     for circumstance in layout.circumstances:
         table, code = circumstance.realise(history.codes[0], history.moment)
         share = np.bincount(code, minlength=table.n_rows) / max(len(code), 1)
-        used = getattr(getattr(circumstance.reader, "attributes", None), "used", [])
-        groups = _groups(circumstance.mode, used)
+        reader = circumstance.reader
+        groups = _groups(circumstance.mode, reader.attributes.used if isinstance(reader, Context) else [])
         found.append(Parts(circumstance.mode, circumstance.reader.name, groups, np.asarray(share @ table.features)))
     return found
 
 
 def _groups(mode: FittedMode, attributes: Sequence[Any]) -> dict[str, tuple[Block, ...]]:
     """Blocks by the attribute that they come from; a number has two."""
-    source = {name: a.column for a in attributes for name in (a.level_column, a.column)}
+    source = {name: a.column for a in attributes for name in (a.level_column, a.missing_column, a.column)}
     groups: dict[str, tuple[Block, ...]] = {}
     for block in mode.blocks:
         kernel = block.kernel.kernel if isinstance(block.kernel, Scaled) else block.kernel
@@ -167,7 +168,7 @@ def explain(layout: Layout, fit: Fit, history: History, pair: Table) -> Explanat
     total = np.array([start + sum(float(v[0]) for each in shares for v in each) for start, shares in found])
     latent = isinstance(fit, OrdinalFit)
     predicted = float(fit.predict(whole)[0])
-    ids = {side.key: pair[side.key][0] for side in layout.sides}
+    ids = {side.key: pair[side.key].tolist()[0] for side in layout.sides}
     spread = _deviation(scale * total)
     return Explanation(ids["user_id"], ids["item_id"], tuple(lines), spread, predicted, latent)
 
@@ -184,8 +185,10 @@ def _value(part: Parts, name: str, table: ModeTable, layout: Layout, d: int) -> 
     if name == WHO_RATED_WHAT and not rated:
         return "as on average"
     words: list[str] = []
-    used = layout.sides[d].attributes.used if d < len(layout.sides) else []
+    used = _attributes_of(layout, d)
     number = next((a for a in used if a.column == name and a.use == "number"), None)
+    if any(a.column == name and a.use == "kernel" for a in used):
+        return "by its kernel"
     if any(a.column == name and a.use == "text" for a in used):
         found = sum(int(np.count_nonzero(_dense(table, block))) for block in part.groups[name])
         return f"{found} words" if found != 1 else "1 word"
@@ -205,6 +208,14 @@ def _value(part: Parts, name: str, table: ModeTable, layout: Layout, d: int) -> 
     if not words or words == ["<missing>"]:
         return "missing"
     return ", ".join(words[:SHOWN]) + (", ..." if len(words) > SHOWN else "")
+
+
+def _attributes_of(layout: Layout, d: int) -> Sequence[Any]:
+    """The attributes that a mode is made of."""
+    if d < len(layout.sides):
+        return layout.sides[d].attributes.used
+    reader = layout.circumstances[d - len(layout.sides)].reader
+    return reader.attributes.used if isinstance(reader, Context) else []
 
 
 def _dense(table: ModeTable, block: Block) -> Floats:

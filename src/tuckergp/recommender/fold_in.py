@@ -299,7 +299,7 @@ def _part(
     mine = mine.joined(more, ratings, duplicates)
     codes, y, moment = mine.codes, mine.rating, mine.moment
     if history.clicks:
-        sample = with_negatives(mine, negatives, stream(seed, 0, 0, 1))
+        sample = with_negatives(mine, negatives, stream(seed, 0, 0, 1), required=False)
         codes, y, moment = (sample.user, sample.item), sample.y, mine.moment.take(sample.row)
     fresh = np.arange(items.n_rated, len(mine.ids[1]))
     number = {value: place for place, value in enumerate(mine.ids[0])}

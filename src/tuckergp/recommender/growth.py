@@ -20,7 +20,7 @@ from tuckergp.features.base import hstack, vstack
 from tuckergp.history import RATING, Duplicates, History
 from tuckergp.mode_table import Matrix
 from tuckergp.recommender.attributes import WHO_RATED_WHAT, check_keys, join
-from tuckergp.recommender.entities import Side
+from tuckergp.recommender.entities import Side, as_objects
 from tuckergp.tables import Table, stacked
 
 __all__ = ["features_of", "grown", "merged_tables", "read_more", "sets_of"]
@@ -121,6 +121,7 @@ def merged_tables(first: Table | None, second: Table | None, key: str) -> Table 
     if second is None:
         return first
     check_keys(second, key)
+    second = replace(second, columns={**second.columns, key: as_objects(second[key])})
     if first is None:
         return second
     replaced = set(second[key].tolist())

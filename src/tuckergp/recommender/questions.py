@@ -13,7 +13,16 @@ from tuckergp.history import standard_names
 from tuckergp.recommender.entities import Newcomer, Side
 from tuckergp.tables import Table, as_table
 
-__all__ = ["allowed_items", "asked_number", "asking_users", "cells", "entity_table", "is_table"]
+__all__ = [
+    "allowed_items",
+    "asked_number",
+    "asking_users",
+    "cells",
+    "check_number",
+    "entity_table",
+    "first_rows",
+    "is_table",
+]
 
 
 def is_table(value: Any) -> bool:
@@ -29,11 +38,22 @@ def asking_users(users: Any, side: Side, names: Mapping[str, str] | None) -> Tab
         table = standard_names(as_table(users, "users"), names)
         table[side.key]  # says so if there is none
         return table
-    elif isinstance(users, list | np.ndarray | range | set | frozenset) or hasattr(users, "__array__"):
-        ids = users.tolist() if isinstance(users, np.ndarray) else list(users)
     else:
-        ids = [users]
+        ids = _listed(users, side)
     return Table({side.key: cells(ids)}, "users", len(ids))
+
+
+def _listed(users: Any, side: Side) -> list[Any]:
+    """One id, or several, as Python objects."""
+    if isinstance(users, np.generic):
+        return [users.item()]
+    for name in ("to_pylist", "tolist", "to_list"):  # of PyArrow, NumPy and pandas, polars
+        if hasattr(users, name):
+            return list(getattr(users, name)())
+    several = isinstance(users, list | range | set | frozenset) or (
+        isinstance(users, tuple) and users not in side.number
+    )
+    return [user.item() if isinstance(user, np.generic) else user for user in users] if several else [users]
 
 
 def entity_table(entity: Any, name: str, side: Side, names: Mapping[str, str] | None) -> Table:
@@ -51,7 +71,7 @@ def allowed_items(items: Any, exclude: Any, side: Side) -> npt.NDArray[np.bool_]
     for name, given, value in (("items", items, True), ("exclude", exclude, False)):
         if given is None:
             continue
-        ids = [given] if isinstance(given, str) or not hasattr(given, "__iter__") else list(given)
+        ids = _listed(given, side)
         numbers = side.numbers(ids)
         unknown = numbers == len(side.number)
         if value and unknown.any():
@@ -63,6 +83,15 @@ def allowed_items(items: Any, exclude: Any, side: Side) -> npt.NDArray[np.bool_]
     return allowed
 
 
+def first_rows(table: Table, side: Side) -> Table | None:
+    """The first row of every id of a table with attributes of the side; None for a table without."""
+    columns = [side.key, *(a.column for a in side.attributes.used if a.column in table.columns)]
+    if len(columns) == 1:
+        return None
+    _, first = np.unique(np.array([str(value) for value in table[side.key].tolist()]), return_index=True)
+    return table.select(columns).take(np.sort(first))
+
+
 def asked_number(n: Any, most: int, what: str) -> int:
     """How many are wanted, at most as many as there are."""
     if isinstance(n, bool) or not isinstance(n, int | np.integer) or n < 1:
@@ -70,6 +99,12 @@ def asked_number(n: Any, most: int, what: str) -> int:
     if n > most:
         raise InputError(f"n is {n:,}, but there are {most:,} {what}; lower n.")
     return int(n)
+
+
+def check_number(name: str, value: Any) -> None:
+    """Refuse what is no finite number."""
+    if isinstance(value, bool) or not isinstance(value, int | float | np.number) or not np.isfinite(value):
+        raise InputError(f"{name} must be a finite number, not {value!r}.")
 
 
 def cells(values: Sequence[Any]) -> npt.NDArray[Any]:

@@ -17,7 +17,6 @@ from tuckergp.compute.topk import top_products
 from tuckergp.errors import InputError
 from tuckergp.history import History
 from tuckergp.inference.fit import Fit, OrdinalFit
-from tuckergp.priors.ordinal import level_probabilities, mean_level
 from tuckergp.random import stream
 from tuckergp.recommender.factors import Factors
 from tuckergp.recommender.layout import Layout
@@ -77,11 +76,15 @@ class Request:
     seed: int = 0
 
 
-def seen_items(layout: Layout, history: History) -> sparse.csr_array:
-    """Which items each user has rated, by their numbers, shape (n_users + 1, n_items + 1)."""
-    number = [side.numbers(ids)[code] for side, ids, code in zip(layout.sides, history.ids, history.codes, strict=True)]
+def seen_items(layout: Layout, history: History, users: Ints) -> sparse.csr_array:
+    """Which items some users have rated, by their numbers, shape (n_users + 1, n_items + 1)."""
+    theirs = [side.numbers(ids) for side, ids in zip(layout.sides, history.ids, strict=True)]
+    asked = np.zeros(len(layout.sides[0].number) + 1, dtype=bool)
+    asked[users] = True
+    rows = np.flatnonzero(asked[theirs[0]][history.codes[0]])
+    number = [places[code[rows]] for places, code in zip(theirs, history.codes, strict=True)]
     shape = (len(layout.sides[0].number) + 1, len(layout.sides[1].number) + 1)
-    flags = sparse.csr_array((np.ones(len(history), dtype=bool), tuple(number)), shape=shape)
+    flags = sparse.csr_array((np.ones(len(rows), dtype=bool), tuple(number)), shape=shape)
     flags.sum_duplicates()
     return flags
 
@@ -97,6 +100,9 @@ def recommend(layout: Layout, fit: Fit, request: Request) -> Recommended:
     if request.strategy != "mean" and not fit.draws.sampled:
         raise InputError(f"strategy={request.strategy!r} needs to know how sure the model is: use inference='gibbs'.")
     fit.draws.require_kept()
+    if not len(request.users):
+        none = np.zeros(0, dtype=np.intp)
+        return Recommended(none, none, np.zeros(0), np.zeros(0), none)
     shortlist = {"mean": _by_mean, "ucb": _by_bound, "thompson": _by_chance}[request.strategy]
     found = []
     for rows, items, scores in shortlist(layout, fit, request):
@@ -138,7 +144,7 @@ def _moments(layout: Layout, fit: Fit, request: Request, who: Ints, what: Ints) 
 Shortlists: TypeAlias = Iterator[tuple[Ints, npt.NDArray[np.int64], Floats]]
 
 
-def _length(fit: Fit, request: Request, exact: bool) -> int:
+def _length(request: Request, exact: bool) -> int:
     """How many items to look at closely."""
     most = int(request.allowed.sum())
     return min(request.n if exact else SHORTLIST * request.n + MORE, most)
@@ -147,7 +153,7 @@ def _length(fit: Fit, request: Request, exact: bool) -> int:
 def _by_mean(layout: Layout, fit: Fit, request: Request) -> Shortlists:
     factors = Factors(layout, fit)
     V = factors.items().reshape(len(request.allowed), -1)
-    k = _length(fit, request, exact=not isinstance(fit, OrdinalFit))
+    k = _length(request, exact=not isinstance(fit, OrdinalFit))
     for rows in _blocks(len(request.users), V.shape[1]):
         Q = factors.users(request.users[rows], request.moment.take(rows)).reshape(len(rows), -1)
         items, scores = top_products(Q, V, k, *_seen(request, rows), request.allowed)
@@ -158,7 +164,7 @@ def _by_bound(layout: Layout, fit: Fit, request: Request) -> Shortlists:
     """Mean plus kappa standard deviations of f: a product for every draw."""
     factors = Factors(layout, fit, unseen=1)
     V = factors.items()
-    k = _length(fit, request, exact=False)
+    k = _length(request, exact=False)
     S = V.shape[1]
     for rows in _blocks(len(request.users), max(len(V), V.shape[1] * V.shape[2])):
         Q = factors.users(request.users[rows], request.moment.take(rows))
@@ -178,7 +184,7 @@ def _by_chance(layout: Layout, fit: Fit, request: Request) -> Shortlists:
     rng = stream(request.seed, 5)
     chosen = rng.integers(len(fit.draws), size=len(request.users))
     seed = int(rng.integers(2**31))
-    k = _length(fit, request, exact=True)
+    k = _length(request, exact=not isinstance(fit, OrdinalFit))
     for s, draw in enumerate(fit.draws):
         rows_of_draw = np.flatnonzero(chosen == s)
         if not len(rows_of_draw):
@@ -189,9 +195,10 @@ def _by_chance(layout: Layout, fit: Fit, request: Request) -> Shortlists:
             rows = rows_of_draw[block]
             f = factors.users(request.users[rows], request.moment.take(rows))[:, 0] @ V.T
             items, best = _best(f, k, request, rows)
-            if isinstance(fit, OrdinalFit):
-                flat = level_probabilities(best.ravel(), draw.cuts, np.ones(best.size))
-                best = mean_level(flat, fit.levels).reshape(best.shape)
+            if isinstance(fit, OrdinalFit):  # the mean level there, with the noise of the user and the item
+                who, what = np.repeat(rows, k), np.maximum(items, 0).ravel()
+                design = layout.design(request.users[who], what, request.moment.take(who))
+                best = fit.only(draw).predict(design).reshape(best.shape)
             yield rows, items, fit.mean + fit.scale * best
 
 

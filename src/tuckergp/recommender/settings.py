@@ -8,7 +8,7 @@ from typing import Any, Literal
 import numpy as np
 
 from tuckergp.errors import InputError
-from tuckergp.history import KEYS, RATING, TIMESTAMP, Duplicates, standard_names
+from tuckergp.history import KEYS, RATING, TIMESTAMP, Duplicates, History, id_names, standard_names
 from tuckergp.inference import ALS, SGD, Gibbs
 from tuckergp.inference.fit import Inference, LikelihoodName, resolve_inference
 from tuckergp.model import CoreSpec, make_core
@@ -75,9 +75,9 @@ class Settings(Answers):
         names = self.columns or {}
         table = as_table(ratings, "ratings", self._context, [*KEYS, RATING, TIMESTAMP, *names.values()])
         renamed = standard_names(table, names)
-        for key in KEYS:
-            if key not in renamed.columns:
-                table[names.get(key, key)]  # says that there is none
+        for usual in dict.fromkeys((*KEYS, *names)):
+            if usual not in renamed.columns:
+                table[names.get(usual, usual)]  # says that there is none
         return renamed
 
     def _attribute_tables(self, users: Any, items: Any) -> tuple[Table | None, Table | None]:
@@ -85,7 +85,7 @@ class Settings(Answers):
         read = [
             None
             if source is None or not self.side_information
-            else standard_names(as_table(source, name), self.columns)
+            else standard_names(as_table(source, name), id_names(self.columns))
             for source, name in zip((users, items), SIDES, strict=True)
         ]
         return read[0], read[1]
@@ -100,6 +100,20 @@ class Settings(Answers):
                 f"For clicks, which have no ratings, use likelihood='bernoulli'."
             )
         return True
+
+    def _read_history(self, table: Table, inference: Inference) -> History:
+        """The ratings as numbers; their times are kept where there are some and drift is not ruled out."""
+        clicks = self._are_clicks(table)
+        self._check_context(inference, table)
+        if clicks and self.rating_scale is not None:
+            raise InputError("rating_scale is for ratings, and there are clicks alone; leave it out.")
+        timed = self.time is not None and TIMESTAMP in table.columns
+        moment = [*([TIMESTAMP] if timed else []), *self._context]
+        history = History.read(table, moment, clicks, self.rating_scale, self.duplicates)
+        averaged = self.likelihood == "ordinal" and self.duplicates == "mean"
+        if averaged and not np.isin(history.rating, table.numeric(RATING)).all():
+            raise InputError("Means of ratings are no levels of an ordinal model; use duplicates='keep' or 'refuse'.")
+        return history
 
     def _uses_implicit(self, inference: Inference, ratings: int, clicks: bool) -> bool:
         if self.implicit not in (True, False, "auto"):

@@ -14,6 +14,7 @@ from typing import Any
 
 from tuckergp.errors import InputError, NotConvergedWarning
 from tuckergp.evaluate import attribute_tables, evaluate, fit_afresh, parts_of
+from tuckergp.frames import backend_of
 from tuckergp.inference.base import Info
 from tuckergp.inference.progress import progress_line
 from tuckergp.random import seed_of
@@ -146,6 +147,8 @@ def tune(
     if refit and complete and table is not None:
         try:
             best = fit_afresh(best, table, tables, progress)
+            if hasattr(best, "backend_"):
+                best.backend_ = backend_of(ratings)
         except FAILURES as error:  # the search is not lost with it
             warnings.warn(f"The best configuration fails on all ratings, and is not fitted: {error}", stacklevel=2)
     return replace(tuning, best_model=best)

@@ -241,7 +241,9 @@ def _grid_of_blocks(
 
 def _has(model: TuckerRecommender, ratings: Table | None, column: str, unknown: bool) -> bool:
     """Whether the ratings have a column, whatever the model's tables call it."""
-    return unknown if ratings is None else (model.columns or {}).get(column, column) in ratings.columns
+    if ratings is None:
+        return unknown
+    return column in ratings.columns or (model.columns or {}).get(column, column) in ratings.columns
 
 
 def _round(value: float) -> float:
