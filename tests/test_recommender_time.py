@@ -45,6 +45,12 @@ def test_weeks_are_used_where_there_are_timestamps_and_help_where_there_is_drift
     assert rmse(test["rating"], still.predict(test)) > 0.75
 
 
+def test_auto_does_without_weeks_where_moods_do_not_change(moody):
+    rng = np.random.default_rng(1)
+    steady = {**moody[0], "timestamp": rng.permutation(moody[0]["timestamp"])}  # the weeks now say nothing
+    assert TuckerRecommender(**{**FAST, "draws": 3, "warmup": 2}).fit(steady).time_ is None
+
+
 def test_without_a_time_the_user_is_taken_as_on_average_and_less_surely(moody, drifting):
     test = moody[1]
     pairs = {key: test[key][:50] for key in ("user_id", "item_id")}

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import warnings
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,6 +12,7 @@ import numpy.typing as npt
 from rich.console import Console
 from rich.table import Table as RichTable
 
+from tuckergp.cli.tables import to_json
 from tuckergp.datasets import load_movielens_100k, make_ratings
 from tuckergp.errors import NotConvergedWarning
 from tuckergp.files import check_writable, write_text
@@ -63,7 +63,7 @@ def run(*, data: Path | None, download: bool, seed: int, as_json: bool, output: 
         "recommendations": recommendations(model, ratings),
         "notes": [str(note.message) for note in notes],
     }
-    text = json.dumps(result, indent=2)
+    text = to_json(result)
     if output is not None:
         write_text(output, text + "\n")
     if as_json:
@@ -101,7 +101,7 @@ def recommendations(model: TuckerRecommender, data: Data) -> dict[str, Any]:
     best = as_table(model.recommend([person], n=N_RECOMMENDED), "recommendations")
     place = {item: k for k, item in enumerate(data.items["item_id"].tolist())}
     row = int(np.flatnonzero(data.users["user_id"] == person)[0])
-    facts = {name: _plain(values[row]) for name, values in data.users.columns.items()}
+    facts = {name: values[row] for name, values in data.users.columns.items()}
     return {
         "user": facts,
         "items": [
@@ -114,10 +114,6 @@ def recommendations(model: TuckerRecommender, data: Data) -> dict[str, Any]:
             for item, score in zip(best["item_id"].tolist(), best["score"], strict=True)
         ],
     }
-
-
-def _plain(value: Any) -> Any:
-    return value.item() if isinstance(value, np.generic) else value
 
 
 def show(result: dict[str, Any]) -> None:
