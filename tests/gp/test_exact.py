@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import tracemalloc
+
 import numpy as np
 import pytest
 from scipy import stats
@@ -25,7 +27,7 @@ PEERS = [
 
 @pytest.fixture(params=[256, 7], ids=["one block", "many blocks"])
 def data(request, monkeypatch):
-    monkeypatch.setattr("tuckergp.gp.exact.BLOCK", request.param)
+    monkeypatch.setattr("tuckergp.gp.dense.BLOCK", request.param)
     rng = np.random.default_rng(0)
     X = rng.uniform(-2, 2, size=(40, 2))
     y = 3 + np.sin(X[:, 0]) * np.cos(2 * X[:, 1]) + 0.1 * rng.standard_normal(40)
@@ -159,6 +161,18 @@ def test_one_kind_of_spread_at_a_time(data):
     gp = ExactGP(SE(), learn=False).fit(*data[:2])
     with pytest.raises(InputError, match="not for both"):
         gp.predict(data[2], return_std=True, return_cov=True)
+
+
+def test_learning_keeps_one_square_array(monkeypatch):
+    monkeypatch.setattr("tuckergp.gp.dense.BLOCK", 16)
+    rng = np.random.default_rng(0)
+    X, y = rng.normal(size=(1000, 2)), rng.normal(size=1000)
+    gp = ExactGP(SE([1.0, 1.0]) + Matern32(1.0), max_iter=1)
+    tracemalloc.start()
+    gp.fit(X, y)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < 1.5 * 8 * 1000**2
 
 
 @parametrize_with_checks([ExactGP(max_iter=5)])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -10,14 +11,15 @@ from sklearn.base import BaseEstimator, RegressorMixin
 
 from tuckergp._inputs import ReadsTables, targets_of
 from tuckergp.errors import InputError
+from tuckergp.gp.dense import Moments
+from tuckergp.gp.hyper import Learned, Objective, Values, learn
+from tuckergp.kernels import Kernel
+from tuckergp.random import seed_of
 from tuckergp.tables import Table
 
-__all__ = ["BLOCK", "GPEstimator", "only_one"]
+__all__ = ["GPEstimator", "LearningGP", "only_one"]
 
 Floats: TypeAlias = npt.NDArray[np.float64]
-
-BLOCK = 256
-"""Rows of a large Gram matrix that are computed at a time."""
 
 
 class GPEstimator(ReadsTables, RegressorMixin, BaseEstimator):  # type: ignore[misc]
@@ -40,17 +42,43 @@ class GPEstimator(ReadsTables, RegressorMixin, BaseEstimator):  # type: ignore[m
             self.y_scale_ = float(target.std()) or 1.0
         return table, (target - self.y_mean_) / self.y_scale_
 
-    def _answer(
-        self, mean: Floats, variance: Floats | None, covariance: Floats | None, noise: float | None
-    ) -> Floats | tuple[Floats, Floats]:
-        """Predictions in the units of the targets; a noise variance is added to both kinds of spread."""
-        mean = self.y_mean_ + self.y_scale_ * mean
-        if covariance is not None:
-            return mean, self.y_scale_**2 * (covariance if noise is None else covariance + noise * np.eye(len(mean)))
-        if variance is None:
+    def _answer(self, moments: Moments, noise: float) -> Floats | tuple[Floats, Floats]:
+        """Moments of f in the units of the targets, a noise variance added to whichever spread there is."""
+        mean = self.y_mean_ + self.y_scale_ * moments.mean
+        if moments.covariance is not None:
+            return mean, self.y_scale_**2 * (moments.covariance + noise * np.eye(len(mean)))
+        if moments.variance is None:
             return mean
-        variance = np.maximum(variance, 0.0) + (noise or 0.0)  # rounding may leave a little below zero
-        return mean, self.y_scale_ * np.sqrt(variance)
+        # rounding may leave a variance a little below zero
+        return mean, self.y_scale_ * np.sqrt(np.maximum(moments.variance, 0.0) + noise)
+
+
+class LearningGP(GPEstimator):
+    """A model whose kernel has hyperparameters, learned by type-II maximum likelihood."""
+
+    learn: bool
+    fixed: Sequence[str]
+    restarts: int
+    max_iter: int
+    random_state: int | np.random.Generator | None
+    hyperparameters_: Values
+    learned_: Learned | None
+    n_iter_: int
+
+    def _learn(self, objective: Objective, kernel: Kernel) -> Values:
+        """The hyperparameters of the kernel and the noise, as given or as learned; they are remembered."""
+        values: Values = kernel.hyperparameters() | {"noise": np.array([float(self.noise)])}
+        self.learned_, self.n_iter_ = None, 0
+        if self.learn:
+            seed = seed_of(self.random_state)
+            self.learned_ = learn(objective, values, self.fixed, self.restarts, self.max_iter, seed)
+            values, self.n_iter_ = self.learned_.values, self.learned_.iterations
+        self.hyperparameters_ = values
+        return values
+
+    @property
+    def _noise(self) -> float:
+        return float(self.hyperparameters_["noise"][0])
 
 
 def only_one(return_std: bool, return_cov: bool) -> None:

@@ -7,17 +7,17 @@ Gram matrix, its Cholesky factor and its inverse. Everything else, gradients inc
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, NamedTuple, Self, TypeAlias
+from typing import Any, Self, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
-from scipy.linalg import cho_solve, solve_triangular
 from sklearn.utils.validation import check_is_fitted
 
-from tuckergp.gp.base import BLOCK, GPEstimator, only_one
-from tuckergp.gp.hyper import Values, learn
-from tuckergp.gp.modes import Modes, ModesKernel, as_modes
-from tuckergp.linalg import cholesky_in_place, inverse_in_place
+from tuckergp.gp.base import LearningGP, only_one
+from tuckergp.gp.dense import Posterior, blocks, solve
+from tuckergp.gp.hyper import Values
+from tuckergp.gp.modes import Modes, ModesKernel, as_modes, with_values
+from tuckergp.linalg import inverse_in_place
 from tuckergp.random import seed_of, stream
 from tuckergp.tables import Table
 
@@ -26,24 +26,7 @@ __all__ = ["ExactGP"]
 Floats: TypeAlias = npt.NDArray[np.float64]
 
 
-class Posterior(NamedTuple):
-    """The solution for some hyperparameters.
-
-    Attributes
-    ----------
-    L : ndarray, shape (N, N)
-        In the lower triangle, the Cholesky factor of the Gram matrix with noise; above it, no matter.
-    alpha : ndarray, shape (N,)
-        The inverse of that matrix times the targets.
-    log_marginal_likelihood : float
-    """
-
-    L: Floats
-    alpha: Floats
-    log_marginal_likelihood: float
-
-
-class ExactGP(GPEstimator):
+class ExactGP(LearningGP):
     """GP regression with a product kernel over modes, exact in O(N^3).
 
     The kernel is ``scale`` times the product of the modes' kernels, which may be sums and products themselves. All
@@ -135,29 +118,14 @@ class ExactGP(GPEstimator):
         """
         table, target = self._read_data(X, y)
         kernel = ModesKernel.of(as_modes(self.modes, table), table, float(self.scale))
-        values: Values = kernel.hyperparameters() | {"noise": np.array([float(self.noise)])}
-        self.learned_ = None
-        self.n_iter_ = 0
-        if self.learn:
-            seed = seed_of(self.random_state)
-            some, some_target = table, target
-            if self.learn_rows is not None and self.learn_rows < len(table):
-                chosen = np.sort(stream(seed, 1).choice(len(table), self.learn_rows, replace=False))
-                some, some_target = table.take(chosen), target[chosen]
-            self.learned_ = learn(
-                lambda at: _evidence(kernel, at, some, some_target),
-                values,
-                self.fixed,
-                self.restarts,
-                self.max_iter,
-                seed,
-            )
-            values = self.learned_.values
-            self.n_iter_ = self.learned_.iterations
-        self.hyperparameters_ = values
-        self.kernel_ = _with(kernel, values)
+        some, some_target = table, target
+        if self.learn_rows is not None and self.learn_rows < len(table):
+            chosen = np.sort(stream(seed_of(self.random_state), 1).choice(len(table), self.learn_rows, replace=False))
+            some, some_target = table.take(chosen), target[chosen]
+        values = self._learn(lambda at: _evidence(kernel, at, some, some_target), kernel)
+        self.kernel_ = with_values(kernel, values)
         self._X, self._y = table, target
-        self._posterior = _solve(self.kernel_, float(values["noise"][0]), table, target)
+        self._posterior = _solve(self.kernel_, values, table, target)
         self.log_marginal_likelihood_ = self._posterior.log_marginal_likelihood
         return self
 
@@ -177,20 +145,13 @@ class ExactGP(GPEstimator):
         check_is_fitted(self)
         only_one(return_std, return_cov)
         table = self._read(X, reset=False)
-        mean = np.empty(len(table))
-        variance = self.kernel_.diag(table) if return_std else None
-        whitened = np.empty((len(self._X), len(table))) if return_cov else None
-        for rows in _blocks(len(table)):
-            K = self.kernel_(self._X, table.take(np.arange(rows.start, rows.stop)))
-            mean[rows] = K.T @ self._posterior.alpha
-            if return_std or return_cov:
-                V = solve_triangular(self._posterior.L, K, lower=True, check_finite=False)
-                if variance is not None:
-                    variance[rows] -= np.einsum("ij,ij->j", V, V)
-                if whitened is not None:
-                    whitened[:, rows] = V
-        covariance = None if whitened is None else self.kernel_(table) - whitened.T @ whitened
-        return self._answer(mean, variance, covariance, self._noise() if include_noise else None)
+        moments = self._posterior.predict(
+            lambda columns: self.kernel_(self._X, _some(table, columns)),
+            len(table),
+            self.kernel_.diag(table) if return_std else None,
+            self.kernel_(table) if return_cov else None,
+        )
+        return self._answer(moments, self._noise if include_noise else 0.0)
 
     def log_marginal_likelihood(
         self, hyperparameters: Values | None = None, gradient: bool = False
@@ -208,46 +169,29 @@ class ExactGP(GPEstimator):
         values = self.hyperparameters_ | (hyperparameters or {})
         if gradient:
             return _evidence(self.kernel_, values, self._X, self._y)
-        kernel = _with(self.kernel_, values)
-        return _solve(kernel, float(values["noise"][0]), self._X, self._y).log_marginal_likelihood
-
-    def _noise(self) -> float:
-        return float(self.hyperparameters_["noise"][0])
+        return _solve(with_values(self.kernel_, values), values, self._X, self._y).log_marginal_likelihood
 
 
-def _with(kernel: ModesKernel, values: Values) -> ModesKernel:
-    return kernel.with_hyperparameters({name: v for name, v in values.items() if name != "noise"})
+def _some(table: Table, rows: slice) -> Table:
+    return table.take(np.arange(rows.start, rows.stop))
 
 
-def _blocks(n: int) -> list[slice]:
-    return [slice(start, min(start + BLOCK, n)) for start in range(0, n, BLOCK)]
-
-
-def _solve(kernel: ModesKernel, noise: float, X: Table, y: Floats) -> Posterior:
-    """Rasmussen and Williams (2006), algorithm 2.1, in one N x N array."""
-    n = len(X)
-    K = np.empty((n, n), order="F")
-    for columns in _blocks(n):
-        K[:, columns] = kernel(X, X.take(np.arange(columns.start, columns.stop)))
-    K[np.diag_indices(n)] += noise
-    cholesky_in_place(K, "the Gram matrix with noise")
-    alpha: Floats = cho_solve((K, True), y, check_finite=False)
-    evidence = -0.5 * y @ alpha - np.log(np.diag(K)).sum() - 0.5 * n * np.log(2 * np.pi)
-    return Posterior(K, alpha, float(evidence))
+def _solve(kernel: ModesKernel, values: Values, X: Table, y: Floats) -> Posterior:
+    return solve(lambda columns: kernel(X, _some(X, columns)), float(values["noise"][0]), y)
 
 
 def _evidence(kernel: ModesKernel, values: Values, X: Table, y: Floats) -> tuple[float, Values]:
     """The log marginal likelihood and its derivatives, sum(weight * dK) with weight = (alpha alpha' - K^-1) / 2."""
-    kernel, noise = _with(kernel, values), float(values["noise"][0])
-    inverse, alpha, evidence = _solve(kernel, noise, X, y)
+    kernel = with_values(kernel, values)
+    inverse, alpha, evidence = _solve(kernel, values, X, y)
     inverse_in_place(inverse)
     slopes = {name: np.zeros(len(v)) for name, v in values.items()}
-    slopes["noise"] += 0.5 * noise * (alpha @ alpha - np.trace(inverse))
-    for columns in _blocks(len(X)):
+    slopes["noise"] += 0.5 * values["noise"] * (alpha @ alpha - np.trace(inverse))
+    for columns in blocks(len(X)):
         # the part on and below the diagonal, everything below it counted twice
         weight = np.tril(np.outer(alpha[columns.start :], alpha[columns]) - inverse[columns.start :, columns])
         weight[np.diag_indices(weight.shape[1])] *= 0.5
-        below, here = (X.take(np.arange(columns.start, end)) for end in (len(X), columns.stop))
-        for name, slope in kernel.gradient(weight, below, here).items():
+        below = _some(X, slice(columns.start, len(X)))
+        for name, slope in kernel.gradient(weight, below, _some(X, columns)).items():
             slopes[name] += slope
     return evidence, slopes

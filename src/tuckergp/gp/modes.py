@@ -17,7 +17,7 @@ from tuckergp.errors import InputError
 from tuckergp.kernels import Constant, Kernel, Scaled
 from tuckergp.tables import Table
 
-__all__ = ["ModeKernel", "Modes", "ModesKernel", "as_modes"]
+__all__ = ["ModeKernel", "Modes", "ModesKernel", "as_modes", "with_values"]
 
 Floats: TypeAlias = npt.NDArray[np.float64]
 Modes: TypeAlias = Kernel | Sequence[Mode] | None
@@ -167,3 +167,8 @@ class ModesKernel(Kernel):
                 found["scale"] = np.array([np.vdot(others, grams[0])])
             found |= self._names(d, part.gradient(others, X, Y))
         return found
+
+
+def with_values(kernel: ModesKernel, values: Mapping[str, Floats]) -> ModesKernel:
+    """The kernel for some hyperparameters of a model, which have the noise among them."""
+    return kernel.with_hyperparameters({name: v for name, v in values.items() if name != "noise"})
