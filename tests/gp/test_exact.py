@@ -149,7 +149,7 @@ def test_noise_is_that_of_observations_alone(data):
         (ExactGP(SE(), noise=0.0), "noise is a variance"),
         (ExactGP([]), "modes must be a kernel"),
         (ExactGP([Mode("x0", SE()), Mode("x0", SE())]), "must differ in their columns"),
-        (ExactGP(SE(), scale=-1.0), "'scale' must be positive"),
+        (ExactGP(SE(), scale=-1.0), "scale is a variance"),
     ],
 )
 def test_bad_settings_are_refused_with_a_sentence(data, gp, message):

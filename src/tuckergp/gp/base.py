@@ -25,6 +25,7 @@ Floats: TypeAlias = npt.NDArray[np.float64]
 class GPEstimator(ReadsTables, RegressorMixin, BaseEstimator):  # type: ignore[misc]
     """Targets are standardised inside if asked for, and predictions come back in their units."""
 
+    scale: float
     noise: float
     normalize_y: bool
     y_mean_: float
@@ -34,8 +35,10 @@ class GPEstimator(ReadsTables, RegressorMixin, BaseEstimator):  # type: ignore[m
         """The inputs as a table and the targets in the model's units."""
         table = self._read(X, reset=True)
         target = targets_of(y, table)
-        if not (np.isfinite(self.noise) and self.noise > 0):
-            raise InputError(f"noise is a variance and must be positive and finite, not {self.noise}.")
+        for name in ("scale", "noise"):
+            variance = getattr(self, name)
+            if not (np.isfinite(variance) and variance > 0):
+                raise InputError(f"{name} is a variance and must be positive and finite, not {variance}.")
         self.y_mean_, self.y_scale_ = 0.0, 1.0
         if self.normalize_y:
             self.y_mean_ = float(target.mean())

@@ -12,7 +12,6 @@ from typing import Any, Literal, NamedTuple, Self, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
-from scipy import sparse
 from scipy.linalg import cho_solve, solve_triangular
 from sklearn.utils.validation import check_is_fitted
 
@@ -113,8 +112,6 @@ class FullRank(GPEstimator):
         y : array of shape (N,)
         """
         table, target = self._read_data(X, y)
-        if not (np.isfinite(self.scale) and self.scale > 0):
-            raise InputError(f"scale is a variance and must be positive and finite, not {self.scale}.")
         if self.space not in ("auto", "primal", "dual"):
             raise InputError(f"space must be 'auto', 'primal' or 'dual', not {self.space!r}.")
         modes = default_modes(table) if self.modes is None else self.modes
@@ -194,8 +191,8 @@ def _squared_lengths(design: Design) -> Floats:
     return lengths
 
 
-def _dense(matrix: Matrix) -> Floats:
-    return sparse.csr_array(matrix).toarray() if sparse.issparse(matrix) else np.asarray(matrix)
+def _dense(matrix: Any) -> Floats:
+    return np.asarray(matrix.toarray() if hasattr(matrix, "toarray") else matrix)
 
 
 def _solve_primal(design: Design, y: Floats, ridge: float, noise: float) -> Primal:

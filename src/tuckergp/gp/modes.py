@@ -123,7 +123,7 @@ class ModesKernel(Kernel):
                 part.kernel = part.kernel.kernel
         return cls(parts, scale)
 
-    def _names(self, d: int, found: Mapping[str, Floats]) -> dict[str, Floats]:
+    def named(self, d: int, found: Mapping[str, Floats]) -> dict[str, Floats]:
         """The numbers of mode d, named as those of the whole; one mode alone needs no prefix."""
         before = "" if len(self.parts) == 1 else f"{self.parts[d].name}__"
         return {f"{before}{name}": values for name, values in found.items()}
@@ -132,7 +132,7 @@ class ModesKernel(Kernel):
         """The scale and the numbers of all modes."""
         found = super().hyperparameters()
         for d, part in enumerate(self.parts):
-            found |= self._names(d, part.hyperparameters())
+            found |= self.named(d, part.hyperparameters())
         return found
 
     def with_hyperparameters(self, values: Mapping[str, Floats]) -> Self:
@@ -140,7 +140,7 @@ class ModesKernel(Kernel):
         parts = []
         for d, part in enumerate(self.parts):
             own = part.hyperparameters()
-            places = zip(own, self._names(d, own), strict=True)
+            places = zip(own, self.named(d, own), strict=True)
             parts.append(part.with_hyperparameters({name: values[whole] for name, whole in places if whole in values}))
         return type(self)(parts, float(values["scale"][0]) if "scale" in values else self.scale)
 
@@ -165,7 +165,7 @@ class ModesKernel(Kernel):
                     others *= K
             if d == 0:
                 found["scale"] = np.array([np.vdot(others, grams[0])])
-            found |= self._names(d, part.gradient(others, X, Y))
+            found |= self.named(d, part.gradient(others, X, Y))
         return found
 
 
