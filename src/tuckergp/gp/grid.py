@@ -69,8 +69,8 @@ class Grid:
         if (counts > 1).any():
             again = np.flatnonzero(cells == numbers[np.argmax(counts > 1)])[:2]
             raise InputError(
-                f"GridGP takes one observation a cell, but rows {again[0]} and {again[1]} have the same inputs; average "
-                "them, or use ExactGP."
+                f"GridGP takes one observation a cell, but rows {again[0]} and {again[1]} have the same inputs; "
+                "average them, or use ExactGP."
             )
         return cells
 
@@ -244,10 +244,11 @@ class GridGP(LearningGP):
         tensor = system.scatter(alpha)[..., 0]
         spectrum, count = system.leading
         pull = np.where(count > 0, 1 / (count * spectrum + system.noise), 0.0)
+        squared = float(np.sum(alpha**2))
+        explained = float(y @ alpha[:, 0]) - system.noise * squared  # alpha' K alpha
         slopes = {
-            "scale": 0.5
-            * np.array([y @ alpha[:, 0] - system.noise * np.sum(alpha**2) - np.sum(pull * count * spectrum)]),
-            "noise": 0.5 * system.noise * np.array([np.sum(alpha**2) - pull.sum()]),
+            "scale": np.array([0.5 * (explained - np.sum(pull * count * spectrum))]),
+            "noise": np.array([0.5 * system.noise * (squared - pull.sum())]),
         }
         for d, axis in enumerate(self._grid.axes):
             weight = _weight(system, tensor, pull * count, d)

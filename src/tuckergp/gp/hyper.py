@@ -123,7 +123,7 @@ def learn(
             f"Type-II maximum likelihood stopped before it converged ({best.message}); raise max_iter={max_iter}, or "
             "start from other hyperparameters.",
             NotConvergedWarning,
-            stacklevel=3,
+            stacklevel=4,
         )
     return Learned(
         values=unpack(np.asarray(best.x)),

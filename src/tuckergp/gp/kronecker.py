@@ -1,7 +1,7 @@
 """Linear algebra of K_1 kron ... kron K_D on a grid, of which some cells may be missing (Saatci, 2012).
 
 No matrix over all cells is ever made: products go mode by mode. Systems over the cells that are there are solved by
-conjugate gradients, preconditioned by the inverse over the whole grid, which is exact when no cell is missing.
+conjugate gradients, preconditioned by the largest eigenvalues of the whole grid and their eigenvectors.
 """
 
 from __future__ import annotations
@@ -14,9 +14,10 @@ from typing import TypeAlias
 
 import numpy as np
 import numpy.typing as npt
-from scipy.linalg import eigh
+from scipy.linalg import cho_solve, eigh
 
 from tuckergp.errors import NotConvergedWarning
+from tuckergp.linalg import safe_cholesky
 
 __all__ = ["KroneckerSystem", "along", "conjugate_gradients", "contract", "multiply"]
 
@@ -25,6 +26,13 @@ Cells: TypeAlias = npt.NDArray[np.intp]
 
 WORKSPACE = 16_000_000
 """Numbers in the largest array that prediction makes at a time."""
+
+
+RANK = 500
+"""Most eigenvectors of the grid in the preconditioner."""
+
+NEGLIGIBLE = 0.01
+"""Eigenvalues below this part of the noise are left out of the preconditioner."""
 
 
 def along(A: Floats, tensor: Floats, d: int) -> Floats:
@@ -164,17 +172,33 @@ class KroneckerSystem:
         """(K + noise I) V, shape (N, k)."""
         return self.scale * self.gather(multiply(self.grams, self.scatter(V))) + self.noise * V
 
-    def precondition(self, V: Floats) -> Floats:
-        """The part of the inverse over the whole grid that belongs to the cells that are there, times V."""
+    def solve(self, B: Floats) -> Floats:
+        """(K + noise I)^-1 B, shape (N, k); without missing cells by the eigenvectors, otherwise iteratively."""
+        if not self.full:
+            return conjugate_gradients(self.apply, self.precondition, B, self.tolerance, self.max_cg)
         vectors = [vectors for _, vectors in self.eigen]
-        rotated = multiply([U.T for U in vectors], self.scatter(V)) / (self.spectrum + self.noise)[..., None]
+        rotated = multiply([U.T for U in vectors], self.scatter(B)) / (self.spectrum + self.noise)[..., None]
         return self.gather(multiply(vectors, rotated))
 
-    def solve(self, B: Floats) -> Floats:
-        """(K + noise I)^-1 B, shape (N, k)."""
-        if self.full:
-            return self.precondition(B)
-        return conjugate_gradients(self.apply, self.precondition, B, self.tolerance, self.max_cg)
+    def precondition(self, V: Floats) -> Floats:
+        """Apply (F F' + rest I)^-1 to V: F F' is K with the leading eigenvalues of the grid alone."""
+        F, L, rest = self._leading_features
+        product: Floats = (V - F @ cho_solve((L, True), F.T @ V, check_finite=False)) / rest
+        return product
+
+    @cached_property
+    def _leading_features(self) -> tuple[Floats, Floats, float]:
+        """F, shape (N, k), the Cholesky factor of F'F + rest I, and noise plus the mean variance that F leaves."""
+        values = self.spectrum.ravel()
+        k = min(RANK, len(self.cells))
+        top = np.argpartition(values, self.n_cells - k)[self.n_cells - k :]
+        top = top[values[top] > NEGLIGIBLE * self.noise]
+        rows, columns = np.unravel_index(self.cells, self.shape), np.unravel_index(top, self.shape)
+        F = np.tile(np.sqrt(values[top]), (len(self.cells), 1))
+        for (_, U), row, column in zip(self.eigen, rows, columns, strict=True):
+            F *= U[np.ix_(row, column)]
+        rest = self.noise + max(float(values.sum() - values[top].sum()), 0.0) / self.n_cells
+        return F, safe_cholesky(F.T @ F + rest * np.eye(len(top)), "the preconditioner"), rest
 
     @cached_property
     def leading(self) -> tuple[Floats, Floats]:
