@@ -10,7 +10,7 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 from tuckergp import Mode
 from tuckergp.errors import InputError
 from tuckergp.features import Cholesky, Fourier
-from tuckergp.gp import ExactGP, FullRank
+from tuckergp.gp import ExactGP, FullRank, GridGP
 from tuckergp.kernels import SE, Identity, Linear, Matern12, Periodic
 
 GRID_MODES = [
@@ -43,6 +43,17 @@ def test_with_exact_features_on_a_grid_it_is_the_gaussian_process(grid, space):
         found, expected = (m.predict(X, return_cov=True, include_noise=included) for m in (model, gp))
         np.testing.assert_allclose(found[1], expected[1], atol=1e-8)
     assert model.log_marginal_likelihood_ == pytest.approx(gp.log_marginal_likelihood_, abs=1e-8)
+
+
+@pytest.mark.parametrize("reference", [ExactGP, GridGP])
+def test_it_takes_over_what_a_gaussian_process_learned(grid, reference):
+    X, _, seen, y = grid
+    modes = [Mode(["station", "height"], 0.5 * Identity("station")), Mode("day", SE(3.0) + Periodic(4.0))]
+    gp = reference(modes, max_iter=3).fit(seen, y)
+    assert gp.modes_[1].kernel != modes[1].kernel
+    scale, noise = (float(gp.hyperparameters_[name][0]) for name in ("scale", "noise"))
+    model = FullRank(gp.modes_, scale=scale, noise=noise).fit(seen, y)
+    np.testing.assert_allclose(model.predict(X), gp.predict(X), atol=1e-6)
 
 
 def test_both_forms_have_the_same_weights_and_the_smaller_is_chosen(grid):

@@ -16,7 +16,7 @@ from sklearn.utils.validation import check_is_fitted
 from tuckergp.gp.base import LearningGP, only_one
 from tuckergp.gp.dense import Posterior, blocks, solve
 from tuckergp.gp.hyper import Values
-from tuckergp.gp.modes import Modes, ModesKernel, as_modes, with_values
+from tuckergp.gp.modes import Modes, ModesKernel, as_modes, learned_modes, with_values
 from tuckergp.linalg import inverse_in_place
 from tuckergp.random import seed_of, stream
 from tuckergp.tables import Table
@@ -64,6 +64,9 @@ class ExactGP(LearningGP):
     hyperparameters_ : dict of str to ndarray
         ``scale``, ``noise`` and the numbers of every kernel, in the model's units.
     kernel_ : ModesKernel
+    modes_ : list of Mode
+        The modes with the learned numbers in their kernels, for `FullRank` or `TuckerGPRegressor`; the variance in
+        front is ``hyperparameters_["scale"]``.
     log_marginal_likelihood_ : float
         Of the standardised targets.
     learned_ : Learned or None
@@ -117,13 +120,15 @@ class ExactGP(LearningGP):
         y : array of shape (N,)
         """
         table, target = self._read_data(X, y)
-        kernel = ModesKernel.of(as_modes(self.modes, table), table, float(self.scale))
+        modes = as_modes(self.modes, table)
+        kernel = ModesKernel.of(modes, table, float(self.scale))
         some, some_target = table, target
         if self.learn_rows is not None and self.learn_rows < len(table):
             chosen = np.sort(stream(seed_of(self.random_state), 1).choice(len(table), self.learn_rows, replace=False))
             some, some_target = table.take(chosen), target[chosen]
         values = self._learn(lambda at: _evidence(kernel, at, some, some_target), kernel)
         self.kernel_ = with_values(kernel, values)
+        self.modes_ = learned_modes(modes, self.kernel_)
         self._X, self._y = table, target
         self._posterior = _solve(self.kernel_, values, table, target)
         self.log_marginal_likelihood_ = self._posterior.log_marginal_likelihood

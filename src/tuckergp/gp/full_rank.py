@@ -6,7 +6,6 @@ The posterior is conjugate: a P x P system where P <= N (primal), the N x N syst
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from functools import reduce
 from typing import Any, Literal, NamedTuple, Self, TypeAlias
 
@@ -15,12 +14,12 @@ import numpy.typing as npt
 from scipy.linalg import cho_solve, solve_triangular
 from sklearn.utils.validation import check_is_fitted
 
-from tuckergp._inputs import default_modes
-from tuckergp.design import Design, Mode
+from tuckergp.design import Design
 from tuckergp.errors import InputError
 from tuckergp.features.compose import rowwise_kronecker
 from tuckergp.gp.base import GPEstimator, only_one
 from tuckergp.gp.dense import Moments, Posterior, blocks, solve
+from tuckergp.gp.modes import Modes, as_modes
 from tuckergp.linalg import cholesky_in_place
 from tuckergp.mode_table import Matrix
 from tuckergp.random import seed_of, stream
@@ -54,8 +53,8 @@ class FullRank(GPEstimator):
 
     Parameters
     ----------
-    modes : list of Mode or None
-        As in `TuckerGPRegressor`; a Matern on a line gets features here. None: one mode a column.
+    modes : Kernel, list of Mode, or None
+        As in `ExactGP`, with the feature maps of `TuckerGPRegressor`; a Matern on a line gets features here.
     scale : float
         Prior variance of a weight.
     noise : float
@@ -79,6 +78,7 @@ class FullRank(GPEstimator):
 
     Examples
     --------
+    >>> from tuckergp import Mode
     >>> from tuckergp.kernels import SE
     >>> X = np.stack(np.meshgrid(np.arange(5.0), np.arange(4.0)), axis=-1).reshape(-1, 2)
     >>> y = np.sin(X[:, 0]) * X[:, 1]
@@ -89,7 +89,7 @@ class FullRank(GPEstimator):
 
     def __init__(
         self,
-        modes: Sequence[Mode] | None = None,
+        modes: Modes = None,
         scale: float = 1.0,
         noise: float = 0.1,
         space: Literal["auto", "primal", "dual"] = "auto",
@@ -114,7 +114,7 @@ class FullRank(GPEstimator):
         table, target = self._read_data(X, y)
         if self.space not in ("auto", "primal", "dual"):
             raise InputError(f"space must be 'auto', 'primal' or 'dual', not {self.space!r}.")
-        modes = default_modes(table) if self.modes is None else self.modes
+        modes = as_modes(self.modes, table)
         design, self.modes_ = Design.fit(modes, table, None, stream(seed_of(self.random_state), 1), chain=False)
         self.shape_ = tuple(mode.n_features for mode in design.modes)
         self.n_weights_ = int(np.prod(self.shape_, dtype=np.float64))

@@ -20,7 +20,7 @@ from tuckergp.gp.base import LearningGP, only_one
 from tuckergp.gp.dense import Moments, blocks
 from tuckergp.gp.hyper import Values
 from tuckergp.gp.kronecker import WORKSPACE, Cells, KroneckerSystem, along, contract, outer
-from tuckergp.gp.modes import ModesKernel, as_modes, with_values
+from tuckergp.gp.modes import ModesKernel, as_modes, learned_modes, with_values
 from tuckergp.tables import Table, distinct_rows
 
 __all__ = ["GridGP"]
@@ -100,6 +100,9 @@ class GridGP(LearningGP):
     hyperparameters_ : dict of str to ndarray
         ``scale``, ``noise`` and the numbers of every kernel, in the model's units.
     kernel_ : ModesKernel
+    modes_ : list of Mode
+        The modes with the learned numbers in their kernels, for `FullRank` or `TuckerGPRegressor`; the variance in
+        front is ``hyperparameters_["scale"]``.
     shape_ : tuple of int
         (M_1, ..., M_D).
     log_marginal_likelihood_ : float
@@ -158,11 +161,12 @@ class GridGP(LearningGP):
         table, target = self._read_data(X, y)
         modes = as_modes(self.modes, table)
         kernel = ModesKernel.of(modes, table, float(self.scale))
-        self._modes, self._grid = modes, Grid.of(modes, table)
+        self._grid = Grid.of(modes, table)
         self._cells = self._grid.cells()
         self.shape_ = tuple(map(len, self._grid.axes))
         values = self._learn(lambda at: self._evidence(kernel, at, target), kernel)
         self.kernel_, self._y = with_values(kernel, values), target
+        self.modes_ = learned_modes(modes, self.kernel_)
         self._system = self._system_of(self.kernel_, values)
         self._alpha = self._system.solve(target[:, None])
         self.log_marginal_likelihood_ = _log_marginal_likelihood(self._system, target, self._alpha[:, 0])
@@ -185,7 +189,7 @@ class GridGP(LearningGP):
         check_is_fitted(self)
         only_one(return_std, return_cov)
         table = self._read(X, reset=False)
-        asked = Grid.of(self._modes, table)
+        asked = Grid.of(self.modes_, table)
         pairs = zip(self.kernel_.parts, asked.axes, self._grid.axes, strict=True)
         cross = [part(new, axis) for part, new, axis in pairs]
         system = self._system

@@ -6,6 +6,7 @@ What the Tucker model approximates: the same modes, whitening and Constant terms
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Self, TypeAlias
 
 import numpy as np
@@ -14,10 +15,10 @@ import numpy.typing as npt
 from tuckergp._inputs import default_modes
 from tuckergp.design import Mode, whiten, whitening_of
 from tuckergp.errors import InputError
-from tuckergp.kernels import Constant, Kernel, Scaled
+from tuckergp.kernels import Constant, Kernel, Scaled, Sum
 from tuckergp.tables import Table
 
-__all__ = ["ModeKernel", "Modes", "ModesKernel", "as_modes", "with_values"]
+__all__ = ["ModeKernel", "Modes", "ModesKernel", "as_modes", "learned_modes", "with_values"]
 
 Floats: TypeAlias = npt.NDArray[np.float64]
 Modes: TypeAlias = Kernel | Sequence[Mode] | None
@@ -172,3 +173,13 @@ class ModesKernel(Kernel):
 def with_values(kernel: ModesKernel, values: Mapping[str, Floats]) -> ModesKernel:
     """The kernel for some hyperparameters of a model, which have the noise among them."""
     return kernel.with_hyperparameters({name: v for name, v in values.items() if name != "noise"})
+
+
+def learned_modes(modes: Sequence[Mode], kernel: ModesKernel) -> list[Mode]:
+    """The modes with the numbers of a fitted kernel, for other models; its scale is not among them."""
+    found = []
+    for mode, part in zip(modes, kernel.parts, strict=True):
+        # the mode adds its Constant by itself
+        own = part.kernel.k1 if mode.adds_constant and isinstance(part.kernel, Sum) else part.kernel
+        found.append(replace(mode, kernel=own))
+    return found
