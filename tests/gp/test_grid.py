@@ -145,6 +145,25 @@ def test_a_preconditioner_of_low_rank_changes_no_answer(cells, monkeypatch):
     assert_same_predictions(mine, exact, new, 1e-6)
 
 
+@pytest.mark.parametrize("share", [1.0, 0.6])
+def test_eigenvectors_of_smooth_kernels_are_few_and_change_no_answer(monkeypatch, share):
+    rng = np.random.default_rng(4)
+    X = np.stack([axis.ravel() for axis in np.meshgrid(np.arange(4.0), np.arange(40.0), indexing="ij")], axis=1)
+    X = X[rng.permutation(160)[: int(160 * share)]]
+    y = np.sin(X[:, 0] + X[:, 1] / 9) + 0.1 * rng.standard_normal(len(X))
+    modes = [Mode("x0", Matern32(2.0)), Mode("x1", SE(15.0), constant=False)]
+    whole = GridGP(modes, noise=0.02, learn=False).fit(X, y)
+    monkeypatch.setattr("tuckergp.gp.kronecker.SMALL", 10)
+    thin = GridGP(modes, noise=0.02, learn=False).fit(X, y)
+    new = np.array([[1.0, 7.5], [2.5, 30.0], [0.0, 60.0]])
+    assert thin._system.spectrum.size < whole._system.spectrum.size
+    assert_same_predictions(thin, whole, new, 1e-7)
+    (value, slopes), (expected, expected_slopes) = (gp.log_marginal_likelihood(gradient=True) for gp in (thin, whole))
+    assert value == pytest.approx(expected, abs=1e-6)
+    for name, slope in slopes.items():
+        np.testing.assert_allclose(slope, expected_slopes[name], rtol=1e-5, atol=1e-5, err_msg=name)
+
+
 def test_what_is_no_grid_is_refused(cells, monkeypatch):
     X, y, _ = cells
     twice = np.r_[np.arange(10), 3]

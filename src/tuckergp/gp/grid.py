@@ -246,13 +246,14 @@ class GridGP(LearningGP):
         system = self._system_of(kernel, values)
         alpha = system.solve(y[:, None])
         tensor = system.scatter(alpha)[..., 0]
-        spectrum, count = system.leading
+        count, spectrum = system.leading, system.spectrum
         pull = np.where(count > 0, 1 / (count * spectrum + system.noise), 0.0)
+        nil = (len(y) - np.count_nonzero(count)) / system.noise  # eigenvalues of zero
         squared = float(np.sum(alpha**2))
         explained = float(y @ alpha[:, 0]) - system.noise * squared  # alpha' K alpha
         slopes = {
             "scale": np.array([0.5 * (explained - np.sum(pull * count * spectrum))]),
-            "noise": np.array([0.5 * system.noise * (squared - pull.sum())]),
+            "noise": np.array([0.5 * system.noise * (squared - pull.sum() - nil)]),
         }
         for d, axis in enumerate(self._grid.axes):
             weight = _weight(system, tensor, pull * count, d)
@@ -266,9 +267,7 @@ class GridGP(LearningGP):
 
 
 def _log_marginal_likelihood(system: KroneckerSystem, y: Floats, alpha: Floats) -> float:
-    spectrum, count = system.leading
-    log_determinant = np.sum(np.log(count * spectrum + system.noise)[count > 0])
-    return float(-0.5 * (y @ alpha + log_determinant + len(y) * np.log(2 * np.pi)))
+    return float(-0.5 * (y @ alpha + system.log_determinant() + len(y) * np.log(2 * np.pi)))
 
 
 def _weight(system: KroneckerSystem, tensor: Floats, pull: Floats, d: int) -> Floats:

@@ -14,12 +14,13 @@ from typing import TypeAlias
 
 import numpy as np
 import numpy.typing as npt
-from scipy.linalg import cho_solve, eigh
+from scipy.linalg import cho_solve, eigh, qr, svd
+from scipy.linalg.lapack import dpstrf
 
 from tuckergp.errors import NotConvergedWarning
 from tuckergp.linalg import safe_cholesky
 
-__all__ = ["KroneckerSystem", "along", "conjugate_gradients", "contract", "multiply"]
+__all__ = ["KroneckerSystem", "along", "conjugate_gradients", "contract", "eigen_of", "multiply", "outer"]
 
 Floats: TypeAlias = npt.NDArray[np.float64]
 Cells: TypeAlias = npt.NDArray[np.intp]
@@ -30,6 +31,12 @@ WORKSPACE = 16_000_000
 
 RANK = 500
 """Most eigenvectors of the grid in the preconditioner."""
+
+SMALL = 500
+"""Up to here all eigenvectors of a mode are computed."""
+
+NIL = 1e-12
+"""Variance, as a part of the largest, that eigenvectors of larger modes may leave out."""
 
 NEGLIGIBLE = 0.01
 """Eigenvalues below this part of the noise are left out of the preconditioner."""
@@ -149,13 +156,12 @@ class KroneckerSystem:
 
     @cached_property
     def eigen(self) -> list[tuple[Floats, Floats]]:
-        """Eigenvalues, not negative, and eigenvectors of every mode."""
-        pairs = (eigh(K, check_finite=False) for K in self.grams)
-        return [(np.maximum(values, 0.0), vectors) for values, vectors in pairs]
+        """Eigenvalues, not negative, and eigenvectors of every mode, k_d <= M_d of them; the others are zero."""
+        return [eigen_of(K) for K in self.grams]
 
     @cached_property
     def spectrum(self) -> Floats:
-        """The eigenvalues of K over the whole grid, shape (M_1, ..., M_D)."""
+        """The eigenvalues of K over the whole grid, shape (k_1, ..., k_D); the others are zero."""
         return self.scale * outer([values for values, _ in self.eigen])
 
     def scatter(self, V: Floats) -> Floats:
@@ -177,8 +183,9 @@ class KroneckerSystem:
         if not self.full:
             return conjugate_gradients(self.apply, self.precondition, B, self.tolerance, self.max_cg)
         vectors = [vectors for _, vectors in self.eigen]
-        rotated = multiply([U.T for U in vectors], self.scatter(B)) / (self.spectrum + self.noise)[..., None]
-        return self.gather(multiply(vectors, rotated))
+        share = self.spectrum / (self.spectrum + self.noise)
+        rotated = multiply([U.T for U in vectors], self.scatter(B)) * share[..., None]
+        return (B - self.gather(multiply(vectors, rotated))) / self.noise
 
     def precondition(self, V: Floats) -> Floats:
         """Apply (F F' + rest I)^-1 to V: F F' is K with the leading eigenvalues of the grid alone."""
@@ -190,10 +197,9 @@ class KroneckerSystem:
     def _leading_features(self) -> tuple[Floats, Floats, float]:
         """F, shape (N, k), the Cholesky factor of F'F + rest I, and noise plus the mean variance that F leaves."""
         values = self.spectrum.ravel()
-        k = min(RANK, len(self.cells))
-        top = np.argpartition(values, self.n_cells - k)[self.n_cells - k :]
+        top = largest(values, min(RANK, len(self.cells)))
         top = top[values[top] > NEGLIGIBLE * self.noise]
-        rows, columns = np.unravel_index(self.cells, self.shape), np.unravel_index(top, self.shape)
+        rows, columns = np.unravel_index(self.cells, self.shape), np.unravel_index(top, self.spectrum.shape)
         F = np.tile(np.sqrt(values[top]), (len(self.cells), 1))
         for (_, U), row, column in zip(self.eigen, rows, columns, strict=True):
             F *= U[np.ix_(row, column)]
@@ -201,17 +207,46 @@ class KroneckerSystem:
         return F, safe_cholesky(F.T @ F + rest * np.eye(len(top)), "the preconditioner"), rest
 
     @cached_property
-    def leading(self) -> tuple[Floats, Floats]:
-        """What stands for the eigenvalues of K over the cells that are there: N / M times the N largest of the grid.
+    def leading(self) -> Floats:
+        """Which eigenvalues stand for those of K over the cells that are there, and how: N / M times the N largest.
 
-        Wilson et al. (2014); exact where no cell is missing. Returns those over the whole grid, and weights N / M
-        where they count and 0 elsewhere.
+        Wilson et al. (2014); exact where no cell is missing. Shape (k_1, ..., k_D): N / M where an eigenvalue of the
+        grid counts, 0 elsewhere. Where there are fewer than N, the others are zero.
         """
-        weight = np.zeros(self.n_cells)
+        count = np.zeros(self.spectrum.size)
         n = len(self.cells)
-        largest = np.argpartition(self.spectrum.ravel(), self.n_cells - n)[self.n_cells - n :]
-        weight[largest] = n / self.n_cells
-        return self.spectrum, weight.reshape(self.shape)
+        count[largest(self.spectrum.ravel(), n)] = n / self.n_cells
+        return count.reshape(self.spectrum.shape)
+
+    def log_determinant(self) -> float:
+        """Log |K + noise I| over the cells that are there, by their `leading` eigenvalues."""
+        counted = self.leading > 0
+        logs = np.log(self.leading[counted] * self.spectrum[counted] + self.noise)
+        return float(logs.sum() + (len(self.cells) - len(logs)) * np.log(self.noise))
+
+
+def eigen_of(K: Floats) -> tuple[Floats, Floats]:
+    """Eigenvalues, not negative, and eigenvectors of a Gram matrix; of a large one those that are not negligible.
+
+    A smooth kernel on many inputs has few of them, found by a pivoted Cholesky factorisation in O(M k^2).
+    """
+    if len(K) > SMALL:
+        factor, order, rank, _ = dpstrf(K, tol=NIL * float(np.diag(K).max()), lower=1)
+        if rank <= len(K) // 2:
+            F = np.empty((len(K), rank))
+            F[order - 1] = np.tril(factor[:, :rank])
+            Q, R = qr(F, mode="economic", check_finite=False)
+            U, roots, _ = svd(R, check_finite=False)
+            return roots**2, Q @ U
+    values, vectors = eigh(K, check_finite=False)
+    return np.maximum(values, 0.0), vectors
+
+
+def largest(values: Floats, n: int) -> Cells:
+    """The places of the n largest values, or of all."""
+    if n >= len(values):
+        return np.arange(len(values))
+    return np.argpartition(values, len(values) - n)[len(values) - n :]
 
 
 def outer(vectors: Sequence[Floats]) -> Floats:
