@@ -5,8 +5,9 @@ The formulas themselves are in `tuckergp.kernels`, which is where to import from
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any, TypeAlias
+import copy
+from collections.abc import Mapping, Sequence
+from typing import Any, ClassVar, Self, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -39,6 +40,9 @@ class Kernel(Parameters):
     """
 
     columns: str | Sequence[str] | None = None
+    learned: ClassVar[tuple[str, ...]] = ()
+    """Which parameters are positive numbers that maximum likelihood can learn."""
+
     __array_ufunc__ = None  # so that np.float64(0.25) * kernel asks the kernel
 
     def __call__(self, X: Any, Y: Any = None) -> Floats:
@@ -55,6 +59,47 @@ class Kernel(Parameters):
 
     def _diag(self, X: Table) -> Floats:
         return np.ones(len(X))
+
+    def hyperparameters(self) -> dict[str, Floats]:
+        """The positive numbers of this kernel and its parts under the names of `get_params`, shapes (1,) or (p,)."""
+        own = {name: np.atleast_1d(np.asarray(getattr(self, name), dtype=np.float64)) for name in self.learned}
+        return own | {
+            f"{name}__{inner}": values
+            for name, part in self.get_params(deep=False).items()
+            if isinstance(part, Kernel)
+            for inner, values in part.hyperparameters().items()
+        }
+
+    def with_hyperparameters(self, values: Mapping[str, Floats]) -> Self:
+        """A copy of this kernel with some of its numbers replaced."""
+        plain = {name: float(v[0]) if len(v) == 1 else [float(x) for x in v] for name, v in values.items()}
+        return copy.deepcopy(self).set_params(**plain)
+
+    def gradient(self, weight: Floats, X: Any, Y: Any = None) -> dict[str, Floats]:
+        """Derivatives of sum(weight * k(X, Y)) in the logarithms of the hyperparameters.
+
+        Parameters
+        ----------
+        weight : ndarray, shape (n, m)
+        X, Y : Table or array
+            As in a call. Only arrays of shape (n, m) are made, so a large Gram matrix can be done in blocks of rows.
+
+        Returns
+        -------
+        dict of str to ndarray
+            The names and shapes of `hyperparameters`.
+
+        Examples
+        --------
+        >>> from tuckergp.kernels import SE
+        >>> (2.0 * SE(1.0)).gradient(np.ones((1, 1)), [0.0], [1.0])["scale"].round(4)
+        array([1.2131])
+        """
+        left = as_inputs(X)
+        return self._gradient(weight, left, left if Y is None else as_inputs(Y))
+
+    def _gradient(self, weight: Floats, X: Table, Y: Table) -> dict[str, Floats]:
+        return {}
 
     def reads(self, names: Sequence[str]) -> list[str]:
         """Which of the columns of a table this kernel depends on."""
@@ -131,6 +176,9 @@ class Sum(_Pair):
     def _diag(self, X: Table) -> Floats:
         return self.k1.diag(X) + self.k2.diag(X)
 
+    def _gradient(self, weight: Floats, X: Table, Y: Table) -> dict[str, Floats]:
+        return _inner("k1", self.k1.gradient(weight, X, Y)) | _inner("k2", self.k2.gradient(weight, X, Y))
+
     def terms(self) -> list[Kernel]:
         """The summands of both, flat."""
         return self.k1.terms() + self.k2.terms()
@@ -158,6 +206,13 @@ class Product(_Pair):
 
     def _diag(self, X: Table) -> Floats:
         return self.k1.diag(X) * self.k2.diag(X)
+
+    def _gradient(self, weight: Floats, X: Table, Y: Table) -> dict[str, Floats]:
+        found: dict[str, Floats] = {}
+        for name, part, other in (("k1", self.k1, self.k2), ("k2", self.k2, self.k1)):
+            if part.hyperparameters():
+                found |= _inner(name, part.gradient(weight * other(X, Y), X, Y))
+        return found
 
     @property
     def stationary(self) -> bool:
@@ -188,6 +243,8 @@ class Scaled(Kernel):
     array([0.25, 0.25])
     """
 
+    learned = ("scale",)
+
     def __init__(self, kernel: Kernel, scale: float = 1.0) -> None:
         self.kernel = kernel
         self.scale = scale
@@ -204,6 +261,10 @@ class Scaled(Kernel):
 
     def _diag(self, X: Table) -> Floats:
         return self.variance() * self.kernel.diag(X)
+
+    def _gradient(self, weight: Floats, X: Table, Y: Table) -> dict[str, Floats]:
+        own = np.array([self.variance() * np.vdot(weight, self.kernel(X, Y))])
+        return {"scale": own} | _inner("kernel", self.kernel.gradient(self.variance() * weight, X, Y))
 
     def reads(self, names: Sequence[str]) -> list[str]:
         """The columns that the inner kernel depends on."""
@@ -225,6 +286,11 @@ class Scaled(Kernel):
 
     def __repr__(self) -> str:
         return f"{float(self.scale)!r} * {_bracketed(self.kernel, Sum, Product, Scaled)}"
+
+
+def _inner(name: str, found: dict[str, Floats]) -> dict[str, Floats]:
+    """Names of a part as names of the whole."""
+    return {f"{name}__{inner}": values for inner, values in found.items()}
 
 
 def _bracketed(kernel: Kernel, *types: type[Kernel]) -> str:

@@ -23,7 +23,7 @@ from tuckergp.kernels import Constant, Cosine, Identity, Kernel, Scaled
 from tuckergp.mode_table import Index, Line, Matrix, ModeTable
 from tuckergp.tables import Table, distinct_rows
 
-__all__ = ["Block", "Design", "FittedMode", "Mode"]
+__all__ = ["Block", "Design", "FittedMode", "Mode", "whiten", "whitening_of"]
 
 Floats = npt.NDArray[np.float64]
 
@@ -104,9 +104,12 @@ class Mode:
                     f"give one entry a term, None to choose."
                 )
         plan = list(zip(terms, chosen, strict=True))
-        if self.constant and not any(isinstance(_unscaled(term)[0], Constant) for term in terms):
-            plan.insert(0, (Constant(), None))
-        return plan
+        return [(Constant(), None), *plan] if self.adds_constant else plan
+
+    @property
+    def adds_constant(self) -> bool:
+        """Whether a Constant term is asked for that the kernel does not have."""
+        return self.constant and not any(isinstance(_unscaled(term)[0], Constant) for term in self.kernel.terms())
 
 
 def _unscaled(term: Kernel) -> tuple[Kernel, float]:
@@ -251,13 +254,13 @@ class FittedMode:
 
     def transform(self, table: Table) -> tuple[ModeTable, npt.NDArray[np.intp]]:
         """Realise new inputs: the table of their distinct rows, and for every row of ``table`` its number there."""
-        inputs = _whiten(table.select(self.mode.columns), self.whitening)
+        inputs = whiten(table.select(self.mode.columns), self.whitening)
         first, code = distinct_rows(inputs, self.mode.columns)
         return self._table(inputs.take(first)), code
 
     def realise(self, table: Table) -> ModeTable:
         """The table of new inputs with a row for every row of ``table``, in its order."""
-        return self._table(_whiten(table.select(self.mode.columns), self.whitening))
+        return self._table(whiten(table.select(self.mode.columns), self.whitening))
 
 
 def _find_residual(
@@ -339,8 +342,8 @@ class Design:
         fitted, tables, codes = [], [], []
         for mode in modes:
             inputs = table.select(mode.columns)
-            whitening = _whitening(inputs, weight) if mode.whiten else {}
-            inputs = _whiten(inputs, whitening)
+            whitening = whitening_of(inputs, weight) if mode.whiten else {}
+            inputs = whiten(inputs, whitening)
             first, code = distinct_rows(inputs, mode.columns)
             fitted_mode, mode_table = FittedMode.fit(mode, inputs.take(first), whitening, rng, chain)
             fitted.append(fitted_mode)
@@ -361,8 +364,8 @@ class Design:
         rng = np.random.default_rng(random_state)
         fitted, mode_tables = [], []
         for mode, table in zip(modes, tables, strict=True):
-            whitening = _whitening(table.select(mode.columns), None) if mode.whiten else {}
-            fitted_mode, mode_table = FittedMode.fit(mode, _whiten(table, whitening), whitening, rng, chain)
+            whitening = whitening_of(table.select(mode.columns), None) if mode.whiten else {}
+            fitted_mode, mode_table = FittedMode.fit(mode, whiten(table, whitening), whitening, rng, chain)
             fitted.append(fitted_mode)
             mode_tables.append(mode_table)
         return cls(tuple(mode_tables), _stack(codes)), tuple(fitted)
@@ -382,7 +385,7 @@ def _stack(codes: Sequence[npt.NDArray[Any]]) -> Index:
     return np.ascontiguousarray(np.stack([np.asarray(code) for code in codes], axis=1), dtype=np.int32)
 
 
-def _whitening(inputs: Table, weight: Floats | None) -> dict[str, tuple[float, float]]:
+def whitening_of(inputs: Table, weight: Floats | None = None) -> dict[str, tuple[float, float]]:
     """Mean and standard deviation of every numeric column; a constant column keeps its scale."""
     found = {}
     for column, values in inputs.columns.items():
@@ -394,7 +397,8 @@ def _whitening(inputs: Table, weight: Floats | None) -> dict[str, tuple[float, f
     return found
 
 
-def _whiten(inputs: Table, whitening: dict[str, tuple[float, float]]) -> Table:
+def whiten(inputs: Table, whitening: dict[str, tuple[float, float]]) -> Table:
+    """The same columns, those with a mean and a standard deviation standardised by them."""
     if not whitening:
         return inputs
     columns = dict(inputs.columns)

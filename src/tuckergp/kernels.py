@@ -180,6 +180,8 @@ class Stationary(Kernel):
 class _Radial(Stationary):
     """A function of the distance |(x - x') / lengthscale|, which knows its spectral density."""
 
+    learned = ("lengthscale",)
+
     def __init__(self, lengthscale: PerColumn = 1.0, columns: str | Sequence[str] | None = None) -> None:
         self.lengthscale = lengthscale
         self.columns = columns
@@ -192,6 +194,17 @@ class _Radial(Stationary):
         x, y = self._numbers(X), self._numbers(Y)
         scale = self.lengthscales(x.shape[1])
         return self._profile(cdist(x / scale, y / scale))
+
+    def _gradient(self, weight: Floats, X: Table, Y: Table) -> dict[str, Floats]:
+        x, y = self._numbers(X), self._numbers(Y)
+        scale = self.lengthscales(x.shape[1])
+        x, y = x / scale, y / scale
+        distance = cdist(x, y)
+        slope = weight * self._slope(distance)
+        if np.size(self.lengthscale) == 1:
+            return {"lengthscale": np.array([np.vdot(slope, distance**2)])}
+        columns = range(x.shape[1])
+        return {"lengthscale": np.array([np.vdot(slope, np.subtract.outer(x[:, j], y[:, j]) ** 2) for j in columns])}
 
     def spectral_density(self, omega: npt.ArrayLike) -> Floats:
         """p(v) at the angular frequencies omega, shape (n, p): integrates to one, and k is its Fourier transform."""
@@ -206,6 +219,10 @@ class _Radial(Stationary):
         return sample
 
     def _profile(self, distance: Floats) -> Floats:
+        raise NotImplementedError
+
+    def _slope(self, distance: Floats) -> Floats:
+        """-profile'(d) / d: what d^2 is multiplied by in the derivative in the log lengthscale."""
         raise NotImplementedError
 
     def _unit_density(self, squared_norm: Floats, p: int) -> Floats:
@@ -233,6 +250,9 @@ class SE(_Radial):
 
     def _profile(self, distance: Floats) -> Floats:
         return np.exp(-0.5 * distance**2)
+
+    def _slope(self, distance: Floats) -> Floats:
+        return self._profile(distance)
 
     def _unit_density(self, squared_norm: Floats, p: int) -> Floats:
         density: Floats = np.exp(-0.5 * squared_norm) / (2 * np.pi) ** (p / 2)
@@ -273,6 +293,9 @@ class Matern12(_Matern):
     def _profile(self, distance: Floats) -> Floats:
         return np.exp(-distance)
 
+    def _slope(self, distance: Floats) -> Floats:
+        return np.divide(np.exp(-distance), distance, out=np.zeros_like(distance), where=distance > 0)
+
 
 class Matern32(_Matern):
     """Once differentiable: (1 + s) exp(-s), s = sqrt(3) |(x - x') / lengthscale|.
@@ -291,6 +314,10 @@ class Matern32(_Matern):
         s = np.sqrt(3) * distance
         k: Floats = (1 + s) * np.exp(-s)
         return k
+
+    def _slope(self, distance: Floats) -> Floats:
+        slope: Floats = 3 * np.exp(-np.sqrt(3) * distance)
+        return slope
 
 
 class Matern52(_Matern):
@@ -311,6 +338,11 @@ class Matern52(_Matern):
         k: Floats = (1 + s + s**2 / 3) * np.exp(-s)
         return k
 
+    def _slope(self, distance: Floats) -> Floats:
+        s = np.sqrt(5) * distance
+        slope: Floats = 5 / 3 * (1 + s) * np.exp(-s)
+        return slope
+
 
 class Periodic(Stationary):
     """Repeating: exp(-2 sin^2(pi (x - x') / period) / lengthscale^2), a product over the columns.
@@ -328,6 +360,8 @@ class Periodic(Stationary):
     array([[1.    , 0.1353]])
     """
 
+    learned = ("period", "lengthscale")
+
     def __init__(
         self, period: PerColumn = 1.0, lengthscale: PerColumn = 1.0, columns: str | Sequence[str] | None = None
     ) -> None:
@@ -342,6 +376,17 @@ class Periodic(Stationary):
         for j in range(x.shape[1]):
             exponent -= 2 * (np.sin(np.pi * np.subtract.outer(x[:, j], y[:, j]) / period[j]) / scale[j]) ** 2
         return np.exp(exponent)
+
+    def _gradient(self, weight: Floats, X: Table, Y: Table) -> dict[str, Floats]:
+        x, y = self._numbers(X), self._numbers(Y)
+        period, scale = (_per_column(self, name, x.shape[1]) for name in self.learned)
+        weight = weight * self._gram(X, Y)
+        found = np.empty((2, x.shape[1]))
+        for j in range(x.shape[1]):
+            angle = np.pi * np.subtract.outer(x[:, j], y[:, j]) / period[j]
+            found[:, j] = np.vdot(weight, 2 * angle * np.sin(2 * angle)), np.vdot(weight, 4 * np.sin(angle) ** 2)
+        totals = zip(self.learned, found / scale**2, strict=True)
+        return {name: v.sum(keepdims=True) if np.size(getattr(self, name)) == 1 else v for name, v in totals}
 
     def spectral_mass(self, k: npt.ArrayLike) -> Floats:
         """Probability of the harmonics k, integers of shape (n, p): frequencies 2 pi k / period, shape (n,)."""

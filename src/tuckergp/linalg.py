@@ -10,10 +10,11 @@ from typing import TypeAlias
 import numpy as np
 import numpy.typing as npt
 from scipy import linalg
+from scipy.linalg import lapack
 
 from tuckergp.errors import InputError
 
-__all__ = ["safe_cholesky"]
+__all__ = ["cholesky_in_place", "inverse_in_place", "safe_cholesky"]
 
 Floats: TypeAlias = npt.NDArray[np.float64]
 
@@ -42,7 +43,7 @@ def safe_cholesky(K: Floats, name: str) -> Floats:
            [1., 2.]])
     """
     if not np.isfinite(K).all():
-        raise InputError(f"The Cholesky factor of {name} does not exist: it holds NaN or infinity; check the inputs.")
+        raise _not_finite(name)
     scale = float(np.mean(np.diag(K))) if len(K) else 1.0
     for jitter in JITTERS:
         shifted = K if jitter == 0 else K + jitter * scale * np.eye(len(K))
@@ -51,7 +52,51 @@ def safe_cholesky(K: Floats, name: str) -> Floats:
         except linalg.LinAlgError:
             continue
         return L
-    raise InputError(
+    raise _indefinite(name)
+
+
+def cholesky_in_place(K: Floats, name: str) -> None:
+    """`safe_cholesky` without a second matrix: the factor replaces the lower triangle of K.
+
+    Parameters
+    ----------
+    K : ndarray, shape (n, n), in Fortran order
+        Symmetric. Above the diagonal it is left as it was, so zero it there or do not read it.
+    name : str
+        What the message calls the matrix.
+    """
+    _require_fortran(K)
+    diagonal = np.diag(K).copy()
+    if not all(np.isfinite(column).all() for column in K.T):
+        raise _not_finite(name)
+    scale = float(np.mean(diagonal)) if len(K) else 1.0
+    for jitter in JITTERS:
+        if jitter:  # the failed attempt spoiled the lower triangle; the upper one still holds K
+            for j in range(len(K)):
+                K[j:, j] = K[j, j:]
+        np.fill_diagonal(K, diagonal + jitter * scale)
+        if lapack.dpotrf(K, lower=1, clean=0, overwrite_a=1)[1] == 0:
+            return
+    raise _indefinite(name)
+
+
+def inverse_in_place(L: Floats) -> None:
+    """Replace a Cholesky factor, the lower triangle of an array in Fortran order, by that of the inverse (L L')^-1."""
+    _require_fortran(L)
+    lapack.dpotri(L, lower=1, overwrite_c=1)
+
+
+def _require_fortran(K: Floats) -> None:
+    if K.dtype != np.float64 or not K.flags.f_contiguous:
+        raise InputError("Work in place needs float64 numbers in Fortran order; use numpy.asfortranarray.")
+
+
+def _not_finite(name: str) -> InputError:
+    return InputError(f"The Cholesky factor of {name} does not exist: it holds NaN or infinity; check the inputs.")
+
+
+def _indefinite(name: str) -> InputError:
+    return InputError(
         f"The Cholesky factor of {name} does not exist: it is not positive definite, even with {JITTERS[-1]:g} of its "
         "mean diagonal added; remove repeated inputs, shorten the lengthscale or use fewer features."
     )

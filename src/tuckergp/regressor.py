@@ -5,17 +5,17 @@ A thin layer: it reads inputs and targets, builds the design, calls the inferenc
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Literal, Self
 
 import numpy as np
 import numpy.typing as npt
-from scipy import sparse
 from sklearn.base import BaseEstimator, RegressorMixin
 from sklearn.utils.metaestimators import available_if
-from sklearn.utils.validation import check_is_fitted, column_or_1d, validate_data
+from sklearn.utils.validation import check_is_fitted
 
+from tuckergp._inputs import ReadsTables, default_modes, targets_of
 from tuckergp.design import Design, Mode
 from tuckergp.errors import InputError
 from tuckergp.inference import ALS, SGD, Gibbs
@@ -32,11 +32,10 @@ from tuckergp.inference.fit import (
     seed_for,
 )
 from tuckergp.inference.moments import MomentsOf
-from tuckergp.kernels import SE, Identity
 from tuckergp.model import CoreSpec
 from tuckergp.random import stream
 from tuckergp.store.model_file import Storable
-from tuckergp.tables import Table, as_table, require_finite
+from tuckergp.tables import Table
 
 __all__ = ["TuckerGPRegressor"]
 
@@ -49,7 +48,7 @@ def _has_levels(estimator: TuckerGPRegressor) -> bool:
     return True
 
 
-class TuckerGPRegressor(Storable, RegressorMixin, BaseEstimator):  # type: ignore[misc]
+class TuckerGPRegressor(Storable, ReadsTables, RegressorMixin, BaseEstimator):  # type: ignore[misc]
     """Gaussian-process regression with a product kernel and a low-rank Tucker weight tensor.
 
     Parameters
@@ -168,7 +167,7 @@ class TuckerGPRegressor(Storable, RegressorMixin, BaseEstimator):  # type: ignor
         """
         inference = self._resolve_inference()
         table = self._read(X, reset=True)
-        target = _targets(y, table)
+        target = targets_of(y, table)
         weight = _weights(sample_weight, table)
         if weight is not None and not weight.all():  # weight 0 is as good as not there, in the design too
             keep = np.flatnonzero(weight)
@@ -264,44 +263,6 @@ class TuckerGPRegressor(Storable, RegressorMixin, BaseEstimator):  # type: ignor
             "sgd": SGD(noise=0.05, step_u=0.02, batch_size=20, epochs=200, patience=10),
         }
         return resolve_inference(self, named, noise=self.noise)
-
-    def _read(self, X: Any, reset: bool) -> Table:
-        """X as a table whose columns have names, remembering or checking them as scikit-learn does."""
-        if isinstance(X, Table | Mapping | str | Path) and not sparse.issparse(X):  # one sparse format is a mapping
-            table = as_table(X, "X")
-            if reset:
-                self.feature_names_in_ = np.array(list(table.columns), dtype=object)
-                self.n_features_in_ = len(table.columns)
-            table = table.select(self.feature_names_in_)
-        elif hasattr(X, "columns"):
-            validate_data(self, X, skip_check_array=True, reset=reset)
-            table = as_table(X, "X")
-        else:
-            array = validate_data(self, X, dtype=np.float64, ensure_all_finite=False, reset=reset)
-            table = Table({f"x{j}": array[:, j] for j in range(array.shape[1])}, "X", len(array))
-        if len(table) == 0:
-            raise InputError("X has no rows; there is nothing to learn from or to predict.")
-        for column, values in table.columns.items():
-            if values.dtype.kind in "fiub":
-                require_finite(values.astype(np.float64), table, column)
-        return table
-
-
-def default_modes(table: Table) -> list[Mode]:
-    """One mode a column: SE on whitened numbers and dates, Identity on anything else."""
-    return [
-        Mode(column, SE(1.0), whiten=True) if values.dtype.kind in "fiubM" else Mode(column, Identity())
-        for column, values in table.columns.items()
-    ]
-
-
-def _targets(y: Any, table: Table) -> Floats:
-    if y is None:
-        raise InputError("This estimator requires y to be passed, but the target y is None.")
-    values = column_or_1d(y, warn=True)
-    if len(values) != len(table):
-        raise InputError(f"X has {len(table)} rows but y has {len(values)}.")
-    return Table({"y": np.asarray(values)}, "the target", len(values)).numeric("y")
 
 
 def _weights(sample_weight: Any, table: Table) -> Floats | None:

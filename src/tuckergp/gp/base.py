@@ -1,0 +1,90 @@
+"""What the reference models share as estimators: reading data, units of the targets, and checks of settings."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+from sklearn.base import BaseEstimator, RegressorMixin
+
+from tuckergp._inputs import ReadsTables, targets_of
+from tuckergp.errors import InputError
+from tuckergp.gp.dense import Moments
+from tuckergp.gp.hyper import Learned, Objective, Values, learn
+from tuckergp.kernels import Kernel
+from tuckergp.random import seed_of
+from tuckergp.tables import Table
+
+__all__ = ["GPEstimator", "LearningGP", "only_one"]
+
+Floats: TypeAlias = npt.NDArray[np.float64]
+
+
+class GPEstimator(ReadsTables, RegressorMixin, BaseEstimator):  # type: ignore[misc]
+    """Targets are standardised inside if asked for, and predictions come back in their units."""
+
+    scale: float
+    noise: float
+    normalize_y: bool
+    y_mean_: float
+    y_scale_: float
+
+    def _read_data(self, X: Any, y: Any) -> tuple[Table, Floats]:
+        """The inputs as a table and the targets in the model's units."""
+        table = self._read(X, reset=True)
+        target = targets_of(y, table)
+        for name in ("scale", "noise"):
+            variance = getattr(self, name)
+            if not (np.isfinite(variance) and variance > 0):
+                raise InputError(f"{name} is a variance and must be positive and finite, not {variance}.")
+        self.y_mean_, self.y_scale_ = 0.0, 1.0
+        if self.normalize_y:
+            self.y_mean_ = float(target.mean())
+            self.y_scale_ = float(target.std()) or 1.0
+        return table, (target - self.y_mean_) / self.y_scale_
+
+    def _answer(self, moments: Moments, noise: float) -> Floats | tuple[Floats, Floats]:
+        """Moments of f in the units of the targets, a noise variance added to whichever spread there is."""
+        mean = self.y_mean_ + self.y_scale_ * moments.mean
+        if moments.covariance is not None:
+            return mean, self.y_scale_**2 * (moments.covariance + noise * np.eye(len(mean)))
+        if moments.variance is None:
+            return mean
+        # rounding may leave a variance a little below zero
+        return mean, self.y_scale_ * np.sqrt(np.maximum(moments.variance, 0.0) + noise)
+
+
+class LearningGP(GPEstimator):
+    """A model whose kernel has hyperparameters, learned by type-II maximum likelihood."""
+
+    learn: bool
+    fixed: Sequence[str]
+    restarts: int
+    max_iter: int
+    random_state: int | np.random.Generator | None
+    hyperparameters_: Values
+    learned_: Learned | None
+    n_iter_: int
+
+    def _learn(self, objective: Objective, kernel: Kernel) -> Values:
+        """The hyperparameters of the kernel and the noise, as given or as learned; they are remembered."""
+        values: Values = kernel.hyperparameters() | {"noise": np.array([float(self.noise)])}
+        self.learned_, self.n_iter_ = None, 0
+        if self.learn:
+            seed = seed_of(self.random_state)
+            self.learned_ = learn(objective, values, self.fixed, self.restarts, self.max_iter, seed)
+            values, self.n_iter_ = self.learned_.values, self.learned_.iterations
+        self.hyperparameters_ = values
+        return values
+
+    @property
+    def _noise(self) -> float:
+        return float(self.hyperparameters_["noise"][0])
+
+
+def only_one(return_std: bool, return_cov: bool) -> None:
+    """Refuse to return standard deviations and covariances at once."""
+    if return_std and return_cov:
+        raise InputError("Ask for return_std or for return_cov, not for both.")

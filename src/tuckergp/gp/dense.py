@@ -1,0 +1,103 @@
+"""GP regression in function space with one dense N x N array, whatever the Gram matrix comes from.
+
+The array is in turn the Gram matrix and its Cholesky factor; both are worked on in blocks of columns. Used by
+`ExactGP`, where it is a kernel's, and by `FullRank`, where it is that of features.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import NamedTuple, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+from scipy.linalg import cho_solve, solve_triangular
+
+from tuckergp.linalg import cholesky_in_place
+
+__all__ = ["Moments", "Posterior", "blocks", "solve"]
+
+Floats: TypeAlias = npt.NDArray[np.float64]
+Columns: TypeAlias = Callable[[slice], Floats]
+"""A slice of inputs to their columns of a Gram matrix, a row a training input."""
+
+BLOCK = 256
+"""Columns of a Gram matrix that are computed at a time."""
+
+
+class Moments(NamedTuple):
+    """Of f at n inputs: the mean, and of variances (n,) and covariances (n, n) what was asked for."""
+
+    mean: Floats
+    variance: Floats | None
+    covariance: Floats | None
+
+
+class Posterior(NamedTuple):
+    """The solution for some hyperparameters.
+
+    Attributes
+    ----------
+    L : ndarray, shape (N, N)
+        In the lower triangle, the Cholesky factor of the Gram matrix with noise; above it, no matter.
+    alpha : ndarray, shape (N,)
+        The inverse of that matrix times the targets.
+    log_marginal_likelihood : float
+    """
+
+    L: Floats
+    alpha: Floats
+    log_marginal_likelihood: float
+
+    def predict(self, cross: Columns, n: int, diagonal: Floats | None, gram: Floats | None) -> Moments:
+        """Moments of f at n inputs from their covariances with the training inputs.
+
+        Parameters
+        ----------
+        cross : callable
+        n : int
+        diagonal : ndarray, shape (n,), or None
+            Prior variances, where posterior ones are wanted.
+        gram : ndarray, shape (n, n), or None
+            Prior covariances, where posterior ones are wanted.
+        """
+        mean = np.empty(n)
+        variance = None if diagonal is None else diagonal.copy()
+        explained = None if gram is None else np.empty((len(self.alpha), n))
+        for columns in blocks(n):
+            K = cross(columns)
+            mean[columns] = K.T @ self.alpha
+            if variance is None and explained is None:
+                continue
+            V = solve_triangular(self.L, K, lower=True, check_finite=False)
+            if variance is not None:
+                variance[columns] -= np.einsum("ij,ij->j", V, V)
+            if explained is not None:
+                explained[:, columns] = V
+        covariance = None if gram is None or explained is None else gram - explained.T @ explained
+        return Moments(mean, variance, covariance)
+
+
+def blocks(n: int) -> list[slice]:
+    """Cut n inputs into slices of at most `BLOCK`."""
+    return [slice(start, min(start + BLOCK, n)) for start in range(0, n, BLOCK)]
+
+
+def solve(gram: Columns, noise: float, y: Floats) -> Posterior:
+    """Rasmussen and Williams (2006), algorithm 2.1, in one N x N array.
+
+    Examples
+    --------
+    >>> K = np.array([[1.0, 0.5], [0.5, 1.0]])
+    >>> solve(lambda columns: K[:, columns], 1.0, np.array([1.0, 0.0])).alpha.round(4)
+    array([ 0.5333, -0.1333])
+    """
+    n = len(y)
+    K = np.empty((n, n), order="F")
+    for columns in blocks(n):
+        K[:, columns] = gram(columns)
+    K[np.diag_indices(n)] += noise
+    cholesky_in_place(K, "the Gram matrix with noise")
+    alpha: Floats = cho_solve((K, True), y, check_finite=False)
+    evidence = -0.5 * y @ alpha - np.log(np.diag(K)).sum() - 0.5 * n * np.log(2 * np.pi)
+    return Posterior(K, alpha, float(evidence))

@@ -1,0 +1,185 @@
+"""The kernel of a GP over several modes: a variance times the product of the modes' kernels, numbers by mode.
+
+What the Tucker model approximates: the same modes, whitening and Constant terms as in `tuckergp.design`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Self, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+from tuckergp._inputs import default_modes
+from tuckergp.design import Mode, whiten, whitening_of
+from tuckergp.errors import InputError
+from tuckergp.kernels import Constant, Kernel, Scaled, Sum
+from tuckergp.tables import Table
+
+__all__ = ["ModeKernel", "Modes", "ModesKernel", "as_modes", "learned_modes", "with_values"]
+
+Floats: TypeAlias = npt.NDArray[np.float64]
+Modes: TypeAlias = Kernel | Sequence[Mode] | None
+
+
+def as_modes(modes: Modes, table: Table) -> list[Mode]:
+    """The modes asked for: a kernel is one mode of all columns, None is one mode a column."""
+    if modes is None:
+        return default_modes(table)
+    if isinstance(modes, Kernel):
+        return [Mode(list(table.columns), modes, constant=False)]
+    if not len(modes) or not all(isinstance(mode, Mode) for mode in modes):
+        raise InputError(f"modes must be a kernel, a list of Mode with at least one entry, or None, not {modes!r}.")
+    names = [mode.name for mode in modes]
+    if len(set(names)) < len(names):
+        raise InputError(f"The modes {names} must differ in their columns, so that their numbers have names.")
+    return list(modes)
+
+
+class ModeKernel(Kernel):
+    """The kernel of one mode on a table of all columns.
+
+    Parameters
+    ----------
+    name : str
+    columns : sequence of str
+    kernel : Kernel
+        With the mode's Constant term.
+    whitening : dict of str to (mean, standard deviation)
+    """
+
+    columns: Sequence[str]
+
+    def __init__(
+        self, name: str, columns: Sequence[str], kernel: Kernel, whitening: dict[str, tuple[float, float]]
+    ) -> None:
+        self.name = name
+        self.columns = columns
+        self.kernel = kernel
+        self.whitening = whitening
+
+    @classmethod
+    def of(cls, mode: Mode, table: Table) -> ModeKernel:
+        """The kernel of a mode, whitened by the rows of a table; next to an added Constant it gets a variance."""
+        whitening = whitening_of(table.select(mode.columns)) if mode.whiten else {}
+        kernel = mode.kernel
+        if mode.adds_constant:
+            kernel = (kernel if isinstance(kernel, Scaled) else 1.0 * kernel) + Constant()
+        return cls(mode.name, mode.columns, kernel, whitening)
+
+    def hyperparameters(self) -> dict[str, Floats]:
+        """Those of the kernel."""
+        return self.kernel.hyperparameters()
+
+    def with_hyperparameters(self, values: Mapping[str, Floats]) -> Self:
+        """The same mode with other numbers in its kernel."""
+        return type(self)(self.name, self.columns, self.kernel.with_hyperparameters(values), self.whitening)
+
+    def _inputs(self, table: Table) -> Table:
+        return whiten(table.select(self.columns), self.whitening)
+
+    def _gram(self, X: Table, Y: Table) -> Floats:
+        return self.kernel(self._inputs(X), self._inputs(Y))
+
+    def _diag(self, X: Table) -> Floats:
+        return self.kernel.diag(self._inputs(X))
+
+    def _gradient(self, weight: Floats, X: Table, Y: Table) -> dict[str, Floats]:
+        return self.kernel.gradient(weight, self._inputs(X), self._inputs(Y))
+
+
+class ModesKernel(Kernel):
+    """scale * k_1 * ... * k_D; a number of mode d is called ``<columns>__<name in the kernel>``.
+
+    Parameters
+    ----------
+    parts : sequence of ModeKernel
+    scale : float
+
+    Examples
+    --------
+    >>> from tuckergp.kernels import SE
+    >>> from tuckergp.tables import as_table
+    >>> table = as_table({"a": [0.0, 1.0], "b": [0.0, 2.0]}, "X")
+    >>> modes = [Mode("a", SE(1.0), constant=False), Mode("b", SE(2.0), constant=False)]
+    >>> ModesKernel.of(modes, table, 1.0).hyperparameters()
+    {'scale': array([1.]), 'a__lengthscale': array([1.]), 'b__lengthscale': array([2.])}
+    """
+
+    learned = ("scale",)
+
+    def __init__(self, parts: Sequence[ModeKernel], scale: float = 1.0) -> None:
+        self.parts = parts
+        self.scale = scale
+
+    @classmethod
+    def of(cls, modes: Sequence[Mode], table: Table, scale: float) -> ModesKernel:
+        """The product of the kernels of modes, whitened by the rows of a table; their variances go to the front."""
+        parts = [ModeKernel.of(mode, table) for mode in modes]
+        for part in parts:
+            while isinstance(part.kernel, Scaled):
+                scale *= part.kernel.variance()
+                part.kernel = part.kernel.kernel
+        return cls(parts, scale)
+
+    def named(self, d: int, found: Mapping[str, Floats]) -> dict[str, Floats]:
+        """The numbers of mode d, named as those of the whole; one mode alone needs no prefix."""
+        before = "" if len(self.parts) == 1 else f"{self.parts[d].name}__"
+        return {f"{before}{name}": values for name, values in found.items()}
+
+    def hyperparameters(self) -> dict[str, Floats]:
+        """The scale and the numbers of all modes."""
+        found = super().hyperparameters()
+        for d, part in enumerate(self.parts):
+            found |= self.named(d, part.hyperparameters())
+        return found
+
+    def with_hyperparameters(self, values: Mapping[str, Floats]) -> Self:
+        """The same modes with other numbers."""
+        parts = []
+        for d, part in enumerate(self.parts):
+            own = part.hyperparameters()
+            places = zip(own, self.named(d, own), strict=True)
+            parts.append(part.with_hyperparameters({name: values[whole] for name, whole in places if whole in values}))
+        return type(self)(parts, float(values["scale"][0]) if "scale" in values else self.scale)
+
+    def _gram(self, X: Table, Y: Table) -> Floats:
+        K = self.parts[0](X, Y)
+        for part in self.parts[1:]:
+            K *= part(X, Y)
+        K *= self.scale
+        return K
+
+    def _diag(self, X: Table) -> Floats:
+        diagonal: Floats = self.scale * np.prod([part.diag(X) for part in self.parts], axis=0)
+        return diagonal
+
+    def _gradient(self, weight: Floats, X: Table, Y: Table) -> dict[str, Floats]:
+        grams = [part(X, Y) for part in self.parts]
+        found: dict[str, Floats] = {}
+        for d, part in enumerate(self.parts):
+            others = self.scale * weight
+            for e, K in enumerate(grams):
+                if e != d:
+                    others *= K
+            if d == 0:
+                found["scale"] = np.array([np.vdot(others, grams[0])])
+            found |= self.named(d, part.gradient(others, X, Y))
+        return found
+
+
+def with_values(kernel: ModesKernel, values: Mapping[str, Floats]) -> ModesKernel:
+    """The kernel for some hyperparameters of a model, which have the noise among them."""
+    return kernel.with_hyperparameters({name: v for name, v in values.items() if name != "noise"})
+
+
+def learned_modes(modes: Sequence[Mode], kernel: ModesKernel) -> list[Mode]:
+    """The modes with the numbers of a fitted kernel, for other models; its scale is not among them."""
+    found = []
+    for mode, part in zip(modes, kernel.parts, strict=True):
+        # the mode adds its Constant by itself
+        own = part.kernel.k1 if mode.adds_constant and isinstance(part.kernel, Sum) else part.kernel
+        found.append(replace(mode, kernel=own))
+    return found
