@@ -16,12 +16,11 @@ import numpy as np
 
 import tuckergp
 from tuckergp.errors import NotConvergedWarning
-from tuckergp.inference.base import Algorithm, Info, Problem
+from tuckergp.inference.base import Algorithm, Info, Problem, Sampler
 from tuckergp.inference.chains import Task
 from tuckergp.inference.checkpoint import ChainRecord, Checkpoint
 from tuckergp.inference.control import Control
 from tuckergp.inference.draws import Draws
-from tuckergp.inference.gibbs import Gibbs, GibbsState
 from tuckergp.inference.moments import merged
 from tuckergp.inference.parallel import run_in_processes, run_one_by_one, turns
 from tuckergp.inference.progress import progress_line
@@ -79,11 +78,11 @@ def run(
 
 
 def sample(
-    sampler: Gibbs,
+    sampler: Sampler[Any],
     problem: Problem,
     seed: int,
     control: Control | None = None,
-    starts: Sequence[GibbsState] | None = None,
+    starts: Sequence[Any] | None = None,
 ) -> tuple[Draws, list[Info]]:
     """Run the sampler's chains, from ``starts`` where they are given, and keep their draws.
 
@@ -109,7 +108,7 @@ def sample(
     todo = turns(unfinished, max(jobs, 1), control.max_time)
     total = sampler.n_steps * sampler.chains
     with (
-        progress_line("Gibbs", total, control.progress, control.unit, sum(stored)) as advance,
+        progress_line(type(sampler).__name__, total, control.progress, control.unit, sum(stored)) as advance,
         _ctrl_c_asks() as interrupted,
     ):
 
@@ -148,7 +147,7 @@ def _assemble(task: Task, records: list[ChainRecord]) -> Draws:
 
 
 def _checkpoint(
-    sampler: Gibbs, problem: Problem, seed: int, control: Control, starts: Sequence[GibbsState] | None
+    sampler: Sampler[Any], problem: Problem, seed: int, control: Control, starts: Sequence[Any] | None
 ) -> Checkpoint | None:
     if control.checkpoint is None:
         return None
