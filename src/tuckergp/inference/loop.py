@@ -127,7 +127,23 @@ def sample(
     warning = draws.diagnostics().warning(share=0.25)
     if warning is not None:
         warnings.warn(warning, NotConvergedWarning, stacklevel=4)
-    return draws, [info for chain in sorted(records) for info in records[chain].history]
+    history = [info for chain in sorted(records) for info in records[chain].history]
+    _warn_of_divergences(history)
+    return draws, history
+
+
+def _warn_of_divergences(history: list[Info]) -> None:
+    """Say how many draws diverged, for samplers whose last figures count them."""
+    last = {info.chain: int(info.figures.get("divergences", 0)) for info in history}
+    count = sum(last.values())
+    if count:
+        draws = "1 trajectory" if count == 1 else f"{count} trajectories"
+        warnings.warn(
+            f"{draws} after the warm-up diverged, so parts of the posterior may be missing: raise target towards 1, "
+            f"or warmup.",
+            NotConvergedWarning,
+            stacklevel=5,
+        )
 
 
 def _assemble(task: Task, records: list[ChainRecord]) -> Draws:
