@@ -12,7 +12,7 @@ from tuckergp import Mode, TuckerGPRegressor
 from tuckergp.datasets import load_california, load_wind
 from tuckergp.errors import InputError
 from tuckergp.features import Nystrom
-from tuckergp.inference import ALS, SGD
+from tuckergp.inference import ALS, HMC, SGD, SGLD
 from tuckergp.kernels import SE, Identity, Matern12, Periodic
 from tuckergp.metrics import rmse
 
@@ -126,11 +126,34 @@ def test_wind_as_stations_times_days(data_dir):
     assert rmse(test["speed"], model.predict(test.select(["station", "day"]))) < 4.0  # the paper's best: 4.97
 
 
+@pytest.mark.filterwarnings("ignore::tuckergp.errors.NotConvergedWarning")
+@pytest.mark.parametrize(
+    "inference", ["hmc", "sgld", HMC(draws=60, warmup=60), SGLD(draws=60, warmup=60, batch_size=20)]
+)
+def test_other_samplers_predict_from_their_draws(inference):
+    rng = np.random.default_rng(0)
+    X = rng.uniform(-2, 2, size=(220, 2))
+    y = 5 + 2 * np.sin(X[:, 0]) * X[:, 1] + 0.2 * rng.standard_normal(220)
+    lengths = {"draws": 60, "warmup": 60} if isinstance(inference, str) else {}
+    modes = [Mode("x0", Matern12(1.0)), Mode("x1", SE(1.0))]  # a chain for Gibbs sampling, features here
+    model = TuckerGPRegressor(modes, rank=2, inference=inference, random_state=0, **lengths).fit(X[:150], y[:150])
+    mean, std = model.predict(X[150:], return_std=True)
+    assert len(model.fit_.draws) == 60
+    assert len(model.fit_.history) == 120
+    assert rmse(y[150:], mean) < 0.6 * y[150:].std()
+    assert np.mean(np.abs(y[150:] - mean) < 2 * std) > 0.8
+    again = TuckerGPRegressor(modes, rank=2, inference=inference, random_state=0, **lengths).fit(X[:150], y[:150])
+    np.testing.assert_array_equal(again.predict(X[150:]), mean)
+
+
 BAD = [
+    ({"inference": "hmc", "noise": "rows"}, {}, "noise is a setting of inference='gibbs'; with 'hmc' leave it out"),
+    ({"inference": HMC(), "draws": 10}, {}, r"draws is a setting of inference='gibbs'; with HMC\("),
+    ({"inference": "sgld", "likelihood": "ordinal"}, {}, r"likelihood='ordinal' needs inference='gibbs', not SGLD\("),
     ({"rank": 0}, {}, "rank must be at least 1, not 0"),
     ({"rank": (2, 2, 2)}, {}, "rank has 3 entries for 2 modes"),
     ({"rank": 2.5}, {}, "rank must be a whole number"),
-    ({"inference": "gradient"}, {}, "inference must be 'gibbs', 'als', 'sgd' or a Gibbs"),
+    ({"inference": "gradient"}, {}, "inference must be one of 'gibbs', 'als', 'sgd', 'hmc', 'sgld' or an object"),
     ({"likelihood": "poisson"}, {}, "likelihood must be one of 'gaussian', 'ordinal', 'bernoulli', not 'poisson'"),
     ({"core": "identity", "rank": (2, 3)}, {}, "same rank in every mode"),
     ({"random_state": -1}, {}, "random_state must be"),

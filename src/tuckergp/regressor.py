@@ -18,7 +18,7 @@ from sklearn.utils.validation import check_is_fitted
 from tuckergp._inputs import ReadsTables, default_modes, targets_of
 from tuckergp.design import Design, Mode
 from tuckergp.errors import InputError
-from tuckergp.inference import ALS, SGD, Gibbs
+from tuckergp.inference import ALS, HMC, SGD, SGLD, Gibbs
 from tuckergp.inference.control import Callback, Control
 from tuckergp.inference.export import as_inference_data, block_names
 from tuckergp.inference.fit import (
@@ -57,9 +57,10 @@ class TuckerGPRegressor(Storable, ReadsTables, RegressorMixin, BaseEstimator):  
         The arguments of f. None: one mode a column, SE on whitened numbers, Identity on anything else.
     rank : int or sequence of int
         Rank of the core in every mode, or one a mode.
-    inference : {"gibbs", "als", "sgd"} or Gibbs, ALS, SGD
-        How U and W are learned: sampling, which has nothing to tune and knows how sure it is, or the most probable
-        point. A name stands for that method with its settings for regression.
+    inference : {"gibbs", "als", "sgd", "hmc", "sgld"} or Gibbs, ALS, SGD, HMC, SGLD
+        How U and W are learned: Gibbs sampling, which has nothing to tune and knows how sure it is; the most probable
+        point (``"als"``, ``"sgd"``); or other samplers, with prior scales fixed (``"hmc"``, and ``"sgld"`` by
+        mini-batches). A name stands for that method with its settings for regression.
     likelihood : {"gaussian", "ordinal", "bernoulli"}
         Ordinal: the distinct targets are ordered levels with learned distances; Bernoulli: targets are 0 and 1. Both
         are probit models and need ``"gibbs"``; predictions are means of the distribution over levels.
@@ -68,7 +69,7 @@ class TuckerGPRegressor(Storable, ReadsTables, RegressorMixin, BaseEstimator):  
     noise : {"shared", "rows"}
         One noise variance, or a factor for every row of every mode with an Identity term; for ``"gibbs"``.
     draws, warmup, chains : int
-        Draws of each chain and sweeps before them; for ``"gibbs"``.
+        Draws of each chain and sweeps before them; for ``"gibbs"``, ``"hmc"`` and ``"sgld"``.
     n_jobs : int or None
         Processes among which to share the chains; None is 1 (unless in a `joblib.parallel_config`), -1 all cores.
         Draws do not depend on it.
@@ -106,7 +107,7 @@ class TuckerGPRegressor(Storable, ReadsTables, RegressorMixin, BaseEstimator):  
         self,
         modes: Sequence[Mode] | None = None,
         rank: int | Sequence[int] = 5,
-        inference: Literal["gibbs", "als", "sgd"] | Inference = "gibbs",
+        inference: Literal["gibbs", "als", "sgd", "hmc", "sgld"] | Inference = "gibbs",
         likelihood: LikelihoodName = "gaussian",
         core: CoreSpec = "auto",
         noise: Literal["shared", "rows"] = "shared",
@@ -174,7 +175,7 @@ class TuckerGPRegressor(Storable, ReadsTables, RegressorMixin, BaseEstimator):  
             table, target, weight = table.take(keep), target[keep], weight[keep]
         seed = seed_for(self.random_state, checkpoint)
         modes = self.modes if self.modes is not None else default_modes(table)
-        chain = isinstance(inference, ALS | Gibbs)  # SGD works with weights of features
+        chain = isinstance(inference, ALS | Gibbs)  # the others work with weights of features
         design, self.modes_ = Design.fit(modes, table, weight, stream(seed, 1, 1), chain)
         self.__dict__.pop("moments_", None)
         control = Control(
@@ -218,7 +219,7 @@ class TuckerGPRegressor(Storable, ReadsTables, RegressorMixin, BaseEstimator):  
         ----------
         X : as in `fit`
         return_std : bool
-            Also return standard deviations; needs ``inference="gibbs"``.
+            Also return standard deviations; needs a sampler, such as ``inference="gibbs"``.
         quantiles : sequence of float or None
             Also return these quantiles, shape (N, len(quantiles)), instead of standard deviations.
         include_noise : bool
@@ -261,6 +262,8 @@ class TuckerGPRegressor(Storable, ReadsTables, RegressorMixin, BaseEstimator):  
         named: dict[Any, Inference] = {
             "als": ALS(noise=0.05, iterations=50),
             "sgd": SGD(noise=0.05, step_u=0.02, batch_size=20, epochs=200, patience=10),
+            "hmc": HMC(),
+            "sgld": SGLD(batch_size=20, step_size=0.3),
         }
         return resolve_inference(self, named, noise=self.noise)
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from tuckergp.inference.als import ALS
 from tuckergp.inference.gibbs import Gibbs
+from tuckergp.inference.hmc import HMC
 from tuckergp.inference.sgd import SGD
+from tuckergp.inference.sgld import SGLD
 
-__all__ = ["ALS", "SGD", "Gibbs"]
+__all__ = ["ALS", "HMC", "SGD", "SGLD", "Gibbs"]

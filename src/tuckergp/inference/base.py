@@ -15,12 +15,23 @@ import numpy.typing as npt
 
 from tuckergp.design import Design
 from tuckergp.errors import InputError
+from tuckergp.inference.draws import Draw
 from tuckergp.mode_table import ModeTable
 from tuckergp.model import Parameters, TuckerModel
 from tuckergp.priors.evidence import Sorted, sort_by_row
 from tuckergp.priors.rows import AnyRegression, regression_of
 
-__all__ = ["Algorithm", "Info", "Problem", "as_residual_order", "as_weights", "check_positive", "replaced"]
+__all__ = [
+    "Algorithm",
+    "Info",
+    "Problem",
+    "Sampler",
+    "as_residual_order",
+    "as_weights",
+    "check_lengths",
+    "check_positive",
+    "replaced",
+]
 
 Floats = npt.NDArray[np.float64]
 State = TypeVar("State")
@@ -79,6 +90,52 @@ class Algorithm(Protocol[State]):
 
     def parameters(self, problem: Problem, state: State) -> Parameters:
         """The unknowns that the state stands for."""
+
+
+class Sampler(Algorithm[State], Protocol[State]):
+    """An algorithm whose steps are draws from the posterior; `tuckergp.inference.loop.sample` runs its chains.
+
+    Settings are the fields of a dataclass. A step must not depend on ``draws`` or ``chains``, so that a stored run
+    can be made longer.
+    """
+
+    @property
+    def draws(self) -> int:
+        """Steps of a chain after the warm-up."""
+
+    @property
+    def warmup(self) -> int:
+        """Steps of a chain that are thrown away."""
+
+    @property
+    def thin(self) -> int:
+        """Every so many-th draw is kept."""
+
+    @property
+    def chains(self) -> int:
+        """Independent chains from one seed."""
+
+    def draw(self, problem: Problem, state: State) -> Draw:
+        """What predictions need of this state."""
+
+    def watch(self, problem: Problem, state: State) -> dict[str, Floats]:
+        """What is identified of this state at the problem's observations: ``f`` and ``log_likelihood`` at least."""
+
+    def function(self, problem: Problem, state: State, index: npt.NDArray[np.int32]) -> Floats:
+        """F of this state at some observations, shape (n,)."""
+
+
+def check_lengths(sampler: Sampler[Any]) -> None:
+    """Refuse numbers of steps and chains that cannot be."""
+    owner = type(sampler).__name__
+    if not isinstance(sampler.warmup, int) or sampler.warmup < 0:
+        raise InputError(f"{owner}: warmup must be a whole number from 0 on, not {sampler.warmup!r}.")
+    for name in ("draws", "thin", "chains"):
+        check_positive(owner, **{name: getattr(sampler, name)})
+        if not isinstance(getattr(sampler, name), int | np.integer):
+            raise InputError(f"{owner}: {name} must be a whole number, not {getattr(sampler, name)!r}.")
+    if sampler.thin > sampler.draws:
+        raise InputError(f"{owner}: thin={sampler.thin} would keep none of {sampler.draws} draws; lower it.")
 
 
 def check_positive(owner: str, **values: Any) -> None:

@@ -7,16 +7,16 @@ from collections.abc import Callable, Sequence
 from copy import deepcopy
 from dataclasses import dataclass, replace
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from tuckergp.inference import moments
-from tuckergp.inference.base import Problem
+from tuckergp.inference.base import Problem, Sampler
 from tuckergp.inference.checkpoint import ChainRecord, Checkpoint
 from tuckergp.inference.control import Callback
 from tuckergp.inference.draws import compact
-from tuckergp.inference.gibbs import Gibbs, GibbsState
 from tuckergp.inference.moments import MomentsOf
 from tuckergp.inference.threads import few_threads
 from tuckergp.inference.trees import contiguous
@@ -32,14 +32,14 @@ WATCHED = 100
 class Task:
     """All that a process needs to run any of the chains."""
 
-    sampler: Gibbs
+    sampler: Sampler[Any]
     problem: Problem
     seed: int
     checkpoint: Checkpoint | None = None
     checkpoint_minutes: float = 5.0
     moments_of: MomentsOf | None = None
     keep_draws: bool = True
-    starts: Sequence[GibbsState] | None = None
+    starts: Sequence[Any] | None = None
 
     @cached_property
     def observations(self) -> npt.NDArray[np.intp]:

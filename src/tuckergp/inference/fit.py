@@ -16,7 +16,7 @@ import numpy.typing as npt
 
 from tuckergp.design import Design
 from tuckergp.errors import InputError
-from tuckergp.inference import ALS, SGD, Gibbs, loop
+from tuckergp.inference import ALS, HMC, SGD, SGLD, Gibbs, loop
 from tuckergp.inference.base import Info, Problem
 from tuckergp.inference.checkpoint import stored_seed
 from tuckergp.inference.control import Control
@@ -43,10 +43,12 @@ __all__ = [
 ]
 
 Floats = npt.NDArray[np.float64]
-Inference: TypeAlias = ALS | SGD | Gibbs
+Inference: TypeAlias = ALS | SGD | Gibbs | HMC | SGLD
 LikelihoodName: TypeAlias = Literal["gaussian", "ordinal", "bernoulli"]
 LIKELIHOODS = get_args(LikelihoodName)
 MOST_LEVELS = 100
+# Names of samplers that take their lengths from the estimator, as "gibbs" does.
+SAMPLED = ("hmc", "sgld")
 
 # Prior standard deviation of factors under an identity core, relative to the one that gives f the targets' variance,
 # and the least one of f, which many modes would otherwise leave none.
@@ -214,13 +216,19 @@ def resolve_inference(estimator: Any, named: dict[Any, Inference], noise: str) -
         raise InputError(f"likelihood must be one of {names}, not {estimator.likelihood!r}.")
     if inference == "gibbs":
         return Gibbs(draws=estimator.draws, warmup=estimator.warmup, chains=estimator.chains, noise=noise)  # type: ignore[arg-type]
-    if not isinstance(inference, ALS | SGD | Gibbs) and inference not in named:
-        raise InputError(f"inference must be 'gibbs', 'als', 'sgd' or a Gibbs, ALS or SGD object, not {inference!r}.")
+    known = (Gibbs, *(type(value) for value in named.values()))
+    if not isinstance(inference, known) and not (isinstance(inference, str) and inference in named):
+        names = ", ".join(map(repr, ["gibbs", *named]))
+        kinds = ", ".join(kind.__name__ for kind in known)
+        raise InputError(f"inference must be one of {names} or an object ({kinds}), not {inference!r}.")
+    chosen: Inference = named[inference] if isinstance(inference, str) else inference
+    sampled = inference in SAMPLED and isinstance(chosen, HMC | SGLD)
+    lengths = ("draws", "warmup", "chains")
     defaults = {name: parameter.default for name, parameter in signature(type(estimator)).parameters.items()}
-    for name in ("draws", "warmup", "chains", "noise"):
+    for name in ("noise",) if sampled else (*lengths, "noise"):
         if getattr(estimator, name) != defaults[name]:
             raise InputError(f"{name} is a setting of inference='gibbs'; with {inference!r} leave it out.")
-    return inference if isinstance(inference, ALS | SGD | Gibbs) else named[inference]
+    return replace(chosen, **{name: getattr(estimator, name) for name in lengths}) if sampled else chosen
 
 
 def seed_for(random_state: object, checkpoint: object) -> int:
@@ -272,7 +280,12 @@ def fit_model(
         draws, history = loop.sample(inference, problem, seed, control, starts)
         return Fit(draws, mean, scale, history)
     sigma_u = shape.default_sigma_u() if inference.sigma_u is None else np.full(shape.modes, float(inference.sigma_u))
-    model = TuckerModel(shape, Gaussian(inference.noise), sigma_u, inference.sigma_w or shape.default_sigma_w())
+    sigma_w = inference.sigma_w or shape.default_sigma_w()
+    if isinstance(inference, HMC | SGLD):
+        problem = Problem(TuckerModel(shape, Gaussian(), sigma_u, sigma_w), design, target, weight)
+        draws, history = loop.sample(inference, problem, seed, control)
+        return Fit(draws, mean, scale, history)
+    model = TuckerModel(shape, Gaussian(inference.noise), sigma_u, sigma_w)
     problem = Problem(model, design, target, weight)
     result = loop.run(inference, problem, seed, control, None if start is None else start.point(problem))
     point = Draw(result.parameters, 1 / inference.noise, (), (None,) * shape.modes)

@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from tuckergp.errors import InputError
-from tuckergp.inference.base import Info, Problem, as_weights, check_positive
+from tuckergp.inference.base import Info, Problem, as_weights, check_lengths, check_positive
 from tuckergp.inference.draws import Draw
 from tuckergp.likelihoods import Ordinal
 from tuckergp.mode_table import ModeTable
@@ -131,13 +131,7 @@ class Gibbs:
         check_positive("Gibbs", **{k: v for k, v in vars(self).items() if k not in ("noise", "warmup")})
         if self.noise not in ("shared", "rows"):
             raise InputError(f"Gibbs: noise must be 'shared' or 'rows', not {self.noise!r}.")
-        if not isinstance(self.warmup, int) or self.warmup < 0:
-            raise InputError(f"Gibbs: warmup must be a whole number from 0 on, not {self.warmup!r}.")
-        for name in ("draws", "thin", "chains"):
-            if not isinstance(getattr(self, name), int | np.integer):
-                raise InputError(f"Gibbs: {name} must be a whole number, not {getattr(self, name)!r}.")
-        if self.thin > self.draws:
-            raise InputError(f"Gibbs: thin={self.thin} would keep none of {self.draws} draws; lower it.")
+        check_lengths(self)
 
     @property
     def n_steps(self) -> int:

@@ -16,12 +16,11 @@ import numpy as np
 
 import tuckergp
 from tuckergp.errors import NotConvergedWarning
-from tuckergp.inference.base import Algorithm, Info, Problem
+from tuckergp.inference.base import Algorithm, Info, Problem, Sampler
 from tuckergp.inference.chains import Task
 from tuckergp.inference.checkpoint import ChainRecord, Checkpoint
 from tuckergp.inference.control import Control
 from tuckergp.inference.draws import Draws
-from tuckergp.inference.gibbs import Gibbs, GibbsState
 from tuckergp.inference.moments import merged
 from tuckergp.inference.parallel import run_in_processes, run_one_by_one, turns
 from tuckergp.inference.progress import progress_line
@@ -79,11 +78,11 @@ def run(
 
 
 def sample(
-    sampler: Gibbs,
+    sampler: Sampler[Any],
     problem: Problem,
     seed: int,
     control: Control | None = None,
-    starts: Sequence[GibbsState] | None = None,
+    starts: Sequence[Any] | None = None,
 ) -> tuple[Draws, list[Info]]:
     """Run the sampler's chains, from ``starts`` where they are given, and keep their draws.
 
@@ -109,7 +108,7 @@ def sample(
     todo = turns(unfinished, max(jobs, 1), control.max_time)
     total = sampler.n_steps * sampler.chains
     with (
-        progress_line("Gibbs", total, control.progress, control.unit, sum(stored)) as advance,
+        progress_line(type(sampler).__name__, total, control.progress, control.unit, sum(stored)) as advance,
         _ctrl_c_asks() as interrupted,
     ):
 
@@ -128,7 +127,23 @@ def sample(
     warning = draws.diagnostics().warning(share=0.25)
     if warning is not None:
         warnings.warn(warning, NotConvergedWarning, stacklevel=4)
-    return draws, [info for chain in sorted(records) for info in records[chain].history]
+    history = [info for chain in sorted(records) for info in records[chain].history]
+    _warn_of_divergences(history)
+    return draws, history
+
+
+def _warn_of_divergences(history: list[Info]) -> None:
+    """Say how many draws diverged, for samplers whose last figures count them."""
+    last = {info.chain: int(info.figures.get("divergences", 0)) for info in history}
+    count = sum(last.values())
+    if count:
+        draws = "1 trajectory" if count == 1 else f"{count} trajectories"
+        warnings.warn(
+            f"{draws} after the warm-up diverged, so parts of the posterior may be missing: raise target towards 1, "
+            f"or warmup.",
+            NotConvergedWarning,
+            stacklevel=5,
+        )
 
 
 def _assemble(task: Task, records: list[ChainRecord]) -> Draws:
@@ -148,7 +163,7 @@ def _assemble(task: Task, records: list[ChainRecord]) -> Draws:
 
 
 def _checkpoint(
-    sampler: Gibbs, problem: Problem, seed: int, control: Control, starts: Sequence[GibbsState] | None
+    sampler: Sampler[Any], problem: Problem, seed: int, control: Control, starts: Sequence[Any] | None
 ) -> Checkpoint | None:
     if control.checkpoint is None:
         return None

@@ -1,0 +1,192 @@
+"""Hamiltonian Monte Carlo on the log joint of U and W: the sampler of the paper's appendix, its slips put right.
+
+One step is one trajectory of leapfrogs that is accepted or rejected, then a draw of the noise. A leapfrog costs a pass
+over all observations. `docs/paper.md` lists where the printed algorithm differs.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Literal, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from tuckergp.errors import InputError
+from tuckergp.inference.adaptation import DualAverage, Variances, averaged, window_ends, with_acceptance, with_point
+from tuckergp.inference.base import Info, Problem, check_positive
+from tuckergp.inference.weights import LogJoint, WeightSampler, block_slices, per_entry
+
+__all__ = ["HMC", "HMCState", "leapfrogs"]
+
+Floats = npt.NDArray[np.float64]
+LogDensity = Callable[[Floats], tuple[float, Floats]]
+
+# A trajectory whose energy rises by more has left the path it was to follow.
+DIVERGED = 1000.0
+
+
+class HMCState(NamedTuple):
+    """The unknowns, and what the warm-up has found.
+
+    Attributes
+    ----------
+    sweep : int
+        Trajectories so far.
+    theta : ndarray, shape (P,)
+        U_1 ... U_D and W, one after the other.
+    alpha : float
+        Noise precision; 1 for a likelihood without one.
+    scale : ndarray, shape (P,)
+        Relative step size of every entry: a diagonal mass matrix, its power -1/2.
+    tuner : DualAverage
+        The step size that multiplies them.
+    variances : Variances
+        Of theta, in the present window of the warm-up.
+    divergences : int
+        Trajectories after the warm-up that diverged.
+    """
+
+    sweep: int
+    theta: Floats
+    alpha: float
+    scale: Floats
+    tuner: DualAverage
+    variances: Variances
+    divergences: int = 0
+
+
+def leapfrogs(
+    log_density: LogDensity, theta: Floats, momentum: Floats, steps: Floats, count: int
+) -> tuple[Floats, Floats, float]:
+    """Follow Hamilton's equations: ``count`` leapfrogs, each entry with its own step size.
+
+    Every gradient is taken at the present point. Going on with the momentum turned round leads back to the start.
+
+    Returns
+    -------
+    theta, momentum : ndarray, shapes (P,)
+        Where the trajectory ends; it ends early where the density is not finite.
+    value : float
+        The log density there.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> normal = lambda x: (-0.5 * float(x @ x), -x)
+    >>> x, p, _ = leapfrogs(normal, np.ones(1), np.zeros(1), np.array([0.01]), 100)
+    >>> bool(abs(x @ x + p @ p - 1) < 1e-4)
+    True
+    """
+    value, gradient = log_density(theta)
+    for _ in range(count):
+        momentum = momentum + 0.5 * steps * gradient
+        theta = theta + steps * momentum
+        value, gradient = log_density(theta)
+        if not (math.isfinite(value) and np.isfinite(gradient).all()):
+            return theta, momentum, -math.inf
+        momentum = momentum + 0.5 * steps * gradient
+    return theta, momentum, value
+
+
+@dataclass(frozen=True)
+class HMC(WeightSampler):
+    """Hamiltonian Monte Carlo.
+
+    Parameters
+    ----------
+    draws, warmup : int
+        Trajectories of a chain after and during warm-up. Step sizes are learned in the warm-up and then kept.
+    thin : int
+        Keep every so many-th draw.
+    chains : int
+        Independent chains from one seed.
+    noise : float or None
+        Variance of Gaussian noise in units of the targets' variance; None draws it from its conditional.
+    sigma_u, sigma_w : float or None
+        Prior standard deviations of the entries of U and W; None matches moments so that f has prior variance 1.
+        The estimators build their model from these two; `tuckergp.inference.loop.sample` takes a model as it is.
+    alpha_shape, alpha_rate : float
+        Gamma prior of the noise precision where it is drawn.
+    leapfrogs : int
+        Leapfrogs of a trajectory at the most, L; their number is drawn from 1 to L, so that none returns to its start
+        time and again.
+    step_size : float
+        Step size to begin with, relative to the prior standard deviation of each U_d and of W.
+    target : float
+        Acceptance probability for which the warm-up adapts the step size. It is met on average while steps are tried
+        out; the step that is kept, their average, is shorter and accepted more often.
+    mass : {"diagonal", "blocks"}
+        A relative step size for every entry, or one for each U_d and one for W as in the paper; from the standard
+        deviations met in the warm-up.
+
+    Examples
+    --------
+    >>> HMC(draws=100, warmup=50, leapfrogs=20).n_steps
+    150
+    """
+
+    leapfrogs: int = 20
+    step_size: float = 0.01
+    target: float = 0.8
+    mass: Literal["diagonal", "blocks"] = "diagonal"
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        check_positive("HMC", leapfrogs=self.leapfrogs, step_size=self.step_size)
+        if not isinstance(self.leapfrogs, int | np.integer):
+            raise InputError(f"HMC: leapfrogs must be a whole number, not {self.leapfrogs!r}.")
+        if not 0 < self.target < 1:
+            raise InputError(f"HMC: target must be a probability between 0 and 1, not {self.target!r}.")
+        if self.mass not in ("diagonal", "blocks"):
+            raise InputError(f"HMC: mass must be 'diagonal' or 'blocks', not {self.mass!r}.")
+
+    def init(self, problem: Problem, rng: np.random.Generator) -> HMCState:
+        """Start near a draw from the prior, as in the paper, with steps in proportion to the prior's scales."""
+        theta, alpha = self.start(problem, rng)
+        model, blocks = problem.model, block_slices(problem)
+        scale = per_entry(blocks, [*model.sigma_u, model.sigma_w][: len(blocks)])
+        return HMCState(0, theta, alpha, scale, averaged(self.step_size), Variances.empty(len(theta)))
+
+    def step_sizes(self, state: HMCState) -> Floats:
+        """The step size of every entry: the one under trial in the warm-up, the average of its trials afterwards."""
+        log_step = state.tuner.log_step if state.sweep < self.warmup else state.tuner.log_average
+        return math.exp(log_step) * state.scale
+
+    def step(self, problem: Problem, state: HMCState, rng: np.random.Generator) -> tuple[HMCState, Info]:
+        """One trajectory, kept or not; then the noise; in the warm-up, what it says about step sizes."""
+        log_joint = LogJoint(problem, state.alpha)
+        count = int(rng.integers(1, self.leapfrogs + 1))
+        momentum = rng.standard_normal(len(state.theta))
+        before = log_joint(state.theta)[0] - 0.5 * float(momentum @ momentum)
+        with np.errstate(over="ignore", invalid="ignore"):
+            theta, momentum, value = leapfrogs(log_joint, state.theta, momentum, self.step_sizes(state), count)
+            change = value - 0.5 * float(momentum @ momentum) - before
+        diverged = not change > -DIVERGED
+        probability = 0.0 if diverged else math.exp(min(change, 0.0))
+        if rng.random() >= probability:
+            theta = state.theta
+        alpha, figures = self.draw_noise(problem, theta, state.alpha, rng)
+        warm = state.sweep < self.warmup
+        divergences = state.divergences + (diverged and not warm)
+        state = state._replace(sweep=state.sweep + 1, theta=theta, alpha=alpha, divergences=divergences)
+        if warm:
+            state = self._adapted(problem, state, probability)
+        figures |= {"acceptance": probability, "divergences": float(divergences)}
+        return state, Info(state.sweep, figures)
+
+    def _adapted(self, problem: Problem, state: HMCState, probability: float) -> HMCState:
+        state = state._replace(tuner=with_acceptance(state.tuner, probability, self.target))
+        first, ends = window_ends(self.warmup)
+        if not (ends and first < state.sweep <= ends[-1]):
+            return state
+        variances = with_point(state.variances, state.theta)
+        if state.sweep not in ends or not variances.squares.any():
+            return state._replace(variances=variances)
+        scale = variances.scales(block_slices(problem), self.mass == "diagonal")
+        # about the same distance a step as before, for the tuner to go on from
+        ratio = float(np.exp(np.mean(np.log(state.scale) - np.log(scale))))
+        step = ratio * math.exp(state.tuner.log_average)
+        return state._replace(scale=scale, tuner=averaged(step), variances=Variances.empty(len(scale)))

@@ -1,0 +1,174 @@
+"""What samplers of the weights U and W share: the log joint over one vector, the noise, what a draw is.
+
+HMC and SGLD move all weights together, so the unknowns are laid one after the other in a vector theta: U_1 ... U_D,
+then the learned entries of W. Prior scales are the model's and stay fixed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from itertools import pairwise
+from typing import Protocol
+
+import numpy as np
+import numpy.typing as npt
+
+from tuckergp.errors import InputError
+from tuckergp.inference.base import Problem, check_lengths, check_positive
+from tuckergp.inference.draws import Draw
+from tuckergp.likelihoods import Gaussian
+from tuckergp.model import Parameters, TuckerModel, pack, refuse_lines
+
+__all__ = ["LogJoint", "WeightSampler", "WeightState", "block_slices", "per_entry"]
+
+Floats = npt.NDArray[np.float64]
+
+
+class WeightState(Protocol):
+    """What the states of all samplers of weights have."""
+
+    @property
+    def theta(self) -> Floats:
+        """U_1 ... U_D and W, one after the other."""
+
+    @property
+    def alpha(self) -> float:
+        """Noise precision; 1 for a likelihood without one."""
+
+
+def block_slices(problem: Problem) -> list[slice]:
+    """Where each U_d, and W if it is learned, lies in theta."""
+    core = problem.model.core
+    sizes = [mode.n_features * int(r) for mode, r in zip(problem.design.modes, core.ranks, strict=True)]
+    sizes += [core.n_weights] if core.learned else []
+    ends = np.cumsum([0, *sizes])
+    return [slice(int(a), int(b)) for a, b in pairwise(ends)]
+
+
+def per_entry(blocks: Sequence[slice], values: Sequence[float] | Floats) -> Floats:
+    """One value a block, repeated for all its entries."""
+    return np.repeat(np.asarray(values, dtype=np.float64), [block.stop - block.start for block in blocks])
+
+
+def vector_of(parameters: Parameters) -> Floats:
+    """Theta of parameters."""
+    return pack([*parameters.U, parameters.W])[0]
+
+
+def parameters_of(problem: Problem, theta: Floats) -> Parameters:
+    """The parameters of theta, as views of it."""
+    ranks = problem.model.core.ranks
+    blocks = block_slices(problem)
+    U = tuple(theta[block].reshape(-1, r) for block, r in zip(blocks, ranks, strict=False))
+    return Parameters(U, theta[blocks[len(U)]] if len(blocks) > len(U) else np.zeros(0))
+
+
+def model_at(problem: Problem, alpha: float) -> TuckerModel:
+    """The model with Gaussian noise of this precision; models without Gaussian noise as they are."""
+    model = problem.model
+    return replace(model, likelihood=Gaussian(1 / alpha)) if isinstance(model.likelihood, Gaussian) else model
+
+
+@dataclass(frozen=True)
+class LogJoint:
+    """Log p(y, U, W) as a function of theta at one noise precision."""
+
+    problem: Problem
+    alpha: float
+
+    @cached_property
+    def model(self) -> TuckerModel:
+        """The model with this noise."""
+        return model_at(self.problem, self.alpha)
+
+    def __call__(self, theta: Floats) -> tuple[float, Floats]:
+        """The value, up to a constant, and the gradient."""
+        return self.of_batch(theta, None)
+
+    def of_batch(self, theta: Floats, batch: npt.NDArray[np.intp] | None) -> tuple[float, Floats]:
+        """The same from a batch of the observations, each counted N / m times: unbiased if the batch is random."""
+        problem = self.problem if batch is None else self.problem.take(batch)
+        weight = problem.weight
+        if batch is not None:
+            share = len(self.problem.y) / len(batch)
+            weight = np.full(len(batch), share) if weight is None else share * weight
+        parameters = parameters_of(problem, theta)
+        value, gradient = self.model.log_joint_and_gradient(parameters, problem.design, problem.y, weight)
+        return value, vector_of(gradient)
+
+
+@dataclass(frozen=True)
+class WeightSampler:
+    """Settings and answers that samplers of the weights share; see `HMC` and `SGLD` for what they mean."""
+
+    draws: int = 300
+    warmup: int = 300
+    thin: int = 1
+    chains: int = 1
+    noise: float | None = None
+    sigma_u: float | None = None
+    sigma_w: float | None = None
+    alpha_shape: float = 1.0
+    alpha_rate: float = 0.5
+
+    def __post_init__(self) -> None:
+        names = ("noise", "sigma_u", "sigma_w", "alpha_shape", "alpha_rate")
+        check_positive(type(self).__name__, **{name: getattr(self, name) for name in names})
+        check_lengths(self)  # type: ignore[arg-type]
+
+    @property
+    def n_steps(self) -> int:
+        """Steps of one chain."""
+        return self.warmup + self.draws
+
+    def start(self, problem: Problem, rng: np.random.Generator) -> tuple[Floats, float]:
+        """Theta near a draw from the prior, and the noise precision to begin with."""
+        refuse_lines(problem.design, f"{type(self).__name__} is")
+        if not isinstance(problem.model.density, Gaussian):
+            if self.noise is not None:
+                raise InputError(f"{type(self).__name__}: noise is for a Gaussian likelihood; leave it out.")
+            return vector_of(problem.model.start(problem.design, rng)), 1.0
+        alpha = self.alpha_shape / self.alpha_rate if self.noise is None else 1 / self.noise
+        return vector_of(problem.model.start(problem.design, rng)), alpha
+
+    def draw_noise(
+        self, problem: Problem, theta: Floats, alpha: float, rng: np.random.Generator
+    ) -> tuple[float, dict[str, float]]:
+        """The noise precision from its gamma conditional, unless it is fixed; and figures of the fit."""
+        f = self._f(problem, theta, problem.design.index)
+        density = problem.model.density
+        if not isinstance(density, Gaussian):
+            return alpha, {"log_probability": float(density.log_density(problem.y, f).mean())}
+        weight = np.ones(len(f)) if problem.weight is None else problem.weight
+        count, total = float(weight.sum()), float(weight @ (problem.y - f) ** 2)
+        if self.noise is None:
+            alpha = float(rng.gamma(self.alpha_shape + count / 2) / (self.alpha_rate + total / 2))
+        return alpha, {"train_rmse": (total / count) ** 0.5, "noise": alpha**-0.5}
+
+    def parameters(self, problem: Problem, state: WeightState) -> Parameters:
+        """U and W of this state."""
+        found = parameters_of(problem, state.theta)
+        return Parameters(found.U, found.W, (None,) * len(found.U))
+
+    def function(self, problem: Problem, state: WeightState, index: npt.NDArray[np.int32]) -> Floats:
+        """F of this state at some observations, shape (n,)."""
+        return self._f(problem, state.theta, index)
+
+    def _f(self, problem: Problem, theta: Floats, index: npt.NDArray[np.int32]) -> Floats:
+        parameters = parameters_of(problem, theta)
+        return problem.model.contract(problem.model.factors(parameters, problem.design), parameters.W, index)
+
+    def watch(self, problem: Problem, state: WeightState) -> dict[str, Floats]:
+        """What is identified of this state: f and log p(y | f) at the problem's observations, the noise."""
+        f = self.function(problem, state, problem.design.index)
+        density = model_at(problem, state.alpha).density
+        found = {"f": f, "log_likelihood": density.log_density(problem.y, f)}
+        return found | ({"noise": np.asarray(state.alpha**-0.5)} if isinstance(density, Gaussian) else {})
+
+    def draw(self, problem: Problem, state: WeightState) -> Draw:
+        """What predictions need of this state; rows never seen have the prior."""
+        tables = zip(problem.design.modes, problem.model.core.ranks, problem.model.sigma_u, strict=True)
+        covariance = tuple(np.eye(r) * (sigma * table.residual_scale) ** 2 for table, r, sigma in tables)
+        return Draw(self.parameters(problem, state), state.alpha, covariance, (None,) * len(covariance))
