@@ -13,7 +13,7 @@ from tuckergp.experiments import movielens as experiment
 from tuckergp.experiments import movielens_report as report
 from tuckergp.experiments.movielens_data import Entities, Ratings, age_bins, carve, design_of, entities_of, modes_of
 from tuckergp.experiments.movielens_search import VARIANTS, Fit, Rung, Settings, Variant, halve, search
-from tuckergp.experiments.movielens_store import Store
+from tuckergp.experiments.store import Store
 from tuckergp.tables import as_table
 
 PAPER_SIDES = {(a, b, c) for a in (0.25, 0.5, 0.75) for b in (0.15, 0.3, 0.45) for c in (0.15, 0.3, 0.45)}

@@ -7,7 +7,7 @@ from typer.testing import CliRunner
 from tuckergp.datasets import load_movielens_100k
 from tuckergp.experiments import movielens_gibbs as experiment
 from tuckergp.experiments.movielens_gibbs_report import choice_table, gibbs_table, scarce_table
-from tuckergp.experiments.movielens_store import Store
+from tuckergp.experiments.store import Store
 
 TINY = {"rank": 2, "draws": 4, "warmup": 2}
 

@@ -11,7 +11,7 @@ from tuckergp.datasets import load_movielens_100k
 from tuckergp.errors import InputError
 from tuckergp.experiments import ranking as experiment
 from tuckergp.experiments import ranking_peers, ranking_report, ranking_scores
-from tuckergp.experiments.movielens_store import Store
+from tuckergp.experiments.store import Store
 from tuckergp.scoring import item_scores
 from tuckergp.tables import Table
 

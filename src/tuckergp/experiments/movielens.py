@@ -27,7 +27,7 @@ from tuckergp.errors import InputError
 from tuckergp.experiments.movielens_data import Entities, Ratings, carve, entities_of, ratings_of
 from tuckergp.experiments.movielens_report import table
 from tuckergp.experiments.movielens_search import BATCH, RANK, VARIANTS, Fit, Settings, Variant, search
-from tuckergp.experiments.movielens_store import Store, versions
+from tuckergp.experiments.store import Store, versions
 
 __all__ = ["Split", "app", "chosen", "load_splits", "refit", "run", "run_checks"]
 

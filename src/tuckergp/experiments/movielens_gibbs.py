@@ -28,7 +28,7 @@ from tuckergp.baselines import Biases
 from tuckergp.datasets import MovieLens, load_movielens_100k
 from tuckergp.errors import InputError, NotConvergedWarning
 from tuckergp.experiments.movielens_data import attribute_tables, carve, entities_of
-from tuckergp.experiments.movielens_store import Store, versions
+from tuckergp.experiments.store import Store, versions
 from tuckergp.metrics import rmse
 from tuckergp.random import stream
 from tuckergp.tables import Table

@@ -22,7 +22,7 @@ import typer
 
 from tuckergp.datasets import MovieLens, load_movielens_100k
 from tuckergp.errors import InputError
-from tuckergp.experiments.movielens_store import Store, versions
+from tuckergp.experiments.store import Store, versions
 from tuckergp.experiments.ranking_peers import PEERS, available
 from tuckergp.experiments.ranking_scores import CONTESTANTS, Contest, counts, decision, measure
 from tuckergp.splits import TimeSplit, UserHoldout

@@ -8,12 +8,11 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
-from functools import partial
 from typing import TypeAlias
 
 import numpy as np
 import numpy.typing as npt
-from scipy.optimize import Bounds, minimize
+from scipy.optimize import Bounds, OptimizeResult, minimize
 
 from tuckergp.errors import InputError, NotConvergedWarning
 from tuckergp.random import stream
@@ -100,6 +99,21 @@ def learn(
             return np.inf, np.zeros_like(theta)
         return -value, -np.concatenate([slopes[name] for name in names])
 
+    def search(x0: Floats) -> OptimizeResult:
+        # within bounds the first step is as long as the gradient: in units of it, numbers change by a factor e at most
+        first = loss(x0)
+        unit = max(1.0, float(np.abs(first[1]).max()))
+
+        def scaled(theta: Floats) -> tuple[float, Floats]:
+            value, slope = first if np.array_equal(theta, x0) else loss(theta)
+            return value / unit, slope / unit
+
+        found = minimize(
+            scaled, x0, jac=True, method="L-BFGS-B", bounds=Bounds(least, most), options={"maxiter": max_iter}
+        )
+        found.fun *= unit
+        return found
+
     if not names:
         return Learned(dict(start), objective(dict(start))[0], 0, 1, True)
     centre = np.log(np.concatenate([start[name] for name in names]))
@@ -110,9 +124,6 @@ def learn(
         least[at] = min(max(least[at], np.log(SMALLEST_NOISE)), centre[at])
     rng = stream(seed, 0)
     starts = [centre, *(centre + rng.uniform(-1, 1, len(centre)) * np.log(10) for _ in range(restarts))]
-    search = partial(
-        minimize, loss, jac=True, method="L-BFGS-B", bounds=Bounds(least, most), options={"maxiter": max_iter}
-    )
     runs = [search(np.clip(x0, least, most)) for x0 in starts]
     best = min(runs, key=lambda run: float(run.fun))
     if not np.isfinite(best.fun):

@@ -43,20 +43,25 @@ class Store:
 
     def __init__(self, path: Path | None, identity: dict[str, Any], about: dict[str, Any]) -> None:
         self.path = path
-        self.results: dict[str, Any] = {**identity, **about, "cells": {}}
+        self.identity = identity
+        self.results: dict[str, Any] = {**identity, **about, "cells": self._stored()}
+
+    def _stored(self) -> dict[str, Any]:
+        """The cells in the file."""
+        path = self.path
         if path is None or not path.exists():
-            return
+            return {}
         try:
             found = json.loads(path.read_text())
-            cells = found["cells"]
+            cells: dict[str, Any] = found["cells"]
         except (json.JSONDecodeError, KeyError, TypeError):
             raise InputError(f"{path} does not hold results of this experiment; name another file.") from None
-        for key, value in identity.items():
+        for key, value in self.identity.items():
             if found.get(key) != value:
                 raise InputError(
                     f"{path} holds results with {key}={found.get(key)!r}, not {value!r}; name another file."
                 )
-        self.results["cells"] = cells
+        return cells
 
     def cell(self, name: str, compute: Callable[[], dict[str, Any]]) -> dict[str, Any]:
         """The cell of this name, computed and saved unless it is there already."""
@@ -68,9 +73,10 @@ class Store:
         return found
 
     def save(self) -> None:
-        """Write all of it to a file beside, then put that in place."""
+        """Write all of it to a file beside, then put that in place; cells that another run has put there are kept."""
         if self.path is None:
             return
+        self.results["cells"] = self._stored() | self.results["cells"]
         self.path.parent.mkdir(parents=True, exist_ok=True)
         beside = self.path.with_name(f".{self.path.name}.{os.getpid()}")
         beside.write_text(_lines(self.results))
