@@ -12,31 +12,26 @@ training rows and scores the test rows once.
 from __future__ import annotations
 
 import sys
-import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
-from pathlib import Path
-from typing import Annotated, Any
 
 import numpy as np
 import numpy.typing as npt
-import typer
 from sklearn.decomposition import PCA
 from sklearn.ensemble import RandomForestRegressor
 
 from tuckergp import Mode, TuckerGPRegressor
 from tuckergp.datasets import California, load_california
-from tuckergp.errors import InputError, NotConvergedWarning
-from tuckergp.experiments.cells import Cells, Figures, convergence, fill, named, score
-from tuckergp.experiments.store import Store, versions
+from tuckergp.experiments.cells import Cells, Figures, Part, Split, convergence, experiment, score, tucker
+from tuckergp.experiments.store import Store
 from tuckergp.features import Cholesky, FeatureMap, Fourier
 from tuckergp.gp import ExactGP, FullRank
 from tuckergp.inference import NUTS, Gibbs
 from tuckergp.kernels import SE, Matern12
 from tuckergp.random import stream
 
-__all__ = ["BEYOND", "GIVEN", "Part", "Split", "app", "cells", "choices", "split_of", "tucker"]
+__all__ = ["BEYOND", "GIVEN", "app", "cells", "choices", "split_of"]
 
 Floats = npt.NDArray[np.float64]
 
@@ -77,30 +72,6 @@ HELD_OUT = 5
 HELD_KEY, QUICK_KEY = 2_000_001, 2_000_002
 
 
-@dataclass(frozen=True)
-class Part:
-    """Inputs as columns, and log prices."""
-
-    X: dict[str, Floats]
-    y: Floats
-
-    def take(self, rows: npt.NDArray[np.intp]) -> Part:
-        """Some rows."""
-        return Part({name: values[rows] for name, values in self.X.items()}, self.y[rows])
-
-
-@dataclass(frozen=True)
-class Split:
-    """Rows to learn from, and rows to score."""
-
-    train: Part
-    test: Part
-
-    def score(self, model: Any) -> Figures:
-        """RMSE of a fitted model on either part."""
-        return score(model, (self.train.X, self.train.y), (self.test.X, self.test.y))
-
-
 def split_of(california: California, quick: bool = False) -> Split:
     """The authors' halves; a quick run takes some rows of the first half to learn from."""
     table = california.table
@@ -136,14 +107,6 @@ def modes_of(numbers: Hyperparameters, features: FeatureMap | None) -> list[Mode
     """Longitude and latitude as in the paper: squared exponential on whitened degrees, no constants."""
     scales = {"longitude": numbers.longitude, "latitude": numbers.latitude}
     return [Mode(name, SE(at), features=features, constant=False, whiten=True) for name, at in scales.items()]
-
-
-def tucker(modes: list[Mode], rank: int, inference: Any, seed: int, split: Split, **options: Any) -> TuckerGPRegressor:
-    """Learn a Tucker model from the training rows; what it says of convergence stands in the tables instead."""
-    model = TuckerGPRegressor(modes, rank=rank, inference=inference, random_state=seed, **options)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", NotConvergedWarning)
-        return model.fit(split.train.X, split.train.y)
 
 
 def exact(split: Split, learn: bool) -> Figures:
@@ -221,11 +184,9 @@ BEYOND = {
 def beyond(split: Split, setting: Chains, seed: int, **lengths: int) -> Figures:
     """A model with chains: errors, convergence, and how often 90 % intervals hold the price."""
     model = setting.fit(split, seed, **lengths)
-    _, interval = model.predict(split.test.X, interval=0.9)
-    held = (interval[:, 0] <= split.test.y) & (split.test.y <= interval[:, 1])
     f = model.fit_.draws.diagnostics()
     figures = {"rhat": round(float(np.nanmean(f.rhat)), 3), "ess": round(float(np.nanmean(f.ess_bulk)), 1)}
-    return split.score(model) | {"coverage": round(float(held.mean()), 4)} | figures
+    return split.score(model) | split.covered(model) | figures
 
 
 def cholesky(split: Split, rank: int, seed: int, lengths: dict[str, int]) -> Figures:
@@ -246,7 +207,7 @@ def forest(split: Split) -> Figures:
     return score(model, (inputs(split.train), split.train.y), (inputs(split.test), split.test.y))
 
 
-def cells(split: Split, quick: bool = False) -> Cells:
+def cells(split: Split, store: Store, quick: bool = False) -> Cells:
     """All that the tables are made of, quick things first."""
     found: dict[str, Callable[[], Figures]] = {}
     sizes, ranks, seeds = (QUICK_SIZES, QUICK_RANKS, SEEDS[:1]) if quick else (SIZES, RANKS, SEEDS)
@@ -276,37 +237,14 @@ def choices(split: Split) -> Cells:
     return {name: partial(beyond, inner, setting, 0) for name, setting in CANDIDATES.items()}
 
 
-app = typer.Typer(add_completion=False, help=__doc__)
-Data = Annotated[Path | None, typer.Option("--data", help="The folder that holds california.")]
-Output = Annotated[Path | None, typer.Option("-o", "--output", help="Results; a finished cell is kept.")]
-Only = Annotated[str, typer.Option("--only", help="Beginnings of the names of cells, separated by commas.")]
-Quick = Annotated[bool, typer.Option("--quick", help="Fewer rows, models and draws, to see that everything runs.")]
-
-
-@app.command("choose")
-def choose_command(data: Data = None, output: Output = None, only: Only = "") -> None:
-    """Compare models with chains on a fifth of the training rows."""
-    _run("choose", data, output, only, quick=False)
-
-
-@app.command("test")
-def test_command(data: Data = None, output: Output = None, only: Only = "", quick: Quick = False) -> None:
-    """Learn from the training rows and score the test rows."""
-    _run("test", data, output, only, quick)
-
-
-def _run(name: str, data: Path | None, output: Path | None, only: str, quick: bool) -> None:
-    identity = {"experiment": f"california {name}", "protocol": PROTOCOL, "quick": quick}
-    command = f"python -m tuckergp.experiments.california {name}{' --quick' * quick}"
-    try:
-        split = split_of(load_california(data), quick)
-        store = Store(output, identity, {"command": command, "versions": versions()})
-        todo = choices(split) if name == "choose" else cells(split, quick)
-        fill(store, named(todo, only), lambda line: typer.echo(line, err=True))
-    except InputError as error:
-        typer.echo(str(error), err=True)
-        raise typer.Exit(2) from None
-
+app = experiment(
+    "california",
+    PROTOCOL,
+    load=lambda data, quick: split_of(load_california(data), quick),
+    cells=cells,
+    choices=choices,
+    about=__doc__,
+)
 
 if __name__ == "__main__":
     sys.exit(app())

@@ -3,29 +3,88 @@
 from __future__ import annotations
 
 import time
+import warnings
 from collections.abc import Callable, Mapping
-from typing import Any, TypeAlias
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, Any, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
+import typer
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
-from tuckergp import TuckerGPRegressor
-from tuckergp.errors import InputError
-from tuckergp.experiments.store import Store
+from tuckergp import Mode, TuckerGPRegressor
+from tuckergp.errors import InputError, NotConvergedWarning
+from tuckergp.experiments.store import Store, versions
 from tuckergp.inference.diagnostics import Diagnostics, summarise
 from tuckergp.inference.draws import Draws
 from tuckergp.metrics import rmse
 
-__all__ = ["Cells", "convergence", "fill", "named", "score", "timed"]
+__all__ = [
+    "Cells",
+    "Figures",
+    "Part",
+    "Split",
+    "convergence",
+    "experiment",
+    "fill",
+    "named",
+    "score",
+    "timed",
+    "tucker",
+]
 
 Floats = npt.NDArray[np.float64]
 Figures: TypeAlias = dict[str, Any]
 Cells: TypeAlias = Mapping[str, Callable[[], Figures]]
 
+Data = Annotated[Path | None, typer.Option("--data", help="The folder that holds the data.")]
+Output = Annotated[Path | None, typer.Option("-o", "--output", help="Results; a finished cell is kept.")]
+Only = Annotated[str, typer.Option("--only", help="Beginnings of the names of cells, separated by commas.")]
+Quick = Annotated[bool, typer.Option("--quick", help="Less data, fewer models and draws: see that all of it runs.")]
+
 WATCHED = 200
 """So many parameters, drawn at random, are diagnosed; f is diagnosed where the samplers watch it."""
+
+
+@dataclass(frozen=True)
+class Part:
+    """Inputs as columns, and targets."""
+
+    X: dict[str, npt.NDArray[Any]]
+    y: Floats
+
+    def take(self, rows: npt.NDArray[np.intp]) -> Part:
+        """Some rows."""
+        return Part({name: values[rows] for name, values in self.X.items()}, self.y[rows])
+
+
+@dataclass(frozen=True)
+class Split:
+    """Rows to learn from, and rows to score."""
+
+    train: Part
+    test: Part
+
+    def score(self, model: Any) -> Figures:
+        """RMSE of a fitted model on either part."""
+        return score(model, (self.train.X, self.train.y), (self.test.X, self.test.y))
+
+    def covered(self, model: TuckerGPRegressor) -> Figures:
+        """How often 90 % intervals hold a test target."""
+        _, interval = model.predict(self.test.X, interval=0.9)
+        held = (interval[:, 0] <= self.test.y) & (self.test.y <= interval[:, 1])
+        return {"coverage": round(float(held.mean()), 4)}
+
+
+def tucker(modes: list[Mode], rank: int, inference: Any, seed: int, split: Split, **options: Any) -> TuckerGPRegressor:
+    """Learn a Tucker model from the training rows; what it says of convergence stands in the tables instead."""
+    model = TuckerGPRegressor(modes, rank=rank, inference=inference, random_state=seed, **options)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", NotConvergedWarning)
+        return model.fit(split.train.X, split.train.y)
 
 
 def named(cells: Cells, only: str) -> dict[str, Callable[[], Figures]]:
@@ -99,3 +158,39 @@ def _figures(found: Diagnostics) -> Figures:
         "ess": [round(float(np.nanmean(found.ess_bulk)), 1), round(float(np.nanstd(found.ess_bulk)), 1)],
         "draws": found.chains * found.draws,
     }
+
+
+def experiment(
+    name: str,
+    protocol: str,
+    load: Callable[[Path | None, bool], Split],
+    cells: Callable[[Split, Store, bool], Cells],
+    choices: Callable[[Split], Cells],
+    about: str | None,
+) -> typer.Typer:
+    """The commands of an experiment: ``choose`` on training rows alone, and ``test``."""
+    app = typer.Typer(add_completion=False, help=about)
+
+    def run(command: str, data: Path | None, output: Path | None, only: str, quick: bool) -> None:
+        identity = {"experiment": f"{name} {command}", "protocol": protocol, "quick": quick}
+        called = f"python -m tuckergp.experiments.{name} {command}{' --quick' * quick}"
+        try:
+            split = load(data, quick)
+            store = Store(output, identity, {"command": called, "versions": versions()})
+            todo = choices(split) if command == "choose" else cells(split, store, quick)
+            fill(store, named(todo, only), lambda line: typer.echo(line, err=True))
+        except InputError as error:
+            typer.echo(str(error), err=True)
+            raise typer.Exit(2) from None
+
+    @app.command("choose")
+    def choose(data: Data = None, output: Output = None, only: Only = "") -> None:
+        """Compare models that the paper does not have on a part of the training rows."""
+        run("choose", data, output, only, quick=False)
+
+    @app.command("test")
+    def evaluate(data: Data = None, output: Output = None, only: Only = "", quick: Quick = False) -> None:
+        """Learn from the training rows and score the test rows."""
+        run("test", data, output, only, quick)
+
+    return app

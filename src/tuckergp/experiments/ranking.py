@@ -22,9 +22,9 @@ import typer
 
 from tuckergp.datasets import MovieLens, load_movielens_100k
 from tuckergp.errors import InputError
-from tuckergp.experiments.store import Store, versions
 from tuckergp.experiments.ranking_peers import PEERS, available
 from tuckergp.experiments.ranking_scores import CONTESTANTS, Contest, counts, decision, measure
+from tuckergp.experiments.store import Store, versions
 from tuckergp.splits import TimeSplit, UserHoldout
 from tuckergp.tables import Table
 
