@@ -1,0 +1,164 @@
+"""The documentation's tables of the California experiment, from its results files alone."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from tuckergp.experiments.california import BEYOND, RANKS, SIZES
+from tuckergp.experiments.tables import Results, cells_of, mean_and_sd, rows_of, shown
+
+__all__ = ["TABLES", "beyond_table", "choice_table", "claims_table", "curves_table", "mixing_table"]
+
+RECORDS = {"full": 0.2979, "r=2": 0.3299, "r=5": 0.2866, "r=10": 0.2778}
+"""The authors' test RMSE at n = 200."""
+PAPER_RHAT = {
+    2: ("2.67 ± 1.34", "2.55 ± 1.37", "2.10 ± 0.70", "1.92 ± 0.67"),
+    5: ("1.06 ± 0.27", "1.06 ± 0.19", "1.15 ± 0.11", "1.11 ± 0.11"),
+    10: ("1.00 ± 0.03", "1.02 ± 0.04", "1.01 ± 0.02", "1.06 ± 0.03"),
+}
+PAPER_ESS = {
+    2: ("230 ± 459", "5 ± 17", "11 ± 81", "12 ± 74"),
+    5: ("244 ± 118", "121 ± 70", "34 ± 64", "42 ± 79"),
+    10: ("692 ± 152", "196 ± 93", "310 ± 111", "96 ± 165"),
+}
+
+
+def curves_table(results: Results) -> str:
+    """Train and test RMSE by the number of features: the paper's figure as numbers."""
+    models = {"full rank": "full/n={n}/", "Gibbs": "gibbs/n={n}/r={r}/", "NUTS": "nuts/n={n}/r={r}/"}
+    lines = []
+    for title, pattern in models.items():
+        for r in RANKS if "{r}" in pattern else (0,):
+            name = f"TGP r = {r}, {title}" if r else title
+            row = []
+            for n in SIZES:
+                found = cells_of(results, pattern.format(n=n, r=r))
+                row.append(f"{shown(found, 'train_rmse')} / {shown(found, 'test_rmse')}" if found else "")
+            record = RECORDS.get(f"r={r}" if r else "full", "")
+            lines.append([name, *row, str(record)])
+    for title, name in {"GP, the authors' numbers": "gp/given", "GP, type-II ML": "gp/learned"}.items():
+        found = cells_of(results, name)
+        if found:
+            figures = f"{shown(found, 'train_rmse')} / {shown(found, 'test_rmse')}"
+            lines.append([title, figures, figures, figures, figures, ""])
+    return rows_of(["train / test RMSE", *(f"n = {n}" for n in SIZES), "paper, n = 200"], lines)
+
+
+def gp_table(results: Results) -> str:
+    """The two exact GPs: log marginal likelihood, errors, numbers."""
+    lines = []
+    for title, name in {"the authors' numbers": "gp/given", "type-II maximum likelihood": "gp/learned"}.items():
+        for cell in cells_of(results, name):
+            numbers = cell["hyperparameters"]
+            roots = [f"{numbers[key] ** 0.5:.4f}" for key in ("scale", "noise")]
+            scales = [f"{numbers[f'{key}__lengthscale']:.4f}" for key in ("latitude", "longitude")]
+            errors = [f"{cell[key]:.4f}" for key in ("train_rmse", "test_rmse")]
+            lines.append([title, f"{cell['log_marginal_likelihood']:.1f}", *errors, *roots, *scales])
+    head = ["GP", "log likelihood", "train RMSE", "test RMSE", "signal sd", "noise sd", "latitude", "longitude"]
+    return rows_of(head, lines)
+
+
+def mixing_table(results: Results) -> str:
+    """R-hat and ESS of parameters and of f, the paper's beside them."""
+    lines = []
+    for r in RANKS:
+        for i, n in enumerate(SIZES):
+            nuts, gibbs = (cells_of(results, f"{kind}/n={n}/r={r}/seed 0") for kind in ("nuts", "gibbs"))
+            row = [f"r = {r}, n = {n}", PAPER_RHAT[r][i], PAPER_ESS[r][i]]
+            for cell in (nuts, gibbs):
+                for what in ("parameters", "f"):
+                    row.append(_pair(cell, what, "rhat", 2) + "; " + _pair(cell, what, "ess", 0) if cell else "")
+            lines.append(row)
+    head = [
+        "", "paper: R-hat, parameters", "paper: ESS, parameters", "NUTS: parameters", "NUTS: f", "Gibbs: parameters",
+        "Gibbs: f",
+    ]  # fmt: skip
+    return rows_of(head, lines)
+
+
+def _pair(found: list[dict[str, Any]], what: str, figure: str, digits: int) -> str:
+    mean, sd = found[0][what][figure]
+    return f"{mean:.{digits}f} ± {sd:.{digits}f}"
+
+
+def claims_table(results: Results) -> str:
+    """What the paper says of its figure, and whether it is so here."""
+    gp = cells_of(results, "gp/given")
+    lines = []
+    for kind in ("gibbs", "nuts"):
+
+        def at(n: int, r: int, figure: str = "test_rmse", kind: str = kind) -> float | None:
+            return mean_and_sd(cells_of(results, f"{kind}/n={n}/r={r}/"), figure)[0]
+
+        def full(n: int, figure: str = "test_rmse") -> float | None:
+            return mean_and_sd(cells_of(results, f"full/n={n}/"), figure)[0]
+
+        title = {"gibbs": "Gibbs", "nuts": "NUTS"}[kind]
+        pairs = [(n, at(n, 5), full(n)) for n in SIZES]
+        lines.append([f"r = 5 below full rank for all n ({title})", *_verdict(pairs, lambda a, b: a < b)])
+        reference = gp[0]["test_rmse"] if gp else None
+        pairs = [(n, at(n, 10), reference) for n in SIZES if n >= 100]
+        lines.append([f"r = 10 below the GP for n >= 100 ({title})", *_verdict(pairs, lambda a, b: a < b)])
+        for r in RANKS:
+            pairs = [(n, at(n, r), full(n)) for n in SIZES]
+            trained = [(n, at(n, r, "train_rmse"), full(n, "train_rmse")) for n in SIZES]
+            both = _verdict(trained, lambda a, b: a > b), _verdict(pairs, lambda a, b: a < b)
+            said = f"train: {both[0][1]}; test: {both[1][1]}"
+            verdict = "" if not both[0][0] else "pass" if both[0][0] == both[1][0] == "pass" else "fail"
+            lines.append([f"r = {r}: higher training and lower test error than full rank ({title})", verdict, said])
+    return rows_of(["claim", "", "ours against the other"], [line for line in lines if line[1]])
+
+
+def _verdict(
+    pairs: list[tuple[int, float | None, float | None]], holds: Callable[[float, float], bool]
+) -> tuple[str, str]:
+    found = [(n, a, b) for n, a, b in pairs if a is not None and b is not None]
+    said = ", ".join(f"n = {n}: {a:.4f} and {b:.4f}" for n, a, b in found)
+    return ("pass" if all(holds(a, b) for _, a, b in found) else "fail") if found else "", said
+
+
+def beyond_table(results: Results) -> str:
+    """Models that the paper does not have, and a random forest."""
+    titles = {
+        "cholesky/r=5/": "squared exponential, exact features, r = 5",
+        "cholesky/r=10/": "squared exponential, exact features, r = 10",
+        **{f"beyond/{name}/": title_of(name) for name in BEYOND},
+        "forest": "random forest on longitude and latitude",
+    }
+    lines = []
+    for name, title in titles.items():
+        found = cells_of(results, name)
+        if found:
+            seconds = f"{np.median([cell['seconds'] for cell in found]):.0f}"
+            cover = shown(found, "coverage", 3) if "coverage" in found[0] else ""
+            lines.append([title, shown(found, "train_rmse"), shown(found, "test_rmse"), cover, seconds])
+    return rows_of(["model", "train RMSE", "test RMSE", "90 % intervals cover", "seconds"], lines)
+
+
+def title_of(name: str) -> str:
+    """A model with chains in words."""
+    columns, _, rank = name.partition("/r=")
+    return f"chains along {'longitude and latitude' if columns == 'degrees' else columns}, r = {rank}"
+
+
+def choice_table(results: Results) -> str:
+    """RMSE on held-out training rows."""
+    found = sorted(results["cells"].items(), key=lambda pair: float(pair[1]["test_rmse"]))
+    lines = [[title_of(name), f"{cell['test_rmse']:.4f}", f"{cell['seconds']:.0f}"] for name, cell in found]
+    return rows_of(["model", "RMSE on held-out training rows", "seconds"], lines)
+
+
+TABLES: dict[str, dict[str, Callable[[Results], str]]] = {
+    "california.json": {
+        "california_curves": curves_table,
+        "california_gp": gp_table,
+        "california_mixing": mixing_table,
+        "california_claims": claims_table,
+        "california_beyond": beyond_table,
+    },
+    "california_choice.json": {"california_choice": choice_table},
+}
+"""By results file, then by the name that stands in the page's marker."""
