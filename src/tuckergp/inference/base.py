@@ -16,6 +16,7 @@ import numpy.typing as npt
 from tuckergp.design import Design
 from tuckergp.errors import InputError
 from tuckergp.inference.draws import Draw
+from tuckergp.inference.squares import Squares, cheapest_fold
 from tuckergp.mode_table import ModeTable
 from tuckergp.model import Parameters, TuckerModel
 from tuckergp.priors.evidence import Sorted, sort_by_row
@@ -55,6 +56,12 @@ class Problem:
     def regressions(self) -> tuple[AnyRegression, ...]:
         """The regression of factors on features of every mode."""
         return tuple(regression_of(mode) for mode in self.design.modes)
+
+    @cached_property
+    def squares(self) -> Squares | None:
+        """Squared residuals on rows; None where no mode is worth folding."""
+        fold = cheapest_fold(self.model.core, self.design)
+        return None if fold is None else Squares(self.model.core, self.design, self.y, self.weight, fold)
 
     def take(self, observations: npt.NDArray[Any]) -> Problem:
         """The same problem with some of the observations."""
