@@ -1,27 +1,29 @@
-"""The hot loop of samplers by gradients: squared residuals as a function of all weights, on rows.
+"""The hot loop of samplers by gradients: squared residuals as a function of all weights.
 
-What Gaussian noise of any precision needs of the data. `TuckerModel.log_joint_and_gradient` says the same for every
-likelihood and core, with the core multiplied once an observation.
+They are all that Gaussian noise of any precision needs of the data. `FoldedSquares` multiplies the core once a row of
+one mode; `PlainSquares` is for the cores where that does not help.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from math import prod
+from typing import Protocol
 
 import numpy as np
 import numpy.typing as npt
 from scipy import sparse
 
 from tuckergp.compute import squares as compute
-from tuckergp.compute.contract import FULL, SPARSE
+from tuckergp.compute.contract import FULL, SPARSE, evaluate, gradient
 from tuckergp.design import Design
 from tuckergp.mode_table import Matrix
 from tuckergp.model import Core, pack
 from tuckergp.priors.evidence import Sorted, sort_by_row
 
-__all__ = ["Squares", "cheapest_fold"]
+__all__ = ["FoldedSquares", "PlainSquares", "Squares", "cheapest_fold", "squares_of"]
 
 Floats = npt.NDArray[np.float64]
 
@@ -65,73 +67,140 @@ def _product_ready(table: Matrix) -> Matrix:
     return table.astype(np.float64)
 
 
+class Squares(Protocol):
+    """Squared residuals as a function of theta: U_1 ... U_D and W, one after the other."""
+
+    def __call__(self, theta: Floats) -> tuple[float, Floats]:
+        """Sum of weight (y - f)^2, and the gradient of -1/2 of it in theta."""
+
+
+def squares_of(core: Core, design: Design, y: Floats, weight: Floats | None) -> Squares:
+    """The faster of the two for this core and these data."""
+    tables = tuple(_product_ready(mode.table) for mode in design.modes)
+    fold = cheapest_fold(core, design)
+    if fold is None:
+        return PlainSquares(core, tables, design.index, y, weight)
+    found = sort_by_row(design, fold)
+    weight = np.zeros(0) if weight is None else weight[found.order]
+    return FoldedSquares(core, tables, found, y[found.order], weight, fold)
+
+
 @dataclass(frozen=True)
-class Squares:
-    """Sum of weight (y - f)^2 and the gradient of -1/2 of it, with mode ``fold`` folded.
+class _OnTables:
+    """Factors of theta, and gradients of theta from those of factors.
+
+    Attributes
+    ----------
+    core : Core
+    tables : tuple of ndarray or csr_array, shapes (M_d, n_d)
+    """
+
+    core: Core
+    tables: tuple[Matrix, ...]
+
+    @cached_property
+    def ranks(self) -> list[int]:
+        """Ranks of the modes."""
+        return [int(r) for r in self.core.ranks]
+
+    @cached_property
+    def ends(self) -> list[int]:
+        """Where each U_d ends in theta."""
+        sizes = [table.shape[1] * r for table, r in zip(self.tables, self.ranks, strict=True)]
+        return [int(end) for end in np.cumsum(sizes)]
+
+    @cached_property
+    def transposed(self) -> list[Matrix]:
+        """The tables the other way round."""
+        return [table.T if isinstance(table, np.ndarray) else sparse.csr_array(table.T) for table in self.tables]
+
+    def factors(self, theta: Floats) -> list[Floats]:
+        """psi_d = Phi_d U_d, shapes (M_d, r_d)."""
+        parts = zip(self.tables, self.ranks, [0, *self.ends], self.ends, strict=False)
+        return [np.asarray(table @ theta[first:last].reshape(-1, r)) for table, r, first, last in parts]
+
+    def gradient(self, d_psi: Sequence[Floats], d_w: Floats) -> Floats:
+        """Of theta."""
+        found = np.empty(self.ends[-1] + d_w.size)
+        for table, d, first, last in zip(self.transposed, d_psi, [0, *self.ends], self.ends, strict=False):
+            found[first:last] = np.ravel(table @ d)
+        found[self.ends[-1] :] = d_w
+        return found
+
+
+@dataclass(frozen=True)
+class PlainSquares(_OnTables):
+    """Squares with the core multiplied once an observation.
 
     Examples
     --------
     >>> from tuckergp.model import make_core
-    >>> from tuckergp.mode_table import ModeTable
-    >>> design = Design((ModeTable(np.ones((1, 1))), ModeTable(np.ones((1, 1)))), np.zeros((1, 2), dtype=np.int32))
-    >>> squares = Squares(make_core("full", [1, 1]), design, np.array([3.0]), None, 0)
-    >>> squares(np.array([1.0, 2.0, 1.0]))  # f = 1 * 2 * 1
+    >>> one, index = np.ones((1, 1)), np.zeros((1, 2), dtype=np.int32)
+    >>> PlainSquares(make_core("full", [1, 1]), (one, one), index, np.array([3.0]), None)(np.array([1.0, 2.0, 1.0]))
     (1.0, array([2., 1., 2.]))
     """
 
-    core: Core
-    design: Design
+    index: npt.NDArray[np.int32]
     y: Floats
     weight: Floats | None
+
+    def __call__(self, theta: Floats) -> tuple[float, Floats]:
+        """Sum of weight (y - f)^2, and the gradient of -1/2 of it in theta."""
+        core, w = self.core, theta[self.ends[-1] :] if self.core.learned else np.ones(1)
+        psi = self.factors(theta)
+        flat, start = pack(psi)
+        e = self.y - evaluate(core.kind, w, core.coords, core.ranks, flat, start, self.index)
+        g = e if self.weight is None else self.weight * e
+        d_flat, d_w = gradient(core.kind, w, core.coords, core.ranks, flat, start, self.index, g)
+        d_psi = [d_flat[start[d] : start[d + 1]].reshape(table.shape) for d, table in enumerate(psi)]
+        return float(g @ e), self.gradient(d_psi, d_w)
+
+
+@dataclass(frozen=True)
+class FoldedSquares(_OnTables):
+    """Squares with mode ``fold`` multiplied into the core once a row.
+
+    Attributes
+    ----------
+    sorted : Sorted
+        The observations by their row of that mode.
+    y, weight : ndarray, shapes (N,)
+        In that order; no weights for ones.
+    """
+
+    sorted: Sorted
+    y: Floats
+    weight: Floats
     fold: int
 
     @cached_property
-    def _sorted(self) -> Sorted:
-        return sort_by_row(self.design, self.fold)
-
-    @cached_property
-    def _targets(self) -> tuple[Floats, Floats]:
-        order = self._sorted.order
-        return self.y[order], np.zeros(0) if self.weight is None else self.weight[order]
-
-    @cached_property
-    def _tables(self) -> list[Matrix]:
-        return [_product_ready(mode.table) for mode in self.design.modes]
-
-    @cached_property
-    def _transposed(self) -> list[Matrix]:
-        return [t.T if isinstance(t, np.ndarray) else sparse.csr_array(t.T) for t in self._tables]
+    def others(self) -> list[int]:
+        """The modes that are not folded."""
+        return [d for d in range(self.core.modes) if d != self.fold]
 
     def __call__(self, theta: Floats) -> tuple[float, Floats]:
-        """The sum, and the gradient in theta: U_1 ... U_D and W, one after the other."""
-        a, others, ranks = self.fold, self._others, [int(r) for r in self.core.ranks]
-        gradient = np.empty(theta.size)
-        psi, ends, begin = [], [], 0
-        for table, r in zip(self._tables, ranks, strict=True):
-            end = begin + table.shape[1] * r
-            psi.append(np.asarray(table @ theta[begin:end].reshape(-1, r)))
-            ends.append((begin, end))
-            begin = end
-        W = np.moveaxis(theta[begin:].reshape(ranks), a, 0).reshape(ranks[a], -1) if self.core.kind == FULL else None
-        T = psi[a] if W is None else psi[a] @ W
-        d_T = np.empty(T.shape)
-        (y, weight), (ptr, other) = self._targets, (self._sorted.ptr, self._sorted.other)
-        if len(others) == 1:
-            d_psi = [np.empty(psi[others[0]].shape)]
-            total = compute.of_pairs(ptr, other, y, weight, T, psi[others[0]], d_T, d_psi[0])
-        else:
-            flat, start = pack([psi[e] for e in others])
-            d_flat = np.empty(flat.shape)
-            total = compute.of_rows(ptr, other, y, weight, T, self.core.ranks[others], flat, start, d_T, d_flat)
-            d_psi = [d_flat[start[c] : start[c + 1]].reshape(psi[e].shape) for c, e in enumerate(others)]
-        if W is not None:
-            axes = [ranks[a], *(ranks[e] for e in others)]
-            gradient[begin:] = np.moveaxis((psi[a].T @ d_T).reshape(axes), 0, a).ravel()
-            d_T = d_T @ W.T
-        for d, (first, last) in enumerate(ends):
-            gradient[first:last] = np.ravel(self._transposed[d] @ (d_T if d == a else d_psi[others.index(d)]))
-        return total, gradient
+        """Sum of weight (y - f)^2, and the gradient of -1/2 of it in theta."""
+        a, psi = self.fold, self.factors(theta)
+        if self.core.kind != FULL:
+            total, d_psi = self._with_cores(psi[a], psi)
+            return total, self.gradient(d_psi, np.zeros(0))
+        W = np.moveaxis(theta[self.ends[-1] :].reshape(self.ranks), a, 0).reshape(self.ranks[a], -1)
+        total, d_psi = self._with_cores(psi[a] @ W, psi)
+        axes = [self.ranks[a], *(self.ranks[e] for e in self.others)]
+        d_w = np.moveaxis((psi[a].T @ d_psi[a]).reshape(axes), 0, a).ravel()
+        d_psi[a] = d_psi[a] @ W.T
+        return total, self.gradient(d_psi, d_w)
 
-    @cached_property
-    def _others(self) -> list[int]:
-        return [d for d in range(self.core.modes) if d != self.fold]
+    def _with_cores(self, T: Floats, psi: list[Floats]) -> tuple[float, list[Floats]]:
+        """The sum, and derivatives in the rows' cores T, in the place of the folded mode, and in the other factors."""
+        data = self.sorted.ptr, self.sorted.other, self.y, self.weight
+        found = [np.empty(T.shape if d == self.fold else table.shape) for d, table in enumerate(psi)]
+        if len(self.others) == 1:
+            (b,) = self.others
+            return compute.of_pairs(*data, T, psi[b], found[self.fold], found[b]), found
+        flat, start = pack([psi[e] for e in self.others])
+        d_flat = np.empty(flat.shape)
+        total = compute.of_rows(*data, T, self.core.ranks[self.others], flat, start, found[self.fold], d_flat)
+        for c, e in enumerate(self.others):
+            found[e] = d_flat[start[c] : start[c + 1]].reshape(psi[e].shape)
+        return total, found

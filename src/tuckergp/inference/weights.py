@@ -97,10 +97,9 @@ class LogJoint:
 
     def __call__(self, theta: Floats) -> tuple[float, Floats]:
         """The value, up to a constant, and the gradient."""
-        squares = self.problem.squares
-        if squares is None or not isinstance(self.model.density, Gaussian):
+        if not isinstance(self.model.density, Gaussian):
             return self.of_batch(theta, None)
-        total, gradient = squares(theta)
+        total, gradient = self.problem.squares(theta)
         pull = self.precision * theta
         value = 0.5 * (self._normaliser - self.alpha * total - float(pull @ theta))
         gradient *= self.alpha
@@ -109,9 +108,7 @@ class LogJoint:
 
     @cached_property
     def _normaliser(self) -> float:
-        weight = self.problem.weight
-        count = len(self.problem.y) if weight is None else float(weight.sum())
-        return count * math.log(self.alpha / (2 * math.pi))
+        return self.problem.count * math.log(self.alpha / (2 * math.pi))
 
     def of_batch(self, theta: Floats, batch: npt.NDArray[np.intp] | None) -> tuple[float, Floats]:
         """The same from a batch of the observations, each counted N / m times: unbiased if the batch is random."""
@@ -142,7 +139,7 @@ class WeightSampler:
     def __post_init__(self) -> None:
         names = ("noise", "sigma_u", "sigma_w", "alpha_shape", "alpha_rate")
         check_positive(type(self).__name__, **{name: getattr(self, name) for name in names})
-        check_lengths(self)  # type: ignore[arg-type]
+        check_lengths(self)
 
     @property
     def n_steps(self) -> int:
@@ -163,16 +160,11 @@ class WeightSampler:
         self, problem: Problem, theta: Floats, alpha: float, rng: np.random.Generator
     ) -> tuple[float, dict[str, float]]:
         """The noise precision from its gamma conditional, unless it is fixed; and figures of the fit."""
-        density, squares = problem.model.density, problem.squares
-        weight = np.ones(len(problem.y)) if problem.weight is None else problem.weight
-        count = float(weight.sum())
-        if isinstance(density, Gaussian) and squares is not None:
-            total = squares(theta)[0]
-        else:
+        density, count = problem.model.density, problem.count
+        if not isinstance(density, Gaussian):
             f = self._f(problem, theta, problem.design.index)
-            if not isinstance(density, Gaussian):
-                return alpha, {"log_probability": float(density.log_density(problem.y, f).mean())}
-            total = float(weight @ (problem.y - f) ** 2)
+            return alpha, {"log_probability": float(density.log_density(problem.y, f).mean())}
+        total = problem.squares(theta)[0]
         if self.noise is None:
             alpha = float(rng.gamma(self.alpha_shape + count / 2) / (self.alpha_rate + total / 2))
         return alpha, {"train_rmse": (total / count) ** 0.5, "noise": alpha**-0.5}
