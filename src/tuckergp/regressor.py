@@ -18,7 +18,7 @@ from sklearn.utils.validation import check_is_fitted
 from tuckergp._inputs import ReadsTables, default_modes, targets_of
 from tuckergp.design import Design, Mode
 from tuckergp.errors import InputError
-from tuckergp.inference import ALS, HMC, SGD, SGLD, Gibbs
+from tuckergp.inference import ALS, HMC, NUTS, SGD, SGLD, Gibbs
 from tuckergp.inference.control import Callback, Control
 from tuckergp.inference.export import as_inference_data, block_names
 from tuckergp.inference.fit import (
@@ -57,9 +57,9 @@ class TuckerGPRegressor(Storable, ReadsTables, RegressorMixin, BaseEstimator):  
         The arguments of f. None: one mode a column, SE on whitened numbers, Identity on anything else.
     rank : int or sequence of int
         Rank of the core in every mode, or one a mode.
-    inference : {"gibbs", "als", "sgd", "hmc", "sgld"} or Gibbs, ALS, SGD, HMC, SGLD
+    inference : {"gibbs", "als", "sgd", "hmc", "nuts", "sgld"} or Gibbs, ALS, SGD, HMC, NUTS, SGLD
         How U and W are learned: Gibbs sampling, which has nothing to tune and knows how sure it is; the most probable
-        point (``"als"``, ``"sgd"``); or other samplers, with prior scales fixed (``"hmc"``, and ``"sgld"`` by
+        point (``"als"``, ``"sgd"``); or other samplers, with prior scales fixed (``"hmc"``, ``"nuts"``, ``"sgld"`` by
         mini-batches). A name stands for that method with its settings for regression.
     likelihood : {"gaussian", "ordinal", "bernoulli"}
         Ordinal: the distinct targets are ordered levels with learned distances; Bernoulli: targets are 0 and 1. Both
@@ -69,7 +69,7 @@ class TuckerGPRegressor(Storable, ReadsTables, RegressorMixin, BaseEstimator):  
     noise : {"shared", "rows"}
         One noise variance, or a factor for every row of every mode with an Identity term; for ``"gibbs"``.
     draws, warmup, chains : int
-        Draws of each chain and sweeps before them; for ``"gibbs"``, ``"hmc"`` and ``"sgld"``.
+        Draws of each chain and sweeps before them; for ``"gibbs"``, ``"hmc"``, ``"nuts"`` and ``"sgld"``.
     n_jobs : int or None
         Processes among which to share the chains; None is 1 (unless in a `joblib.parallel_config`), -1 all cores.
         Draws do not depend on it.
@@ -107,7 +107,7 @@ class TuckerGPRegressor(Storable, ReadsTables, RegressorMixin, BaseEstimator):  
         self,
         modes: Sequence[Mode] | None = None,
         rank: int | Sequence[int] = 5,
-        inference: Literal["gibbs", "als", "sgd", "hmc", "sgld"] | Inference = "gibbs",
+        inference: Literal["gibbs", "als", "sgd", "hmc", "nuts", "sgld"] | Inference = "gibbs",
         likelihood: LikelihoodName = "gaussian",
         core: CoreSpec = "auto",
         noise: Literal["shared", "rows"] = "shared",
@@ -263,6 +263,7 @@ class TuckerGPRegressor(Storable, ReadsTables, RegressorMixin, BaseEstimator):  
             "als": ALS(noise=0.05, iterations=50),
             "sgd": SGD(noise=0.05, step_u=0.02, batch_size=20, epochs=200, patience=10),
             "hmc": HMC(),
+            "nuts": NUTS(),
             "sgld": SGLD(batch_size=20, step_size=0.3),
         }
         return resolve_inference(self, named, noise=self.noise)

@@ -15,7 +15,7 @@ import pytest
 
 from tests.helpers import core_of, model_of, random_design, random_problem
 from tuckergp.errors import NotConvergedWarning
-from tuckergp.inference import HMC, SGLD, Gibbs
+from tuckergp.inference import HMC, NUTS, SGLD, Gibbs
 from tuckergp.inference.base import Problem
 from tuckergp.inference.diagnostics import summarise
 from tuckergp.inference.loop import sample
@@ -35,8 +35,8 @@ SAMPLERS = {
     "gibbs": lambda noise: fixed_gibbs(noise, draws=1500, warmup=50),
     "hmc": lambda noise: HMC(noise=noise, draws=1500, warmup=250, leapfrogs=20),
     "hmc, blocks": lambda noise: HMC(noise=noise, draws=1500, warmup=250, leapfrogs=20, mass="blocks"),
+    "nuts": lambda noise: NUTS(noise=noise, draws=1000, warmup=250, chains=1),
 }
-# SGLD moves little a step and is compared where the answer is exact alone.
 SGLD_SETTINGS = {"draws": 2500, "warmup": 200, "batch_size": 20, "step_size": 0.5, "delay": 3000.0}
 SAMPLERS |= {
     "sgld": lambda noise: SGLD(noise=noise, **SGLD_SETTINGS),
@@ -88,19 +88,22 @@ def test_agrees_with_the_exact_posterior_of_a_linear_model(name):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("name", "core"), [("hmc", "identity"), ("hmc", "full"), ("hmc, blocks", "full")])
+@pytest.mark.parametrize(
+    ("name", "core"),
+    [("hmc", "identity"), ("hmc", "full"), ("hmc, blocks", "full"), ("nuts", "identity"), ("nuts", "full")],
+)
 def test_agrees_with_gibbs_sampling_of_a_tucker_model(name, core):
     """Several chains: a single one crosses between modes so seldom that its own effective size says too much."""
     problem = random_problem(np.random.default_rng(5), core, (2, 2), "mixed", n=50)
     noise = problem.model.likelihood.noise
     expected = errors_of(traces(fixed_gibbs(noise, draws=2000, warmup=100), problem))
-    sampler = replace(SAMPLERS[name](noise), chains=6, draws=400, leapfrogs=30)
+    sampler = replace(SAMPLERS[name](noise), chains=6, draws=400, **({} if name == "nuts" else {"leapfrogs": 30}))
     mean, sd, mean_error, sd_error = errors_of(traces(sampler, problem))
     assert (np.abs(mean - expected[0]) < ERRORS * np.hypot(mean_error, expected[2])).all()
     assert (np.abs(sd - expected[1]) < ERRORS * np.hypot(sd_error, expected[3])).all()
 
 
-SHORT = {"gibbs": Gibbs, "hmc": HMC, "sgld": SGLD}
+SHORT = {"gibbs": Gibbs, "hmc": HMC, "nuts": NUTS, "sgld": SGLD}
 
 
 @pytest.mark.parametrize("name", SHORT)

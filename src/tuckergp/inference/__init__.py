@@ -5,7 +5,8 @@ from __future__ import annotations
 from tuckergp.inference.als import ALS
 from tuckergp.inference.gibbs import Gibbs
 from tuckergp.inference.hmc import HMC
+from tuckergp.inference.nuts import NUTS
 from tuckergp.inference.sgd import SGD
 from tuckergp.inference.sgld import SGLD
 
-__all__ = ["ALS", "HMC", "SGD", "SGLD", "Gibbs"]
+__all__ = ["ALS", "HMC", "NUTS", "SGD", "SGLD", "Gibbs"]

@@ -6,9 +6,10 @@ printing, no data loading. `tuckergp.inference.loop` drives any of them.
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any, Protocol, TypeVar
+from typing import Any, Protocol, TypeVar, runtime_checkable
 
 import numpy as np
 import numpy.typing as npt
@@ -16,6 +17,7 @@ import numpy.typing as npt
 from tuckergp.design import Design
 from tuckergp.errors import InputError
 from tuckergp.inference.draws import Draw
+from tuckergp.inference.squares import Squares, squares_of
 from tuckergp.mode_table import ModeTable
 from tuckergp.model import Parameters, TuckerModel
 from tuckergp.priors.evidence import Sorted, sort_by_row
@@ -23,6 +25,8 @@ from tuckergp.priors.rows import AnyRegression, regression_of
 
 __all__ = [
     "Algorithm",
+    "ChainSampler",
+    "Drawing",
     "Info",
     "Problem",
     "Sampler",
@@ -35,6 +39,7 @@ __all__ = [
 
 Floats = npt.NDArray[np.float64]
 State = TypeVar("State")
+State_contra = TypeVar("State_contra", contravariant=True)
 
 
 @dataclass(frozen=True)
@@ -55,6 +60,16 @@ class Problem:
     def regressions(self) -> tuple[AnyRegression, ...]:
         """The regression of factors on features of every mode."""
         return tuple(regression_of(mode) for mode in self.design.modes)
+
+    @cached_property
+    def squares(self) -> Squares:
+        """Squared residuals as a function of all weights."""
+        return squares_of(self.model.core, self.design, self.y, self.weight)
+
+    @cached_property
+    def count(self) -> float:
+        """How many observations there are, by their weights."""
+        return float(len(self.y) if self.weight is None else self.weight.sum())
 
     def take(self, observations: npt.NDArray[Any]) -> Problem:
         """The same problem with some of the observations."""
@@ -92,12 +107,16 @@ class Algorithm(Protocol[State]):
         """The unknowns that the state stands for."""
 
 
-class Sampler(Algorithm[State], Protocol[State]):
-    """An algorithm whose steps are draws from the posterior; `tuckergp.inference.loop.sample` runs its chains.
+class Drawing(Protocol[State_contra]):
+    """What `tuckergp.inference.loop.sample` asks of everything that draws from the posterior.
 
     Settings are the fields of a dataclass. A step must not depend on ``draws`` or ``chains``, so that a stored run
     can be made longer.
     """
+
+    @property
+    def n_steps(self) -> int:
+        """Steps of a chain, warm-up included."""
 
     @property
     def draws(self) -> int:
@@ -115,17 +134,32 @@ class Sampler(Algorithm[State], Protocol[State]):
     def chains(self) -> int:
         """Independent chains from one seed."""
 
-    def draw(self, problem: Problem, state: State) -> Draw:
+    def draw(self, problem: Problem, state: State_contra) -> Draw:
         """What predictions need of this state."""
 
-    def watch(self, problem: Problem, state: State) -> dict[str, Floats]:
+    def watch(self, problem: Problem, state: State_contra) -> dict[str, Floats]:
         """What is identified of this state at the problem's observations: ``f`` and ``log_likelihood`` at least."""
 
-    def function(self, problem: Problem, state: State, index: npt.NDArray[np.int32]) -> Floats:
+    def function(self, problem: Problem, state: State_contra, index: npt.NDArray[np.int32]) -> Floats:
         """F of this state at some observations, shape (n,)."""
 
 
-def check_lengths(sampler: Sampler[Any]) -> None:
+class Sampler(Algorithm[State], Drawing[State], Protocol[State]):
+    """An algorithm whose steps are draws from the posterior."""
+
+
+@runtime_checkable
+class ChainSampler(Drawing[Any], Protocol):
+    """A sampler by a library that has its own loop: it is asked for whole chains, and goes on from nowhere else."""
+
+    def chain(self, problem: Problem, seed: int, chain: int, stop: Callable[[], bool]) -> Iterator[tuple[Any, Info]]:
+        """The states of one chain and what there is to tell of each; soon over when ``stop`` says so.
+
+        Figures that are known at the end alone are added to those given before.
+        """
+
+
+def check_lengths(sampler: Drawing[Any]) -> None:
     """Refuse numbers of steps and chains that cannot be."""
     owner = type(sampler).__name__
     if not isinstance(sampler.warmup, int) or sampler.warmup < 0:

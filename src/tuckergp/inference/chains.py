@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Generator, Sequence
+from contextlib import closing
 from copy import deepcopy
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -13,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from tuckergp.inference import moments
-from tuckergp.inference.base import Problem, Sampler
+from tuckergp.inference.base import ChainSampler, Info, Problem, Sampler
 from tuckergp.inference.checkpoint import ChainRecord, Checkpoint
 from tuckergp.inference.control import Callback
 from tuckergp.inference.draws import compact
@@ -32,7 +33,7 @@ WATCHED = 100
 class Task:
     """All that a process needs to run any of the chains."""
 
-    sampler: Sampler[Any]
+    sampler: Sampler[Any] | ChainSampler
     problem: Problem
     seed: int
     checkpoint: Checkpoint | None = None
@@ -58,17 +59,12 @@ class Task:
         end, and before an error of ``report`` is passed on.
         """
         record = self.load(chain)
-        sampler, problem = self.sampler, self.problem
+        if isinstance(self.sampler, ChainSampler):  # nothing to go on from
+            record = self._fresh(ChainRecord(chain))
+        sampler = self.sampler
         last_saved = time.monotonic()
-        with few_threads(problem):
-            if record.state is None:
-                start = (
-                    sampler.init(problem, stream(self.seed, chain, 0)) if self.starts is None else self.starts[chain]
-                )
-                record.state = contiguous(start)
-            while len(record.history) < sampler.n_steps:
-                t = len(record.history) + 1
-                state, info = sampler.step(problem, record.state, stream(self.seed, chain, t))
+        with few_threads(self.problem), closing(self._steps(record, stop)) as steps:
+            for t, (state, info) in enumerate(steps, start=len(record.history) + 1):
                 record.state = contiguous(state)
                 if t > sampler.warmup and (t - sampler.warmup) % sampler.thin == 0:
                     self._keep(record)
@@ -87,13 +83,29 @@ class Task:
         self._save(record)
         return record
 
+    def _steps(self, record: ChainRecord, stop: Callable[[], bool]) -> Generator[tuple[Any, Info], None, None]:
+        """The steps that a chain has yet to take."""
+        sampler, problem, seed, chain = self.sampler, self.problem, self.seed, record.chain
+        if isinstance(sampler, ChainSampler):
+            yield from sampler.chain(problem, seed, chain, stop)
+            return
+        if record.state is None:
+            start = sampler.init(problem, stream(seed, chain, 0)) if self.starts is None else self.starts[chain]
+            record.state = contiguous(start)
+        for t in range(len(record.history) + 1, sampler.n_steps + 1):
+            yield sampler.step(problem, record.state, stream(seed, chain, t))
+
     def _save(self, record: ChainRecord) -> None:
-        if self.checkpoint is not None:
+        part = len(record.history) < self.sampler.n_steps
+        if self.checkpoint is not None and not (part and isinstance(self.sampler, ChainSampler)):
             self.checkpoint.save(record)
 
     def load(self, chain: int) -> ChainRecord:
         """The chain as the checkpoint has it, or before its first sweep."""
-        record = ChainRecord(chain) if self.checkpoint is None else self.checkpoint.load(chain)
+        return self._fresh(ChainRecord(chain) if self.checkpoint is None else self.checkpoint.load(chain))
+
+    def _fresh(self, record: ChainRecord) -> ChainRecord:
+        """With moments to add to, where they are asked for."""
         if self.moments_of is not None and not record.moments:
             record.moments = moments.start(self.moments_of)
         return record

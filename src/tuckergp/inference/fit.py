@@ -16,7 +16,7 @@ import numpy.typing as npt
 
 from tuckergp.design import Design
 from tuckergp.errors import InputError
-from tuckergp.inference import ALS, HMC, SGD, SGLD, Gibbs, loop
+from tuckergp.inference import ALS, HMC, NUTS, SGD, SGLD, Gibbs, loop
 from tuckergp.inference.base import Info, Problem
 from tuckergp.inference.checkpoint import stored_seed
 from tuckergp.inference.control import Control
@@ -43,12 +43,12 @@ __all__ = [
 ]
 
 Floats = npt.NDArray[np.float64]
-Inference: TypeAlias = ALS | SGD | Gibbs | HMC | SGLD
+Inference: TypeAlias = ALS | SGD | Gibbs | HMC | NUTS | SGLD
 LikelihoodName: TypeAlias = Literal["gaussian", "ordinal", "bernoulli"]
 LIKELIHOODS = get_args(LikelihoodName)
 MOST_LEVELS = 100
 # Names of samplers that take their lengths from the estimator, as "gibbs" does.
-SAMPLED = ("hmc", "sgld")
+SAMPLED = ("hmc", "nuts", "sgld")
 
 # Prior standard deviation of factors under an identity core, relative to the one that gives f the targets' variance,
 # and the least one of f, which many modes would otherwise leave none.
@@ -222,7 +222,7 @@ def resolve_inference(estimator: Any, named: dict[Any, Inference], noise: str) -
         kinds = ", ".join(kind.__name__ for kind in known)
         raise InputError(f"inference must be one of {names} or an object ({kinds}), not {inference!r}.")
     chosen: Inference = named[inference] if isinstance(inference, str) else inference
-    sampled = inference in SAMPLED and isinstance(chosen, HMC | SGLD)
+    sampled = inference in SAMPLED and isinstance(chosen, HMC | NUTS | SGLD)
     lengths = ("draws", "warmup", "chains")
     defaults = {name: parameter.default for name, parameter in signature(type(estimator)).parameters.items()}
     for name in ("noise",) if sampled else (*lengths, "noise"):
@@ -281,7 +281,7 @@ def fit_model(
         return Fit(draws, mean, scale, history)
     sigma_u = shape.default_sigma_u() if inference.sigma_u is None else np.full(shape.modes, float(inference.sigma_u))
     sigma_w = inference.sigma_w or shape.default_sigma_w()
-    if isinstance(inference, HMC | SGLD):
+    if isinstance(inference, HMC | NUTS | SGLD):
         problem = Problem(TuckerModel(shape, Gaussian(), sigma_u, sigma_w), design, target, weight)
         draws, history = loop.sample(inference, problem, seed, control)
         return Fit(draws, mean, scale, history)

@@ -17,7 +17,7 @@ import numpy.typing as npt
 from tuckergp.errors import InputError
 from tuckergp.inference.adaptation import DualAverage, Variances, averaged, window_ends, with_acceptance, with_point
 from tuckergp.inference.base import Info, Problem, check_positive
-from tuckergp.inference.weights import LogJoint, WeightSampler, block_slices, per_entry
+from tuckergp.inference.weights import LogJoint, WeightSampler, block_slices, prior_scales
 
 __all__ = ["HMC", "HMCState", "leapfrogs"]
 
@@ -146,9 +146,7 @@ class HMC(WeightSampler):
     def init(self, problem: Problem, rng: np.random.Generator) -> HMCState:
         """Start near a draw from the prior, as in the paper, with steps in proportion to the prior's scales."""
         theta, alpha = self.start(problem, rng)
-        model, blocks = problem.model, block_slices(problem)
-        scale = per_entry(blocks, [*model.sigma_u, model.sigma_w][: len(blocks)])
-        return HMCState(0, theta, alpha, scale, averaged(self.step_size), Variances.empty(len(theta)))
+        return HMCState(0, theta, alpha, prior_scales(problem), averaged(self.step_size), Variances.empty(len(theta)))
 
     def step_sizes(self, state: HMCState) -> Floats:
         """The step size of every entry: the one under trial in the warm-up, the average of its trials afterwards."""

@@ -16,7 +16,7 @@ import numpy as np
 
 import tuckergp
 from tuckergp.errors import NotConvergedWarning
-from tuckergp.inference.base import Algorithm, Info, Problem, Sampler
+from tuckergp.inference.base import Algorithm, ChainSampler, Drawing, Info, Problem, Sampler
 from tuckergp.inference.chains import Task
 from tuckergp.inference.checkpoint import ChainRecord, Checkpoint
 from tuckergp.inference.control import Control
@@ -78,7 +78,7 @@ def run(
 
 
 def sample(
-    sampler: Sampler[Any],
+    sampler: Sampler[Any] | ChainSampler,
     problem: Problem,
     seed: int,
     control: Control | None = None,
@@ -163,7 +163,7 @@ def _assemble(task: Task, records: list[ChainRecord]) -> Draws:
 
 
 def _checkpoint(
-    sampler: Sampler[Any], problem: Problem, seed: int, control: Control, starts: Sequence[Any] | None
+    sampler: Drawing[Any], problem: Problem, seed: int, control: Control, starts: Sequence[Any] | None
 ) -> Checkpoint | None:
     if control.checkpoint is None:
         return None

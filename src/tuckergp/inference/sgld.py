@@ -14,7 +14,7 @@ import numpy.typing as npt
 
 from tuckergp.errors import DivergenceError, InputError
 from tuckergp.inference.base import Info, Problem, check_positive
-from tuckergp.inference.weights import LogJoint, WeightSampler, block_slices, per_entry
+from tuckergp.inference.weights import LogJoint, WeightSampler, prior_scales
 
 __all__ = ["SGLD", "SGLDState"]
 
@@ -115,8 +115,7 @@ class SGLD(WeightSampler):
 
     def step(self, problem: Problem, state: SGLDState, rng: np.random.Generator) -> tuple[SGLDState, Info]:
         """One pass over the data, then the noise."""
-        log_joint, blocks = LogJoint(problem, state.alpha), block_slices(problem)
-        prior = per_entry(blocks, [*problem.model.sigma_u, problem.model.sigma_w][: len(blocks)])
+        log_joint, prior = LogJoint(problem, state.alpha), prior_scales(problem)
         unit = 1 / (1 + len(problem.y) * state.alpha)
         order = rng.permutation(len(problem.y))
         # parts of about one size, as an unbiased gradient needs them

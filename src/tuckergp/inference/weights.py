@@ -6,6 +6,7 @@ then the learned entries of W. Prior scales are the model's and stay fixed.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -21,7 +22,7 @@ from tuckergp.inference.draws import Draw
 from tuckergp.likelihoods import Gaussian
 from tuckergp.model import Parameters, TuckerModel, pack, refuse_lines
 
-__all__ = ["LogJoint", "WeightSampler", "WeightState", "block_slices", "per_entry"]
+__all__ = ["LogJoint", "WeightSampler", "WeightState", "block_slices", "per_entry", "prior_scales"]
 
 Floats = npt.NDArray[np.float64]
 
@@ -50,6 +51,12 @@ def block_slices(problem: Problem) -> list[slice]:
 def per_entry(blocks: Sequence[slice], values: Sequence[float] | Floats) -> Floats:
     """One value a block, repeated for all its entries."""
     return np.repeat(np.asarray(values, dtype=np.float64), [block.stop - block.start for block in blocks])
+
+
+def prior_scales(problem: Problem) -> Floats:
+    """Prior standard deviation of every entry of theta."""
+    blocks = block_slices(problem)
+    return per_entry(blocks, [*problem.model.sigma_u, problem.model.sigma_w][: len(blocks)])
 
 
 def vector_of(parameters: Parameters) -> Floats:
@@ -83,9 +90,25 @@ class LogJoint:
         """The model with this noise."""
         return model_at(self.problem, self.alpha)
 
+    @cached_property
+    def precision(self) -> Floats:
+        """Of the prior, of every entry of theta."""
+        return prior_scales(self.problem) ** -2
+
     def __call__(self, theta: Floats) -> tuple[float, Floats]:
         """The value, up to a constant, and the gradient."""
-        return self.of_batch(theta, None)
+        if not isinstance(self.model.density, Gaussian):
+            return self.of_batch(theta, None)
+        total, gradient = self.problem.squares(theta)
+        pull = self.precision * theta
+        value = 0.5 * (self._normaliser - self.alpha * total - float(pull @ theta))
+        gradient *= self.alpha
+        gradient -= pull
+        return value, gradient
+
+    @cached_property
+    def _normaliser(self) -> float:
+        return self.problem.count * math.log(self.alpha / (2 * math.pi))
 
     def of_batch(self, theta: Floats, batch: npt.NDArray[np.intp] | None) -> tuple[float, Floats]:
         """The same from a batch of the observations, each counted N / m times: unbiased if the batch is random."""
@@ -116,7 +139,7 @@ class WeightSampler:
     def __post_init__(self) -> None:
         names = ("noise", "sigma_u", "sigma_w", "alpha_shape", "alpha_rate")
         check_positive(type(self).__name__, **{name: getattr(self, name) for name in names})
-        check_lengths(self)  # type: ignore[arg-type]
+        check_lengths(self)
 
     @property
     def n_steps(self) -> int:
@@ -137,12 +160,11 @@ class WeightSampler:
         self, problem: Problem, theta: Floats, alpha: float, rng: np.random.Generator
     ) -> tuple[float, dict[str, float]]:
         """The noise precision from its gamma conditional, unless it is fixed; and figures of the fit."""
-        f = self._f(problem, theta, problem.design.index)
-        density = problem.model.density
+        density, count = problem.model.density, problem.count
         if not isinstance(density, Gaussian):
+            f = self._f(problem, theta, problem.design.index)
             return alpha, {"log_probability": float(density.log_density(problem.y, f).mean())}
-        weight = np.ones(len(f)) if problem.weight is None else problem.weight
-        count, total = float(weight.sum()), float(weight @ (problem.y - f) ** 2)
+        total = problem.squares(theta)[0]
         if self.noise is None:
             alpha = float(rng.gamma(self.alpha_shape + count / 2) / (self.alpha_rate + total / 2))
         return alpha, {"train_rmse": (total / count) ** 0.5, "noise": alpha**-0.5}

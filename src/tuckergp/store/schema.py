@@ -38,7 +38,7 @@ _HOMES: dict[str, tuple[str, ...]] = {
     "tuckergp.mode_table": ("Line", "ModeTable"),
     "tuckergp.model": ("Core", "Parameters", "Path", "SparseCore", "TuckerModel"),
     "tuckergp.likelihoods": ("Gaussian", "Ordinal"),
-    "tuckergp.inference": ("ALS", "HMC", "SGD", "SGLD", "Gibbs"),
+    "tuckergp.inference": ("ALS", "HMC", "NUTS", "SGD", "SGLD", "Gibbs"),
     "tuckergp.inference.base": ("Info",),
     "tuckergp.inference.draws": ("Draw", "Draws"),
     "tuckergp.inference.fit": ("Fit", "OrdinalFit"),

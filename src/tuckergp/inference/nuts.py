@@ -1,0 +1,252 @@
+"""The No-U-Turn sampler of nutpie on our gradients, as the paper sampled by that of Stan.
+
+Noise that is not fixed is integrated out for the trajectories and drawn from its conditional afterwards. Trajectories
+run in the coordinates of `tuckergp.inference.coordinates`; draws are of U and W as of every sampler.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from functools import cached_property
+from importlib import import_module
+from queue import Empty, SimpleQueue
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from tuckergp.errors import InputError
+from tuckergp.inference.base import Info, Problem
+from tuckergp.inference.coordinates import Coordinates
+from tuckergp.inference.weights import LogJoint, WeightSampler, prior_scales
+from tuckergp.likelihoods import Gaussian
+from tuckergp.random import stream
+
+__all__ = ["NUTS", "NUTSState", "Target"]
+
+Floats = npt.NDArray[np.float64]
+
+# Seconds between two looks at whether to stop.
+LOOK = 0.1
+
+
+class NUTSState(NamedTuple):
+    """One draw.
+
+    Attributes
+    ----------
+    sweep : int
+        Draws so far, those of the warm-up included.
+    theta : ndarray, shape (P,)
+        U_1 ... U_D and W, one after the other.
+    alpha : float
+        Noise precision; 1 for a likelihood without one.
+    """
+
+    sweep: int
+    theta: Floats
+    alpha: float
+
+
+@dataclass(frozen=True)
+class Target:
+    """Log density of weights in units of their prior standard deviations; noise that is learned is integrated out.
+
+    Under alpha ~ Gamma(a, b), with S the sum of n squares, p(y | theta) is proportional to (b + S / 2)^-(a + n / 2),
+    and its gradient is that of Gaussian noise of the precision (a + n / 2) / (b + S / 2), alpha's mean given theta.
+    """
+
+    coordinates: Coordinates
+    noise: float | None
+    shape: float
+    rate: float
+
+    @cached_property
+    def scale(self) -> Floats:
+        """Prior standard deviations."""
+        return prior_scales(self.coordinates.problem)[self.coordinates.free]
+
+    @cached_property
+    def _at_fixed_noise(self) -> LogJoint | None:
+        if self.noise is None and isinstance(self.coordinates.problem.model.density, Gaussian):
+            return None
+        return LogJoint(self.coordinates.problem, 1.0 if self.noise is None else 1 / self.noise)
+
+    @cached_property
+    def _diagonal(self) -> npt.NDArray[np.intp]:
+        return np.flatnonzero(self.coordinates.power)
+
+    def __call__(self, x: Floats) -> tuple[float, Floats]:
+        """The value, up to a constant, and the gradient in x = unknowns / scale."""
+        coordinates, at = self.coordinates, self._diagonal
+        theta = coordinates.spread_out(self.scale * x)
+        log_joint = self._at_fixed_noise
+        if log_joint is not None:
+            value, gradient = log_joint(theta)
+            gradient = gradient[coordinates.free] * self.scale
+        else:
+            total, gradient = coordinates.problem.squares(theta)
+            shape, rate = self.shape + coordinates.problem.count / 2, self.rate + total / 2
+            gradient = gradient[coordinates.free] * self.scale
+            gradient *= shape / rate
+            gradient -= x
+            value = -shape * math.log(rate) - 0.5 * float(x @ x)
+        if at.size:
+            power = coordinates.power[at]
+            value += float(power @ np.log(np.abs(x[at])))
+            gradient[at] += power / x[at]
+        return value, gradient
+
+
+@dataclass(frozen=True)
+class NUTS(WeightSampler):
+    """The No-U-Turn sampler: Hamiltonian Monte Carlo that finds the length of its trajectories itself. Needs nutpie.
+
+    Parameters
+    ----------
+    draws, warmup : int
+        Draws of a chain after and during warm-up. Step sizes are learned in the warm-up and then kept.
+    thin : int
+        Keep every so many-th draw.
+    chains : int
+        Independent chains from one seed.
+    noise : float or None
+        Variance of Gaussian noise in units of the targets' variance; None draws it too.
+    sigma_u, sigma_w : float or None
+        Prior standard deviations of the entries of U and W; None matches moments so that f has prior variance 1.
+        The estimators build their model from these two; `tuckergp.inference.loop.sample` takes a model as it is.
+    alpha_shape, alpha_rate : float
+        Gamma prior of the noise precision where it is drawn.
+    max_depth : int
+        A trajectory has 2^max_depth leapfrogs at the most.
+    target : float
+        Acceptance probability for which the warm-up adapts the step size.
+    low_rank : bool
+        Let the warm-up learn some correlations of the weights as well as their scales. Each leapfrog then costs more.
+
+    Examples
+    --------
+    >>> NUTS(draws=100, warmup=50).n_steps
+    150
+    """
+
+    chains: int = 4
+    max_depth: int = 10
+    target: float = 0.8
+    low_rank: bool = False
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if not isinstance(self.max_depth, int | np.integer) or not 1 <= self.max_depth <= 20:
+            raise InputError(f"NUTS: max_depth must be a whole number from 1 to 20, not {self.max_depth!r}.")
+        if not 0 < self.target < 1:
+            raise InputError(f"NUTS: target must be a probability between 0 and 1, not {self.target!r}.")
+        if self.low_rank not in (True, False):
+            raise InputError(f"NUTS: low_rank must be True or False, not {self.low_rank!r}.")
+
+    def chain(
+        self, problem: Problem, seed: int, chain: int, stop: Callable[[], bool]
+    ) -> Iterator[tuple[NUTSState, Info]]:
+        """The states of one chain; figures of its trajectories are added to the `Info` when it ends."""
+        rng = stream(seed, chain, 0)
+        theta, alpha = self.start(problem, rng)
+        coordinates = Coordinates.of(problem)
+        target = Target(coordinates, self.noise, self.alpha_shape, self.alpha_rate)
+        run = _Run(target, coordinates.project(theta) / target.scale, self, int(rng.integers(2**63)))
+        told: list[Info] = []
+        try:
+            for t, x in enumerate(run.points(stop), start=1):
+                rng, free = stream(seed, chain, t), target.scale * x
+                alpha, figures = self.draw_noise(coordinates.problem, coordinates.spread_out(free), alpha, rng)
+                told.append(Info(t, figures))
+                yield NUTSState(t, coordinates.lift(free, rng), alpha), told[-1]
+        finally:
+            _add_figures(told, run.end(), self)
+
+
+def _add_figures(told: list[Info], statistics: dict[str, npt.NDArray[Any]], sampler: NUTS) -> None:
+    """Leapfrogs of each draw; of those after the warm-up, how many diverged and the share that was cut short."""
+    divergences = cut_short = 0
+    for info, leapfrogs, diverged, depth in zip(told, *statistics.values(), strict=False):
+        if info.step > sampler.warmup:
+            divergences += int(diverged)
+            cut_short += int(depth >= sampler.max_depth)
+        share = cut_short / max(info.step - sampler.warmup, 1)
+        info.figures.update(leapfrogs=float(leapfrogs), divergences=float(divergences), at_max_depth=share)
+
+
+class _Run:
+    """One chain of nutpie in a thread of its own, which hands over its points as they come."""
+
+    def __init__(self, target: Target, start: Floats, sampler: NUTS, seed: int) -> None:
+        self.found: SimpleQueue[Floats | Exception] = SimpleQueue()
+        self.failed = False
+        self.target = target
+        self.count, self.steps = 0, sampler.n_steps
+        try:
+            nutpie, from_pyfunc = import_module("nutpie"), import_module("nutpie.compiled_pyfunc").from_pyfunc
+        except ImportError as error:
+            raise ImportError("NUTS needs nutpie: pip install 'tuckergp[nuts]'.") from error
+        model = from_pyfunc(
+            ndim=len(start),
+            make_logp_fn=lambda: self._log_density,
+            make_expand_fn=lambda *names: self._hand_over,
+            expanded_dtypes=[np.dtype(np.float64)],
+            expanded_shapes=[(1,)],
+            expanded_names=["none"],
+            make_initial_point_fn=lambda seed: start,
+        )
+        self.sampler = nutpie.sample(
+            model,
+            draws=sampler.draws,
+            tune=sampler.warmup,
+            chains=1,
+            cores=1,
+            seed=seed,
+            progress_bar=False,
+            blocking=False,
+            return_raw_trace=True,
+            target_accept=sampler.target,
+            maxdepth=sampler.max_depth,
+            low_rank_modified_mass_matrix=sampler.low_rank,
+        )
+
+    def _log_density(self, x: Floats) -> tuple[float, Floats]:
+        """The target; an error, which would end the process, is handed over instead."""
+        if not self.failed:
+            try:
+                with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
+                    return self.target(x)
+            except Exception as error:
+                self.failed = True
+                self.found.put(error)
+        return -math.inf, np.zeros(len(x))
+
+    def _hand_over(self, x: Floats) -> dict[str, Floats]:
+        """Called by nutpie with every draw."""
+        self.found.put(np.array(x))
+        return {"none": np.zeros(1)}
+
+    def points(self, stop: Callable[[], bool]) -> Iterator[Floats]:
+        """The draws, until there are all of them or they are to stop; one at least."""
+        while self.count < self.steps:
+            try:
+                point = self.found.get(timeout=LOOK)
+            except Empty:
+                if self.count and stop():
+                    return
+                continue
+            if isinstance(point, Exception):
+                raise point
+            self.count += 1
+            yield point
+
+    def end(self) -> dict[str, npt.NDArray[Any]]:
+        """Stop the thread; leapfrogs, divergence and depth of all draws, but perhaps of the last."""
+        found = self.sampler.wait() if self.count == self.steps else self.sampler.abort()
+        _, (statistics,) = found.get_arrow_trace()
+        names = ("n_steps", "diverging", "depth")
+        return {name: pa.array(statistics.column(name)).to_numpy(zero_copy_only=False) for name in names}
