@@ -140,8 +140,8 @@ def beyond_table(results: Results) -> str:
 
 def title_of(name: str) -> str:
     """A model with chains in words."""
-    columns, _, rank = name.partition("/r=")
-    return f"chains along {'longitude and latitude' if columns == 'degrees' else columns}, r = {rank}"
+    turns, _, rank = name.removeprefix("turns=").partition("/r=")
+    return f"chains, r = {rank}" + ("" if turns == "1" else f", mean of {turns} turns of the axes")
 
 
 def choice_table(results: Results) -> str:

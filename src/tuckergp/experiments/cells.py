@@ -72,7 +72,7 @@ class Split:
         """RMSE of a fitted model on either part."""
         return score(model, (self.train.X, self.train.y), (self.test.X, self.test.y))
 
-    def covered(self, model: TuckerGPRegressor) -> Figures:
+    def covered(self, model: Any) -> Figures:
         """How often 90 % intervals hold a test target."""
         _, interval = model.predict(self.test.X, interval=0.9)
         held = (interval[:, 0] <= self.test.y) & (self.test.y <= interval[:, 1])
