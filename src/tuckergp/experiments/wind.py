@@ -77,7 +77,7 @@ def split_of(wind: Wind, quick: bool = False) -> Split:
     if quick:
         part = part.take(np.flatnonzero(X["day"] < QUICK_DAYS))
     order = stream(0, TRAIN_KEY).permutation(len(part.y))
-    cut = min(N_TRAIN, len(part.y) // 4)
+    cut = len(part.y) // 4 if quick else N_TRAIN
     return Split(part.take(order[:cut]), part.take(order[cut:]))
 
 
