@@ -2,7 +2,7 @@
 
 Observations lie at random cells of a 5,000 x 5,000 grid. Ours is `TuckerGPRegressor` with a Matern-1/2 chain on either
 axis, rank 5, a full core, through its public API; the peer is scikit-learn's GaussianProcessRegressor with a
-Matern-1/2 kernel (isotropic; the same work), its numbers given, where it still runs. Every size is a process of its own::
+Matern-1/2 kernel (isotropic; the same work), its numbers given, where it still runs. Each is a process of its own::
 
     python benchmarks/regression.py -o benchmarks/results/regression.json
 """
