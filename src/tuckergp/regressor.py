@@ -18,6 +18,7 @@ from sklearn.utils.validation import check_is_fitted
 from tuckergp._inputs import ReadsTables, default_modes, targets_of
 from tuckergp.design import Design, Mode
 from tuckergp.errors import InputError
+from tuckergp.gp.learning import learn_modes
 from tuckergp.inference import ALS, HMC, SGD, SGLD, Gibbs
 from tuckergp.inference.control import Callback, Control
 from tuckergp.inference.export import as_inference_data, block_names
@@ -68,6 +69,15 @@ class TuckerGPRegressor(Storable, ReadsTables, RegressorMixin, BaseEstimator):  
         ``"auto"``: full while it has at most 4,096 entries, the identity beyond.
     noise : {"shared", "rows"}
         One noise variance, or a factor for every row of every mode with an Identity term; for ``"gibbs"``.
+    hyperparameters : {"fixed", "ml"}
+        ``"fixed"``: lengthscales, periods and variances are those in the kernels, but for lengthscales of chains, which
+        ``"gibbs"`` draws. ``"ml"``: they are learned first, by type-II maximum likelihood of the Gaussian process with
+        the same kernels, starting from those given; chains then start from what was found.
+    learn_rows : int
+        The most rows that ``"ml"`` looks at, chosen at random; a step of its search takes O(learn_rows^3). Rows on a
+        grid are all used where that is cheaper.
+    fixed : sequence of str
+        Names of numbers that ``"ml"`` leaves as they are: ``"period"`` for all of that name, ``"day__period"`` for one.
     draws, warmup, chains : int
         Draws of each chain and sweeps before them; for ``"gibbs"``, ``"hmc"`` and ``"sgld"``.
     n_jobs : int or None
@@ -81,6 +91,12 @@ class TuckerGPRegressor(Storable, ReadsTables, RegressorMixin, BaseEstimator):  
     feature_names_in_ : ndarray of str
         When X has column names.
     modes_ : tuple of FittedMode
+    learned_modes_ : list of Mode
+        The modes that were used: those given, or with ``hyperparameters="ml"`` the same with learned numbers in their
+        kernels.
+    hyperparameters_ : dict of str to ndarray
+        After ``hyperparameters="ml"``: the learned numbers by name, with ``scale`` and ``noise`` as shares of the
+        variance of y.
     fit_ : Fit
         Model, parameters and learning curve.
     moments_ : Moments
@@ -111,6 +127,9 @@ class TuckerGPRegressor(Storable, ReadsTables, RegressorMixin, BaseEstimator):  
         likelihood: LikelihoodName = "gaussian",
         core: CoreSpec = "auto",
         noise: Literal["shared", "rows"] = "shared",
+        hyperparameters: Literal["fixed", "ml"] = "fixed",
+        learn_rows: int = 2000,
+        fixed: Sequence[str] = (),
         draws: int = 300,
         warmup: int = 300,
         chains: int = 1,
@@ -123,6 +142,9 @@ class TuckerGPRegressor(Storable, ReadsTables, RegressorMixin, BaseEstimator):  
         self.likelihood = likelihood
         self.core = core
         self.noise = noise
+        self.hyperparameters = hyperparameters
+        self.learn_rows = learn_rows
+        self.fixed = fixed
         self.draws = draws
         self.warmup = warmup
         self.chains = chains
@@ -174,7 +196,7 @@ class TuckerGPRegressor(Storable, ReadsTables, RegressorMixin, BaseEstimator):  
             keep = np.flatnonzero(weight)
             table, target, weight = table.take(keep), target[keep], weight[keep]
         seed = seed_for(self.random_state, checkpoint)
-        modes = self.modes if self.modes is not None else default_modes(table)
+        modes = self._learn_modes(table, target, weight, seed)
         chain = isinstance(inference, ALS | Gibbs)  # the others work with weights of features
         design, self.modes_ = Design.fit(modes, table, weight, stream(seed, 1, 1), chain)
         self.__dict__.pop("moments_", None)
@@ -257,6 +279,23 @@ class TuckerGPRegressor(Storable, ReadsTables, RegressorMixin, BaseEstimator):  
 
     def _inputs(self, X: Any) -> Design:
         return Design.transform(self.modes_, self._read(X, reset=False))
+
+    def _learn_modes(self, table: Table, target: Floats, weight: Floats | None, seed: int) -> list[Mode]:
+        """The modes as given, or with the numbers in their kernels learned by maximum likelihood."""
+        modes = list(self.modes) if self.modes is not None else default_modes(table)
+        self.__dict__.pop("hyperparameters_", None)
+        if self.hyperparameters == "ml":
+            rows = self.learn_rows
+            if isinstance(rows, bool) or not isinstance(rows, int | np.integer) or rows < 2:
+                raise InputError(f"learn_rows must be a whole number from 2 on, not {rows!r}.")
+            found = learn_modes(modes, table, target, weight, int(rows), self.fixed, seed)
+            modes, self.hyperparameters_ = found.modes, found.hyperparameters
+        elif self.hyperparameters != "fixed":
+            raise InputError(f"hyperparameters must be 'fixed' or 'ml', not {self.hyperparameters!r}.")
+        elif len(self.fixed):
+            raise InputError("fixed names numbers that hyperparameters='ml' is not to learn; without it leave it out.")
+        self.learned_modes_ = modes
+        return modes
 
     def _resolve_inference(self) -> Inference:
         named: dict[Any, Inference] = {
