@@ -1,6 +1,7 @@
 """`TuckerGPRegressor`: the Tucker GP as a scikit-learn estimator.
 
-A thin layer: it reads inputs and targets, builds the design, calls the inference, and keeps what was learned.
+A thin layer: it reads inputs and targets, builds the design, calls the inference, and keeps what was learned. What a
+fitted one answers is in `tuckergp.regressor_answers`.
 """
 
 from __future__ import annotations
@@ -11,23 +12,17 @@ from typing import Any, Literal, Self
 
 import numpy as np
 import numpy.typing as npt
-from sklearn.base import BaseEstimator, RegressorMixin
-from sklearn.utils.metaestimators import available_if
-from sklearn.utils.validation import check_is_fitted
 
-from tuckergp._inputs import ReadsTables, default_modes, targets_of
+from tuckergp._inputs import default_modes, targets_of
 from tuckergp.design import Design, Mode
 from tuckergp.errors import InputError
 from tuckergp.gp.learning import learn_modes
 from tuckergp.inference import ALS, HMC, SGD, SGLD, Gibbs
 from tuckergp.inference.control import Callback, Control
-from tuckergp.inference.export import as_inference_data, block_names
 from tuckergp.inference.fit import (
     Inference,
     LikelihoodName,
     fit_model,
-    predict_with,
-    probabilities_with,
     ranks_of,
     resolve_inference,
     seed_for,
@@ -35,7 +30,7 @@ from tuckergp.inference.fit import (
 from tuckergp.inference.moments import MomentsOf
 from tuckergp.model import CoreSpec
 from tuckergp.random import stream
-from tuckergp.store.model_file import Storable
+from tuckergp.regressor_answers import RegressorAnswers
 from tuckergp.tables import Table
 
 __all__ = ["TuckerGPRegressor"]
@@ -43,13 +38,7 @@ __all__ = ["TuckerGPRegressor"]
 Floats = npt.NDArray[np.float64]
 
 
-def _has_levels(estimator: TuckerGPRegressor) -> bool:
-    if estimator.likelihood == "gaussian":
-        raise AttributeError("Only models with likelihood='ordinal' or 'bernoulli' have probabilities of levels.")
-    return True
-
-
-class TuckerGPRegressor(Storable, ReadsTables, RegressorMixin, BaseEstimator):  # type: ignore[misc]
+class TuckerGPRegressor(RegressorAnswers):
     """Gaussian-process regression with a product kernel and a low-rank Tucker weight tensor.
 
     Parameters
@@ -226,59 +215,6 @@ class TuckerGPRegressor(Storable, ReadsTables, RegressorMixin, BaseEstimator):  
         if moments_of is not None:
             self.moments_ = self.fit_.moments()
         return self
-
-    def predict(
-        self,
-        X: Any,
-        return_std: bool = False,
-        quantiles: Sequence[float] | None = None,
-        include_noise: bool = True,
-        interval: float | None = None,
-    ) -> Any:
-        """Predict the targets at inputs X.
-
-        Parameters
-        ----------
-        X : as in `fit`
-        return_std : bool
-            Also return standard deviations; needs a sampler, such as ``inference="gibbs"``.
-        quantiles : sequence of float or None
-            Also return these quantiles, shape (N, len(quantiles)), instead of standard deviations.
-        include_noise : bool
-            Standard deviations, quantiles and intervals of a new observation; False for those of f.
-        interval : float or None
-            Also return an interval that holds a new observation with this probability, shape (N, 2). Between levels of
-            an ordinal model: as near to it as whole levels allow, and about right on average.
-
-        Returns
-        -------
-        ndarray, shape (N,), or a pair of it and the standard deviations, quantiles or interval
-        """
-        check_is_fitted(self)
-        return predict_with(self.fit_, self._inputs(X), return_std, quantiles, interval, include_noise)
-
-    @available_if(_has_levels)  # type: ignore[untyped-decorator]
-    def predict_proba(self, X: Any) -> Floats:
-        """Probability of every level (``fit_.levels``) at inputs X, shape (N, K); for ordinal and Bernoulli models."""
-        check_is_fitted(self)
-        return probabilities_with(self.fit_, self._inputs(X))
-
-    def inference_data(self) -> Any:
-        """The draws of what is identified, for ArviZ's plots and summaries (extra ``arviz``).
-
-        Returns
-        -------
-        arviz.InferenceData, or xarray.DataTree from ArviZ 1.0 on
-            Group ``posterior``: ``f`` at up to 100 training observations, ``noise`` (its standard deviation), ``tau``
-            (the precision of every feature block), ``cuts`` of ordered levels. Group ``log_likelihood``: ``y`` at the
-            same observations. Dimensions chain and draw first; in the units of the targets.
-        """
-        check_is_fitted(self)
-        fit = self.fit_
-        return as_inference_data(fit.draws, fit.mean, fit.scale, block_names(self.modes_))
-
-    def _inputs(self, X: Any) -> Design:
-        return Design.transform(self.modes_, self._read(X, reset=False))
 
     def _learn_modes(self, table: Table, target: Floats, weight: Floats | None, seed: int) -> list[Mode]:
         """The modes as given, or with the numbers in their kernels learned by maximum likelihood."""
