@@ -17,6 +17,7 @@ from tuckergp._inputs import default_modes, targets_of
 from tuckergp.design import Design, Mode
 from tuckergp.errors import InputError
 from tuckergp.gp.learning import learn_modes
+from tuckergp.grids import GridData, is_grid
 from tuckergp.inference import ALS, HMC, SGD, SGLD, Gibbs
 from tuckergp.inference.control import Callback, Control
 from tuckergp.inference.fit import (
@@ -88,6 +89,8 @@ class TuckerGPRegressor(RegressorAnswers):
         variance of y.
     fit_ : Fit
         Model, parameters and learning curve.
+    grid_ : GridData or None
+        The grid that it was fitted to, if it was one.
     moments_ : Moments
         ``mean`` and ``std`` of predictions, after ``fit(..., moments_of=...)``.
 
@@ -143,7 +146,7 @@ class TuckerGPRegressor(RegressorAnswers):
     def fit(
         self,
         X: Any,
-        y: Any,
+        y: Any = None,
         sample_weight: Any = None,
         *,
         checkpoint: str | Path | None = None,
@@ -158,9 +161,11 @@ class TuckerGPRegressor(RegressorAnswers):
 
         Parameters
         ----------
-        X : array of shape (N, p), data frame, or path to a CSV or Parquet file
-        y : array of shape (N,)
-        sample_weight : array of shape (N,) or None
+        X : array of shape (N, p), data frame, path to a CSV or Parquet file, or xarray DataArray
+            A DataArray without y is a grid of targets: every cell is an observation, NaN one that is missing, and the
+            coordinates are the columns. Without ``modes`` every dimension is a mode.
+        y : array of shape (N,), or None for a grid
+        sample_weight : array of shape (N,), or of that of the grid, or None
             An observation of weight w counts as w equal ones.
         checkpoint : path or None
             A folder that sampling writes what it has to every ``checkpoint_minutes``, and at the end. If it holds a
@@ -178,6 +183,9 @@ class TuckerGPRegressor(RegressorAnswers):
             False keeps the moments alone, so that memory does not grow with the draws; `predict` is then refused.
         """
         inference = self._resolve_inference()
+        self.__dict__.pop("grid_", None)
+        if y is None and is_grid(X):
+            X, y, sample_weight = self._read_grid(X, sample_weight)
         table = self._read(X, reset=True)
         target = targets_of(y, table)
         weight = _weights(sample_weight, table)
@@ -215,6 +223,23 @@ class TuckerGPRegressor(RegressorAnswers):
         if moments_of is not None:
             self.moments_ = self.fit_.moments()
         return self
+
+    def _read_grid(self, X: Any, sample_weight: Any) -> tuple[Table, Floats, Any]:
+        """The cells of a grid that are there, their values and weights; the grid is remembered."""
+        grid = GridData.of(X)
+        cells = grid.observed()
+        used = grid.dims if self.modes is None else [name for mode in self.modes for name in mode.columns]
+        unknown = [name for name in used if name not in grid.columns]
+        if unknown:
+            raise InputError(f"The grid has no coordinate {unknown[0]!r}; it has {', '.join(grid.columns)}.")
+        if np.ndim(sample_weight):
+            if np.shape(sample_weight) != grid.values.shape:
+                raise InputError(
+                    f"sample_weight must have the shape {grid.values.shape} of the grid, not {np.shape(sample_weight)}."
+                )
+            sample_weight = np.asarray(sample_weight).ravel()[cells]
+        self.grid_ = grid
+        return grid.table(used, cells), grid.values.ravel()[cells], sample_weight
 
     def _learn_modes(self, table: Table, target: Floats, weight: Floats | None, seed: int) -> list[Mode]:
         """The modes as given, or with the numbers in their kernels learned by maximum likelihood."""

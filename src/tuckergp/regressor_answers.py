@@ -20,6 +20,7 @@ from tuckergp.component_plots import Colour
 from tuckergp.components import Components, components_of
 from tuckergp.design import Design, FittedMode
 from tuckergp.errors import InputError
+from tuckergp.grids import GridData, asked_grid
 from tuckergp.inference.export import as_inference_data, block_names
 from tuckergp.inference.fit import Fit, predict_with, probabilities_with
 from tuckergp.random import seed_of
@@ -42,6 +43,7 @@ class RegressorAnswers(Storable, ReadsTables, RegressorMixin, BaseEstimator):  #
 
     modes_: tuple[FittedMode, ...]
     fit_: Fit
+    grid_: GridData | None = None
 
     def predict(
         self,
@@ -178,6 +180,42 @@ class RegressorAnswers(Storable, ReadsTables, RegressorMixin, BaseEstimator):  #
         table = self._read(X, reset=False)
         parts = components_of(self.fit_, Design.transform(self.modes_, table), draw, top)
         return component_plots.plot(parts, table, columns, colour, extent, axes)
+
+    def predict_grid(
+        self, like: Any = None, return_std: bool = False, include_noise: bool = True, keep_observed: bool = False
+    ) -> Any:
+        """Predict every cell of a grid, those that were missing included (extra ``grid``).
+
+        Parameters
+        ----------
+        like : xarray DataArray or Dataset, dict of coordinates, or None
+            The grid to predict. None: the one of `fit`. A dict replaces coordinates of that one, such as
+            ``{"day": [1, 2, 3]}``; a dimension's other coordinates have to be given with it if the model reads them.
+        return_std : bool
+            Also return standard deviations; needs a sampler, such as ``inference="gibbs"``.
+        include_noise : bool
+            Those of new observations; False for those of f.
+        keep_observed : bool
+            Leave cells that are there as they are, with standard deviation 0, and fill in missing ones alone.
+
+        Returns
+        -------
+        xarray.DataArray with the dimensions, coordinates and attributes of the grid, or an xarray.Dataset of such with
+        ``mean`` and ``std``
+        """
+        check_is_fitted(self)
+        grid = asked_grid(self.grid_, like)
+        missing = [name for name in self._names if name not in grid.columns]
+        if missing:
+            raise InputError(f"The grid has no coordinate {missing[0]!r}; it has {', '.join(grid.columns)}.")
+        mean = self.predict(grid.table(self._names), return_std=return_std, include_noise=include_noise)
+        mean, std = mean if return_std else (mean, None)
+        if keep_observed:
+            there = np.flatnonzero(~np.isnan(grid.values.ravel()))
+            mean[there] = grid.values.ravel()[there]
+            if std is not None:
+                std[there] = 0.0
+        return grid.to_xarray(mean) if std is None else grid.to_dataset(mean=mean, std=std)
 
     def inference_data(self) -> Any:
         """The draws of what is identified, for ArviZ's plots and summaries (extra ``arviz``).
