@@ -127,7 +127,9 @@ def test_three_dimensions_and_maximum_likelihood():
     rng = np.random.default_rng(1)
     a, b, c = np.meshgrid(np.arange(6.0), np.arange(5.0), np.arange(4.0), indexing="ij")
     values = np.sin(a) * np.cos(b / 2) + c / 4 + 0.05 * rng.standard_normal(a.shape)
-    grid = xr.DataArray(values, dims=list("abc"), coords={"a": np.arange(6.0), "b": np.arange(5.0), "c": np.arange(4.0)})
+    grid = xr.DataArray(
+        values, dims=list("abc"), coords={"a": np.arange(6.0), "b": np.arange(5.0), "c": np.arange(4.0)}
+    )
     grid = grid.where(rng.random(a.shape) > 0.2)
     model = TuckerGPRegressor(rank=2, inference="als", hyperparameters="ml", random_state=0).fit(grid)
     filled = model.predict_grid().values

@@ -13,10 +13,11 @@ import numpy as np
 import numpy.typing as npt
 from sklearn.utils.validation import check_is_fitted
 
+from tuckergp.errors import NotPositiveDefinite
 from tuckergp.gp.base import LearningGP, only_one
 from tuckergp.gp.dense import Posterior, blocks, solve
 from tuckergp.gp.hyper import Values
-from tuckergp.gp.modes import Modes, ModesKernel, as_modes, learned_modes, with_values
+from tuckergp.gp.modes import Modes, ModesKernel, as_modes, blame, learned_modes, with_values
 from tuckergp.linalg import inverse_in_place
 from tuckergp.random import seed_of, stream
 from tuckergp.tables import Table
@@ -183,9 +184,11 @@ def _some(table: Table, rows: slice) -> Table:
 
 def _solve(kernel: ModesKernel, values: Values, X: Table, y: Floats, weight: Floats | None = None) -> Posterior:
     noise = float(values["noise"][0])
-    return solve(
-        lambda rows, columns: kernel(_some(X, rows), _some(X, columns)), noise if weight is None else noise / weight, y
-    )
+    noises = noise if weight is None else noise / weight
+    try:
+        return solve(lambda rows, columns: kernel(_some(X, rows), _some(X, columns)), noises, y)
+    except NotPositiveDefinite as error:
+        raise blame(kernel.parts, [X] * len(kernel.parts), error) from error
 
 
 def evidence(

@@ -15,11 +15,12 @@ import numpy.typing as npt
 from tuckergp._inputs import default_modes
 from tuckergp._kernel import Pullback
 from tuckergp.design import Mode, whiten, whitening_of
-from tuckergp.errors import InputError
+from tuckergp.errors import InputError, NotPositiveDefinite
 from tuckergp.kernels import Constant, Kernel, Scaled, Sum
+from tuckergp.linalg import NEGATIVE, no_kernel
 from tuckergp.tables import Table
 
-__all__ = ["ModeKernel", "Modes", "ModesKernel", "as_modes", "learned_modes", "with_values"]
+__all__ = ["ModeKernel", "Modes", "ModesKernel", "as_modes", "blame", "learned_modes", "with_values"]
 
 Floats: TypeAlias = npt.NDArray[np.float64]
 Modes: TypeAlias = Kernel | Sequence[Mode] | None
@@ -120,6 +121,7 @@ class ModesKernel(Kernel):
         """The product of the kernels of modes, whitened by the rows of a table; their variances go to the front."""
         parts = [ModeKernel.of(mode, table, weight) for mode in modes]
         for part in parts:
+            part(table.take(np.arange(1)))  # says what is wrong with numbers and columns
             while isinstance(part.kernel, Scaled):
                 scale *= part.kernel.variance()
                 part.kernel = part.kernel.kernel
@@ -176,6 +178,20 @@ class ModesKernel(Kernel):
         for K in grams[1:]:
             product *= K
         return product, pull
+
+
+FEW_ROWS = 200
+"""Inputs on which kernels are looked at for one that is none."""
+
+
+def blame(parts: Sequence[ModeKernel], inputs: Sequence[Table], error: NotPositiveDefinite) -> NotPositiveDefinite:
+    """The same error, with the mode whose kernel is to blame if one is; ``inputs`` are those of each mode."""
+    for part, table in zip(parts, inputs, strict=True):
+        rows = np.unique(np.linspace(0, len(table) - 1, FEW_ROWS).astype(np.intp))
+        values = np.linalg.eigvalsh(part(table.take(rows)))
+        if values[0] < -NEGATIVE * np.abs(values).max():
+            return NotPositiveDefinite(f"Mode {part.name!r}: {no_kernel(part.kernel)}")
+    return error
 
 
 def with_values(kernel: ModesKernel, values: Mapping[str, Floats]) -> ModesKernel:
