@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from tuckergp import Mode, TuckerGPRegressor
+from tuckergp.datasets import load_california
 from tuckergp.errors import InputError
 from tuckergp.kernels import SE, Identity, Matern12, Matern32
 from tuckergp.model import SparseCore
@@ -264,3 +265,15 @@ def test_a_chain_mode_alone_has_its_components_too():
     model.fit({"day": day}, np.sin(day / 4))
     between = {"day": np.array([3.5, 40.0])}
     np.testing.assert_allclose(model.components(between).total(), model.predict(between), rtol=1e-10)
+
+
+def test_the_papers_picture_of_california(data_dir, tmp_path):
+    house = load_california(data_dir)
+    places = {name: house.table[name][house.train] for name in ("longitude", "latitude")}
+    prices = np.log(house.table["house_value"][house.train])
+    modes = [Mode("longitude", Matern12(0.3)), Mode("latitude", Matern12(0.3))]
+    model = TuckerGPRegressor(modes, rank=2, draws=10, warmup=20, random_state=0).fit(places, prices)
+    axes = model.plot_components(places, extent=(-119, -117, 33.5, 34.5))
+    assert [ax.get_title()[:2] for ax in axes] == ["W["] * 4
+    axes[0].figure.savefig(tmp_path / "angeles.png")
+    assert (tmp_path / "angeles.png").stat().st_size > 10_000

@@ -1,5 +1,7 @@
 """TuckerGPRegressor with the numbers in its kernels learned by maximum likelihood."""
 
+from pathlib import Path
+
 import numpy as np
 import pytest
 from sklearn.base import clone
@@ -97,3 +99,14 @@ def test_settings_that_make_no_sense_are_refused(settings, message, waves):
 def test_one_point_teaches_nothing():
     model = TuckerGPRegressor(hyperparameters="ml", **SHORT).fit([[1.0, 2.0]], [3.0])
     assert model.predict([[1.0, 2.0]]) == pytest.approx([3.0], abs=0.5)
+
+
+def test_older_files_have_the_defaults():
+    model = load(Path(__file__).parent / "fixtures" / "regressor-1.0.tgp")
+    assert (model.hyperparameters, model.learn_rows, model.fixed) == ("fixed", 2000, ())
+    assert [mode.name for mode in model.learned_modes_] == ["station", "day", "east, north"]
+    assert model.grid_ is None
+    new = {"station": ["Cork"], "day": [3.0], "east": [0.25], "north": [0.5]}
+    last, _ = list(model.fit_.draws.functions(model._inputs(new)))[-1]
+    np.testing.assert_allclose(model.components(new).total(), model.fit_.mean + model.fit_.scale * last)
+    assert model.sample_y(new, 3).shape == (1, 3)

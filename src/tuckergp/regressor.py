@@ -255,7 +255,6 @@ class TuckerGPRegressor(RegressorAnswers):
             raise InputError(f"hyperparameters must be 'fixed' or 'ml', not {self.hyperparameters!r}.")
         elif len(self.fixed):
             raise InputError("fixed names numbers that hyperparameters='ml' is not to learn; without it leave it out.")
-        self.learned_modes_ = modes
         return modes
 
     def _resolve_inference(self) -> Inference:

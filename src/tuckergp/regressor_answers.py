@@ -18,7 +18,7 @@ from tuckergp import component_plots
 from tuckergp._inputs import ReadsTables
 from tuckergp.component_plots import Colour
 from tuckergp.components import Components, components_of
-from tuckergp.design import Design, FittedMode
+from tuckergp.design import Design, FittedMode, Mode
 from tuckergp.errors import InputError
 from tuckergp.grids import GridData, asked_grid
 from tuckergp.inference.export import as_inference_data, block_names
@@ -44,6 +44,11 @@ class RegressorAnswers(Storable, ReadsTables, RegressorMixin, BaseEstimator):  #
     modes_: tuple[FittedMode, ...]
     fit_: Fit
     grid_: GridData | None = None
+
+    @property
+    def learned_modes_(self) -> list[Mode]:
+        """The modes that were used, with the numbers in their kernels given or learned."""
+        return [fitted.mode for fitted in self.modes_]
 
     def predict(
         self,
