@@ -13,6 +13,7 @@ from sklearn.utils.validation import column_or_1d, validate_data
 
 from tuckergp.design import Mode
 from tuckergp.errors import InputError
+from tuckergp.grids import GridData, is_grid
 from tuckergp.kernels import SE, Identity
 from tuckergp.tables import Table, as_table, require_finite
 
@@ -29,12 +30,14 @@ class ReadsTables:
 
     def _read(self, X: Any, reset: bool) -> Table:
         """X as a table whose columns have names, remembering or checking them as scikit-learn does."""
+        if not reset and is_grid(X) and hasattr(self, "feature_names_in_"):
+            X = GridData.of(X).table()
         if isinstance(X, Table | Mapping | str | Path) and not sparse.issparse(X):  # one sparse format is a mapping
             table = as_table(X, "X")
             if reset:
                 self.feature_names_in_ = np.array(list(table.columns), dtype=object)
                 self.n_features_in_ = len(table.columns)
-            table = table.select(self.feature_names_in_)
+            table = table.select(self._names)
         elif hasattr(X, "columns"):
             validate_data(self, X, skip_check_array=True, reset=reset)
             table = as_table(X, "X")
@@ -47,6 +50,13 @@ class ReadsTables:
             if values.dtype.kind in "fiub":
                 require_finite(values.astype(np.float64), table, column)
         return table
+
+    @property
+    def _names(self) -> list[str]:
+        """The names of the columns; those of an array are numbered."""
+        if hasattr(self, "feature_names_in_"):
+            return [str(name) for name in self.feature_names_in_]
+        return [f"x{j}" for j in range(self.n_features_in_)]
 
 
 def default_modes(table: Table) -> list[Mode]:

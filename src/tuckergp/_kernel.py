@@ -6,7 +6,7 @@ The formulas themselves are in `tuckergp.kernels`, which is where to import from
 from __future__ import annotations
 
 import copy
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, ClassVar, Self, TypeAlias
 
 import numpy as np
@@ -17,9 +17,11 @@ from tuckergp._params import Parameters
 from tuckergp.errors import InputError
 from tuckergp.tables import Table
 
-__all__ = ["Kernel", "Product", "Scaled", "Sum"]
+__all__ = ["Kernel", "Product", "Pullback", "Scaled", "Sum"]
 
 Floats: TypeAlias = npt.NDArray[np.float64]
+Pullback: TypeAlias = Callable[[Floats], dict[str, Floats]]
+"""Weights of the shape of a Gram matrix to the derivatives of sum(weight * k) in the logarithms of hyperparameters."""
 
 
 class Kernel(Parameters):
@@ -95,11 +97,15 @@ class Kernel(Parameters):
         >>> (2.0 * SE(1.0)).gradient(np.ones((1, 1)), [0.0], [1.0])["scale"].round(4)
         array([1.2131])
         """
-        left = as_inputs(X)
-        return self._gradient(weight, left, left if Y is None else as_inputs(Y))
+        return self.gram_and_gradient(X, Y)[1](weight)
 
-    def _gradient(self, weight: Floats, X: Table, Y: Table) -> dict[str, Floats]:
-        return {}
+    def gram_and_gradient(self, X: Any, Y: Any = None) -> tuple[Floats, Pullback]:
+        """The Gram matrix, and a function of weights that is `gradient`; the two share distances and exponentials."""
+        left = as_inputs(X)
+        return self._pullback(left, left if Y is None else as_inputs(Y))
+
+    def _pullback(self, X: Table, Y: Table) -> tuple[Floats, Pullback]:
+        return self._gram(X, Y), lambda weight: {}
 
     def reads(self, names: Sequence[str]) -> list[str]:
         """Which of the columns of a table this kernel depends on."""
@@ -176,8 +182,9 @@ class Sum(_Pair):
     def _diag(self, X: Table) -> Floats:
         return self.k1.diag(X) + self.k2.diag(X)
 
-    def _gradient(self, weight: Floats, X: Table, Y: Table) -> dict[str, Floats]:
-        return _inner("k1", self.k1.gradient(weight, X, Y)) | _inner("k2", self.k2.gradient(weight, X, Y))
+    def _pullback(self, X: Table, Y: Table) -> tuple[Floats, Pullback]:
+        (K1, pull1), (K2, pull2) = self.k1.gram_and_gradient(X, Y), self.k2.gram_and_gradient(X, Y)
+        return K1 + K2, lambda weight: _inner("k1", pull1(weight)) | _inner("k2", pull2(weight))
 
     def terms(self) -> list[Kernel]:
         """The summands of both, flat."""
@@ -207,12 +214,9 @@ class Product(_Pair):
     def _diag(self, X: Table) -> Floats:
         return self.k1.diag(X) * self.k2.diag(X)
 
-    def _gradient(self, weight: Floats, X: Table, Y: Table) -> dict[str, Floats]:
-        found: dict[str, Floats] = {}
-        for name, part, other in (("k1", self.k1, self.k2), ("k2", self.k2, self.k1)):
-            if part.hyperparameters():
-                found |= _inner(name, part.gradient(weight * other(X, Y), X, Y))
-        return found
+    def _pullback(self, X: Table, Y: Table) -> tuple[Floats, Pullback]:
+        (K1, pull1), (K2, pull2) = self.k1.gram_and_gradient(X, Y), self.k2.gram_and_gradient(X, Y)
+        return K1 * K2, lambda weight: _inner("k1", pull1(weight * K2)) | _inner("k2", pull2(weight * K1))
 
     @property
     def stationary(self) -> bool:
@@ -262,9 +266,15 @@ class Scaled(Kernel):
     def _diag(self, X: Table) -> Floats:
         return self.variance() * self.kernel.diag(X)
 
-    def _gradient(self, weight: Floats, X: Table, Y: Table) -> dict[str, Floats]:
-        own = np.array([self.variance() * np.vdot(weight, self.kernel(X, Y))])
-        return {"scale": own} | _inner("kernel", self.kernel.gradient(self.variance() * weight, X, Y))
+    def _pullback(self, X: Table, Y: Table) -> tuple[Floats, Pullback]:
+        scale = self.variance()
+        K, inner = self.kernel.gram_and_gradient(X, Y)
+
+        def pull(weight: Floats) -> dict[str, Floats]:
+            found = _inner("kernel", {name: scale * slope for name, slope in inner(weight).items()})
+            return {"scale": np.array([scale * np.vdot(weight, K)])} | found
+
+        return scale * K, pull
 
     def reads(self, names: Sequence[str]) -> list[str]:
         """The columns that the inner kernel depends on."""

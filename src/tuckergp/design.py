@@ -16,7 +16,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy import sparse
 
-from tuckergp.errors import InputError
+from tuckergp.errors import InputError, NotPositiveDefinite
 from tuckergp.features import Chain, Exact, FeatureMap, Rows, realise
 from tuckergp.features.base import hstack
 from tuckergp.kernels import Constant, Cosine, Identity, Kernel, Scaled
@@ -222,7 +222,10 @@ class FittedMode:
                     f"Chain() is for one Matern term on one column that tells all inputs of the mode apart; {term!r} "
                     f"of mode {mode.name!r} is not: use Cholesky(), or leave features out."
                 )
-            fitted = realise(term, rows, features, rng)
+            try:
+                fitted = realise(term, rows, features, rng)
+            except NotPositiveDefinite as error:
+                raise NotPositiveDefinite(f"Mode {mode.name!r}: {error}") from error
             blocks.append(Block.of(term, width, fitted, rows))
             width += fitted.n_features_
         fitted_mode = cls(mode, whitening, tuple(blocks), residual, residual_scale)

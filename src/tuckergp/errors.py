@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
-__all__ = ["DataWarning", "DivergenceError", "InputError", "NotConvergedWarning"]
+__all__ = ["DataWarning", "DivergenceError", "InputError", "NotConvergedWarning", "NotPositiveDefinite"]
 
 
 class InputError(ValueError):
     """What is wrong with the input, where, and what to do, in one or two sentences."""
+
+
+class NotPositiveDefinite(InputError):
+    """A matrix of covariances that are none, beyond what rounding explains; the text names it and a remedy."""
 
 
 class DataWarning(UserWarning):

@@ -16,7 +16,7 @@ from scipy.spatial.distance import cdist
 from scipy.special import gammaln, ive
 
 from tuckergp._columns import Encoder, joint_codes
-from tuckergp._kernel import Kernel, Product, Scaled, Sum
+from tuckergp._kernel import Kernel, Product, Pullback, Scaled, Sum
 from tuckergp.errors import InputError
 from tuckergp.tables import Table
 
@@ -195,16 +195,22 @@ class _Radial(Stationary):
         scale = self.lengthscales(x.shape[1])
         return self._profile(cdist(x / scale, y / scale))
 
-    def _gradient(self, weight: Floats, X: Table, Y: Table) -> dict[str, Floats]:
+    def _pullback(self, X: Table, Y: Table) -> tuple[Floats, Pullback]:
         x, y = self._numbers(X), self._numbers(Y)
         scale = self.lengthscales(x.shape[1])
         x, y = x / scale, y / scale
         distance = cdist(x, y)
-        slope = weight * self._slope(distance)
-        if np.size(self.lengthscale) == 1:
-            return {"lengthscale": np.array([np.vdot(slope, distance**2)])}
-        columns = range(x.shape[1])
-        return {"lengthscale": np.array([np.vdot(slope, np.subtract.outer(x[:, j], y[:, j]) ** 2) for j in columns])}
+        K = self._profile(distance)
+
+        def pull(weight: Floats) -> dict[str, Floats]:
+            slope = self._slope(distance, K)
+            slope *= weight
+            if np.size(self.lengthscale) == 1:
+                return {"lengthscale": np.array([np.einsum("ij,ij,ij->", slope, distance, distance)])}
+            columns = (np.subtract.outer(x[:, j], y[:, j]) for j in range(x.shape[1]))
+            return {"lengthscale": np.array([np.einsum("ij,ij,ij->", slope, gap, gap) for gap in columns])}
+
+        return K, pull
 
     def spectral_density(self, omega: npt.ArrayLike) -> Floats:
         """p(v) at the angular frequencies omega, shape (n, p): integrates to one, and k is its Fourier transform."""
@@ -221,8 +227,8 @@ class _Radial(Stationary):
     def _profile(self, distance: Floats) -> Floats:
         raise NotImplementedError
 
-    def _slope(self, distance: Floats) -> Floats:
-        """-profile'(d) / d: what d^2 is multiplied by in the derivative in the log lengthscale."""
+    def _slope(self, distance: Floats, k: Floats) -> Floats:
+        """-profile'(d) / d, a new array: what d^2 is multiplied by in the derivative in the log lengthscale."""
         raise NotImplementedError
 
     def _unit_density(self, squared_norm: Floats, p: int) -> Floats:
@@ -249,10 +255,12 @@ class SE(_Radial):
     """
 
     def _profile(self, distance: Floats) -> Floats:
-        return np.exp(-0.5 * distance**2)
+        k = distance**2
+        k *= -0.5
+        return np.exp(k, out=k)
 
-    def _slope(self, distance: Floats) -> Floats:
-        return self._profile(distance)
+    def _slope(self, distance: Floats, k: Floats) -> Floats:
+        return k.copy()
 
     def _unit_density(self, squared_norm: Floats, p: int) -> Floats:
         density: Floats = np.exp(-0.5 * squared_norm) / (2 * np.pi) ** (p / 2)
@@ -291,10 +299,11 @@ class Matern12(_Matern):
     nu = 0.5
 
     def _profile(self, distance: Floats) -> Floats:
-        return np.exp(-distance)
+        k = -distance
+        return np.exp(k, out=k)
 
-    def _slope(self, distance: Floats) -> Floats:
-        return np.divide(np.exp(-distance), distance, out=np.zeros_like(distance), where=distance > 0)
+    def _slope(self, distance: Floats, k: Floats) -> Floats:
+        return np.divide(k, distance, out=np.zeros_like(distance), where=distance > 0)
 
 
 class Matern32(_Matern):
@@ -315,8 +324,8 @@ class Matern32(_Matern):
         k: Floats = (1 + s) * np.exp(-s)
         return k
 
-    def _slope(self, distance: Floats) -> Floats:
-        slope: Floats = 3 * np.exp(-np.sqrt(3) * distance)
+    def _slope(self, distance: Floats, k: Floats) -> Floats:
+        slope: Floats = 3 * k / (1 + np.sqrt(3) * distance)
         return slope
 
 
@@ -338,9 +347,9 @@ class Matern52(_Matern):
         k: Floats = (1 + s + s**2 / 3) * np.exp(-s)
         return k
 
-    def _slope(self, distance: Floats) -> Floats:
+    def _slope(self, distance: Floats, k: Floats) -> Floats:
         s = np.sqrt(5) * distance
-        slope: Floats = 5 / 3 * (1 + s) * np.exp(-s)
+        slope: Floats = 5 / 3 * (1 + s) * k / (1 + s + s**2 / 3)
         return slope
 
 
@@ -370,23 +379,31 @@ class Periodic(Stationary):
         self.columns = columns
 
     def _gram(self, X: Table, Y: Table) -> Floats:
-        x, y = self._numbers(X), self._numbers(Y)
-        period, scale = (_per_column(self, name, x.shape[1]) for name in ("period", "lengthscale"))
-        exponent = np.zeros((len(x), len(y)))
-        for j in range(x.shape[1]):
-            exponent -= 2 * (np.sin(np.pi * np.subtract.outer(x[:, j], y[:, j]) / period[j]) / scale[j]) ** 2
-        return np.exp(exponent)
+        return self._pullback(X, Y)[0]
 
-    def _gradient(self, weight: Floats, X: Table, Y: Table) -> dict[str, Floats]:
+    def _pullback(self, X: Table, Y: Table) -> tuple[Floats, Pullback]:
         x, y = self._numbers(X), self._numbers(Y)
         period, scale = (_per_column(self, name, x.shape[1]) for name in self.learned)
-        weight = weight * self._gram(X, Y)
-        found = np.empty((2, x.shape[1]))
+
+        def angle(j: int) -> Floats:
+            angle: Floats = np.pi * np.subtract.outer(x[:, j], y[:, j]) / period[j]
+            return angle
+
+        exponent = np.zeros((len(x), len(y)))
         for j in range(x.shape[1]):
-            angle = np.pi * np.subtract.outer(x[:, j], y[:, j]) / period[j]
-            found[:, j] = np.vdot(weight, 2 * angle * np.sin(2 * angle)), np.vdot(weight, 4 * np.sin(angle) ** 2)
-        totals = zip(self.learned, found / scale**2, strict=True)
-        return {name: v.sum(keepdims=True) if np.size(getattr(self, name)) == 1 else v for name, v in totals}
+            exponent -= 2 * (np.sin(angle(j)) / scale[j]) ** 2
+        K = np.exp(exponent, out=exponent)
+
+        def pull(weight: Floats) -> dict[str, Floats]:
+            weight = weight * K
+            found = np.empty((2, x.shape[1]))
+            for j in range(x.shape[1]):
+                a = angle(j)
+                found[:, j] = np.vdot(weight, 2 * a * np.sin(2 * a)), np.vdot(weight, 4 * np.sin(a) ** 2)
+            totals = zip(self.learned, found / scale**2, strict=True)
+            return {name: v.sum(keepdims=True) if np.size(getattr(self, name)) == 1 else v for name, v in totals}
+
+        return K, pull
 
     def spectral_mass(self, k: npt.ArrayLike) -> Floats:
         """Probability of the harmonics k, integers of shape (n, p): frequencies 2 pi k / period, shape (n,)."""

@@ -12,14 +12,18 @@ import numpy.typing as npt
 from scipy import linalg
 from scipy.linalg import lapack
 
-from tuckergp.errors import InputError
+from tuckergp.errors import InputError, NotPositiveDefinite
 
-__all__ = ["cholesky_in_place", "inverse_in_place", "safe_cholesky"]
+__all__ = ["NEGATIVE", "cholesky_in_place", "inverse_in_place", "no_kernel", "safe_cholesky"]
 
 Floats: TypeAlias = npt.NDArray[np.float64]
 
 JITTERS = (0.0, 1e-12, 1e-11, 1e-10, 1e-9, 1e-8, 1e-7, 1e-6)
 """What is added to the diagonal, relative to its mean, until the factorisation succeeds."""
+
+
+NEGATIVE = 1e-6
+"""Negative variance, as a part of the largest, from which on it is no rounding error."""
 
 
 def safe_cholesky(K: Floats, name: str) -> Floats:
@@ -95,8 +99,16 @@ def _not_finite(name: str) -> InputError:
     return InputError(f"The Cholesky factor of {name} does not exist: it holds NaN or infinity; check the inputs.")
 
 
-def _indefinite(name: str) -> InputError:
-    return InputError(
+def no_kernel(kernel: object) -> NotPositiveDefinite:
+    """The error for something that is not positive semi-definite on some inputs."""
+    return NotPositiveDefinite(
+        f"{kernel!r} is no kernel on these inputs: its Gram matrix has negative eigenvalues beyond rounding. Use "
+        "another, or add a multiple of Identity() to it."
+    )
+
+
+def _indefinite(name: str) -> NotPositiveDefinite:
+    return NotPositiveDefinite(
         f"The Cholesky factor of {name} does not exist: it is not positive definite, even with {JITTERS[-1]:g} of its "
         "mean diagonal added; remove repeated inputs, shorten the lengthscale or use fewer features."
     )

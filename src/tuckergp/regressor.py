@@ -1,6 +1,7 @@
 """`TuckerGPRegressor`: the Tucker GP as a scikit-learn estimator.
 
-A thin layer: it reads inputs and targets, builds the design, calls the inference, and keeps what was learned.
+A thin layer: it reads inputs and targets, builds the design, calls the inference, and keeps what was learned. What a
+fitted one answers is in `tuckergp.regressor_answers`.
 """
 
 from __future__ import annotations
@@ -11,22 +12,18 @@ from typing import Any, Literal, Self
 
 import numpy as np
 import numpy.typing as npt
-from sklearn.base import BaseEstimator, RegressorMixin
-from sklearn.utils.metaestimators import available_if
-from sklearn.utils.validation import check_is_fitted
 
-from tuckergp._inputs import ReadsTables, default_modes, targets_of
+from tuckergp._inputs import default_modes, targets_of
 from tuckergp.design import Design, Mode
 from tuckergp.errors import InputError
+from tuckergp.gp.learning import learn_modes
+from tuckergp.grids import GridData, is_grid
 from tuckergp.inference import ALS, HMC, NUTS, SGD, SGLD, Gibbs
 from tuckergp.inference.control import Callback, Control
-from tuckergp.inference.export import as_inference_data, block_names
 from tuckergp.inference.fit import (
     Inference,
     LikelihoodName,
     fit_model,
-    predict_with,
-    probabilities_with,
     ranks_of,
     resolve_inference,
     seed_for,
@@ -34,7 +31,7 @@ from tuckergp.inference.fit import (
 from tuckergp.inference.moments import MomentsOf
 from tuckergp.model import CoreSpec
 from tuckergp.random import stream
-from tuckergp.store.model_file import Storable
+from tuckergp.regressor_answers import RegressorAnswers
 from tuckergp.tables import Table
 
 __all__ = ["TuckerGPRegressor"]
@@ -42,13 +39,7 @@ __all__ = ["TuckerGPRegressor"]
 Floats = npt.NDArray[np.float64]
 
 
-def _has_levels(estimator: TuckerGPRegressor) -> bool:
-    if estimator.likelihood == "gaussian":
-        raise AttributeError("Only models with likelihood='ordinal' or 'bernoulli' have probabilities of levels.")
-    return True
-
-
-class TuckerGPRegressor(Storable, ReadsTables, RegressorMixin, BaseEstimator):  # type: ignore[misc]
+class TuckerGPRegressor(RegressorAnswers):
     """Gaussian-process regression with a product kernel and a low-rank Tucker weight tensor.
 
     Parameters
@@ -68,6 +59,15 @@ class TuckerGPRegressor(Storable, ReadsTables, RegressorMixin, BaseEstimator):  
         ``"auto"``: full while it has at most 4,096 entries, the identity beyond.
     noise : {"shared", "rows"}
         One noise variance, or a factor for every row of every mode with an Identity term; for ``"gibbs"``.
+    hyperparameters : {"fixed", "ml"}
+        ``"fixed"``: lengthscales, periods and variances are those in the kernels, but for lengthscales of chains, which
+        ``"gibbs"`` draws. ``"ml"``: they are learned first, by type-II maximum likelihood of the Gaussian process with
+        the same kernels, starting from those given; chains then start from what was found.
+    learn_rows : int
+        The most rows that ``"ml"`` looks at, chosen at random; a step of its search takes O(learn_rows^3). Rows on a
+        grid are all used where that is cheaper.
+    fixed : sequence of str
+        Names of numbers that ``"ml"`` leaves as they are: ``"period"`` for all of that name, ``"day__period"`` for one.
     draws, warmup, chains : int
         Draws of each chain and sweeps before them; for ``"gibbs"``, ``"hmc"``, ``"nuts"`` and ``"sgld"``.
     n_jobs : int or None
@@ -81,8 +81,16 @@ class TuckerGPRegressor(Storable, ReadsTables, RegressorMixin, BaseEstimator):  
     feature_names_in_ : ndarray of str
         When X has column names.
     modes_ : tuple of FittedMode
+    learned_modes_ : list of Mode
+        The modes that were used: those given, or with ``hyperparameters="ml"`` the same with learned numbers in their
+        kernels.
+    hyperparameters_ : dict of str to ndarray
+        After ``hyperparameters="ml"``: the learned numbers by name, with ``scale`` and ``noise`` as shares of the
+        variance of y.
     fit_ : Fit
         Model, parameters and learning curve.
+    grid_ : GridData or None
+        The grid that it was fitted to, if it was one.
     moments_ : Moments
         ``mean`` and ``std`` of predictions, after ``fit(..., moments_of=...)``.
 
@@ -111,6 +119,9 @@ class TuckerGPRegressor(Storable, ReadsTables, RegressorMixin, BaseEstimator):  
         likelihood: LikelihoodName = "gaussian",
         core: CoreSpec = "auto",
         noise: Literal["shared", "rows"] = "shared",
+        hyperparameters: Literal["fixed", "ml"] = "fixed",
+        learn_rows: int = 2000,
+        fixed: Sequence[str] = (),
         draws: int = 300,
         warmup: int = 300,
         chains: int = 1,
@@ -123,6 +134,9 @@ class TuckerGPRegressor(Storable, ReadsTables, RegressorMixin, BaseEstimator):  
         self.likelihood = likelihood
         self.core = core
         self.noise = noise
+        self.hyperparameters = hyperparameters
+        self.learn_rows = learn_rows
+        self.fixed = fixed
         self.draws = draws
         self.warmup = warmup
         self.chains = chains
@@ -132,7 +146,7 @@ class TuckerGPRegressor(Storable, ReadsTables, RegressorMixin, BaseEstimator):  
     def fit(
         self,
         X: Any,
-        y: Any,
+        y: Any = None,
         sample_weight: Any = None,
         *,
         checkpoint: str | Path | None = None,
@@ -147,9 +161,11 @@ class TuckerGPRegressor(Storable, ReadsTables, RegressorMixin, BaseEstimator):  
 
         Parameters
         ----------
-        X : array of shape (N, p), data frame, or path to a CSV or Parquet file
-        y : array of shape (N,)
-        sample_weight : array of shape (N,) or None
+        X : array of shape (N, p), data frame, path to a CSV or Parquet file, or xarray DataArray
+            A DataArray without y is a grid of targets: every cell is an observation, NaN one that is missing, and the
+            coordinates are the columns. Without ``modes`` every dimension is a mode.
+        y : array of shape (N,), or None for a grid
+        sample_weight : array of shape (N,), or of that of the grid, or None
             An observation of weight w counts as w equal ones.
         checkpoint : path or None
             A folder that sampling writes what it has to every ``checkpoint_minutes``, and at the end. If it holds a
@@ -167,6 +183,9 @@ class TuckerGPRegressor(Storable, ReadsTables, RegressorMixin, BaseEstimator):  
             False keeps the moments alone, so that memory does not grow with the draws; `predict` is then refused.
         """
         inference = self._resolve_inference()
+        self.__dict__.pop("grid_", None)
+        if y is None and is_grid(X):
+            X, y, sample_weight = self._read_grid(X, sample_weight)
         table = self._read(X, reset=True)
         target = targets_of(y, table)
         weight = _weights(sample_weight, table)
@@ -174,7 +193,7 @@ class TuckerGPRegressor(Storable, ReadsTables, RegressorMixin, BaseEstimator):  
             keep = np.flatnonzero(weight)
             table, target, weight = table.take(keep), target[keep], weight[keep]
         seed = seed_for(self.random_state, checkpoint)
-        modes = self.modes if self.modes is not None else default_modes(table)
+        modes = self._learn_modes(table, target, weight, seed)
         chain = isinstance(inference, ALS | Gibbs)  # the others work with weights of features
         design, self.modes_ = Design.fit(modes, table, weight, stream(seed, 1, 1), chain)
         self.__dict__.pop("moments_", None)
@@ -205,58 +224,38 @@ class TuckerGPRegressor(Storable, ReadsTables, RegressorMixin, BaseEstimator):  
             self.moments_ = self.fit_.moments()
         return self
 
-    def predict(
-        self,
-        X: Any,
-        return_std: bool = False,
-        quantiles: Sequence[float] | None = None,
-        include_noise: bool = True,
-        interval: float | None = None,
-    ) -> Any:
-        """Predict the targets at inputs X.
+    def _read_grid(self, X: Any, sample_weight: Any) -> tuple[Table, Floats, Any]:
+        """The cells of a grid that are there, their values and weights; the grid is remembered."""
+        grid = GridData.of(X)
+        cells = grid.observed()
+        used = grid.dims if self.modes is None else [name for mode in self.modes for name in mode.columns]
+        unknown = [name for name in used if name not in grid.columns]
+        if unknown:
+            raise InputError(f"The grid has no coordinate {unknown[0]!r}; it has {', '.join(grid.columns)}.")
+        if np.ndim(sample_weight):
+            if np.shape(sample_weight) != grid.values.shape:
+                raise InputError(
+                    f"sample_weight must have the shape {grid.values.shape} of the grid, not {np.shape(sample_weight)}."
+                )
+            sample_weight = np.asarray(sample_weight).ravel()[cells]
+        self.grid_ = grid
+        return grid.table(used, cells), grid.values.ravel()[cells], sample_weight
 
-        Parameters
-        ----------
-        X : as in `fit`
-        return_std : bool
-            Also return standard deviations; needs a sampler, such as ``inference="gibbs"``.
-        quantiles : sequence of float or None
-            Also return these quantiles, shape (N, len(quantiles)), instead of standard deviations.
-        include_noise : bool
-            Standard deviations, quantiles and intervals of a new observation; False for those of f.
-        interval : float or None
-            Also return an interval that holds a new observation with this probability, shape (N, 2). Between levels of
-            an ordinal model: as near to it as whole levels allow, and about right on average.
-
-        Returns
-        -------
-        ndarray, shape (N,), or a pair of it and the standard deviations, quantiles or interval
-        """
-        check_is_fitted(self)
-        return predict_with(self.fit_, self._inputs(X), return_std, quantiles, interval, include_noise)
-
-    @available_if(_has_levels)  # type: ignore[untyped-decorator]
-    def predict_proba(self, X: Any) -> Floats:
-        """Probability of every level (``fit_.levels``) at inputs X, shape (N, K); for ordinal and Bernoulli models."""
-        check_is_fitted(self)
-        return probabilities_with(self.fit_, self._inputs(X))
-
-    def inference_data(self) -> Any:
-        """The draws of what is identified, for ArviZ's plots and summaries (extra ``arviz``).
-
-        Returns
-        -------
-        arviz.InferenceData, or xarray.DataTree from ArviZ 1.0 on
-            Group ``posterior``: ``f`` at up to 100 training observations, ``noise`` (its standard deviation), ``tau``
-            (the precision of every feature block), ``cuts`` of ordered levels. Group ``log_likelihood``: ``y`` at the
-            same observations. Dimensions chain and draw first; in the units of the targets.
-        """
-        check_is_fitted(self)
-        fit = self.fit_
-        return as_inference_data(fit.draws, fit.mean, fit.scale, block_names(self.modes_))
-
-    def _inputs(self, X: Any) -> Design:
-        return Design.transform(self.modes_, self._read(X, reset=False))
+    def _learn_modes(self, table: Table, target: Floats, weight: Floats | None, seed: int) -> list[Mode]:
+        """The modes as given, or with the numbers in their kernels learned by maximum likelihood."""
+        modes = list(self.modes) if self.modes is not None else default_modes(table)
+        self.__dict__.pop("hyperparameters_", None)
+        if self.hyperparameters == "ml":
+            rows = self.learn_rows
+            if isinstance(rows, bool) or not isinstance(rows, int | np.integer) or rows < 2:
+                raise InputError(f"learn_rows must be a whole number from 2 on, not {rows!r}.")
+            found = learn_modes(modes, table, target, weight, int(rows), self.fixed, seed)
+            modes, self.hyperparameters_ = found.modes, found.hyperparameters
+        elif self.hyperparameters != "fixed":
+            raise InputError(f"hyperparameters must be 'fixed' or 'ml', not {self.hyperparameters!r}.")
+        elif len(self.fixed):
+            raise InputError("fixed names numbers that hyperparameters='ml' is not to learn; without it leave it out.")
+        return modes
 
     def _resolve_inference(self) -> Inference:
         named: dict[Any, Inference] = {

@@ -15,6 +15,7 @@ from tuckergp._columns import distinct
 from tuckergp.errors import InputError
 from tuckergp.features.base import FeatureMap, Features, Floats
 from tuckergp.kernels import Constant, Identity, Kernel, Linear
+from tuckergp.linalg import NEGATIVE, no_kernel
 from tuckergp.tables import Table
 
 __all__ = ["Cholesky", "pivoted_cholesky"]
@@ -95,18 +96,26 @@ def pivoted_cholesky(
     if max_features is not None and max_features < 1:
         raise InputError(f"The max_features of Cholesky features must be at least 1; got {max_features}.")
     diagonal = kernel.diag(table)
+    if diagonal.min() < 0:
+        raise no_kernel(kernel)
     # below n eps the residuals are rounding errors, whatever was asked for
     stop = max(tolerance, len(table) * np.finfo(np.float64).eps) * float(diagonal.max())
     most = min(len(table), max_features or len(table))
     if len(table) <= GRAM_ROWS:
-        chosen, L = _pivot_gram(kernel(table), stop, most)
+        chosen, L = _pivot_gram(kernel, kernel(table), stop, most)
     else:
         chosen, L = _pivot_columns(kernel, table, diagonal, stop, most)
     return table.take(chosen), L
 
 
-def _pivot_gram(K: Floats, stop: float, most: int) -> tuple[npt.NDArray[np.intp], Floats]:
+def _pivot_gram(kernel: Kernel, K: Floats, stop: float, most: int) -> tuple[npt.NDArray[np.intp], Floats]:
     factor, order, rank, _ = dpstrf(K, tol=stop, lower=1)
+    if rank < len(K):  # what is left of a positive semi-definite matrix without variance is nothing
+        left = order[rank:] - 1
+        below = factor[rank:, :rank]
+        most_left = np.abs(K[np.ix_(left, left)] - below @ below.T).max()
+        if most_left > max(2 * stop, NEGATIVE * float(np.diag(K).max())):
+            raise no_kernel(kernel)
     k = min(int(rank), most)  # the factors of lower rank are nested
     return order[:k].astype(np.intp) - 1, np.tril(factor[:k, :k])
 
@@ -126,6 +135,8 @@ def _pivot_columns(
         column = kernel(table, table.take(np.array([pivot])))[:, 0] - factor[:, :k] @ factor[pivot, :k]
         factor[:, k] = column / np.sqrt(residual[pivot])
         residual -= factor[:, k] ** 2
+        if residual.min() < -NEGATIVE * float(diagonal.max()):
+            raise no_kernel(kernel)
         chosen.append(pivot)
         residual[chosen] = 0.0  # exactly, so that rounding never chooses a pivot twice
     rows = np.array(chosen, dtype=np.intp)

@@ -20,6 +20,8 @@ __all__ = ["Moments", "Posterior", "blocks", "solve"]
 Floats: TypeAlias = npt.NDArray[np.float64]
 Columns: TypeAlias = Callable[[slice], Floats]
 """A slice of inputs to their columns of a Gram matrix, a row a training input."""
+Part: TypeAlias = Callable[[slice, slice], Floats]
+"""Slices of rows and of columns to that part of a Gram matrix of training inputs."""
 
 BLOCK = 256
 """Columns of a Gram matrix that are computed at a time."""
@@ -83,19 +85,28 @@ def blocks(n: int) -> list[slice]:
     return [slice(start, min(start + BLOCK, n)) for start in range(0, n, BLOCK)]
 
 
-def solve(gram: Columns, noise: float, y: Floats) -> Posterior:
+def solve(gram: Part, noise: float | Floats, y: Floats) -> Posterior:
     """Rasmussen and Williams (2006), algorithm 2.1, in one N x N array.
+
+    Parameters
+    ----------
+    gram : callable
+        Asked for the part on and below the diagonal alone.
+    noise : float, or ndarray of shape (N,)
+    y : ndarray, shape (N,)
 
     Examples
     --------
     >>> K = np.array([[1.0, 0.5], [0.5, 1.0]])
-    >>> solve(lambda columns: K[:, columns], 1.0, np.array([1.0, 0.0])).alpha.round(4)
+    >>> solve(lambda rows, columns: K[rows, columns], 1.0, np.array([1.0, 0.0])).alpha.round(4)
     array([ 0.5333, -0.1333])
     """
     n = len(y)
     K = np.empty((n, n), order="F")
     for columns in blocks(n):
-        K[:, columns] = gram(columns)
+        part = gram(slice(columns.start, n), columns)
+        K[columns.start :, columns] = part
+        K[columns, columns.stop :] = part[columns.stop - columns.start :].T
     K[np.diag_indices(n)] += noise
     cholesky_in_place(K, "the Gram matrix with noise")
     alpha: Floats = cho_solve((K, True), y, check_finite=False)

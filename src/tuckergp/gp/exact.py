@@ -13,15 +13,16 @@ import numpy as np
 import numpy.typing as npt
 from sklearn.utils.validation import check_is_fitted
 
+from tuckergp.errors import NotPositiveDefinite
 from tuckergp.gp.base import LearningGP, only_one
 from tuckergp.gp.dense import Posterior, blocks, solve
 from tuckergp.gp.hyper import Values
-from tuckergp.gp.modes import Modes, ModesKernel, as_modes, learned_modes, with_values
+from tuckergp.gp.modes import Modes, ModesKernel, as_modes, blame, learned_modes, with_values
 from tuckergp.linalg import inverse_in_place
 from tuckergp.random import seed_of, stream
 from tuckergp.tables import Table
 
-__all__ = ["ExactGP"]
+__all__ = ["ExactGP", "evidence"]
 
 Floats: TypeAlias = npt.NDArray[np.float64]
 
@@ -126,7 +127,7 @@ class ExactGP(LearningGP):
         if self.learn_rows is not None and self.learn_rows < len(table):
             chosen = np.sort(stream(seed_of(self.random_state), 1).choice(len(table), self.learn_rows, replace=False))
             some, some_target = table.take(chosen), target[chosen]
-        values = self._learn(lambda at: _evidence(kernel, at, some, some_target), kernel)
+        values = self._learn(lambda at: evidence(kernel, at, some, some_target), kernel)
         self.kernel_ = with_values(kernel, values)
         self.modes_ = learned_modes(modes, self.kernel_)
         self._X, self._y = table, target
@@ -173,7 +174,7 @@ class ExactGP(LearningGP):
         check_is_fitted(self)
         values = self.hyperparameters_ | (hyperparameters or {})
         if gradient:
-            return _evidence(self.kernel_, values, self._X, self._y)
+            return evidence(self.kernel_, values, self._X, self._y)
         return _solve(with_values(self.kernel_, values), values, self._X, self._y).log_marginal_likelihood
 
 
@@ -181,22 +182,37 @@ def _some(table: Table, rows: slice) -> Table:
     return table.take(np.arange(rows.start, rows.stop))
 
 
-def _solve(kernel: ModesKernel, values: Values, X: Table, y: Floats) -> Posterior:
-    return solve(lambda columns: kernel(X, _some(X, columns)), float(values["noise"][0]), y)
+def _solve(kernel: ModesKernel, values: Values, X: Table, y: Floats, weight: Floats | None = None) -> Posterior:
+    noise = float(values["noise"][0])
+    noises = noise if weight is None else noise / weight
+    try:
+        return solve(lambda rows, columns: kernel(_some(X, rows), _some(X, columns)), noises, y)
+    except NotPositiveDefinite as error:
+        raise blame(kernel.parts, [X] * len(kernel.parts), error) from error
 
 
-def _evidence(kernel: ModesKernel, values: Values, X: Table, y: Floats) -> tuple[float, Values]:
-    """The log marginal likelihood and its derivatives, sum(weight * dK) with weight = (alpha alpha' - K^-1) / 2."""
+def evidence(
+    kernel: ModesKernel, values: Values, X: Table, y: Floats, weight: Floats | None = None
+) -> tuple[float, Values]:
+    """The log marginal likelihood and its derivatives in the logarithms of the hyperparameters.
+
+    The derivative of K is multiplied by (alpha alpha' - K^-1) / 2. An observation of weight w counts as w equal ones:
+    as one with a w-th of the noise, times what the density of w numbers has more than that.
+    """
     kernel = with_values(kernel, values)
-    inverse, alpha, evidence = _solve(kernel, values, X, y)
+    inverse, alpha, value = _solve(kernel, values, X, y, weight)
     inverse_in_place(inverse)
     slopes = {name: np.zeros(len(v)) for name, v in values.items()}
-    slopes["noise"] += 0.5 * values["noise"] * (alpha @ alpha - np.trace(inverse))
+    share = 1.0 if weight is None else 1 / weight
+    slopes["noise"] += 0.5 * values["noise"] * np.sum(share * (alpha**2 - np.diag(inverse)))
+    if weight is not None:
+        slopes["noise"] += 0.5 * np.sum(1 - weight)
+        value += 0.5 * float(np.sum((1 - weight) * np.log(2 * np.pi * values["noise"]) - np.log(weight)))
     for columns in blocks(len(X)):
         # the part on and below the diagonal, everything below it counted twice
-        weight = np.tril(np.outer(alpha[columns.start :], alpha[columns]) - inverse[columns.start :, columns])
-        weight[np.diag_indices(weight.shape[1])] *= 0.5
+        part = np.tril(np.outer(alpha[columns.start :], alpha[columns]) - inverse[columns.start :, columns])
+        part[np.diag_indices(part.shape[1])] *= 0.5
         below = _some(X, slice(columns.start, len(X)))
-        for name, slope in kernel.gradient(weight, below, _some(X, columns)).items():
+        for name, slope in kernel.gradient(part, below, _some(X, columns)).items():
             slopes[name] += slope
-    return evidence, slopes
+    return value, slopes

@@ -125,7 +125,9 @@ class FullRank(GPEstimator):
         if self.space_ == "primal":
             self._posterior = _solve_primal(design, target, self.noise / self.scale, self.noise)
         else:
-            self._posterior = solve(lambda columns: self.scale * _gram(design, design, columns), self.noise, target)
+            self._posterior = solve(
+                lambda rows, columns: self.scale * _gram(design, design, rows, columns), self.noise, target
+            )
         self.log_marginal_likelihood_ = self._posterior.log_marginal_likelihood
         return self
 
@@ -149,11 +151,12 @@ class FullRank(GPEstimator):
             moments = _predict_primal(self._posterior, design, self.noise, return_std, return_cov)
         else:
             n, everything = design.n_observations, slice(0, design.n_observations)
+            seen = slice(0, self._design.n_observations)
             moments = self._posterior.predict(
-                lambda columns: self.scale * _gram(self._design, design, columns),
+                lambda columns: self.scale * _gram(self._design, design, seen, columns),
                 n,
                 self.scale * _squared_lengths(design) if return_std else None,
-                self.scale * _gram(design, design, everything) if return_cov else None,
+                self.scale * _gram(design, design, everything, everything) if return_cov else None,
             )
         return self._answer(moments, self.noise if include_noise else 0.0)
 
@@ -174,12 +177,12 @@ def _features(design: Design, rows: slice) -> Floats:
     return _dense(reduce(rowwise_kronecker, parts))
 
 
-def _gram(left: Design, right: Design, columns: slice) -> Floats:
-    """Phi Phi' between all observations of one design and some of another: a product over modes, without Phi."""
-    K = np.ones((left.n_observations, columns.stop - columns.start))
+def _gram(left: Design, right: Design, rows: slice, columns: slice) -> Floats:
+    """Phi Phi' between some observations of one design and some of another: a product over modes, without Phi."""
+    K = np.ones((rows.stop - rows.start, columns.stop - columns.start))
     for d, (mine, other) in enumerate(zip(left.modes, right.modes, strict=True)):
-        rows, place = np.unique(right.index[columns, d], return_inverse=True)
-        K *= _dense(mine.table @ other.table[rows].T)[np.ix_(left.index[:, d], place)]
+        here, place = np.unique(right.index[columns, d], return_inverse=True)
+        K *= _dense(mine.table @ other.table[here].T)[np.ix_(left.index[rows, d], place)]
     return K
 
 

@@ -15,12 +15,12 @@ import numpy.typing as npt
 from sklearn.utils.validation import check_is_fitted
 
 from tuckergp.design import Mode
-from tuckergp.errors import InputError
+from tuckergp.errors import InputError, NotPositiveDefinite
 from tuckergp.gp.base import LearningGP, only_one
 from tuckergp.gp.dense import Moments, blocks
 from tuckergp.gp.hyper import Values
 from tuckergp.gp.kronecker import WORKSPACE, Cells, KroneckerSystem, along, contract, outer
-from tuckergp.gp.modes import ModesKernel, as_modes, learned_modes, with_values
+from tuckergp.gp.modes import ModesKernel, as_modes, blame, learned_modes, with_values
 from tuckergp.tables import Table, distinct_rows
 
 __all__ = ["GridGP"]
@@ -238,7 +238,12 @@ class GridGP(LearningGP):
     def _system_of(self, kernel: ModesKernel, values: Values) -> KroneckerSystem:
         grams = [part(axis) for part, axis in zip(kernel.parts, self._grid.axes, strict=True)]
         noise = float(values["noise"][0])
-        return KroneckerSystem(grams, float(kernel.scale), noise, self._cells, self.tolerance, self.max_cg)
+        system = KroneckerSystem(grams, float(kernel.scale), noise, self._cells, self.tolerance, self.max_cg)
+        try:
+            system.eigen  # noqa: B018  # of which there may be none
+        except NotPositiveDefinite as error:
+            raise blame(kernel.parts, self._grid.axes, error) from error
+        return system
 
     def _evidence(self, kernel: ModesKernel, values: Values, y: Floats) -> tuple[float, Values]:
         """The log marginal likelihood and its derivatives, mode by mode: sum(weight_d * dK_d)."""

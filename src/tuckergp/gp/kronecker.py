@@ -17,8 +17,8 @@ import numpy.typing as npt
 from scipy.linalg import cho_solve, eigh, qr, svd
 from scipy.linalg.lapack import dpstrf
 
-from tuckergp.errors import NotConvergedWarning
-from tuckergp.linalg import safe_cholesky
+from tuckergp.errors import NotConvergedWarning, NotPositiveDefinite
+from tuckergp.linalg import NEGATIVE, safe_cholesky
 
 __all__ = ["KroneckerSystem", "along", "conjugate_gradients", "contract", "eigen_of", "multiply", "outer"]
 
@@ -235,11 +235,20 @@ def eigen_of(K: Floats) -> tuple[Floats, Floats]:
         if rank <= len(K) // 2:
             F = np.empty((len(K), rank))
             F[order - 1] = np.tril(factor[:, :rank])
+            _require_positive(np.diag(K) - np.einsum("ij,ij->i", F, F), float(np.diag(K).max()))
             Q, R = qr(F, mode="economic", check_finite=False)
             U, roots, _ = svd(R, check_finite=False)
             return roots**2, Q @ U
     values, vectors = eigh(K, check_finite=False)
+    _require_positive(values, float(np.abs(values).max()))
     return np.maximum(values, 0.0), vectors
+
+
+def _require_positive(values: Floats, largest: float) -> None:
+    if values.min() < -NEGATIVE * largest:
+        raise NotPositiveDefinite(
+            "The Gram matrix of an axis has negative eigenvalues beyond rounding; check its kernel."
+        )
 
 
 def largest(values: Floats, n: int) -> Cells:

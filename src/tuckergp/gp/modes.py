@@ -13,12 +13,14 @@ import numpy as np
 import numpy.typing as npt
 
 from tuckergp._inputs import default_modes
+from tuckergp._kernel import Pullback
 from tuckergp.design import Mode, whiten, whitening_of
-from tuckergp.errors import InputError
+from tuckergp.errors import InputError, NotPositiveDefinite
 from tuckergp.kernels import Constant, Kernel, Scaled, Sum
+from tuckergp.linalg import NEGATIVE, no_kernel
 from tuckergp.tables import Table
 
-__all__ = ["ModeKernel", "Modes", "ModesKernel", "as_modes", "learned_modes", "with_values"]
+__all__ = ["ModeKernel", "Modes", "ModesKernel", "as_modes", "blame", "learned_modes", "with_values"]
 
 Floats: TypeAlias = npt.NDArray[np.float64]
 Modes: TypeAlias = Kernel | Sequence[Mode] | None
@@ -61,9 +63,9 @@ class ModeKernel(Kernel):
         self.whitening = whitening
 
     @classmethod
-    def of(cls, mode: Mode, table: Table) -> ModeKernel:
+    def of(cls, mode: Mode, table: Table, weight: Floats | None = None) -> ModeKernel:
         """The kernel of a mode, whitened by the rows of a table; next to an added Constant it gets a variance."""
-        whitening = whitening_of(table.select(mode.columns)) if mode.whiten else {}
+        whitening = whitening_of(table.select(mode.columns), weight) if mode.whiten else {}
         kernel = mode.kernel
         if mode.adds_constant:
             kernel = (kernel if isinstance(kernel, Scaled) else 1.0 * kernel) + Constant()
@@ -86,8 +88,8 @@ class ModeKernel(Kernel):
     def _diag(self, X: Table) -> Floats:
         return self.kernel.diag(self._inputs(X))
 
-    def _gradient(self, weight: Floats, X: Table, Y: Table) -> dict[str, Floats]:
-        return self.kernel.gradient(weight, self._inputs(X), self._inputs(Y))
+    def _pullback(self, X: Table, Y: Table) -> tuple[Floats, Pullback]:
+        return self.kernel.gram_and_gradient(self._inputs(X), self._inputs(Y))
 
 
 class ModesKernel(Kernel):
@@ -115,10 +117,11 @@ class ModesKernel(Kernel):
         self.scale = scale
 
     @classmethod
-    def of(cls, modes: Sequence[Mode], table: Table, scale: float) -> ModesKernel:
+    def of(cls, modes: Sequence[Mode], table: Table, scale: float, weight: Floats | None = None) -> ModesKernel:
         """The product of the kernels of modes, whitened by the rows of a table; their variances go to the front."""
-        parts = [ModeKernel.of(mode, table) for mode in modes]
+        parts = [ModeKernel.of(mode, table, weight) for mode in modes]
         for part in parts:
+            part(table.take(np.arange(1)))  # says what is wrong with numbers and columns
             while isinstance(part.kernel, Scaled):
                 scale *= part.kernel.variance()
                 part.kernel = part.kernel.kernel
@@ -156,18 +159,39 @@ class ModesKernel(Kernel):
         diagonal: Floats = self.scale * np.prod([part.diag(X) for part in self.parts], axis=0)
         return diagonal
 
-    def _gradient(self, weight: Floats, X: Table, Y: Table) -> dict[str, Floats]:
-        grams = [part(X, Y) for part in self.parts]
-        found: dict[str, Floats] = {}
-        for d, part in enumerate(self.parts):
-            others = self.scale * weight
-            for e, K in enumerate(grams):
-                if e != d:
-                    others *= K
-            if d == 0:
-                found["scale"] = np.array([np.vdot(others, grams[0])])
-            found |= self.named(d, part.gradient(others, X, Y))
-        return found
+    def _pullback(self, X: Table, Y: Table) -> tuple[Floats, Pullback]:
+        grams, pulls = zip(*(part.gram_and_gradient(X, Y) for part in self.parts), strict=True)
+
+        def pull(weight: Floats) -> dict[str, Floats]:
+            found: dict[str, Floats] = {}
+            for d, part_pull in enumerate(pulls):
+                others = self.scale * weight
+                for e, K in enumerate(grams):
+                    if e != d:
+                        others *= K
+                if d == 0:
+                    found["scale"] = np.array([np.vdot(others, grams[0])])
+                found |= self.named(d, part_pull(others))
+            return found
+
+        product = self.scale * grams[0]
+        for K in grams[1:]:
+            product *= K
+        return product, pull
+
+
+FEW_ROWS = 200
+"""Inputs on which kernels are looked at for one that is none."""
+
+
+def blame(parts: Sequence[ModeKernel], inputs: Sequence[Table], error: NotPositiveDefinite) -> NotPositiveDefinite:
+    """The same error, with the mode whose kernel is to blame if one is; ``inputs`` are those of each mode."""
+    for part, table in zip(parts, inputs, strict=True):
+        rows = np.unique(np.linspace(0, len(table) - 1, FEW_ROWS).astype(np.intp))
+        values = np.linalg.eigvalsh(part(table.take(rows)))
+        if values[0] < -NEGATIVE * np.abs(values).max():
+            return NotPositiveDefinite(f"Mode {part.name!r}: {no_kernel(part.kernel)}")
+    return error
 
 
 def with_values(kernel: ModesKernel, values: Mapping[str, Floats]) -> ModesKernel:

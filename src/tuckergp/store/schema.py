@@ -47,6 +47,7 @@ _HOMES: dict[str, tuple[str, ...]] = {
     "tuckergp.recommender.attributes": ("Attributes",),
     "tuckergp.recommender.decisions": ("Attribute",),
     "tuckergp.recommender.feature_report": ("FeatureReport",),
+    "tuckergp.grids": ("Coordinate", "GridData"),
     "tuckergp.ids": ("Ids",),
     "tuckergp.recommender.circumstances": ("Circumstance", "Context", "Drift"),
     "tuckergp.recommender.entities": ("Side",),
@@ -187,8 +188,21 @@ def _build_report(found: Fields) -> Any:
     return FeatureReport(found["sides"])
 
 
+# Attributes of grids may be anything; files keep those that are plain.
+
+
+def _grid_fields(grid: Any) -> Fields:
+    found = fields_of(grid) or {}
+    found["attrs"] = {str(k): v for k, v in found["attrs"].items() if isinstance(v, str | bool | int | float)}
+    if found.get("values") is not None and found["values"].dtype.kind in "US":
+        found["values"] = found["values"].astype(object)
+    return found
+
+
 _SPECIAL: dict[str | None, tuple[Callable[[Any], Fields], Callable[[Fields], Any]]] = {
     "Sum": (_sum_fields, _build_sum),
     "History": (_history_fields, _build_history),
     "FeatureReport": (_report_fields, _build_report),
+    "GridData": (_grid_fields, lambda found: _made(class_of("GridData"), found)),
+    "Coordinate": (_grid_fields, lambda found: _made(class_of("Coordinate"), found)),
 }

@@ -1,0 +1,173 @@
+"""Numbers of kernels for other models: type-II maximum likelihood on some of the rows, or on a grid if that is cheaper.
+
+The process that is learned is the one that the Tucker model approximates; its posterior is not needed, so all that
+this costs is the search.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from math import floor, log10
+from typing import TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+from tuckergp.design import Mode
+from tuckergp.errors import NotConvergedWarning
+from tuckergp.features import FeatureMap
+from tuckergp.gp.exact import evidence
+from tuckergp.gp.grid import Grid, GridGP
+from tuckergp.gp.hyper import Learned, Values, learn
+from tuckergp.gp.modes import ModesKernel, as_modes, learned_modes, with_values
+from tuckergp.kernels import Constant, Kernel, Scaled
+from tuckergp.random import stream
+from tuckergp.tables import Table
+
+__all__ = ["LearnedModes", "learn_modes"]
+
+Floats: TypeAlias = npt.NDArray[np.float64]
+
+START_NOISE = 0.1
+"""Where the search for the noise begins, as a share of the variance of the targets."""
+
+DIGITS = 6
+"""Significant digits of learned numbers: more would depend on the machine."""
+
+CG_STEPS = 100
+"""What a solve with missing cells is taken to cost, in products with the Gram matrix."""
+
+
+@dataclass(frozen=True)
+class LearnedModes:
+    """What maximum likelihood found.
+
+    Attributes
+    ----------
+    modes : list of Mode
+        With the learned numbers in their kernels and the variance of f shared out among them equally: their product is
+        the kernel of the process.
+    hyperparameters : dict of str to ndarray
+        The same numbers by name, with ``scale`` and ``noise`` as shares of the variance of the targets.
+    log_marginal_likelihood : float
+        Of the standardised targets of the rows that were used.
+    """
+
+    modes: list[Mode]
+    hyperparameters: Values
+    log_marginal_likelihood: float
+
+
+def learn_modes(
+    modes: Sequence[Mode],
+    table: Table,
+    y: Floats,
+    weight: Floats | None = None,
+    rows: int = 2000,
+    fixed: Sequence[str] = (),
+    seed: int = 0,
+) -> LearnedModes:
+    """Learn the numbers in the kernels of modes.
+
+    Parameters
+    ----------
+    modes : sequence of Mode
+        Their numbers are where the search starts.
+    table : Table, N rows
+    y : ndarray, shape (N,)
+    weight : ndarray, shape (N,), or None
+        An observation of weight w counts as w equal ones.
+    rows : int
+        The most rows to look at, chosen at random; more where they are a grid on which that is as cheap.
+    fixed : sequence of str
+        Names of numbers that stay: whole (``day__period``), or the last part for all of that name (``period``).
+    seed : int
+
+    Examples
+    --------
+    >>> from tuckergp.kernels import SE
+    >>> from tuckergp.tables import as_table
+    >>> x = np.linspace(0, 10, 50)
+    >>> found = learn_modes([Mode("x", SE(1.0), constant=False)], as_table({"x": x}, "X"), np.sin(x))
+    >>> bool(1.5 < found.hyperparameters["lengthscale"][0] < 3.0)
+    True
+    """
+    kernel = ModesKernel.of(as_modes(modes, table), table, 1.0, weight)
+    mean = float(np.average(y, weights=weight))
+    spread = float(np.sqrt(np.average((y - mean) ** 2, weights=weight)))
+    start = kernel.hyperparameters() | {"noise": np.array([START_NOISE])}
+    if spread <= 1e-12 * max(1.0, abs(mean)):  # targets that are all the same say nothing
+        learn(lambda values: (0.0, {}), start, fixed=[*fixed, *start])  # checks the names and the numbers
+        return LearnedModes(list(modes), start, 0.0)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", NotConvergedWarning)
+        if weight is None and _cheap_grid(Grid.of(modes, table), rows):
+            learned = _learned_on_grid(modes, table, y, fixed)
+        else:
+            learned = _learned_on_rows(kernel, table, (y - mean) / spread, weight, rows, fixed, seed)
+    if not learned.converged:
+        warnings.warn(
+            "Type-II maximum likelihood stopped before it converged; start from other numbers in the kernels, or see "
+            "what ExactGP(modes, restarts=3) finds.",
+            NotConvergedWarning,
+            stacklevel=3,
+        )
+    values = {n: v if np.array_equal(v, start[n]) else _rounded(v) for n, v in learned.values.items()}
+    kernel = with_values(kernel, values)
+    return LearnedModes(_balanced(modes, kernel, table), values, learned.log_marginal_likelihood)
+
+
+def _cheap_grid(grid: Grid, rows: int) -> bool:
+    """Whether the rows are cells of a grid, each once and most of them there, that costs less than ``rows`` rows."""
+    sizes, n = np.array([len(axis) for axis in grid.axes], dtype=np.float64), len(grid.codes[0])
+    cells = float(np.prod(sizes))
+    full = n == cells
+    if len(sizes) < 2 or n > cells or n < cells / 2 or (n <= rows and not full):
+        return False
+    cost = 10 * (sizes**3).sum() + (1 if full else CG_STEPS) * cells * sizes.sum()
+    shape = tuple(map(len, grid.axes))
+    return bool(cost <= 2 * float(rows) ** 3 and len(np.unique(np.ravel_multi_index(grid.codes, shape))) == n)
+
+
+def _learned_on_grid(modes: Sequence[Mode], table: Table, y: Floats, fixed: Sequence[str]) -> Learned:
+    learned = GridGP(modes, noise=START_NOISE, fixed=fixed).fit(table, y).learned_
+    assert learned is not None  # learn=True
+    return learned
+
+
+def _learned_on_rows(
+    kernel: ModesKernel, table: Table, y: Floats, weight: Floats | None, rows: int, fixed: Sequence[str], seed: int
+) -> Learned:
+    if len(table) > rows:
+        chosen = np.sort(stream(seed, 1, 2).choice(len(table), rows, replace=False))
+        table, y = table.take(chosen), y[chosen]
+        weight = None if weight is None else weight[chosen]
+    start = kernel.hyperparameters() | {"noise": np.array([START_NOISE])}
+    return learn(lambda values: evidence(kernel, values, table, y, weight), start, fixed)
+
+
+def _rounded(numbers: Floats) -> Floats:
+    return np.array([round(x, DIGITS - 1 - floor(log10(abs(x)))) for x in numbers.tolist()])
+
+
+def _balanced(modes: Sequence[Mode], kernel: ModesKernel, table: Table) -> list[Mode]:
+    """The modes with learned numbers, and factors in front of each that share out the variance of f equally."""
+    variances = np.array([float(part.diag(table).mean()) or 1.0 for part in kernel.parts])
+    share = float(kernel.scale * variances.prod()) ** (1 / len(variances))
+    found = []
+    for mode, variance in zip(learned_modes(modes, kernel), variances.tolist(), strict=True):
+        factor = share / variance
+        own, features = _times(factor, mode.kernel), mode.features
+        if mode.adds_constant:
+            own = own + _times(factor, Constant())
+            features = features if features is None or isinstance(features, FeatureMap) else [*features, None]
+        found.append(replace(mode, kernel=own, features=features))
+    return found
+
+
+def _times(scale: float, kernel: Kernel) -> Kernel:
+    while isinstance(kernel, Scaled):
+        scale, kernel = scale * kernel.variance(), kernel.kernel
+    return float(_rounded(np.array([scale]))[0]) * kernel
