@@ -129,16 +129,22 @@ def tables(*modules) -> dict[str, str]:
     return found
 
 
+def benchmark(name: str):
+    """A module of the benchmarks, which are no package."""
+    where = importlib.util.spec_from_file_location(name, ROOT / "benchmarks" / f"{name}.py")
+    module = importlib.util.module_from_spec(where)
+    where.loader.exec_module(module)
+    return module
+
+
 def pages_with_tables() -> dict[Path, dict[str, str]]:
     """The pages and their tables."""
     from tuckergp.experiments import movielens_gibbs_report, movielens_report, ranking_report
 
-    where = importlib.util.spec_from_file_location("benchmark_tables", ROOT / "benchmarks" / "tables.py")
-    benchmarks = importlib.util.module_from_spec(where)
-    where.loader.exec_module(benchmarks)
     return {
         ROOT / "docs" / "experiments.md": tables(movielens_report, movielens_gibbs_report, ranking_report),
-        ROOT / "benchmarks" / "README.md": tables(benchmarks),
+        ROOT / "docs" / "inference.md": tables(benchmark("nuts_tables")),
+        ROOT / "benchmarks" / "README.md": tables(benchmark("tables")),
     }
 
 

@@ -12,7 +12,7 @@ from tuckergp import Mode, TuckerGPRegressor
 from tuckergp.datasets import load_california, load_wind
 from tuckergp.errors import InputError
 from tuckergp.features import Nystrom
-from tuckergp.inference import ALS, HMC, SGD, SGLD
+from tuckergp.inference import ALS, HMC, NUTS, SGD, SGLD
 from tuckergp.kernels import SE, Identity, Matern12, Periodic
 from tuckergp.metrics import rmse
 
@@ -128,7 +128,8 @@ def test_wind_as_stations_times_days(data_dir):
 
 @pytest.mark.filterwarnings("ignore::tuckergp.errors.NotConvergedWarning")
 @pytest.mark.parametrize(
-    "inference", ["hmc", "sgld", HMC(draws=60, warmup=60), SGLD(draws=60, warmup=60, batch_size=20)]
+    "inference",
+    ["hmc", "nuts", "sgld", HMC(draws=60, warmup=60), SGLD(draws=60, warmup=60, batch_size=20)],
 )
 def test_other_samplers_predict_from_their_draws(inference):
     rng = np.random.default_rng(0)
@@ -148,12 +149,13 @@ def test_other_samplers_predict_from_their_draws(inference):
 
 BAD = [
     ({"inference": "hmc", "noise": "rows"}, {}, "noise is a setting of inference='gibbs'; with 'hmc' leave it out"),
+    ({"inference": NUTS(), "draws": 10}, {}, r"draws is a setting of inference='gibbs'; with NUTS\("),
     ({"inference": HMC(), "draws": 10}, {}, r"draws is a setting of inference='gibbs'; with HMC\("),
     ({"inference": "sgld", "likelihood": "ordinal"}, {}, r"likelihood='ordinal' needs inference='gibbs', not SGLD\("),
     ({"rank": 0}, {}, "rank must be at least 1, not 0"),
     ({"rank": (2, 2, 2)}, {}, "rank has 3 entries for 2 modes"),
     ({"rank": 2.5}, {}, "rank must be a whole number"),
-    ({"inference": "gradient"}, {}, "inference must be one of 'gibbs', 'als', 'sgd', 'hmc', 'sgld' or an object"),
+    ({"inference": "gradient"}, {}, "must be one of 'gibbs', 'als', 'sgd', 'hmc', 'nuts', 'sgld' or an object"),
     ({"likelihood": "poisson"}, {}, "likelihood must be one of 'gaussian', 'ordinal', 'bernoulli', not 'poisson'"),
     ({"core": "identity", "rank": (2, 3)}, {}, "same rank in every mode"),
     ({"random_state": -1}, {}, "random_state must be"),

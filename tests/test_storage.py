@@ -25,7 +25,7 @@ from tuckergp import Mode, TuckerGPRegressor, TuckerRecommender, load
 from tuckergp.datasets import make_ratings
 from tuckergp.errors import InputError
 from tuckergp.features import Chain, Cholesky, Fourier, Hashing, Nystrom, Rows
-from tuckergp.inference import ALS, HMC, SGD, SGLD, Gibbs
+from tuckergp.inference import ALS, HMC, NUTS, SGD, SGLD, Gibbs
 from tuckergp.inference.trees import digest
 from tuckergp.kernels import SE, Constant, Cosine, Identity, Linear, Matern12, Matern32, Matern52, Periodic
 from tuckergp.model import SparseCore
@@ -258,7 +258,9 @@ def test_regressors_with_every_feature_map_answer_as_before(kernel, features, li
 
 
 @pytest.mark.filterwarnings("ignore::tuckergp.errors.NotConvergedWarning")
-@pytest.mark.parametrize("inference", ["als", "sgd", HMC(draws=4, warmup=4), SGLD(draws=4, warmup=4)])
+@pytest.mark.parametrize(
+    "inference", ["als", "sgd", HMC(draws=4, warmup=4), NUTS(draws=4, warmup=4, chains=1), SGLD(draws=4, warmup=4)]
+)
 def test_regressors_by_gradients_and_least_squares_answer_as_before(inference, tmp_path):
     rng = np.random.default_rng(0)
     X = {"day": np.datetime64("2000-01-01") + np.arange(20), "place": ["a", "b"] * 10}

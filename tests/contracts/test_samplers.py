@@ -4,14 +4,17 @@ Seeds are fixed, so nothing here fails by chance from run to run. Bounds are in 
 effective sample sizes, which mean nothing where those are small, so a least size is asserted too. At 4.5 errors one
 comparison of a right sampler fails with probability 7e-6 if errors are normal; a test makes 100 or 120, so a fresh seed
 fails it in fewer than 1 of 1,000 cases: by calculation, not measured, and too low where chains mix badly. Samplers
-without rejection have a bias beside, for which `BIAS` makes room.
+without rejection have a bias beside, for which `BIAS` makes room; on a Tucker model SGLD is held to wider bounds of its
+own, stated there.
 """
 
 import warnings
 from dataclasses import replace
+from functools import cache
 
 import numpy as np
 import pytest
+from scipy.stats import multivariate_normal
 
 from tests.helpers import core_of, model_of, random_design, random_problem
 from tuckergp.errors import NotConvergedWarning
@@ -47,11 +50,17 @@ BIAS = {"sgld": 0.1, "sgld, preconditioned": 0.1}
 
 
 def traces(sampler, problem, seed=1):
+    return watch(sampler, problem, seed)["f"]
+
+
+def watch(sampler, problem, seed=1):
+    """F at the observations, in their order, and the noise; shapes (chains, draws, n) and (chains, draws)."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", NotConvergedWarning)
         draws, _ = sample(sampler, problem, seed)
     order = np.argsort(draws.observations)
-    return np.stack([trace[:, order] for trace in draws.traces])
+    f = np.stack([trace[:, order] for trace in draws.traces])
+    return {"f": f, "noise": np.stack([watched["noise"] for watched in draws.watched])}
 
 
 def errors_of(f):
@@ -63,6 +72,17 @@ def errors_of(f):
     assert min(size.min(), spread.min()) > LEAST_SIZE
     kurtosis = np.mean((flat - mean) ** 4, axis=0) / sd**4
     return mean, sd, sd / np.sqrt(size), sd * np.sqrt((kurtosis - 1) / (4 * spread))
+
+
+def exact_at(problem, noise):
+    """Mean and variance of f under a linear model, and log p(y), given the noise variance."""
+    Phi = problem.design.modes[0].table[problem.design.index[:, 0]]
+    prior = float(problem.model.sigma_u[0]) ** 2
+    covariance = np.linalg.inv(Phi.T @ Phi / noise + np.eye(Phi.shape[1]) / prior)
+    mean = Phi @ covariance @ Phi.T @ problem.y / noise
+    variance = np.sum(Phi @ covariance * Phi, axis=1)
+    evidence = multivariate_normal.logpdf(problem.y, cov=prior * Phi @ Phi.T + noise * np.eye(len(Phi)))
+    return mean, variance, evidence
 
 
 def linear_problem(noise=0.5):
@@ -77,30 +97,96 @@ def linear_problem(noise=0.5):
 @pytest.mark.parametrize("name", SAMPLERS)
 def test_agrees_with_the_exact_posterior_of_a_linear_model(name):
     noise, problem = 0.5, linear_problem()
-    Phi = problem.design.modes[0].table[problem.design.index[:, 0]]
-    covariance = np.linalg.inv(Phi.T @ Phi / noise + np.eye(4) / problem.model.sigma_u[0] ** 2)
-    exact_mean = Phi @ covariance @ Phi.T @ problem.y / noise
-    exact_sd = np.sqrt(np.sum(Phi @ covariance * Phi, axis=1))
+    exact_mean, exact_variance, _ = exact_at(problem, noise)
+    exact_sd = np.sqrt(exact_variance)
     mean, sd, mean_error, sd_error = errors_of(traces(SAMPLERS[name](noise), problem))
     slack = BIAS.get(name, 0.0) * exact_sd
     assert (np.abs(mean - exact_mean) < ERRORS * mean_error + slack).all()
     assert (np.abs(sd - exact_sd) < ERRORS * sd_error + slack).all()
 
 
+@pytest.mark.parametrize("name", ["gibbs", "hmc", "nuts", "sgld"])
+def test_agrees_with_the_exact_posterior_where_noise_is_learned(name):
+    """Exact by a sum over noise precisions, alpha ~ Gamma(1, 0.5)."""
+    problem = linear_problem()
+    alpha = np.linspace(0.2, 6.0, 300)
+    means, variances, evidence = map(np.array, zip(*(exact_at(problem, 1 / a) for a in alpha), strict=True))
+    share = np.exp(evidence - 0.5 * alpha - np.max(evidence - 0.5 * alpha))
+    share /= share.sum()
+    exact_mean = share @ means
+    exact_sd = np.sqrt(share @ (variances + means**2) - exact_mean**2)
+    if name == "gibbs":
+        sampler = Gibbs(dof=SURE, tau_shape=SURE, tau_rate=SURE, draws=1500, warmup=50)
+    else:
+        sampler = replace(SAMPLERS[name](0.5), noise=None)
+    watched = watch(sampler, problem)
+    mean, sd, mean_error, sd_error = errors_of(watched["f"])
+    slack = BIAS.get(name, 0.0) * exact_sd
+    assert (np.abs(mean - exact_mean) < ERRORS * mean_error + slack).all()
+    assert (np.abs(sd - exact_sd) < ERRORS * sd_error + slack).all()
+    logs = -0.5 * np.log(alpha)
+    exact_mean, exact_sd = share @ logs, np.sqrt(share @ logs**2 - (share @ logs) ** 2)
+    mean, _, mean_error, _ = errors_of(np.log(watched["noise"])[:, :, None])
+    assert (np.abs(mean - exact_mean) < ERRORS * mean_error + BIAS.get(name, 0.0) * exact_sd).all()
+
+
+TUCKER = {
+    "hmc": lambda noise: HMC(noise=noise, draws=350, warmup=150, chains=5, leapfrogs=30),
+    "hmc, blocks": lambda noise: HMC(noise=noise, draws=350, warmup=150, chains=5, leapfrogs=30, mass="blocks"),
+    "nuts": lambda noise: NUTS(noise=noise, draws=100, warmup=120, chains=4),
+    "nuts, low rank": lambda noise: NUTS(noise=noise, draws=100, warmup=120, chains=4, low_rank=True),
+    "sgld": lambda noise: SGLD(noise=noise, draws=1200, warmup=300, chains=4, batch_size=25, step_size=0.3),
+}
+
+
+def tucker_problem(core):
+    problem = random_problem(np.random.default_rng(5), core, (2, 2), "dense", n=50)
+    return problem, problem.model.likelihood.noise
+
+
+@pytest.fixture(scope="module")
+def by_gibbs():
+    """Gibbs sampling of the Tucker models, once."""
+    return cache(lambda core: errors_of(gibbs_traces(*tucker_problem(core))))
+
+
+def gibbs_traces(problem, noise):
+    return traces(fixed_gibbs(noise, draws=2000, warmup=100), problem)
+
+
 @pytest.mark.slow
+@pytest.mark.xdist_group("samplers")
 @pytest.mark.parametrize(
     ("name", "core"),
-    [("hmc", "identity"), ("hmc", "full"), ("hmc, blocks", "full"), ("nuts", "identity"), ("nuts", "full")],
+    [
+        ("hmc", "identity"),
+        ("hmc", "full"),
+        ("hmc, blocks", "full"),
+        ("nuts", "identity"),
+        ("nuts", "full"),
+        ("nuts, low rank", "full"),
+    ],
 )
-def test_agrees_with_gibbs_sampling_of_a_tucker_model(name, core):
+def test_agrees_with_gibbs_sampling_of_a_tucker_model(name, core, by_gibbs):
     """Several chains: a single one crosses between modes so seldom that its own effective size says too much."""
-    problem = random_problem(np.random.default_rng(5), core, (2, 2), "mixed", n=50)
-    noise = problem.model.likelihood.noise
-    expected = errors_of(traces(fixed_gibbs(noise, draws=2000, warmup=100), problem))
-    sampler = replace(SAMPLERS[name](noise), chains=6, draws=400, **({} if name == "nuts" else {"leapfrogs": 30}))
-    mean, sd, mean_error, sd_error = errors_of(traces(sampler, problem))
+    problem, noise = tucker_problem(core)
+    mean, sd, mean_error, sd_error = errors_of(traces(TUCKER[name](noise), problem))
+    expected = by_gibbs(core)
     assert (np.abs(mean - expected[0]) < ERRORS * np.hypot(mean_error, expected[2])).all()
     assert (np.abs(sd - expected[1]) < ERRORS * np.hypot(sd_error, expected[3])).all()
+
+
+@pytest.mark.slow
+@pytest.mark.xdist_group("samplers")
+def test_sgld_is_near_gibbs_sampling_of_a_tucker_model(by_gibbs):
+    """By the root mean square over 50 observations: means within 0.25 posterior standard deviations, and standard
+    deviations within 25 %. Its steps have a bias, and it crosses between modes seldom; no rate of failure is known.
+    """
+    problem, noise = tucker_problem("full")
+    f = traces(TUCKER["sgld"](noise), problem).reshape(-1, 50)
+    mean, sd, *_ = by_gibbs("full")
+    assert np.mean(((f.mean(axis=0) - mean) / sd) ** 2) ** 0.5 < 0.25
+    assert np.mean(np.log(f.std(axis=0) / sd) ** 2) ** 0.5 < 0.25
 
 
 SHORT = {"gibbs": Gibbs, "hmc": HMC, "nuts": NUTS, "sgld": SGLD}

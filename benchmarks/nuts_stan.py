@@ -1,0 +1,66 @@
+"""The Stan contestant of `nuts.py`, for an interpreter with pystan: asked in files of a folder, answering there."""
+
+from __future__ import annotations
+
+import json
+import resource
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import aiohttp
+import numpy as np
+import stan
+
+PILOT = 10
+# the compiler may take longer than the five minutes that pystan's client waits
+aiohttp.client.DEFAULT_TIMEOUT = aiohttp.ClientTimeout(total=None)
+
+
+def cpu() -> float:
+    """CPU seconds of this process and of its children that ended."""
+    both = (resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN))
+    return sum(usage.ru_utime + usage.ru_stime for usage in both)
+
+
+def plain(values: Any) -> Any:
+    return values.item() if values.ndim == 0 else values.tolist()
+
+
+def main(folder: Path) -> None:
+    stored = np.load(folder / "data.npz")
+    starts = np.load(folder / "starts.npz")
+    asked = json.loads((folder / "asked.json").read_text())
+    chains = len(starts["alpha"])
+    inits = [{name: plain(starts[name][c]) for name in starts.files} for c in range(chains)]
+    program = Path(__file__).with_name("tucker.stan").read_text()
+    began = time.perf_counter()
+    model = stan.build(program, data={name: plain(stored[name]) for name in stored.files}, random_seed=asked["seed"])
+    built = time.perf_counter() - began
+
+    def sample(warmup: int, draws: int) -> tuple[Any, float, float]:
+        clock, used = time.perf_counter(), cpu()
+        fit = model.sample(num_chains=chains, num_warmup=warmup, num_samples=draws, init=inits)
+        return fit, time.perf_counter() - clock, cpu() - used
+
+    _, pilot, _ = sample(PILOT, PILOT)
+    # as many steps as the pilot says the time is enough for, half of them warm-up
+    steps = int(np.clip(asked["seconds"] / (pilot / (2 * PILOT)) / 2, PILOT, 1000))
+    fit, wall, used = sample(steps, steps)
+    np.savez(folder / "draws.npz", **{name: fit[name] for name in ("U1", "U2", "W", "alpha")})
+    answer = {
+        "wall": wall,
+        "cpu": used,
+        "build_seconds": built,
+        "warmup": steps,
+        "draws": steps,
+        "leapfrogs": float(np.mean(fit["n_leapfrog__"])),
+        "at_max_depth": float(np.mean(fit["treedepth__"] >= 10)),
+        "divergences": int(np.sum(fit["divergent__"])),
+    }
+    (folder / "answer.json").write_text(json.dumps(answer))
+
+
+if __name__ == "__main__":
+    main(Path(sys.argv[1]))
