@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import json
 import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -29,7 +30,7 @@ __all__ = ["app", "components", "curves", "maps", "stations"]
 
 LOS_ANGELES = (-119.0, -117.0, 33.4, 34.5)
 BAY = (-123.2, -121.4, 36.8, 38.4)
-DPI = 110
+DPI = 90
 FIRST_DAYS = 365
 """How much of the stations' last year is drawn for the model with a chain."""
 
@@ -113,7 +114,7 @@ def curves(results: Results, path: Path) -> None:
     save(made, path)
 
 
-def stations(model: TuckerGPRegressor, part: Part, days: tuple[float, float], path: Path) -> None:
+def stations(model: Any, part: Part, days: tuple[float, float], path: Path) -> None:
     """Speed at every station, true, predicted, and where 95 % of new values are expected."""
     inside = (part.X["day"] >= days[0]) & (part.X["day"] < days[1])
     part = part.take(np.flatnonzero(inside))
@@ -167,7 +168,9 @@ def _draw(output: Path, results: Path | None, data: Path | None, quick: bool) ->
     last = float(split.test.X["day"].max()) + 1
     stations(model, split.test, (0.0, last), output / "wind.png")
     setting = list(wind.BEYOND.values())[-1]
-    stations(setting.fit(split, 0, **lengths), split.test, (last - FIRST_DAYS, last), output / "wind_chain.png")
+    stations(
+        replace(setting, **lengths).fit(split, 0), split.test, (last - FIRST_DAYS, last), output / "wind_chain.png"
+    )
 
 
 if __name__ == "__main__":
