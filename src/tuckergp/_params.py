@@ -7,6 +7,7 @@ signature, and `sklearn.base.clone` works.
 from __future__ import annotations
 
 import inspect
+from functools import cache
 from typing import Any, Self
 
 import numpy as np
@@ -21,9 +22,7 @@ class Parameters:
 
     @classmethod
     def _parameter_names(cls) -> list[str]:
-        if cls.__init__ is object.__init__:
-            return []
-        return list(inspect.signature(cls.__init__).parameters)[1:]
+        return list(_names_of(cls))  # type: ignore[arg-type]  # instances have no hash, classes do
 
     def get_params(self, deep: bool = True) -> dict[str, Any]:
         """Parameters by name; with `deep`, also those of nested objects as ``outer__inner``."""
@@ -63,6 +62,13 @@ class Parameters:
     def __repr__(self) -> str:
         shown = (f"{k}={_show(v)}" for k, v in self.get_params(deep=False).items() if v is not None)
         return f"{type(self).__name__}({', '.join(shown)})"
+
+
+@cache
+def _names_of(kind: type) -> tuple[str, ...]:
+    if kind.__init__ is object.__init__:  # type: ignore[misc]
+        return ()
+    return tuple(inspect.signature(kind.__init__).parameters)[1:]  # type: ignore[misc]
 
 
 def _same(a: Any, b: Any) -> bool:
