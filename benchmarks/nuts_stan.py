@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
+import os
 import resource
 import sys
 import time
@@ -13,15 +15,25 @@ import aiohttp
 import numpy as np
 import stan
 
-PILOT = 10
+# Steps of the first run, warm-up and draws each.
+FIRST = 50
 # the compiler may take longer than the five minutes that pystan's client waits
 aiohttp.client.DEFAULT_TIMEOUT = aiohttp.ClientTimeout(total=None)
 
 
 def cpu() -> float:
-    """CPU seconds of this process and of its children that ended."""
+    """CPU seconds of this process and of all that it started, running or ended."""
     both = (resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN))
-    return sum(usage.ru_utime + usage.ru_stime for usage in both)
+    total = sum(usage.ru_utime + usage.ru_stime for usage in both)
+    fields = {}
+    for stat in Path("/proc").glob("[0-9]*/stat"):
+        with contextlib.suppress(OSError):
+            fields[int(stat.parent.name)] = stat.read_text().rpartition(")")[2].split()
+    known = {os.getpid()}
+    while more := {pid for pid, values in fields.items() if int(values[1]) in known} - known:
+        known |= more
+    ticks = sum(int(value) for pid in known - {os.getpid()} if pid in fields for value in fields[pid][11:15])
+    return total + ticks / os.sysconf("SC_CLK_TCK")
 
 
 def plain(values: Any) -> Any:
@@ -44,10 +56,11 @@ def main(folder: Path) -> None:
         fit = model.sample(num_chains=chains, num_warmup=warmup, num_samples=draws, init=inits)
         return fit, time.perf_counter() - clock, cpu() - used
 
-    _, pilot, _ = sample(PILOT, PILOT)
-    # as many steps as the pilot says the time is enough for, half of them warm-up
-    steps = int(np.clip(asked["seconds"] / (pilot / (2 * PILOT)) / 2, PILOT, 1000))
-    fit, wall, used = sample(steps, steps)
+    # longer and longer runs, half of each warm-up, until another would take more than the time; the last one counts
+    steps, wall = FIRST // 2, 0.0
+    while wall < asked["seconds"] / 3:
+        steps *= 2
+        fit, wall, used = sample(steps, steps)
     np.savez(folder / "draws.npz", **{name: fit[name] for name in ("U1", "U2", "W", "alpha")})
     answer = {
         "wall": wall,

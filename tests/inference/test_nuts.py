@@ -155,7 +155,7 @@ def test_an_error_of_a_callback_and_a_time_limit_stop_it():
         sample(NUTS(draws=10**6, warmup=10, chains=1), problem, 1, Control(callback=stop))
     draws, history = sample(NUTS(draws=10**6, warmup=10, chains=2), problem, 1, Control(max_time=1.0))
     assert time.monotonic() - began < 20
-    assert [info.chain for info in history].count(1) > 10
+    assert {info.chain for info in history} == {0, 1}
     assert len(draws.chains) == 2
     assert "divergences" in history[-1].figures
 
@@ -198,7 +198,6 @@ def test_without_nutpie_one_sentence_says_what_to_install(monkeypatch):
     [
         ({"max_depth": 0}, "NUTS: max_depth must be a whole number from 1 to 20"),
         ({"target": 1.0}, "NUTS: target must be a probability"),
-        ({"low_rank": "yes"}, "NUTS: low_rank must be True or False"),
         ({"noise": 0.0}, "NUTS: noise must be positive"),
     ],
 )

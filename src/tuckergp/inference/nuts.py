@@ -124,8 +124,6 @@ class NUTS(WeightSampler):
         A trajectory has 2^max_depth leapfrogs at the most.
     target : float
         Acceptance probability for which the warm-up adapts the step size.
-    low_rank : bool
-        Let the warm-up learn some correlations of the weights as well as their scales. Each leapfrog then costs more.
 
     Examples
     --------
@@ -136,7 +134,6 @@ class NUTS(WeightSampler):
     chains: int = 4
     max_depth: int = 10
     target: float = 0.8
-    low_rank: bool = False
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -144,8 +141,6 @@ class NUTS(WeightSampler):
             raise InputError(f"NUTS: max_depth must be a whole number from 1 to 20, not {self.max_depth!r}.")
         if not 0 < self.target < 1:
             raise InputError(f"NUTS: target must be a probability between 0 and 1, not {self.target!r}.")
-        if self.low_rank not in (True, False):
-            raise InputError(f"NUTS: low_rank must be True or False, not {self.low_rank!r}.")
 
     def chain(
         self, problem: Problem, seed: int, chain: int, stop: Callable[[], bool]
@@ -211,7 +206,6 @@ class _Run:
             return_raw_trace=True,
             target_accept=sampler.target,
             maxdepth=sampler.max_depth,
-            low_rank_modified_mass_matrix=sampler.low_rank,
         )
 
     def _log_density(self, x: Floats) -> tuple[float, Floats]:
