@@ -119,7 +119,7 @@ def full_rank(split: Split, n: int, seed: int) -> Figures:
 
 def nuts(split: Split, n: int, rank: int, seed: int, lengths: dict[str, int]) -> Figures:
     """The paper's model and sampler: prior scales and noise as the GP has them."""
-    inference = NUTS(noise=GIVEN.noise, sigma_w=GIVEN.scale**0.5, **lengths)  # type: ignore[arg-type]
+    inference = NUTS(noise=GIVEN.noise, sigma_w=GIVEN.scale**0.5, **lengths)
     model = tucker(modes_of(GIVEN, Fourier(n, pairs=False)), rank, inference, seed, split, core="full")
     last = [info.figures for info in model.fit_.history][-1]
     extra = {name: last[name] for name in ("divergences", "at_max_depth") if name in last}

@@ -167,10 +167,8 @@ def _draw(output: Path, results: Path | None, data: Path | None, quick: bool) ->
     model = tucker(wind.modes_of(numbers), 5, Gibbs(**lengths), 0, split, core="full")  # type: ignore[arg-type]
     last = float(split.test.X["day"].max()) + 1
     stations(model, split.test, (0.0, last), output / "wind.png")
-    setting = list(wind.BEYOND.values())[-1]
-    stations(
-        replace(setting, **lengths).fit(split, 0), split.test, (last - FIRST_DAYS, last), output / "wind_chain.png"
-    )
+    setting = replace(list(wind.BEYOND.values())[-1], draws=lengths["draws"], warmup=lengths["warmup"])
+    stations(setting.fit(split, 0), split.test, (last - FIRST_DAYS, last), output / "wind_chain.png")
 
 
 if __name__ == "__main__":

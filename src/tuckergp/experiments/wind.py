@@ -119,7 +119,7 @@ def full_rank(split: Split, numbers: Numbers) -> Figures:
 def nuts(split: Split, numbers: Numbers, rank: int, seed: int, lengths: dict[str, int]) -> Figures:
     """The paper's model and sampler: noise and prior scales as the GP has them."""
     found = numbers()
-    inference = NUTS(noise=found["noise"], sigma_w=found["scale"] ** 0.5, **lengths)  # type: ignore[arg-type]
+    inference = NUTS(noise=found["noise"], sigma_w=found["scale"] ** 0.5, **lengths)
     model = tucker(modes_of(found), rank, inference, seed, split, core="full")
     last = [info.figures for info in model.fit_.history][-1]
     extra = {name: last[name] for name in ("divergences", "at_max_depth") if name in last}
