@@ -8,8 +8,9 @@ effective draws (bulk) of f at held-out points, over all of a contestant's time,
     python -m venv stan && stan/bin/pip install "setuptools<80" pystan
     TUCKERGP_DATA=... python benchmarks/nuts.py --stan-python stan/bin/python -o benchmarks/results/nuts.json
 
-Ours stop by the clock. Stan cannot, so it makes longer and longer runs, half of each warm-up, until one takes a third of
-the minutes or more; its rate is that of the last one by the time that this run took. Its program (`tucker.stan`) works on rows, as ours does. Compiling is not counted for any.
+Ours stop by the clock. Stan cannot, so it makes longer and longer runs, half of each warm-up, until one takes a third
+of the minutes or more; its rate is that of the last run by the time that this run took. Its program (`tucker.stan`)
+works on rows, as ours does. Compiling is not counted for any.
 """
 
 from __future__ import annotations
@@ -48,6 +49,8 @@ from tuckergp.random import stream  # noqa: E402
 FEATURES = (25, 100)
 RANK, CHAINS, POINTS, SEED, LENGTHSCALE = 5, 2, 50, 1, 0.2
 GIBBS_WARMUP = 100
+# Fewer draws of a chain say nothing about their effective number.
+LEAST_DRAWS = 20
 ALPHA_SHAPE, ALPHA_RATE = 1.0, 0.5
 # Hyperparameters of Gibbs sampling so sure that they are fixed at the values of the others.
 SURE = 1e9
@@ -76,6 +79,8 @@ def cpu() -> float:
 
 def rates(f: np.ndarray, answer: dict[str, Any]) -> dict[str, Any]:
     """Effective draws of f (chains, draws, points), and their number a second."""
+    if f.shape[1] < LEAST_DRAWS:
+        return answer | {"missing": f"{f.shape[1]} draws a chain after the warm-up; raise --minutes"}
     found = summarise(f)
     row = answer | {"kept_draws": int(f.shape[0] * f.shape[1]), "rhat": float(np.max(found.rhat))}
     for name, value in (("median", np.median(found.ess_bulk)), ("min", np.min(found.ess_bulk))):
@@ -168,7 +173,7 @@ def run(options: argparse.Namespace) -> dict[str, Any]:
             print(f"{n} features, {name}: {rows[name]}", file=sys.stderr, flush=True)
         stan = rows.get("stan", {"missing": "not run"})
         for name, row in rows.items():
-            if name != "stan" and "missing" not in stan:
+            if name != "stan" and "missing" not in stan and "missing" not in row:
                 keys = [f"ess_{what}_a_{clock}_second" for what in ("median", "min") for clock in ("wall", "cpu")]
                 row["by_stan"] = {key: row[key] / stan[key] for key in keys}
         report["results"][f"{n} features"] = rows
