@@ -139,9 +139,18 @@ def benchmark(name: str):
 
 def pages_with_tables() -> dict[Path, dict[str, str]]:
     """The pages and their tables."""
-    from tuckergp.experiments import movielens_gibbs_report, movielens_report, ranking_report
+    from tuckergp.experiments import (
+        california_report,
+        movielens_gibbs_report,
+        movielens_report,
+        ranking_report,
+        wind_report,
+    )
+
+    regression = tables(california_report, wind_report, benchmark("regression_tables"))
 
     return {
+        ROOT / "docs" / "regression-experiments.md": regression,
         ROOT / "docs" / "experiments.md": tables(movielens_report, movielens_gibbs_report, ranking_report),
         ROOT / "benchmarks" / "README.md": tables(benchmark("tables")),
     }
