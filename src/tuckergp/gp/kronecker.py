@@ -61,11 +61,19 @@ def multiply(matrices: Sequence[Floats], tensor: Floats) -> Floats:
     return tensor
 
 
+DENSE = 4
+"""A grid of so many cells an input is computed whole."""
+
+
 def contract(matrices: Sequence[Floats], codes: Sequence[Cells], tensor: Floats) -> Floats:
     """Sum over cells of tensor * A_1[c_1] * ... * A_D[c_D], for inputs with row c_d of each A_d; shape (n,).
 
-    The longest axis goes first, so that n times the number of cells is only the time that it takes, not the memory.
+    Where the inputs are most of a grid of their own, mode by mode for all of it. Otherwise the longest axis goes first,
+    so that n times the number of cells is only the time that it takes, not the memory.
     """
+    if np.prod([len(A) for A in matrices], dtype=np.float64) <= DENSE * len(codes[0]):
+        everywhere: Floats = multiply(matrices, tensor)[tuple(codes)]
+        return everywhere
     order = np.argsort([-A.shape[1] for A in matrices], kind="stable")
     tensor = np.transpose(tensor, order)
     n = len(codes[0])
