@@ -2,7 +2,6 @@
 
     python -m tuckergp.experiments.california choose -o california_choice.json
     python -m tuckergp.experiments.california test -o california.json
-    python -m tuckergp.experiments.california figures -o docs/figures
 
 The first half of the authors' row order trains, the rest tests; RMSE is of the log price. ``choose`` compares models
 that the paper does not have on a fifth of the training rows. What it chose stands in `BEYOND`; ``test`` learns from all
@@ -26,7 +25,18 @@ from sklearn.ensemble import RandomForestRegressor
 from tuckergp import Mode, TuckerGPRegressor
 from tuckergp.datasets import California, load_california
 from tuckergp.errors import NotConvergedWarning
-from tuckergp.experiments.cells import Cells, Figures, Part, Split, convergence, experiment, score, tucker
+from tuckergp.experiments.cells import (
+    Cells,
+    Figures,
+    Part,
+    Split,
+    convergence,
+    experiment,
+    hold_out,
+    sampled,
+    score,
+    tucker,
+)
 from tuckergp.experiments.store import Store
 from tuckergp.features import Cholesky, FeatureMap, Fourier
 from tuckergp.gp import ExactGP, FullRank
@@ -68,11 +78,11 @@ SWEEPS = {"draws": 150, "warmup": 100, "chains": 2}
 """Of Gibbs sampling."""
 QUICK_LENGTHS = {"draws": 20, "warmup": 20, "chains": 2}
 QUICK_SIZES, QUICK_RANKS, QUICK_ROWS = (25,), (2, 5), 1_000
-HELD_OUT = 5
-"""One row in so many is held out of the training rows to choose by."""
 
 # Names the stream that holds rows out, and draws the rows of a quick run.
 HELD_KEY, QUICK_KEY = 2_000_001, 2_000_002
+
+held_out = partial(hold_out, key=HELD_KEY)
 
 
 def split_of(california: California, quick: bool = False) -> Split:
@@ -84,13 +94,6 @@ def split_of(california: California, quick: bool = False) -> Split:
     if quick:
         train = train.take(stream(0, QUICK_KEY).permutation(len(train.y))[:QUICK_ROWS])
     return Split(train, test)
-
-
-def held_out(split: Split) -> Split:
-    """Training rows alone: four fifths to learn from, a fifth to choose by."""
-    order = stream(0, HELD_KEY).permutation(len(split.train.y))
-    cut = len(order) // HELD_OUT
-    return Split(split.train.take(order[cut:]), split.train.take(order[:cut]))
 
 
 def modes_of(numbers: Hyperparameters, features: FeatureMap | None) -> list[Mode]:
@@ -120,17 +123,12 @@ def full_rank(split: Split, n: int, seed: int) -> Figures:
 def nuts(split: Split, n: int, rank: int, seed: int, lengths: dict[str, int]) -> Figures:
     """The paper's model and sampler: prior scales and noise as the GP has them."""
     inference = NUTS(noise=GIVEN.noise, sigma_w=GIVEN.scale**0.5, **lengths)
-    model = tucker(modes_of(GIVEN, Fourier(n, pairs=False)), rank, inference, seed, split, core="full")
-    last = [info.figures for info in model.fit_.history][-1]
-    extra = {name: last[name] for name in ("divergences", "at_max_depth") if name in last}
-    return split.score(model) | convergence(model) | extra
+    return sampled(modes_of(GIVEN, Fourier(n, pairs=False)), rank, inference, seed, split)
 
 
 def gibbs(split: Split, n: int, rank: int, seed: int, lengths: dict[str, int]) -> Figures:
     """The same features; noise and prior scales are drawn along with the rest."""
-    inference = Gibbs(**lengths)  # type: ignore[arg-type]
-    model = tucker(modes_of(GIVEN, Fourier(n, pairs=False)), rank, inference, seed, split, core="full")
-    return split.score(model) | convergence(model)
+    return sampled(modes_of(GIVEN, Fourier(n, pairs=False)), rank, Gibbs(**lengths), seed, split)  # type: ignore[arg-type]
 
 
 class Turned:

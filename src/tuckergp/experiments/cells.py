@@ -21,6 +21,7 @@ from tuckergp.experiments.store import Store, versions
 from tuckergp.inference.diagnostics import Diagnostics, summarise
 from tuckergp.inference.draws import Draws
 from tuckergp.metrics import rmse
+from tuckergp.random import stream
 
 __all__ = [
     "Cells",
@@ -30,7 +31,9 @@ __all__ = [
     "convergence",
     "experiment",
     "fill",
+    "hold_out",
     "named",
+    "sampled",
     "score",
     "timed",
     "tucker",
@@ -44,6 +47,9 @@ Data = Annotated[Path | None, typer.Option("--data", help="The folder that holds
 Output = Annotated[Path | None, typer.Option("-o", "--output", help="Results; a finished cell is kept.")]
 Only = Annotated[str, typer.Option("--only", help="Beginnings of the names of cells, separated by commas.")]
 Quick = Annotated[bool, typer.Option("--quick", help="Less data, fewer models and draws: see that all of it runs.")]
+
+HELD_OUT = 5
+"""One row in so many is held out of the training rows to choose by."""
 
 WATCHED = 200
 """So many parameters, drawn at random, are diagnosed; f is diagnosed where the samplers watch it."""
@@ -85,6 +91,21 @@ def tucker(modes: list[Mode], rank: int, inference: Any, seed: int, split: Split
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", NotConvergedWarning)
         return model.fit(split.train.X, split.train.y)
+
+
+def sampled(modes: list[Mode], rank: int, inference: Any, seed: int, split: Split) -> Figures:
+    """Learn a Tucker model with a full core by a sampler: errors, convergence, and how trajectories went."""
+    model = tucker(modes, rank, inference, seed, split, core="full")
+    last = model.fit_.history[-1].figures
+    extra = {name: last[name] for name in ("divergences", "at_max_depth") if name in last}
+    return split.score(model) | convergence(model) | extra
+
+
+def hold_out(split: Split, key: int) -> Split:
+    """Training rows alone: four fifths to learn from, a fifth to choose by; ``key`` names the stream of the draw."""
+    order = stream(0, key).permutation(len(split.train.y))
+    cut = len(order) // HELD_OUT
+    return Split(split.train.take(order[cut:]), split.train.take(order[:cut]))
 
 
 def named(cells: Cells, only: str) -> dict[str, Callable[[], Figures]]:

@@ -11,6 +11,7 @@ from __future__ import annotations
 import json
 import sys
 from dataclasses import replace
+from io import BytesIO
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -30,7 +31,7 @@ __all__ = ["app", "components", "curves", "maps", "stations"]
 
 LOS_ANGELES = (-119.0, -117.0, 33.4, 34.5)
 BAY = (-123.2, -121.4, 36.8, 38.4)
-DPI = 90
+DPI, COLOURS = 90, 200
 FIRST_DAYS = 365
 """How much of the stations' last year is drawn for the model with a chain."""
 
@@ -46,9 +47,12 @@ def figure(rows: int, columns: int, width: float, height: float) -> tuple[Any, A
 
 
 def save(made: Any, path: Path) -> None:
-    """Write a picture beside, then put it in place."""
-    beside = path.with_name(f".{path.name}")
-    made.savefig(beside, format=path.suffix[1:], dpi=DPI)
+    """Write a picture of few colours, which is small, beside; then put it in place."""
+    from PIL import Image  # comes with matplotlib
+
+    beside, whole = path.with_name(f".{path.name}"), BytesIO()
+    made.savefig(whole, format="png", dpi=DPI)
+    Image.open(whole).convert("RGB").quantize(COLOURS).save(beside, format="PNG", optimize=True)
     beside.replace(path)
 
 
@@ -75,7 +79,7 @@ def maps(model: Any, split: Split, path: Path) -> None:
     save(made, path)
 
 
-def components(model: TuckerGPRegressor, split: Split, folder: Path, suffix: str = ".png") -> None:
+def components(model: TuckerGPRegressor, split: Split, folder: Path) -> None:
     """The four summands of the last draw: by percentile, evenly coloured, and two zooms."""
     views: dict[str, dict[str, Any]] = {
         "california_components": {},
@@ -86,7 +90,7 @@ def components(model: TuckerGPRegressor, split: Split, folder: Path, suffix: str
     for name, options in views.items():
         made, axes = figure(2, 2, 9.0, 8.0)
         model.plot_components(split.test.X, columns=("longitude", "latitude"), axes=axes.ravel(), **options)
-        save(made, folder / f"{name}{suffix}")
+        save(made, folder / f"{name}.png")
 
 
 def curves(results: Results, path: Path) -> None:

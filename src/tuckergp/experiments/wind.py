@@ -2,7 +2,6 @@
 
     python -m tuckergp.experiments.wind choose -o wind_choice.json
     python -m tuckergp.experiments.wind test -o wind.json
-    python -m tuckergp.experiments.wind figures -o docs/figures
 
 20,000 of the 78,888 values, drawn at random once, train; the others test; RMSE in knots. ``choose`` compares models
 that the paper does not have on a fifth of the training values. What it chose stands in `BEYOND`; ``test`` learns from
@@ -23,7 +22,17 @@ import numpy as np
 from tuckergp import Mode, TuckerGPRegressor
 from tuckergp.datasets import Wind, load_wind
 from tuckergp.errors import NotConvergedWarning
-from tuckergp.experiments.cells import Cells, Figures, Part, Split, convergence, experiment, timed, tucker
+from tuckergp.experiments.cells import (
+    Cells,
+    Figures,
+    Part,
+    Split,
+    experiment,
+    hold_out,
+    sampled,
+    timed,
+    tucker,
+)
 from tuckergp.experiments.store import Store
 from tuckergp.features import Cholesky
 from tuckergp.gp import FullRank, GridGP
@@ -45,8 +54,6 @@ YEAR = 365.25
 LENGTHS = {"draws": 100, "warmup": 100, "chains": 4}
 """Of NUTS, as in the paper; and of Gibbs sampling."""
 QUICK_LENGTHS = {"draws": 20, "warmup": 20, "chains": 2}
-HELD_OUT = 5
-"""One value in so many is held out of the training values to choose by."""
 
 PLACE = ("longitude", "latitude")
 START = {
@@ -66,6 +73,8 @@ Numbers: TypeAlias = Callable[[], dict[str, float]]
 # Names the streams that draw training values and hold some of them out.
 TRAIN_KEY, HELD_KEY = 3_000_001, 3_000_002
 
+held_out = partial(hold_out, key=HELD_KEY)
+
 
 def split_of(wind: Wind, quick: bool = False) -> Split:
     """Training values at random, the others to test; a quick run has the first year alone."""
@@ -84,13 +93,6 @@ def split_of(wind: Wind, quick: bool = False) -> Split:
     order = stream(0, TRAIN_KEY).permutation(len(part.y))
     cut = len(part.y) // 4 if quick else N_TRAIN
     return Split(part.take(order[:cut]), part.take(order[cut:]))
-
-
-def held_out(split: Split) -> Split:
-    """Training values alone: four fifths to learn from, a fifth to choose by."""
-    order = stream(0, HELD_KEY).permutation(len(split.train.y))
-    cut = len(order) // HELD_OUT
-    return Split(split.train.take(order[cut:]), split.train.take(order[:cut]))
 
 
 def modes_of(numbers: dict[str, float] | None) -> list[Mode]:
@@ -128,16 +130,12 @@ def nuts(split: Split, numbers: Numbers, rank: int, seed: int, lengths: dict[str
     """The paper's model and sampler: noise and prior scales as the GP has them."""
     found = numbers()
     inference = NUTS(noise=found["noise"], sigma_w=found["scale"] ** 0.5, **lengths)
-    model = tucker(modes_of(found), rank, inference, seed, split, core="full")
-    last = [info.figures for info in model.fit_.history][-1]
-    extra = {name: last[name] for name in ("divergences", "at_max_depth") if name in last}
-    return split.score(model) | convergence(model) | extra
+    return sampled(modes_of(found), rank, inference, seed, split)
 
 
 def gibbs(split: Split, numbers: Numbers, rank: int, seed: int, lengths: dict[str, int]) -> Figures:
     """The same features; noise and prior scales are drawn along with the rest."""
-    model = tucker(modes_of(numbers()), rank, Gibbs(**lengths), seed, split, core="full")  # type: ignore[arg-type]
-    return split.score(model) | convergence(model)
+    return sampled(modes_of(numbers()), rank, Gibbs(**lengths), seed, split)  # type: ignore[arg-type]
 
 
 class Rooted:
