@@ -13,18 +13,19 @@ def nuts_rates(report: dict[str, Any]) -> str:
     """Effective draws a second, and ratios to Stan."""
     lines = [
         "| features a mode | | draws kept | worst R-hat | leapfrogs a draw | effective draws a CPU second, median "
-        "(least) | times Stan's, median (least) | at least |",
-        "|" + "---|" * 8,
+        "(least) | times Stan's, median (least) | times Stan's within chains | at least |",
+        "|" + "---|" * 9,
     ]
     for title, rows in report["results"].items():
         for name, row in rows.items():
             if "missing" in row:
-                lines.append(f"| {title.split()[0]} | {NAMES[name]} | not run: {row['missing']} | | | | | |")
+                lines.append(f"| {title.split()[0]} | {NAMES[name]} | not run: {row['missing']} | | | | | | |")
                 continue
             rate = f"{row['ess_median_a_cpu_second']:.3g} ({row['ess_min_a_cpu_second']:.2g})"
             leapfrogs = f"{row['leapfrogs']:.0f}" if "leapfrogs" in row else ""
             by = row.get("by_stan")
             ratio = f"{by['ess_median_a_cpu_second']:.3g} ({by['ess_min_a_cpu_second']:.3g})" if by else ""
+            within = f"{by['ess_within_a_cpu_second']:.3g}" if by else ""
             cells = [
                 title.split()[0],
                 NAMES[name],
@@ -33,6 +34,7 @@ def nuts_rates(report: dict[str, Any]) -> str:
                 leapfrogs,
                 rate,
                 ratio,
+                within,
             ]
             lines.append(f"| {' | '.join(cells)} | {TARGETS.get(name, '')} |")
     return "\n".join(lines) + "\n"

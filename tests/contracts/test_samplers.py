@@ -39,6 +39,7 @@ SAMPLERS = {
     "hmc": lambda noise: HMC(noise=noise, draws=1500, warmup=250, leapfrogs=20),
     "hmc, blocks": lambda noise: HMC(noise=noise, draws=1500, warmup=250, leapfrogs=20, mass="blocks"),
     "nuts": lambda noise: NUTS(noise=noise, draws=1000, warmup=250, chains=1),
+    "nuts, begun by gibbs": lambda noise: NUTS(noise=noise, draws=1000, warmup=250, chains=1, begin=20),
 }
 SGLD_SETTINGS = {"draws": 2500, "warmup": 200, "batch_size": 20, "step_size": 0.5, "delay": 3000.0}
 SAMPLERS |= {

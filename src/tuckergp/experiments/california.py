@@ -74,7 +74,7 @@ GIVEN = Hyperparameters(scale=0.9497**2, noise=0.3696**2, longitude=0.0216, lati
 
 LENGTHS = {"draws": 300, "warmup": 300, "chains": 4}
 """Of NUTS, as in the paper."""
-SWEEPS = {"draws": 150, "warmup": 100, "chains": 2}
+SWEEPS = {"draws": 150, "warmup": 100, "chains": 4}
 """Of Gibbs sampling."""
 QUICK_LENGTHS = {"draws": 20, "warmup": 20, "chains": 2}
 QUICK_SIZES, QUICK_RANKS, QUICK_ROWS = (25,), (2, 5), 1_000

@@ -22,7 +22,7 @@ from tuckergp.inference.draws import Draw
 from tuckergp.likelihoods import Gaussian
 from tuckergp.model import Parameters, TuckerModel, pack, refuse_lines
 
-__all__ = ["LogJoint", "WeightSampler", "WeightState", "block_slices", "per_entry", "prior_scales"]
+__all__ = ["LogJoint", "WeightSampler", "WeightState", "block_slices", "per_entry", "prior_scales", "vector_of"]
 
 Floats = npt.NDArray[np.float64]
 
