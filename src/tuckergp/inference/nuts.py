@@ -41,7 +41,7 @@ class NUTSState(NamedTuple):
     sweep : int
         Draws so far, those of the warm-up included.
     theta : ndarray, shape (P,)
-        U_1 ... U_D and W, one after the other.
+        U_1 ... U_D, W and gaps, one after the other.
     alpha : float
         Noise precision; 1 for a likelihood without one.
     """
@@ -71,7 +71,7 @@ class Target:
 
     @cached_property
     def _at_fixed_noise(self) -> LogJoint | None:
-        if self.noise is None and isinstance(self.coordinates.problem.model.density, Gaussian):
+        if self.noise is None and isinstance(self.coordinates.problem.model.likelihood, Gaussian):
             return None
         return LogJoint(self.coordinates.problem, 1.0 if self.noise is None else 1 / self.noise)
 
