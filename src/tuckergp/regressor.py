@@ -281,9 +281,11 @@ class TuckerGPRegressor(RegressorAnswers):
         return modes
 
     def _resolve_inference(self) -> Inference:
+        # few counts that are held out say little of an epoch, and the first epochs gain little
+        patience = 40 if self.likelihood == "poisson" else 10
         named: dict[Any, Inference] = {
             "als": ALS(noise=0.05, iterations=50),
-            "sgd": SGD(noise=0.05, step_u=0.02, batch_size=20, epochs=200, patience=10),
+            "sgd": SGD(noise=0.05, step_u=0.02, batch_size=20, epochs=200, patience=patience),
             "hmc": HMC(),
             "nuts": NUTS(),
             "sgld": SGLD(batch_size=20, step_size=0.3),
