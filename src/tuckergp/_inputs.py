@@ -17,7 +17,7 @@ from tuckergp.grids import GridData, is_grid
 from tuckergp.kernels import SE, Identity
 from tuckergp.tables import Table, as_table, require_finite
 
-__all__ = ["ReadsTables", "default_modes", "targets_of"]
+__all__ = ["ReadsTables", "check_counts", "default_modes", "exposure_of", "targets_of"]
 
 Floats = npt.NDArray[np.float64]
 
@@ -75,3 +75,30 @@ def targets_of(y: Any, table: Table) -> Floats:
     if len(values) != len(table):
         raise InputError(f"X has {len(table)} rows but y has {len(values)}.")
     return Table({"y": np.asarray(values)}, "the target", len(values)).numeric("y")
+
+
+def check_counts(y: Floats) -> None:
+    """Refuse targets that are no counts, naming the first."""
+    bad = (y < 0) | (y != np.floor(y))
+    if bad.any():
+        row = int(np.argmax(bad))
+        raise InputError(
+            f"likelihood='poisson' needs counts, whole numbers from 0 on, but row {row} of the target holds {y[row]:g}."
+        )
+
+
+def exposure_of(exposure: Any, n: int, likelihood: str) -> Floats | None:
+    """The exposure of n counts as positive numbers, shape (n,); one number is for all, None for ones."""
+    if exposure is None:
+        return None
+    if likelihood != "poisson":
+        raise InputError(f"exposure is for counts; with likelihood={likelihood!r} leave it out.")
+    values = np.asarray(exposure)
+    values = np.full(n, values) if values.ndim == 0 else values
+    if values.shape != (n,):
+        raise InputError(f"exposure must be one number, or one for each of the {n} rows, not shape {values.shape}.")
+    found = Table({"exposure": values}, "the data", n).numeric("exposure")
+    if (found <= 0).any():
+        row = int(np.argmax(found <= 0))
+        raise InputError(f"exposure must be positive, but row {row} holds {found[row]:g}; leave such rows out.")
+    return found

@@ -17,7 +17,7 @@ import numpy.typing as npt
 from tuckergp.errors import InputError
 from tuckergp.tables import Table, show_cell
 
-__all__ = ["Coordinate", "GridData", "asked_grid", "is_grid"]
+__all__ = ["Coordinate", "GridData", "asked_grid", "is_grid", "of_cells"]
 
 Floats: TypeAlias = npt.NDArray[np.float64]
 Cells: TypeAlias = npt.NDArray[np.intp]
@@ -198,3 +198,12 @@ def _as_column(values: npt.NDArray[Any]) -> npt.NDArray[Any]:
 
 def _show(value: Any) -> str:
     return str(value.astype("datetime64[s]")) if isinstance(value, np.datetime64) else show_cell(value)
+
+
+def of_cells(values: Any, name: str, grid: GridData) -> Any:
+    """Values of the shape of a grid, one after the other; None and a single number as they are."""
+    if not np.ndim(values):
+        return values
+    if np.shape(values) != grid.values.shape:
+        raise InputError(f"{name} must have the shape {grid.values.shape} of the grid, not {np.shape(values)}.")
+    return np.asarray(values).ravel()

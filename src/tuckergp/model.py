@@ -7,7 +7,7 @@ computed once a row of a mode, never once an observation.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from math import prod
 from typing import Literal, NamedTuple
@@ -21,6 +21,7 @@ from tuckergp.design import Design
 from tuckergp.errors import InputError
 from tuckergp.likelihoods import Likelihood, Ordinal
 from tuckergp.mode_table import Line
+from tuckergp.priors.ordinal import CutPrior
 
 __all__ = [
     "Core",
@@ -172,12 +173,15 @@ class Path(NamedTuple):
 class Parameters:
     """The unknowns: U_d (n_d, r_d) for every mode, the learned entries of W, flat, and the paths of chains.
 
-    ``paths`` has an entry a mode, None for those without a chain; it may be left out where no mode has one.
+    ``paths`` has an entry a mode, None for those without a chain; it may be left out where no mode has one. ``gaps``
+    are the logarithms of distances between the cut points of an ordinal likelihood, which gradients move; left out,
+    the cut points are those of the model.
     """
 
     U: tuple[Floats, ...]
     W: Floats
     paths: tuple[Path | None, ...] = ()
+    gaps: Floats = field(default_factory=lambda: np.zeros(0))
 
 
 def refuse_lines(design: Design, what: str) -> None:
@@ -232,15 +236,14 @@ class TuckerModel:
     """
 
     core: Core
-    likelihood: Likelihood | Ordinal
+    likelihood: Likelihood
     sigma_u: Floats
     sigma_w: float
 
-    @property
-    def density(self) -> Likelihood:
-        """The likelihood, where it has a log density in f alone; an ordinal one has unknown cut points."""
-        if isinstance(self.likelihood, Ordinal):
-            raise InputError("An ordinal likelihood has cut points to learn, which only sampling does: use Gibbs.")
+    def likelihood_at(self, parameters: Parameters) -> Likelihood:
+        """The likelihood, an ordinal one with the cut points of these parameters."""
+        if isinstance(self.likelihood, Ordinal) and parameters.gaps.size:
+            return self.likelihood.with_gaps(parameters.gaps)
         return self.likelihood
 
     @cached_property
@@ -249,13 +252,14 @@ class TuckerModel:
         return np.ones(1)
 
     def init(self, design: Design, rng: np.random.Generator) -> Parameters:
-        """Draw parameters from their prior; lengthscales are the kernels'."""
+        """Draw parameters from their prior; lengthscales are the kernels', cut points those of the likelihood."""
         U = tuple(
             sigma * rng.standard_normal((mode.n_features, r))
             for mode, r, sigma in zip(design.modes, self.core.ranks, self.sigma_u, strict=True)
         )
         W = self.sigma_w * rng.standard_normal(self.core.n_weights)
-        return Parameters(U, W, tuple(self._draw_path(design, d, rng) for d in range(len(U))))
+        gaps = self.likelihood.gaps if isinstance(self.likelihood, Ordinal) else np.zeros(0)
+        return Parameters(U, W, tuple(self._draw_path(design, d, rng) for d in range(len(U))), gaps)
 
     def _draw_path(self, design: Design, d: int, rng: np.random.Generator) -> Path | None:
         line, r = design.modes[d].line, int(self.core.ranks[d])
@@ -278,7 +282,7 @@ class TuckerModel:
             if mode.constant is not None:
                 signs = rng.choice([-1.0, 1.0], size=U[d].shape[1]) if d == 0 else 1.0
                 U[d][mode.constant] = self.sigma_u[d] * signs
-        return Parameters(U, drawn.W, drawn.paths)
+        return replace(drawn, U=U)
 
     def factors(self, parameters: Parameters, design: Design) -> list[Floats]:
         """psi_d = Phi_d U_d for the rows of every mode, shapes (M_d, r_d), and the mean of a chain given its states."""
@@ -300,22 +304,39 @@ class TuckerModel:
         return self.contract(self.factors(parameters, design), parameters.W, design.index)
 
     def log_prior(self, parameters: Parameters, design: Design) -> float:
-        """Log p(U) + log p(W) + log p(chains at their lengthscales), up to a constant."""
+        """Log p(U) + log p(W) + log p(chains at their lengthscales) + log p(gaps), up to a constant."""
         total = sum(float(np.vdot(U, U) / s**2) for U, s in zip(parameters.U, self.sigma_u, strict=True))
         for path, mode, s in zip(parameters.paths, design.modes, self.sigma_u, strict=False):
             if path is not None and mode.line is not None:
                 Z = chain_of(mode.line, path.lengthscale).whiten(path.states[:, 0])
                 total += float(np.vdot(Z, Z)) / (s * mode.line.scale) ** 2
-        return -0.5 * (total + float(parameters.W @ parameters.W) / self.sigma_w**2)
+        weights = -0.5 * (total + float(parameters.W @ parameters.W) / self.sigma_w**2)
+        return weights + (CutPrior().log_gaps(parameters.gaps)[0] if parameters.gaps.size else 0.0)
 
-    def log_joint(self, parameters: Parameters, design: Design, y: Floats, weight: Floats | None = None) -> float:
-        """Log p(y, U, W) of the paper's appendix A, up to a constant; weights multiply the log densities."""
-        log_density = self.density.log_density(y, self.predict(parameters, design))
+    def log_joint(
+        self,
+        parameters: Parameters,
+        design: Design,
+        y: Floats,
+        weight: Floats | None = None,
+        offset: Floats | None = None,
+    ) -> float:
+        """Log p(y, U, W) of the paper's appendix A, up to a constant; weights multiply the log densities.
+
+        Offsets are added to f, such as the logarithms of exposures.
+        """
+        f = self.predict(parameters, design)
+        log_density = self.likelihood_at(parameters).log_density(y, f if offset is None else f + offset)
         total = float(np.sum(log_density if weight is None else weight * log_density))
         return total + self.log_prior(parameters, design)
 
     def log_joint_and_gradient(
-        self, parameters: Parameters, design: Design, y: Floats, weight: Floats | None = None
+        self,
+        parameters: Parameters,
+        design: Design,
+        y: Floats,
+        weight: Floats | None = None,
+        offset: Floats | None = None,
     ) -> tuple[float, Parameters]:
         """The log joint and its derivatives in all unknowns, in the shapes of the unknowns.
 
@@ -327,7 +348,15 @@ class TuckerModel:
         flat, start = pack(self.factors(parameters, design))
         w = parameters.W if core.learned else self.fixed_w
         f = evaluate(core.kind, w, core.coords, core.ranks, flat, start, design.index)
-        log_density, score = self.density.log_density(y, f), self.density.score(y, f)
+        if offset is not None:
+            f = f + offset
+        likelihood = self.likelihood_at(parameters)
+        d_gaps = np.zeros(0)
+        if isinstance(likelihood, Ordinal):
+            log_density, score, d_gaps = likelihood.slopes(y, f, weight)
+            d_gaps = d_gaps + CutPrior().log_gaps(parameters.gaps)[1] if parameters.gaps.size else parameters.gaps
+        else:
+            log_density, score = likelihood.log_density(y, f), likelihood.score(y, f)
         if weight is not None:
             log_density, score = weight * log_density, weight * score
         d_flat, d_w = gradient(core.kind, w, core.coords, core.ranks, flat, start, design.index, score)
@@ -336,4 +365,4 @@ class TuckerModel:
             d_psi = d_flat[start[d] : start[d + 1]].reshape(-1, U.shape[1])
             d_U.append(np.asarray(mode.table.T @ d_psi) - U / self.sigma_u[d] ** 2)
         value = float(np.sum(log_density)) + self.log_prior(parameters, design)
-        return value, Parameters(tuple(d_U), d_w - parameters.W / self.sigma_w**2)
+        return value, Parameters(tuple(d_U), d_w - parameters.W / self.sigma_w**2, gaps=d_gaps)

@@ -13,11 +13,11 @@ from typing import Any, Literal, Self
 import numpy as np
 import numpy.typing as npt
 
-from tuckergp._inputs import default_modes, targets_of
+from tuckergp._inputs import check_counts, default_modes, exposure_of, targets_of
 from tuckergp.design import Design, Mode
 from tuckergp.errors import InputError
 from tuckergp.gp.learning import learn_modes
-from tuckergp.grids import GridData, is_grid
+from tuckergp.grids import GridData, is_grid, of_cells
 from tuckergp.inference import ALS, HMC, NUTS, SGD, SGLD, Gibbs
 from tuckergp.inference.control import Callback, Control
 from tuckergp.inference.fit import (
@@ -52,9 +52,10 @@ class TuckerGPRegressor(RegressorAnswers):
         How U and W are learned: Gibbs sampling, which has nothing to tune and knows how sure it is; the most probable
         point (``"als"``, ``"sgd"``); or other samplers, with prior scales fixed (``"hmc"``, ``"nuts"``, ``"sgld"`` by
         mini-batches). A name stands for that method with its settings for regression.
-    likelihood : {"gaussian", "ordinal", "bernoulli"}
+    likelihood : {"gaussian", "ordinal", "bernoulli", "poisson"}
         Ordinal: the distinct targets are ordered levels with learned distances; Bernoulli: targets are 0 and 1. Both
-        are probit models and need ``"gibbs"``; predictions are means of the distribution over levels.
+        are probit models, and predictions are means of the distribution over levels; not by ``"als"``. Poisson: targets
+        are counts with mean ``exposure * exp(f)``; by ``"hmc"``, ``"nuts"``, ``"sgld"`` or ``"sgd"``.
     core : {"auto", "identity", "full"} or SparseCore
         ``"auto"``: full while it has at most 4,096 entries, the identity beyond.
     noise : {"shared", "rows"}
@@ -109,6 +110,16 @@ class TuckerGPRegressor(RegressorAnswers):
     >>> lean = lean.fit(X, y, moments_of=X[:10], keep_draws=False, max_time=10)
     >>> lean.moments_.mean.shape, lean.moments_.std.shape
     ((10,), (10,))
+
+    Counts, of which twice as many are expected where there was twice the time to count:
+
+    >>> hours = rng.choice([1.0, 2.0], size=200)
+    >>> counts = rng.poisson(hours * np.exp(1.0 + X[:, 0]))
+    >>> calls = TuckerGPRegressor(rank=2, likelihood="poisson", inference="sgd", random_state=0)
+    >>> calls = calls.fit(X, counts, exposure=hours)
+    >>> once, twice = calls.predict(X), calls.predict(X, exposure=2.0)
+    >>> bool(np.allclose(twice, 2 * once))
+    True
     """
 
     def __init__(
@@ -149,6 +160,7 @@ class TuckerGPRegressor(RegressorAnswers):
         y: Any = None,
         sample_weight: Any = None,
         *,
+        exposure: Any = None,
         checkpoint: str | Path | None = None,
         checkpoint_minutes: float = 5.0,
         max_time: float | None = None,
@@ -167,6 +179,8 @@ class TuckerGPRegressor(RegressorAnswers):
         y : array of shape (N,), or None for a grid
         sample_weight : array of shape (N,), or of that of the grid, or None
             An observation of weight w counts as w equal ones.
+        exposure : number, array of shape (N,), or of that of the grid, or None
+            For ``likelihood="poisson"``: the time, area or population that a count is of, positive; None is 1.
         checkpoint : path or None
             A folder that sampling writes what it has to every ``checkpoint_minutes``, and at the end. If it holds a
             run of the same data and settings, that run goes on where it stopped.
@@ -178,22 +192,27 @@ class TuckerGPRegressor(RegressorAnswers):
         progress : bool or None
             Show a progress line; None shows it when standard error is a terminal.
         moments_of : as X, or None
-            Where to keep running means and standard deviations of predictions while sampling: ``moments_``.
+            Where to keep running means and standard deviations of predictions while sampling: ``moments_``. Those of
+            counts are for an exposure of 1.
         keep_draws : bool
             False keeps the moments alone, so that memory does not grow with the draws; `predict` is then refused.
         """
         inference = self._resolve_inference()
         self.__dict__.pop("grid_", None)
         if y is None and is_grid(X):
-            X, y, sample_weight = self._read_grid(X, sample_weight)
+            X, y, sample_weight, exposure = self._read_grid(X, sample_weight, exposure)
         table = self._read(X, reset=True)
         target = targets_of(y, table)
         weight = _weights(sample_weight, table)
+        exposed = exposure_of(exposure, len(table), self.likelihood)
+        if self.likelihood == "poisson":
+            check_counts(target)
         if weight is not None and not weight.all():  # weight 0 is as good as not there, in the design too
             keep = np.flatnonzero(weight)
             table, target, weight = table.take(keep), target[keep], weight[keep]
+            exposed = None if exposed is None else exposed[keep]
         seed = seed_for(self.random_state, checkpoint)
-        modes = self._learn_modes(table, target, weight, seed)
+        modes = self._learn_modes(table, self._as_numbers(target, exposed), weight, seed)
         chain = isinstance(inference, ALS | Gibbs)  # the others work with weights of features
         design, self.modes_ = Design.fit(modes, table, weight, stream(seed, 1, 1), chain)
         self.__dict__.pop("moments_", None)
@@ -219,27 +238,31 @@ class TuckerGPRegressor(RegressorAnswers):
             seed=seed,
             likelihood=self.likelihood,
             control=control,
+            exposure=exposed,
         )
         if moments_of is not None:
             self.moments_ = self.fit_.moments()
         return self
 
-    def _read_grid(self, X: Any, sample_weight: Any) -> tuple[Table, Floats, Any]:
-        """The cells of a grid that are there, their values and weights; the grid is remembered."""
+    def _as_numbers(self, target: Floats, exposure: Floats | None) -> Floats:
+        """Targets as maximum likelihood of kernels takes them: of counts the logarithms of rates, half a count more."""
+        if self.likelihood != "poisson":
+            return target
+        return np.asarray(np.log((target + 0.5) / (1.0 if exposure is None else exposure)))
+
+    def _read_grid(self, X: Any, sample_weight: Any, exposure: Any) -> tuple[Table, Floats, Any, Any]:
+        """The cells of a grid that are there, their values, weights and exposures; the grid is remembered."""
         grid = GridData.of(X)
         cells = grid.observed()
         used = grid.dims if self.modes is None else [name for mode in self.modes for name in mode.columns]
         unknown = [name for name in used if name not in grid.columns]
         if unknown:
             raise InputError(f"The grid has no coordinate {unknown[0]!r}; it has {', '.join(grid.columns)}.")
-        if np.ndim(sample_weight):
-            if np.shape(sample_weight) != grid.values.shape:
-                raise InputError(
-                    f"sample_weight must have the shape {grid.values.shape} of the grid, not {np.shape(sample_weight)}."
-                )
-            sample_weight = np.asarray(sample_weight).ravel()[cells]
+        weight = of_cells(sample_weight, "sample_weight", grid)
+        exposed = of_cells(exposure, "exposure", grid)
         self.grid_ = grid
-        return grid.table(used, cells), grid.values.ravel()[cells], sample_weight
+        found = [values[cells] if np.ndim(values) else values for values in (weight, exposed)]
+        return grid.table(used, cells), grid.values.ravel()[cells], *found
 
     def _learn_modes(self, table: Table, target: Floats, weight: Floats | None, seed: int) -> list[Mode]:
         """The modes as given, or with the numbers in their kernels learned by maximum likelihood."""
@@ -258,9 +281,11 @@ class TuckerGPRegressor(RegressorAnswers):
         return modes
 
     def _resolve_inference(self) -> Inference:
+        # few counts that are held out say little of an epoch, and the first epochs gain little
+        patience = 40 if self.likelihood == "poisson" else 10
         named: dict[Any, Inference] = {
             "als": ALS(noise=0.05, iterations=50),
-            "sgd": SGD(noise=0.05, step_u=0.02, batch_size=20, epochs=200, patience=10),
+            "sgd": SGD(noise=0.05, step_u=0.02, batch_size=20, epochs=200, patience=patience),
             "hmc": HMC(),
             "nuts": NUTS(),
             "sgld": SGLD(batch_size=20, step_size=0.3),

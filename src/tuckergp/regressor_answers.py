@@ -11,18 +11,19 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 from sklearn.base import BaseEstimator, RegressorMixin
+from sklearn.metrics import r2_score
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
 from tuckergp import component_plots
-from tuckergp._inputs import ReadsTables
+from tuckergp._inputs import ReadsTables, exposure_of
 from tuckergp.component_plots import Colour
 from tuckergp.components import Components, components_of
 from tuckergp.design import Design, FittedMode, Mode
 from tuckergp.errors import InputError
-from tuckergp.grids import GridData, asked_grid
+from tuckergp.grids import GridData, asked_grid, of_cells
 from tuckergp.inference.export import as_inference_data, block_names
-from tuckergp.inference.fit import Fit, predict_with, probabilities_with
+from tuckergp.inference.fitted import CountFit, Fit, predict_with, probabilities_with
 from tuckergp.random import seed_of
 from tuckergp.samples import covariance, samples
 from tuckergp.store.model_file import Storable
@@ -33,7 +34,7 @@ Floats = npt.NDArray[np.float64]
 
 
 def _has_levels(estimator: Any) -> bool:
-    if estimator.likelihood == "gaussian":
+    if estimator.likelihood not in ("ordinal", "bernoulli"):
         raise AttributeError("Only models with likelihood='ordinal' or 'bernoulli' have probabilities of levels.")
     return True
 
@@ -58,6 +59,7 @@ class RegressorAnswers(Storable, ReadsTables, RegressorMixin, BaseEstimator):  #
         quantiles: Sequence[float] | None = None,
         include_noise: bool = True,
         interval: float | None = None,
+        exposure: Any = None,
     ) -> Any:
         """Predict the targets at inputs X.
 
@@ -71,10 +73,14 @@ class RegressorAnswers(Storable, ReadsTables, RegressorMixin, BaseEstimator):  #
         quantiles : sequence of float or None
             Also return these quantiles, shape (N, len(quantiles)), instead of standard deviations.
         include_noise : bool
-            Standard deviations, covariances, quantiles and intervals of new observations; False for those of f.
+            Standard deviations, covariances, quantiles and intervals of new observations; False for those of f, or of
+            the mean level or count.
         interval : float or None
             Also return an interval that holds a new observation with this probability, shape (N, 2). Between levels of
-            an ordinal model: as near to it as whole levels allow, and about right on average.
+            an ordinal model: as near to it as whole levels allow, and about right on average. Between counts: with this
+            probability at least.
+        exposure : number, array of shape (N,), or None
+            Of counts (``likelihood="poisson"``): the time, area or population that each is to be of; None is 1.
 
         Returns
         -------
@@ -86,9 +92,14 @@ class RegressorAnswers(Storable, ReadsTables, RegressorMixin, BaseEstimator):  #
                 "Ask for one of standard deviations, covariances, quantiles and an interval, not for several."
             )
         design = self._inputs(X)
+        fit = self._exposed(exposure, design)
         if return_cov:
-            return self.fit_.predict(design), covariance(self.fit_, design, include_noise)
-        return predict_with(self.fit_, design, return_std, quantiles, interval, include_noise)
+            return fit.predict(design), covariance(fit, design, include_noise)
+        return predict_with(fit, design, return_std, quantiles, interval, include_noise)
+
+    def score(self, X: Any, y: Any, sample_weight: Any = None, exposure: Any = None) -> float:
+        """R^2 of the predictions at inputs X, shape (N, p), of targets y (N,); ``exposure`` is that of counts."""
+        return float(r2_score(y, self.predict(X, exposure=exposure), sample_weight=sample_weight))
 
     @available_if(_has_levels)  # type: ignore[untyped-decorator]
     def predict_proba(self, X: Any) -> Floats:
@@ -96,7 +107,9 @@ class RegressorAnswers(Storable, ReadsTables, RegressorMixin, BaseEstimator):  #
         check_is_fitted(self)
         return probabilities_with(self.fit_, self._inputs(X))
 
-    def sample_y(self, X: Any, n_samples: int = 1, random_state: Any = 0, include_noise: bool = True) -> Floats:
+    def sample_y(
+        self, X: Any, n_samples: int = 1, random_state: Any = 0, include_noise: bool = True, exposure: Any = None
+    ) -> Floats:
         """Draw from the joint distribution of the targets at inputs X.
 
         Parameters
@@ -106,14 +119,16 @@ class RegressorAnswers(Storable, ReadsTables, RegressorMixin, BaseEstimator):  #
             Each is f of one posterior draw at all inputs; beyond the number of draws, draws are used again.
         random_state : int, Generator or None
         include_noise : bool
-            New observations; False for f itself.
+            New observations; False for f itself, or the mean level or count.
+        exposure : as in `predict`
 
         Returns
         -------
         ndarray, shape (N, n_samples)
         """
         check_is_fitted(self)
-        return samples(self.fit_, self._inputs(X), n_samples, include_noise, seed_of(random_state))
+        design = self._inputs(X)
+        return samples(self._exposed(exposure, design), design, n_samples, include_noise, seed_of(random_state))
 
     def components(self, X: Any, draw: int = -1, top: int | None = None) -> Components:
         """The summands of f at inputs X for one draw: W_ij psi_1i psi_2j with two modes, the largest first.
@@ -131,8 +146,8 @@ class RegressorAnswers(Storable, ReadsTables, RegressorMixin, BaseEstimator):  #
         Returns
         -------
         Components
-            ``values`` (N, Q) in the units of the targets (of the latent f in ordinal models), ``coords`` (Q, D);
-            ``total()`` is f of that draw.
+            ``values`` (N, Q) in the units of the targets (of the latent f in ordinal models, of log rates in those of
+            counts), ``coords`` (Q, D); ``total()`` is f of that draw.
 
         Examples
         --------
@@ -187,7 +202,12 @@ class RegressorAnswers(Storable, ReadsTables, RegressorMixin, BaseEstimator):  #
         return component_plots.plot(parts, table, columns, colour, extent, axes)
 
     def predict_grid(
-        self, like: Any = None, return_std: bool = False, include_noise: bool = True, keep_observed: bool = False
+        self,
+        like: Any = None,
+        return_std: bool = False,
+        include_noise: bool = True,
+        keep_observed: bool = False,
+        exposure: Any = None,
     ) -> Any:
         """Predict every cell of a grid, those that were missing included (extra ``grid``).
 
@@ -202,6 +222,8 @@ class RegressorAnswers(Storable, ReadsTables, RegressorMixin, BaseEstimator):  #
             Those of new observations; False for those of f.
         keep_observed : bool
             Leave cells that are there as they are, with standard deviation 0, and fill in missing ones alone.
+        exposure : number, array of the shape of the grid, or None
+            Of counts, as in `predict`.
 
         Returns
         -------
@@ -213,7 +235,12 @@ class RegressorAnswers(Storable, ReadsTables, RegressorMixin, BaseEstimator):  #
         missing = [name for name in self._names if name not in grid.columns]
         if missing:
             raise InputError(f"The grid has no coordinate {missing[0]!r}; it has {', '.join(grid.columns)}.")
-        mean = self.predict(grid.table(self._names), return_std=return_std, include_noise=include_noise)
+        mean = self.predict(
+            grid.table(self._names),
+            return_std=return_std,
+            include_noise=include_noise,
+            exposure=of_cells(exposure, "exposure", grid),
+        )
         mean, std = mean if return_std else (mean, None)
         if keep_observed:
             there = np.flatnonzero(~np.isnan(grid.values.ravel()))
@@ -235,6 +262,11 @@ class RegressorAnswers(Storable, ReadsTables, RegressorMixin, BaseEstimator):  #
         check_is_fitted(self)
         fit = self.fit_
         return as_inference_data(fit.draws, fit.mean, fit.scale, block_names(self.modes_))
+
+    def _exposed(self, exposure: Any, design: Design) -> Fit:
+        """What was learned, to be asked about these exposures."""
+        found = exposure_of(exposure, design.n_observations, self.likelihood)
+        return self.fit_.exposed(found) if isinstance(self.fit_, CountFit) else self.fit_
 
     def _inputs(self, X: Any) -> Design:
         return Design.transform(self.modes_, self._read(X, reset=False))

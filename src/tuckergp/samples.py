@@ -9,13 +9,16 @@ import numpy.typing as npt
 
 from tuckergp.design import Design
 from tuckergp.errors import InputError
-from tuckergp.inference.draws import Draws
-from tuckergp.inference.fit import Fit, OrdinalFit
+from tuckergp.inference.draws import PREDICTION_SEED
+from tuckergp.inference.fitted import CountFit, Fit, OrdinalFit
 from tuckergp.random import stream
 
 __all__ = ["covariance", "samples"]
 
 Floats = npt.NDArray[np.float64]
+
+# Means beyond are too large for the generator of counts.
+LARGEST_RATE = 1e15
 
 
 def samples(fit: Fit, design: Design, n: int, include_noise: bool, seed: int) -> Floats:
@@ -24,7 +27,7 @@ def samples(fit: Fit, design: Design, n: int, include_noise: bool, seed: int) ->
     Every one is of another draw of the parameters while there are enough, then draws are used again. What a draw does
     not say of rows never seen is drawn too.
     """
-    _require_draws(fit, "samples")
+    fit.require_draws("samples")
     if isinstance(n, bool) or not isinstance(n, int | np.integer) or n < 1:
         raise InputError(f"n_samples must be a whole number from 1 on, not {n!r}.")
     draws = list(fit.draws)
@@ -33,17 +36,26 @@ def samples(fit: Fit, design: Design, n: int, include_noise: bool, seed: int) ->
     chosen = np.concatenate([rng.permutation(len(draws)) for _ in range(rounds)])[:n]
     out = np.empty((design.n_observations, int(n)))
     for column, number in enumerate(chosen.tolist()):
-        only = fit.only(draws[number]).draws
+        only = fit.only(draws[number])
         own = stream(seed, 1, column)
-        if isinstance(fit, OrdinalFit):
-            (probability,) = only.probabilities(design, own)
+        if isinstance(only, CountFit):
+            (rate,) = only.rates(design, own)
+            out[:, column] = _counts(rate, own) if include_noise else rate
+        elif isinstance(fit, OrdinalFit):
+            (probability,) = only.draws.probabilities(design, own)
             out[:, column] = _levels(probability, fit.levels, own) if include_noise else probability @ fit.levels
         else:
-            ((f, variance),) = only.functions(design, own)
+            ((f, variance),) = only.draws.functions(design, own)
             if include_noise:
                 f = f + np.sqrt(variance) * own.standard_normal(len(f))
             out[:, column] = fit.mean + fit.scale * f
     return out
+
+
+def _counts(rate: Floats, rng: np.random.Generator) -> Floats:
+    """A Poisson count of each mean; of very large ones rounded normals, which are as good."""
+    normal = np.rint(rate + np.sqrt(rate) * rng.standard_normal(len(rate)))
+    return np.asarray(np.where(rate < LARGEST_RATE, rng.poisson(np.minimum(rate, LARGEST_RATE)), normal))
 
 
 def _levels(probability: Floats, levels: Floats, rng: np.random.Generator) -> Floats:
@@ -55,9 +67,9 @@ def _levels(probability: Floats, levels: Floats, rng: np.random.Generator) -> Fl
 
 def covariance(fit: Fit, design: Design, include_noise: bool) -> Floats:
     """Covariances of new observations, or of f, at all observations of a design, shape (N, N)."""
-    _require_draws(fit, "covariances")
+    fit.require_draws("covariances")
     means, noise = np.empty((len(fit.draws), design.n_observations)), np.zeros(design.n_observations)
-    for number, (mean, variance) in enumerate(_moments(fit, fit.draws, design)):
+    for number, (mean, variance) in enumerate(_moments(fit, design)):
         means[number] = mean
         noise += variance
     means -= means.mean(axis=0)
@@ -67,17 +79,15 @@ def covariance(fit: Fit, design: Design, include_noise: bool) -> Floats:
     return np.asarray(fit.scale**2 * found)
 
 
-def _moments(fit: Fit, draws: Draws, design: Design) -> Iterator[tuple[Floats, Floats]]:
+def _moments(fit: Fit, design: Design) -> Iterator[tuple[Floats, Floats]]:
     """Mean and variance of observations given the parameters, draw by draw."""
-    if not isinstance(fit, OrdinalFit):
-        yield from draws.functions(design, stream(0))
-        return
-    for probability in draws.probabilities(design, stream(0)):
-        mean = probability @ fit.levels
-        yield mean, probability @ fit.levels**2 - mean**2
-
-
-def _require_draws(fit: Fit, what: str) -> None:
-    fit.draws.require_kept()
-    if not fit.draws.sampled:
-        raise InputError(f"The most probable point says nothing of how sure it is; for {what} use inference='gibbs'.")
+    rng = stream(PREDICTION_SEED)
+    if isinstance(fit, CountFit):
+        for rate in fit.rates(design, rng):
+            yield rate, rate
+    elif isinstance(fit, OrdinalFit):
+        for probability in fit.draws.probabilities(design, rng):
+            mean = probability @ fit.levels
+            yield mean, probability @ fit.levels**2 - mean**2
+    else:
+        yield from fit.draws.functions(design, rng)

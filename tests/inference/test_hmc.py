@@ -1,7 +1,6 @@
 """Hamiltonian Monte Carlo: its trajectories, what the warm-up finds, what it refuses. Posteriors: tests/contracts."""
 
 import warnings
-from typing import ClassVar
 
 import numpy as np
 import pytest
@@ -18,24 +17,11 @@ from tuckergp.inference.hmc import HMC, leapfrogs
 from tuckergp.inference.loop import sample
 from tuckergp.inference.trees import digest
 from tuckergp.inference.weights import LogJoint, block_slices, parameters_of, per_entry, vector_of
-from tuckergp.likelihoods import Ordinal
+from tuckergp.likelihoods import Poisson
 from tuckergp.model import TuckerModel
 from tuckergp.random import stream
 
 pytestmark = pytest.mark.filterwarnings("ignore::tuckergp.errors.NotConvergedWarning")
-
-
-class Poisson:
-    """Counts with mean exp(f)."""
-
-    code: ClassVar[int] = -1
-    parameters = np.zeros(0)
-
-    def log_density(self, y, f):
-        return y * f - np.exp(f)
-
-    def score(self, y, f):
-        return y - np.exp(f)
 
 
 def trajectory_start(core, ranks, seed=0):
@@ -247,9 +233,6 @@ def test_models_that_it_cannot_sample_are_refused():
     rng = np.random.default_rng(0)
     core = core_of("identity", [2, 2], rng)
     design = random_design(rng, [4, 4], [3, 3], 10)
-    ordinal = Problem(TuckerModel(core, Ordinal((0.0, 1.0)), core.default_sigma_u(), 1.0), design, np.zeros(10))
-    with pytest.raises(InputError, match="cut points"):
-        HMC().init(ordinal, rng)
     counts = Problem(TuckerModel(core, Poisson(), core.default_sigma_u(), 1.0), design, np.zeros(10))
     with pytest.raises(InputError, match="noise is for a Gaussian likelihood"):
         HMC(noise=1.0).init(counts, rng)

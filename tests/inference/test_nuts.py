@@ -7,7 +7,6 @@ import numpy as np
 import pytest
 
 from tests.helpers import random_problem
-from tests.inference.test_hmc import Poisson
 from tuckergp import TuckerGPRegressor
 from tuckergp.errors import InputError
 from tuckergp.inference.base import Info, Problem
@@ -17,6 +16,7 @@ from tuckergp.inference.loop import sample
 from tuckergp.inference.nuts import NUTS, Target, _add_figures
 from tuckergp.inference.trees import digest
 from tuckergp.inference.weights import parameters_of, vector_of
+from tuckergp.likelihoods import Poisson
 from tuckergp.model import TuckerModel
 
 pytestmark = pytest.mark.filterwarnings("ignore::tuckergp.errors.NotConvergedWarning")

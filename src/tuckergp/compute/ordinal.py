@@ -126,16 +126,24 @@ def truncated_normals(f: Array, lower: Array, upper: Array, uniforms: Array) -> 
 
 
 @jit
-def log_narrow(middle: float, half: float) -> float:
-    """Log of the normal mass of middle -+ half where half and middle half are at most 0.1, by Taylor's series."""
+def narrow_series(middle: float, half: float) -> float:
+    """Normal mass of middle -+ half over its width times the density at the middle, less 1, by Taylor's series.
+
+    For half and middle half of at most 0.1.
+    """
     h, s = half * half, (middle * half) ** 2
-    series = (
+    return (
         (s - h) / 6.0
         + (s * (s - 6.0 * h) + 3.0 * h * h) / 120.0
         + (s * (s * (s - 15.0 * h) + 45.0 * h * h) - 15.0 * h * h * h) / 5040.0
         + (s * (s * (s * (s - 28.0 * h) + 210.0 * h * h) - 420.0 * h * h * h) + 105.0 * h * h * h * h) / 362880.0
     )
-    return math.log(2.0 * half) - LOG_ROOT_2PI - 0.5 * middle * middle + math.log1p(series)
+
+
+@jit
+def log_narrow(middle: float, half: float) -> float:
+    """Log of the normal mass of middle -+ half where half and middle half are at most 0.1."""
+    return math.log(2.0 * half) - LOG_ROOT_2PI - 0.5 * middle * middle + math.log1p(narrow_series(middle, half))
 
 
 @jit
@@ -160,6 +168,33 @@ def log_mass(f: float, lower: float, upper: float) -> float:
     if outside < 0.5:
         return math.log1p(-outside)
     return math.log(0.5 * (math.erf(ROOT_HALF * b) - math.erf(ROOT_HALF * a)))
+
+
+@jit
+def end_densities(f: float, lower: float, upper: float) -> tuple[float, float, float]:
+    """Normal density at the lower and at the upper end over the mass between, and the first less the second.
+
+    The last is the derivative of `log_mass` in f; in the ends the derivatives are minus the first and the second. All
+    are 0 for an empty interval.
+    """
+    width = upper - lower
+    if width <= 0.0:
+        return 0.0, 0.0, 0.0
+    a, b = lower - f, upper - f
+    turned = a + b < 0.0
+    if turned:
+        a, b = -b, -a
+    # a is the end nearer to f, or the one with f beyond; the density at the other is exp(-drop) times as large
+    half = 0.5 * width
+    drop = 2.0 * (a + half) * half
+    if half <= 0.1 and drop <= 0.2:
+        near = math.exp(0.5 * drop - 0.5 * half * half) / (width * (1.0 + narrow_series(a + half, half)))
+    elif a >= FAR:
+        near = -a * math.exp(-log_mills(a)) / math.expm1(log_tail_ratio(a, width))
+    else:
+        near = math.exp(-0.5 * a * a - LOG_ROOT_2PI - log_mass(f, lower, upper))
+    far, slope = near * math.exp(-drop), -near * math.expm1(-drop)
+    return (far, near, -slope) if turned else (near, far, slope)
 
 
 @jit
@@ -215,3 +250,24 @@ def by_level(f: Array, y: Array, levels: int) -> tuple[Array, Array]:
         out[at[y[i]]] = f[i]
         at[y[i]] += 1
     return out, start
+
+
+@jit
+def level_slopes(y: Array, f: Array, cuts: Array, weight: Array) -> tuple[Array, Array, Array]:
+    """Log probabilities of levels y (N,) in 0..K-1 under N(f, 1), their derivatives in f, and in the cuts summed up.
+
+    Shapes (N,), (N,) and (K - 1,); ``weight`` (N,), or empty for ones, counts in the last alone.
+    """
+    logs, score, d_cuts = np.empty(f.size), np.empty(f.size), np.zeros(cuts.size)
+    for i in range(f.size):
+        k = int(y[i])
+        lower = cuts[k - 1] if k > 0 else -np.inf
+        upper = cuts[k] if k < cuts.size else np.inf
+        logs[i] = log_mass(f[i], lower, upper)
+        at_lower, at_upper, score[i] = end_densities(f[i], lower, upper)
+        w = weight[i] if weight.size else 1.0
+        if k > 0:
+            d_cuts[k - 1] -= w * at_lower
+        if k < cuts.size:
+            d_cuts[k] += w * at_upper
+    return logs, score, d_cuts

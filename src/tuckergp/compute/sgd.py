@@ -14,16 +14,11 @@ from __future__ import annotations
 import numpy as np
 
 from tuckergp.compute.contract import IDENTITY, Array, add_core_gradient, all_others, jit
+from tuckergp.compute.densities import misfit, score
 
 PLAIN, ADAM = 0, 1
 BETA1, BETA2, TINY = 0.9, 0.999, 1e-8
 LOG_BETA1, LOG_BETA2 = float(np.log(BETA1)), float(np.log(BETA2))
-
-
-@jit
-def score(likelihood: int, parameters: Array, y: float, f: float) -> float:
-    """D log p(y | f) / d f for the likelihood of this code (see `tuckergp.likelihoods`); 0 is Gaussian."""
-    return (y - f) / float(parameters[0])
 
 
 @jit
@@ -59,7 +54,7 @@ def gather(
 
 @jit
 def epoch(
-    order: Array, batch: int, index: Array, y: Array, weight: Array, scale: float,
+    order: Array, batch: int, index: Array, y: Array, weight: Array, offset: Array, scale: float,
     kind: int, w: Array, coords: Array, ranks: Array, likelihood: int, parameters: Array,
     indptr: Array, indices: Array, data: Array, row_start: Array,
     u: Array, u_start: Array, feature_start: Array, paid: Array, step: int,
@@ -68,8 +63,9 @@ def epoch(
 ) -> tuple[int, float]:  # fmt: skip
     """Go once through ``order`` in mini-batches, changing u and w in place.
 
-    Returns the number of steps done so far and the mean squared residual met on the way. ``scale`` is N: a batch of m
-    observations stands for N / m times as many. PLAIN: theta += step / 2 (prior gradient + N / m data gradient).
+    Returns the number of steps done so far and the mean `misfit` met on the way. ``scale`` is N: a batch of m
+    observations stands for N / m times as many. ``offset`` is added to f, nothing if it is empty.
+    PLAIN: theta += step / 2 (prior gradient + N / m data gradient).
     ADAM: the same gradient divided by N, the prior's shared out over the ``counts`` of observations that meet a
     feature so that it stays unbiased, with moments of the features met only; ``slot`` is -1 for every feature, and
     ``widest`` the most entries of a feature row.
@@ -90,7 +86,7 @@ def epoch(
     log_decay = np.zeros(modes)
     if method == PLAIN:
         log_decay[:] = np.log(1.0 - 0.5 * step_u * precision_u)
-    squares = 0.0
+    total = 0.0
     # Adam sums gradients by the features met in a batch: at most this many
     most = min(batch * modes * widest, paid.size) if method == ADAM else 1
     met, times = np.empty(most, dtype=np.int64), np.empty(most, dtype=np.int64)
@@ -113,8 +109,10 @@ def epoch(
                 z_b if swap else psi, at,
             )  # fmt: skip
             f = dot_halves(z_b) if swap else all_others(kind, w, coords, ranks, psi, at, z_b, work)
+            if offset.size:
+                f += offset[order[first + b]]
             g[b] = weight_batch[b] * score(likelihood, parameters, y_batch[b], f)
-            squares += weight_batch[b] * (y_batch[b] - f) ** 2
+            total += weight_batch[b] * misfit(likelihood, parameters, y_batch[b], f)
             if kind != IDENTITY:
                 add_core_gradient(kind, coords, ranks, psi, at, g[b], d_w, work)
         step += 1
@@ -134,7 +132,7 @@ def epoch(
             if kind != IDENTITY:
                 adam_move(w.size, d_w, 0, 1.0 / m, precision_w / scale, w, 0, w_moments, step, step_w)
         d_w[:] = 0.0
-    return step, squares / n
+    return step, total / n
 
 
 @jit

@@ -92,7 +92,7 @@ class ALS:
             )  # fmt: skip
             state = state._replace(W=W)
         f = model.contract(state.psi, state.W, problem.design.index)
-        density = model.density.log_density(problem.y, f)
+        density = model.likelihood.log_density(problem.y, f)
         fit = float(np.sum(density if problem.weight is None else problem.weight * density))
         log_joint = fit + model.log_prior(self.parameters(problem, state), problem.design)
         done = log_joint - state.log_joint < self.tolerance * len(problem.y)
@@ -132,5 +132,5 @@ def _precision(problem: Problem) -> Precision:
     """Noise precision of every observation."""
     likelihood = problem.model.likelihood
     if not isinstance(likelihood, Gaussian):
-        raise InputError("ALS is for a Gaussian likelihood; use Gibbs for an ordinal one.")
+        raise InputError("ALS is for a Gaussian likelihood; for an ordinal one use Gibbs, for any other NUTS or SGD.")
     return Precision(1 / likelihood.noise, problem.weight)

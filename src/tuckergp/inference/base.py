@@ -44,12 +44,16 @@ State_contra = TypeVar("State_contra", contravariant=True)
 
 @dataclass(frozen=True)
 class Problem:
-    """The model and the data it is to explain: targets y (N,), one positive weight each (None: all 1)."""
+    """The model and the data it is to explain: targets y (N,), one positive weight each (None: all 1).
+
+    ``offset`` (N,) is known and added to f before the likelihood sees it, such as logarithms of exposures (None: 0).
+    """
 
     model: TuckerModel
     design: Design
     y: Floats
     weight: Floats | None = None
+    offset: Floats | None = None
 
     @cached_property
     def sorted(self) -> tuple[Sorted, ...]:
@@ -73,8 +77,12 @@ class Problem:
 
     def take(self, observations: npt.NDArray[Any]) -> Problem:
         """The same problem with some of the observations."""
-        weight = None if self.weight is None else self.weight[observations]
-        return Problem(self.model, self.design.take(observations), self.y[observations], weight)
+        weight, offset = (None if values is None else values[observations] for values in (self.weight, self.offset))
+        return Problem(self.model, self.design.take(observations), self.y[observations], weight, offset)
+
+    def with_offset(self, f: Floats) -> Floats:
+        """What the likelihood sees of f at all observations (N,)."""
+        return f if self.offset is None else f + self.offset
 
 
 @dataclass(frozen=True)

@@ -102,7 +102,7 @@ class Coordinates:
         for d in self.turned:
             r = U[d].shape[1]
             W = self._turn(d, np.linalg.qr(U[d][:r].T)[0].T, U, W)
-        return vector_of(Parameters(tuple(U), W))[self.free]
+        return vector_of(Parameters(tuple(U), W, gaps=found.gaps))[self.free]
 
     def spread_out(self, free: Floats) -> Floats:
         """The problem's theta from the unknowns."""
@@ -119,7 +119,8 @@ class Coordinates:
             Q, R = np.linalg.qr(rng.standard_normal((r, r)))
             W = self._turn(d, Q * np.sign(np.diag(R)), U, W)
         parts = zip(U, self.bases, self.whole.model.sigma_u, strict=True)
-        return vector_of(Parameters(tuple(_lifted(C, V, float(sigma), rng) for C, V, sigma in parts), W))
+        lifted = tuple(_lifted(C, V, float(sigma), rng) for C, V, sigma in parts)
+        return vector_of(Parameters(lifted, W, gaps=found.gaps))
 
     def _turn(self, d: int, Q: Floats, U: list[Floats], W: Floats) -> Floats:
         """Turn the factors of mode d by Q, in place; the core that makes up for it. Without one, all modes turn."""

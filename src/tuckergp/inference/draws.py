@@ -158,7 +158,7 @@ class Draws:
                 psi[d] += path_at_rows(mode.line, path, precision, rng)
         return psi
 
-    def probabilities(self, design: Design, rng: np.random.Generator) -> Iterator[Floats]:
+    def probabilities(self, design: Design, rng: np.random.Generator | None) -> Iterator[Floats]:
         """Probability of every level at every observation of an ordinal model, draw by draw, shapes (N, K)."""
         for draw, (f, variance) in zip(self, self.functions(design, rng), strict=True):
             yield level_probabilities(f, draw.cuts, variance**-0.5)

@@ -15,7 +15,7 @@ import numpy.typing as npt
 from tuckergp.errors import InputError
 from tuckergp.inference.base import Info, Problem, as_weights, check_lengths, check_positive
 from tuckergp.inference.draws import Draw
-from tuckergp.likelihoods import Ordinal
+from tuckergp.likelihoods import Gaussian, Ordinal
 from tuckergp.mode_table import ModeTable
 from tuckergp.model import Parameters, Path, chain_of
 from tuckergp.priors import hyper
@@ -141,6 +141,8 @@ class Gibbs:
     def init(self, problem: Problem, rng: np.random.Generator) -> GibbsState:
         """Start near a draw from the prior, with the hyperparameters at their prior means."""
         model, design = problem.model, problem.design
+        if not isinstance(model.likelihood, Gaussian | Ordinal) or problem.offset is not None:
+            raise InputError("Gibbs is for a Gaussian or an ordinal likelihood; use HMC, NUTS, SGLD or SGD for others.")
         if self.noise == "rows" and not any(table.n_groups for table in design.modes):
             raise InputError(
                 "Gibbs: noise='rows' needs a mode with rows, an Identity term that tells its inputs apart; "

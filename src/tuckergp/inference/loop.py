@@ -126,7 +126,7 @@ def sample(
     draws = _assemble(task, [records[chain] for chain in sorted(records)])
     warning = draws.diagnostics().warning(share=0.25)
     if warning is not None:
-        warnings.warn(warning, NotConvergedWarning, stacklevel=4)
+        warnings.warn(warning, NotConvergedWarning, stacklevel=5)
     history = [info for chain in sorted(records) for info in records[chain].history]
     _warn_of_divergences(history)
     return draws, history
@@ -142,7 +142,7 @@ def _warn_of_divergences(history: list[Info]) -> None:
             f"{draws} after the warm-up diverged, so parts of the posterior may be missing: raise target towards 1, "
             f"or warmup.",
             NotConvergedWarning,
-            stacklevel=5,
+            stacklevel=6,
         )
 
 

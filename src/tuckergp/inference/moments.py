@@ -14,6 +14,7 @@ import numpy.typing as npt
 
 from tuckergp.design import Design
 from tuckergp.inference.draws import PREDICTION_SEED, Draw, Draws
+from tuckergp.likelihoods import Poisson
 from tuckergp.model import TuckerModel
 from tuckergp.priors.ordinal import mean_level
 from tuckergp.random import stream
@@ -34,7 +35,7 @@ class Moments:
     std : ndarray, shape (N,)
         Standard deviation of a new observation.
     std_f : ndarray, shape (N,)
-        Standard deviation of f (of the mean level for ordered levels), without noise.
+        Standard deviation of f (of the mean level for ordered levels, of the mean count for counts), without noise.
     probabilities : ndarray, shape (N, K), or None
         Of the levels of an ordinal or Bernoulli model.
     draws : int
@@ -50,10 +51,11 @@ class Moments:
 
 @dataclass(frozen=True)
 class MomentsOf:
-    """The inputs at which moments are wanted, and the values of the levels for ordered ones."""
+    """The inputs at which moments are wanted; the values of levels, or the logarithm of the mean rate of counts."""
 
     design: Design
     levels: Floats | None = None
+    log_rate: float | None = None
 
 
 @dataclass
@@ -118,6 +120,11 @@ def add_draw(
         running["level"].add(mean_level(probabilities, of.levels))
         return
     ((f, noise),) = alone.functions(of.design, rng)
+    if of.log_rate is not None:
+        rate = Poisson.mean(of.log_rate + f)
+        for values in running.values():  # the mean, its spread, and the variance of a count
+            values.add(rate)
+        return
     ((centre, _),) = alone.functions(of.design)
     running["mean"].add(centre)
     running["f"].add(f)

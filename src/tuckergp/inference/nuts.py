@@ -44,7 +44,7 @@ class NUTSState(NamedTuple):
     sweep : int
         Draws so far, those of the warm-up included.
     theta : ndarray, shape (P,)
-        U_1 ... U_D and W, one after the other.
+        U_1 ... U_D, W and gaps, one after the other.
     alpha : float
         Noise precision; 1 for a likelihood without one.
     """
@@ -74,7 +74,7 @@ class Target:
 
     @cached_property
     def _at_fixed_noise(self) -> LogJoint | None:
-        if self.noise is None and isinstance(self.coordinates.problem.model.density, Gaussian):
+        if self.noise is None and isinstance(self.coordinates.problem.model.likelihood, Gaussian):
             return None
         return LogJoint(self.coordinates.problem, 1.0 if self.noise is None else 1 / self.noise)
 
@@ -156,7 +156,7 @@ class NUTS(WeightSampler):
         theta, alpha = super().start(problem, rng)
         if not self.begin:
             return theta, alpha
-        if not isinstance(problem.model.density, Gaussian):
+        if not isinstance(problem.model.likelihood, Gaussian):
             raise InputError("NUTS: begin takes sweeps of Gibbs sampling with Gaussian noise; leave it out.")
         shape, rate = (self.alpha_shape, self.alpha_rate) if self.noise is None else (SURE * alpha, SURE)
         gibbs = Gibbs(alpha_shape=shape, alpha_rate=rate, dof=SURE, tau_shape=SURE, tau_rate=SURE)

@@ -17,7 +17,9 @@ from tuckergp.compute import sgd as compute
 from tuckergp.design import Design
 from tuckergp.errors import DivergenceError, InputError
 from tuckergp.inference.base import Info, Problem, check_positive
+from tuckergp.likelihoods import Gaussian, Likelihood, Ordinal
 from tuckergp.model import Parameters, refuse_lines
+from tuckergp.priors.ordinal import most_probable_gaps
 
 __all__ = ["SGD", "SGDState"]
 
@@ -38,7 +40,10 @@ class Rows(NamedTuple):
 
 
 class SGDState(NamedTuple):
-    """Parameters and what Adam and the lazy prior remember; ``paid`` counts the steps each feature has paid for."""
+    """Parameters and what Adam and the lazy prior remember; ``paid`` counts the steps each feature has paid for.
+
+    ``gaps`` are the logarithms of distances between cut points, the most probable ones given f after every epoch.
+    """
 
     epoch: int
     u: Floats
@@ -53,9 +58,10 @@ class SGDState(NamedTuple):
     counts: Ints
     train: Ints
     held_out: Ints
-    best: tuple[Floats, Floats] | None
+    best: tuple[Floats, Floats, Floats] | None
     best_score: float
     stale: int
+    gaps: Floats = np.zeros(0)
 
 
 @dataclass(frozen=True)
@@ -72,7 +78,7 @@ class SGD:
     step_u, step_w : float
         Step sizes for U and W; ``step_w=None`` takes ``step_u``. The paper's are 1e-5 to 1e-7, Adam's about 1e-2.
     noise : float
-        Variance of the Gaussian noise in units of the variance of the targets.
+        Variance of the Gaussian noise in units of the variance of the targets; not for other likelihoods.
     sigma_u, sigma_w : float or None
         Prior standard deviations of the entries of U and W; None matches moments so that f has prior variance 1.
         The estimators build their model from these three; `tuckergp.inference.loop.run` takes a model as it is.
@@ -81,7 +87,8 @@ class SGD:
     validation : float
         Share of the training data held out for early stopping; 0 for none.
     patience : int
-        Stop after so many epochs without a better validation error, and return the best epoch's parameters.
+        Stop after so many epochs without a better error, or log probability, of that part, and return the best epoch's
+        parameters.
 
     Examples
     --------
@@ -142,6 +149,7 @@ class SGD:
             u_steps=np.zeros(len(counts) if adam else 0, dtype=np.int64),
             slot=np.full(len(counts) if adam else 0, -1, dtype=np.int64),
             rows=rows, counts=counts, train=train, held_out=held_out, best=None, best_score=np.inf, stale=0,
+            gaps=start.gaps,
         )  # fmt: skip
 
     def _check_steps(self, problem: Problem) -> None:
@@ -153,13 +161,15 @@ class SGD:
             )
 
     def step(self, problem: Problem, state: SGDState, rng: np.random.Generator) -> tuple[SGDState, Info]:
-        """One epoch in a random order."""
+        """One epoch in a random order; then the cut points of an ordinal likelihood, given f."""
         model, design, rows = problem.model, problem.design, state.rows
+        likelihood = _likelihood(problem, state.gaps)
         weight = np.ones(len(problem.y)) if problem.weight is None else problem.weight
-        step, mean_square = compute.epoch(
-            rng.permutation(state.train), self.batch_size, design.index, problem.y, weight, float(len(state.train)),
-            model.core.kind, state.w, model.core.coords, model.core.ranks,
-            model.density.code, model.density.parameters,
+        offset = np.zeros(0) if problem.offset is None else problem.offset
+        step, misfit = compute.epoch(
+            rng.permutation(state.train), self.batch_size, design.index, problem.y, weight, offset,
+            float(len(state.train)), model.core.kind, state.w, model.core.coords, model.core.ranks,
+            likelihood.code, likelihood.parameters,
             rows.indptr, rows.indices, rows.data, rows.row_start,
             state.u, rows.u_start, rows.feature_start, state.paid, state.step,
             compute.ADAM if self.method == "adam" else compute.PLAIN, self.step_u, self.step_w or self.step_u,
@@ -167,30 +177,48 @@ class SGD:
             state.counts, state.u_moments, state.w_moments, state.u_steps, state.slot,
             rows.widest,
         )  # fmt: skip
-        if not np.isfinite(mean_square):
+        gaussian = isinstance(likelihood, Gaussian)
+        if not np.isfinite(misfit):
             raise DivergenceError(
                 f"SGD diverged in epoch {state.epoch + 1}: lower step_u={self.step_u:g}"
                 + (f" or step_w={self.step_w or self.step_u:g}" if model.core.learned else "")
-                + f", or raise noise={self.noise:g}."
+                + (f", or raise noise={self.noise:g}." if gaussian else ".")
             )
-        figures = {"train_rmse": float(np.sqrt(mean_square))}
+        figures = {"train_rmse": float(np.sqrt(misfit))} if gaussian else {"log_probability": -float(misfit)}
         state = state._replace(epoch=state.epoch + 1, step=step)
+        if state.gaps.size and isinstance(likelihood, Ordinal):
+            y, f = problem.y[state.train], self._f(problem, state, state.train)
+            state = state._replace(gaps=most_probable_gaps(likelihood, y, f, weight[state.train]))
         done = False
         if len(state.held_out):
-            f = compute.predict(
-                design.index[state.held_out], model.core.kind, state.w, model.core.coords, model.core.ranks,
-                rows.indptr, rows.indices, rows.data, rows.row_start,
-                state.u, rows.u_start, rows.feature_start, self._decay(problem), state.paid, state.step,
-            )  # fmt: skip
-            score = float(np.sqrt(np.average((problem.y[state.held_out] - f) ** 2, weights=weight[state.held_out])))
-            figures["validation_rmse"] = score
+            name, score = self._validate(problem, state)
+            figures[name] = score if gaussian else -score
             if score < state.best_score:
                 self._settle(problem, state)
-                state = state._replace(best=(state.u.copy(), state.w.copy()), best_score=score, stale=0)
+                state = state._replace(best=(state.u.copy(), state.w.copy(), state.gaps), best_score=score, stale=0)
             else:
                 state = state._replace(stale=state.stale + 1)
                 done = state.stale >= self.patience
         return state, Info(state.epoch, figures, done)
+
+    def _validate(self, problem: Problem, state: SGDState) -> tuple[str, float]:
+        """Root mean square error of the held-out part, or minus its mean log probability."""
+        part, likelihood = state.held_out, _likelihood(problem, state.gaps)
+        y, f = problem.y[part], self._f(problem, state, part)
+        weight = None if problem.weight is None else problem.weight[part]
+        if isinstance(likelihood, Gaussian):
+            return "validation_rmse", float(np.sqrt(np.average((y - f) ** 2, weights=weight)))
+        return "validation_log_probability", -float(np.average(likelihood.log_density(y, f), weights=weight))
+
+    def _f(self, problem: Problem, state: SGDState, observations: Ints) -> Floats:
+        """What the likelihood sees of f at some observations."""
+        core, rows = problem.model.core, state.rows
+        f: Floats = compute.predict(
+            problem.design.index[observations], core.kind, state.w, core.coords, core.ranks,
+            rows.indptr, rows.indices, rows.data, rows.row_start,
+            state.u, rows.u_start, rows.feature_start, self._decay(problem), state.paid, state.step,
+        )  # fmt: skip
+        return f if problem.offset is None else f + problem.offset[observations]
 
     def _decay(self, problem: Problem) -> Floats:
         pull = 0.5 * self.step_u * problem.model.sigma_u**-2.0
@@ -204,13 +232,17 @@ class SGD:
         )  # fmt: skip
 
     def parameters(self, problem: Problem, state: SGDState) -> Parameters:
-        """The best epoch's parameters by validation error; the last epoch's without a validation part."""
+        """The best epoch's parameters by the validation part; the last epoch's without a validation part."""
         self._settle(problem, state)
-        u, w = state.best if state.best is not None else (state.u, state.w)
+        u, w, gaps = state.best if state.best is not None else (state.u, state.w, state.gaps)
         starts = state.rows.u_start
         ranks = problem.model.core.ranks
         U = tuple(u[a:b].reshape(-1, r).copy() for a, b, r in zip(starts, starts[1:], ranks, strict=False))
-        return Parameters(U, w.copy() if problem.model.core.learned else np.zeros(0))
+        return Parameters(U, w.copy() if problem.model.core.learned else np.zeros(0), gaps=gaps)
+
+
+def _likelihood(problem: Problem, gaps: Floats) -> Likelihood:
+    return problem.model.likelihood_at(Parameters((), np.zeros(0), gaps=gaps))
 
 
 def _lay_out(design: Design, ranks: Ints) -> Rows:

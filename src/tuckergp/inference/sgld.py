@@ -32,7 +32,7 @@ class SGLDState(NamedTuple):
     sweep, updates : int
         Passes over the data and updates so far.
     theta : ndarray, shape (P,)
-        U_1 ... U_D and W, one after the other.
+        U_1 ... U_D, W and gaps, one after the other.
     alpha : float
         Noise precision; 1 for a likelihood without one.
     squares : ndarray, shape (P,)
@@ -51,7 +51,8 @@ class SGLD(WeightSampler):
     """Stochastic gradient Langevin dynamics.
 
     Update t moves theta by e_t / 2 G (gradient of the log joint, from the batch) + N(0, e_t G), where
-    e_t = step_size (1 + t / delay)^-decay / (1 + N alpha), alpha the noise precision: more data, shorter steps.
+    e_t = step_size (1 + t / delay)^-decay / (1 + N alpha), alpha the noise precision: more data, shorter steps. For
+    levels alpha is 1, for counts the mean count.
 
     Parameters
     ----------
@@ -116,7 +117,7 @@ class SGLD(WeightSampler):
     def step(self, problem: Problem, state: SGLDState, rng: np.random.Generator) -> tuple[SGLDState, Info]:
         """One pass over the data, then the noise."""
         log_joint, prior = LogJoint(problem, state.alpha), prior_scales(problem)
-        unit = 1 / (1 + len(problem.y) * state.alpha)
+        unit = 1 / (1 + len(problem.y) * log_joint.model.likelihood.information(problem.y))
         order = rng.permutation(len(problem.y))
         # parts of about one size, as an unbiased gradient needs them
         batches = np.array_split(order, -(-len(order) // self.batch_size))

@@ -1,7 +1,8 @@
 """What samplers of the weights U and W share: the log joint over one vector, the noise, what a draw is.
 
 HMC and SGLD move all weights together, so the unknowns are laid one after the other in a vector theta: U_1 ... U_D,
-then the learned entries of W. Prior scales are the model's and stay fixed.
+then the learned entries of W, then the gaps between cut points of an ordinal likelihood. Prior scales are the model's
+and stay fixed.
 """
 
 from __future__ import annotations
@@ -19,10 +20,20 @@ import numpy.typing as npt
 from tuckergp.errors import InputError
 from tuckergp.inference.base import Problem, check_lengths, check_positive
 from tuckergp.inference.draws import Draw
-from tuckergp.likelihoods import Gaussian
+from tuckergp.likelihoods import Gaussian, Ordinal
 from tuckergp.model import Parameters, TuckerModel, pack, refuse_lines
+from tuckergp.priors.ordinal import CutPrior
 
-__all__ = ["LogJoint", "WeightSampler", "WeightState", "block_slices", "per_entry", "prior_scales", "vector_of"]
+__all__ = [
+    "LogJoint",
+    "WeightSampler",
+    "WeightState",
+    "block_slices",
+    "cuts_of",
+    "per_entry",
+    "prior_scales",
+    "vector_of",
+]
 
 Floats = npt.NDArray[np.float64]
 
@@ -32,7 +43,7 @@ class WeightState(Protocol):
 
     @property
     def theta(self) -> Floats:
-        """U_1 ... U_D and W, one after the other."""
+        """U_1 ... U_D, W and gaps, one after the other."""
 
     @property
     def alpha(self) -> float:
@@ -40,12 +51,19 @@ class WeightState(Protocol):
 
 
 def block_slices(problem: Problem) -> list[slice]:
-    """Where each U_d, and W if it is learned, lies in theta."""
+    """Where each U_d, W if it is learned, and the gaps of cut points if there are some, lie in theta."""
     core = problem.model.core
     sizes = [mode.n_features * int(r) for mode, r in zip(problem.design.modes, core.ranks, strict=True)]
     sizes += [core.n_weights] if core.learned else []
+    sizes += [n_gaps(problem)] if n_gaps(problem) else []
     ends = np.cumsum([0, *sizes])
     return [slice(int(a), int(b)) for a, b in pairwise(ends)]
+
+
+def n_gaps(problem: Problem) -> int:
+    """How many distances between cut points are unknown."""
+    likelihood = problem.model.likelihood
+    return likelihood.levels - 2 if isinstance(likelihood, Ordinal) else 0
 
 
 def per_entry(blocks: Sequence[slice], values: Sequence[float] | Floats) -> Floats:
@@ -55,21 +73,23 @@ def per_entry(blocks: Sequence[slice], values: Sequence[float] | Floats) -> Floa
 
 def prior_scales(problem: Problem) -> Floats:
     """Prior standard deviation of every entry of theta."""
-    blocks = block_slices(problem)
-    return per_entry(blocks, [*problem.model.sigma_u, problem.model.sigma_w][: len(blocks)])
+    model = problem.model
+    scales = [*model.sigma_u, *([model.sigma_w] if model.core.learned else [])]
+    scales += [CutPrior().gap_sd] if n_gaps(problem) else []
+    return per_entry(block_slices(problem), scales)
 
 
 def vector_of(parameters: Parameters) -> Floats:
     """Theta of parameters."""
-    return pack([*parameters.U, parameters.W])[0]
+    return pack([*parameters.U, parameters.W, parameters.gaps])[0]
 
 
 def parameters_of(problem: Problem, theta: Floats) -> Parameters:
     """The parameters of theta, as views of it."""
-    ranks = problem.model.core.ranks
-    blocks = block_slices(problem)
-    U = tuple(theta[block].reshape(-1, r) for block, r in zip(blocks, ranks, strict=False))
-    return Parameters(U, theta[blocks[len(U)]] if len(blocks) > len(U) else np.zeros(0))
+    core, blocks = problem.model.core, block_slices(problem)
+    U = tuple(theta[block].reshape(-1, r) for block, r in zip(blocks, core.ranks, strict=False))
+    W = theta[blocks[len(U)]] if core.learned else np.zeros(0)
+    return Parameters(U, W, gaps=theta[blocks[-1]] if n_gaps(problem) else np.zeros(0))
 
 
 def model_at(problem: Problem, alpha: float) -> TuckerModel:
@@ -78,9 +98,15 @@ def model_at(problem: Problem, alpha: float) -> TuckerModel:
     return replace(model, likelihood=Gaussian(1 / alpha)) if isinstance(model.likelihood, Gaussian) else model
 
 
+def cuts_of(model: TuckerModel, parameters: Parameters) -> Floats:
+    """The cut points of an ordinal likelihood; none of others."""
+    likelihood = model.likelihood_at(parameters)
+    return likelihood.parameters if isinstance(likelihood, Ordinal) else np.zeros(0)
+
+
 @dataclass(frozen=True)
 class LogJoint:
-    """Log p(y, U, W) as a function of theta at one noise precision."""
+    """Log p(y, U, W, gaps) as a function of theta at one noise precision."""
 
     problem: Problem
     alpha: float
@@ -97,7 +123,7 @@ class LogJoint:
 
     def __call__(self, theta: Floats) -> tuple[float, Floats]:
         """The value, up to a constant, and the gradient."""
-        if not isinstance(self.model.density, Gaussian):
+        if not isinstance(self.model.likelihood, Gaussian):
             return self.of_batch(theta, None)
         total, gradient = self.problem.squares(theta)
         pull = self.precision * theta
@@ -118,7 +144,9 @@ class LogJoint:
             share = len(self.problem.y) / len(batch)
             weight = np.full(len(batch), share) if weight is None else share * weight
         parameters = parameters_of(problem, theta)
-        value, gradient = self.model.log_joint_and_gradient(parameters, problem.design, problem.y, weight)
+        value, gradient = self.model.log_joint_and_gradient(
+            parameters, problem.design, problem.y, weight, problem.offset
+        )
         return value, vector_of(gradient)
 
 
@@ -149,7 +177,7 @@ class WeightSampler:
     def start(self, problem: Problem, rng: np.random.Generator) -> tuple[Floats, float]:
         """Theta near a draw from the prior, and the noise precision to begin with."""
         refuse_lines(problem.design, f"{type(self).__name__} is")
-        if not isinstance(problem.model.density, Gaussian):
+        if not isinstance(problem.model.likelihood, Gaussian):
             if self.noise is not None:
                 raise InputError(f"{type(self).__name__}: noise is for a Gaussian likelihood; leave it out.")
             return vector_of(problem.model.start(problem.design, rng)), 1.0
@@ -160,19 +188,19 @@ class WeightSampler:
         self, problem: Problem, theta: Floats, alpha: float, rng: np.random.Generator
     ) -> tuple[float, dict[str, float]]:
         """The noise precision from its gamma conditional, unless it is fixed; and figures of the fit."""
-        density, count = problem.model.density, problem.count
-        if not isinstance(density, Gaussian):
-            f = self._f(problem, theta, problem.design.index)
-            return alpha, {"log_probability": float(density.log_density(problem.y, f).mean())}
+        likelihood, count = problem.model.likelihood_at(parameters_of(problem, theta)), problem.count
+        if not isinstance(likelihood, Gaussian):
+            f = problem.with_offset(self._f(problem, theta, problem.design.index))
+            return alpha, {"log_probability": float(likelihood.log_density(problem.y, f).mean())}
         total = problem.squares(theta)[0]
         if self.noise is None:
             alpha = float(rng.gamma(self.alpha_shape + count / 2) / (self.alpha_rate + total / 2))
         return alpha, {"train_rmse": (total / count) ** 0.5, "noise": alpha**-0.5}
 
     def parameters(self, problem: Problem, state: WeightState) -> Parameters:
-        """U and W of this state."""
+        """U, W and gaps of this state."""
         found = parameters_of(problem, state.theta)
-        return Parameters(found.U, found.W, (None,) * len(found.U))
+        return replace(found, paths=(None,) * len(found.U))
 
     def function(self, problem: Problem, state: WeightState, index: npt.NDArray[np.int32]) -> Floats:
         """F of this state at some observations, shape (n,)."""
@@ -183,14 +211,18 @@ class WeightSampler:
         return problem.model.contract(problem.model.factors(parameters, problem.design), parameters.W, index)
 
     def watch(self, problem: Problem, state: WeightState) -> dict[str, Floats]:
-        """What is identified of this state: f and log p(y | f) at the problem's observations, the noise."""
+        """What is identified of this state: f and log p(y | f) at the problem's observations, noise or cut points."""
         f = self.function(problem, state, problem.design.index)
-        density = model_at(problem, state.alpha).density
-        found = {"f": f, "log_likelihood": density.log_density(problem.y, f)}
-        return found | ({"noise": np.asarray(state.alpha**-0.5)} if isinstance(density, Gaussian) else {})
+        likelihood = model_at(problem, state.alpha).likelihood_at(parameters_of(problem, state.theta))
+        found = {"f": f, "log_likelihood": likelihood.log_density(problem.y, problem.with_offset(f))}
+        if isinstance(likelihood, Gaussian):
+            found["noise"] = np.asarray(state.alpha**-0.5)
+        return found | ({"cuts": likelihood.parameters} if isinstance(likelihood, Ordinal) else {})
 
     def draw(self, problem: Problem, state: WeightState) -> Draw:
         """What predictions need of this state; rows never seen have the prior."""
         tables = zip(problem.design.modes, problem.model.core.ranks, problem.model.sigma_u, strict=True)
         covariance = tuple(np.eye(r) * (sigma * table.residual_scale) ** 2 for table, r, sigma in tables)
-        return Draw(self.parameters(problem, state), state.alpha, covariance, (None,) * len(covariance))
+        parameters = self.parameters(problem, state)
+        cuts = cuts_of(problem.model, parameters)
+        return Draw(parameters, state.alpha, covariance, (None,) * len(covariance), cuts)

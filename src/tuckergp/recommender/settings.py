@@ -10,7 +10,7 @@ import numpy as np
 from tuckergp.errors import InputError
 from tuckergp.history import KEYS, RATING, TIMESTAMP, Duplicates, History, id_names, standard_names
 from tuckergp.inference import ALS, SGD, Gibbs
-from tuckergp.inference.fit import Inference, LikelihoodName, resolve_inference
+from tuckergp.inference.fit import Inference, resolve_inference
 from tuckergp.model import CoreSpec, make_core
 from tuckergp.periods import Unit
 from tuckergp.random import stream
@@ -32,7 +32,7 @@ class Settings(Answers):
         self,
         rank: int = 16,
         inference: Literal["gibbs", "als", "sgd"] | Inference = "gibbs",
-        likelihood: LikelihoodName = "gaussian",
+        likelihood: Literal["gaussian", "ordinal", "bernoulli"] = "gaussian",
         core: CoreSpec = "identity",
         draws: int = 250,
         warmup: int = 50,
@@ -165,5 +165,9 @@ class Settings(Answers):
             "als": ALS(noise=1.0, sigma_u=sigma_u),
             "sgd": SGD(noise=1.0, sigma_u=sigma_u),
         }
-        noise = "shared" if self.likelihood == "bernoulli" else "rows"
-        return resolve_inference(self, named, noise=noise if self.noise == "auto" else self.noise)
+        noise: str = "shared" if self.likelihood == "bernoulli" else "rows"
+        noise = noise if self.noise == "auto" else self.noise
+        inference = resolve_inference(self, named, noise, ("gaussian", "ordinal", "bernoulli"))
+        if self.likelihood != "gaussian" and not isinstance(inference, Gibbs):
+            raise InputError(f"likelihood={self.likelihood!r} needs inference='gibbs', not {inference!r}.")
+        return inference
