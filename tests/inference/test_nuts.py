@@ -111,6 +111,17 @@ def test_a_likelihood_with_a_density_is_all_that_is_needed():
     draws, history = sample(NUTS(draws=5, warmup=20, chains=1), counts, 1)
     assert len(draws) == 5
     assert "log_probability" in history[-1].figures
+    with pytest.raises(InputError, match=r"^NUTS: begin takes sweeps of Gibbs sampling with Gaussian noise"):
+        sample(NUTS(draws=5, warmup=20, chains=1, begin=5), counts, 1)
+
+
+def test_a_chain_that_begins_with_gibbs_sweeps_fits_from_the_start():
+    problem = random_problem(np.random.default_rng(0), "full", (2, 2), "dense")
+
+    def squares(begin):
+        return problem.squares(NUTS(noise=0.05, begin=begin).start(problem, np.random.default_rng(1))[0])[0]
+
+    assert squares(30) < 0.5 * squares(0)
 
 
 def test_figures_tell_of_leapfrogs_divergences_and_trajectories_cut_short():
@@ -199,6 +210,7 @@ def test_without_nutpie_one_sentence_says_what_to_install(monkeypatch):
         ({"max_depth": 0}, "NUTS: max_depth must be a whole number from 1 to 20"),
         ({"target": 1.0}, "NUTS: target must be a probability"),
         ({"noise": 0.0}, "NUTS: noise must be positive"),
+        ({"begin": -1}, "NUTS: begin must be a whole number of sweeps"),
     ],
 )
 def test_settings_that_cannot_be_are_refused(settings, message):
