@@ -6,6 +6,7 @@ from typer.testing import CliRunner
 
 from tuckergp.datasets import load_movielens_100k
 from tuckergp.experiments import movielens_gibbs as experiment
+from tuckergp.experiments.cells import fill
 from tuckergp.experiments.movielens_gibbs_report import choice_table, gibbs_table, scarce_table
 from tuckergp.experiments.store import Store
 
@@ -31,11 +32,11 @@ def test_cells_are_filled_once_and_become_tables(monkeypatch, data_dir):
     monkeypatch.setattr(experiment, "score", score)
     store = Store(None, {}, {})
     for _ in range(2):
-        experiment.evaluate(movielens, store, [1, 2], [0, 1], ["ratings"], lambda line: None)
+        fill(store, experiment.cells(movielens, [1, 2], [0, 1], ["ratings"]), print)
     assert calls == [("ratings alone", 80_000, 20_000)] * 4
     assert "| ratings alone | 15 | 0.8940 | 0.9005 ± 0.0000 | 0.0007 |" in gibbs_table(store.results)
     store = Store(None, {}, {})
-    experiment.choose(movielens, store, [3], ["side"], lambda line: None)
+    fill(store, experiment.choices(movielens, [3], ["side"]), print)
     assert calls[-1][1:] == (72_000, 8_000)
     assert "| + the paper's side information | 10: 0.9000, **15: 0.9000** |" in choice_table(store.results)
 
@@ -49,7 +50,7 @@ def test_scarce_ratings_are_thinned(monkeypatch, data_dir):
 
     monkeypatch.setattr(experiment, "score", score)
     store = Store(None, {}, {})
-    experiment.scarce(load_movielens_100k(data_dir), store, [1], lambda line: None)
+    fill(store, experiment.scarce(load_movielens_100k(data_dir), [1]), print)
     assert sizes == [(4_000, 200), (4_000, 2_000), (16_000, 200), (16_000, 2_000)]
     assert "| 5% | 1.0000 | 1.0000 | 1.0" in scarce_table(store.results)
 

@@ -24,13 +24,15 @@ import typer
 
 from tuckergp.datasets import load_movielens_100k
 from tuckergp.errors import InputError
+from tuckergp.experiments.cells import Figures, fill
 from tuckergp.experiments.movielens_data import Entities, Ratings, carve, entities_of, ratings_of
 from tuckergp.experiments.movielens_report import table
 from tuckergp.experiments.movielens_search import BATCH, RANK, VARIANTS, Fit, Settings, Variant, search
 from tuckergp.experiments.store import Store, versions
 
-__all__ = ["Split", "app", "chosen", "load_splits", "refit", "run", "run_checks"]
+__all__ = ["Split", "app", "cells", "checks", "chosen", "load_splits", "refit", "store_of"]
 
+SPLITS = (1, 2, 3, 4, 5)
 BATCH_SIZES = (10, 50, 100, 500, 1000)
 BUCKETS = (50, 100, 200, 400, 800, 1600, 3200, 6400, 12800)
 CURVE_EPOCHS = 150
@@ -41,7 +43,6 @@ PROTOCOL = (
     "choose on a tenth of the split's training part (successive halving over the paper's grids, early stopping), "
     "refit to the whole training part for the chosen number of gradient steps, score the test part once"
 )
-Report = Callable[[str], None]
 
 
 class Split:
@@ -125,63 +126,59 @@ def score_chosen(split: Split, name: str, seed: int) -> dict[str, Any]:
     }
 
 
-def run(
-    splits: Iterable[Split], store: Store, seed: int = 0, quick: bool = False, report: Report = lambda line: None
-) -> None:
-    """Fill the cells of the table, ``variant/u1`` and so on."""
+def cells(splits: Iterable[Split], seed: int = 0, quick: bool = False) -> dict[str, Callable[[], Figures]]:
+    """Those of the table, ``variant/u1`` and so on; quick ones take the settings that the full run chose."""
+    found: dict[str, Callable[[], Figures]] = {}
     for split in splits:
         for key, variant in VARIANTS.items():
             name = f"{key}/u{split.number}"
-            compute = (
-                partial(score_chosen, split, name, seed) if quick else partial(choose_and_score, split, variant, seed)
-            )
-            cell = store.cell(name, compute)
-            report(f"{name}: test RMSE {cell['test_rmse']} after {cell['epochs']} epochs, {cell['settings']}")
+            if quick:
+                found[name] = partial(score_chosen, split, name, seed)
+            else:
+                found[name] = partial(choose_and_score, split, variant, seed)
+    return found
 
 
-def run_checks(split: Split, store: Store, seed: int = 0, report: Report = lambda line: None) -> None:
+def checks(split: Split, store: Store, seed: int = 0) -> dict[str, Callable[[], Figures]]:
     """Three claims around the table, with the split's chosen settings, W = I and learned, no side information.
 
     ``batch/...``: how sensitive SGD is to the mini-batch size. The update weighs a rating by step N / m, so smaller
     batches with the same step sizes learn faster; ``batch_same_rate/...`` shrinks the step sizes along with m.
     ``curve/...``: with W = I it soon overfits; does a learned W keep improving? ``buckets/...``: hashed ids against
-    their number of buckets.
+    their number of buckets. The table's cells must be in the store when one of these is computed.
     """
+    found: dict[str, Callable[[], Figures]] = {}
     for key in CHECKED:
-        variant, name = VARIANTS[key], f"{key}/u{split.number}"
-        settings = Settings.from_json(store.results["cells"][name]["settings"])
-        stop = partial(_stop_and_score, split, variant, seed)
-        cases = {
-            f"curve/{name}": partial(_curve, split, settings, seed),
-            f"curve/{name}/prior start": partial(_curve, split, PRIOR_STARTS[key], seed),
-        }
-        cases |= {
-            f"batch/{name}/{size}": partial(stop, settings, batch_size=size, pace=max(1, size // BATCH))
-            for size in BATCH_SIZES
-        }
-        cases |= {
-            f"batch_same_rate/{name}/{size}": partial(stop, _same_rate(settings, size), batch_size=size)
-            for size in BATCH_SIZES
-        }
-        cases |= {f"buckets/{name}/{n or 'none'}": partial(stop, settings, buckets=n) for n in (*BUCKETS, None)}
-        for case, compute in cases.items():
-            report(f"{case}: {_short(store.cell(case, compute))}")
+        name = f"{key}/u{split.number}"
+        settings = partial(_stored_settings, store, name)
+        stop = partial(_stop_and_score, split, VARIANTS[key], seed)
+        found[f"curve/{name}"] = partial(_curve, split, settings, seed)
+        found[f"curve/{name}/prior start"] = partial(_curve, split, partial(PRIOR_STARTS.__getitem__, key), seed)
+        for size in BATCH_SIZES:
+            same_rate, pace = partial(_same_rate, settings, size), max(1, size // BATCH)
+            found[f"batch/{name}/{size}"] = partial(stop, settings, batch_size=size, pace=pace)
+            found[f"batch_same_rate/{name}/{size}"] = partial(stop, same_rate, batch_size=size)
+        for n in (*BUCKETS, None):
+            found[f"buckets/{name}/{n or 'none'}"] = partial(stop, settings, buckets=n)
+    return found
 
 
-def _same_rate(settings: Settings, size: int) -> Settings:
+def _stored_settings(store: Store, name: str) -> Settings:
+    return Settings.from_json(store.results["cells"][name]["settings"])
+
+
+def _same_rate(known: Callable[[], Settings], size: int) -> Settings:
     """Step sizes in proportion to the batch, so that a rating counts as much as in batches of the usual size."""
+    settings = known()
     step_w = None if settings.step_w is None else settings.step_w * size / BATCH
     return replace(settings, step_u=settings.step_u * size / BATCH, step_w=step_w)
 
 
-def _short(cell: dict[str, Any]) -> str:
-    return ", ".join(f"{key} {value}" for key, value in cell.items() if not isinstance(value, list))
-
-
 def _stop_and_score(
-    split: Split, variant: Variant, seed: int, settings: Settings, pace: int = 1, **options: Any
-) -> dict[str, Any]:
+    split: Split, variant: Variant, seed: int, known: Callable[[], Settings], pace: int = 1, **options: Any
+) -> Figures:
     """Early stopping on the validation part, ``pace`` times as patient, then refit and score as for the table."""
+    settings = known()
     fit = Fit(split.entities, split.learn, settings, seed, **options)
     score = fit.watch(split.choose, pace * variant.rungs[-1].epochs, pace * variant.patience)
     epochs = epochs_of_refit(split, fit.best_epoch)
@@ -194,8 +191,9 @@ def _stop_and_score(
     }
 
 
-def _curve(split: Split, settings: Settings, seed: int) -> dict[str, Any]:
+def _curve(split: Split, known: Callable[[], Settings], seed: int) -> Figures:
     """Train and validation RMSE after every epoch, without stopping."""
+    settings = known()
     fit = Fit(split.entities, split.learn, settings, seed)
     best = fit.watch(split.choose, CURVE_EPOCHS, CURVE_EPOCHS)
     return {
@@ -215,6 +213,16 @@ def _numbers(text: str) -> list[int]:
         raise InputError(f"--splits must list numbers from 1 to 5, such as 1,3, not {text!r}.") from None
 
 
+def store_of(path: Path | None, quick: bool, numbers: Iterable[int] = SPLITS, seed: int = 0) -> Store:
+    """Where the cells are kept."""
+    identity = {
+        "experiment": "movielens_map", "protocol": PROTOCOL, "quick": quick, "seed": seed, "rank": RANK,
+        "batch_size": BATCH,
+    }  # fmt: skip
+    command = f"python -m tuckergp.experiments.movielens{' --quick' * quick} --splits {','.join(map(str, numbers))}"
+    return Store(path, identity, {"command": command, "versions": versions()})
+
+
 app = typer.Typer(add_completion=False)
 
 
@@ -224,24 +232,21 @@ def main(
     splits: Annotated[str, typer.Option(help="Which official splits, such as 1,3; 1 with --quick.")] = "",
     data: Annotated[Path | None, typer.Option(help="The folder that holds ml-100k.")] = None,
     output: Annotated[Path | None, typer.Option("-o", "--output", help="Results; a finished cell is kept.")] = None,
-    checks: Annotated[
-        bool, typer.Option(help="Batch sizes, learning curves and hashed ids on the first split.")
+    checks_too: Annotated[
+        bool,
+        typer.Option("--checks/--no-checks", help="Batch sizes, learning curves and hashed ids on the first split."),
     ] = True,
     seed: Annotated[int, typer.Option(help="Names the validation parts, the starts and the orders.")] = 0,
 ) -> None:
     """Test RMSE on MovieLens 100K: W = I or learned, without and with side information."""
     try:
         numbers = _numbers(splits or ("1" if quick else "1,2,3,4,5"))
-        identity = {
-            "experiment": "movielens_map", "protocol": PROTOCOL, "quick": quick, "seed": seed, "rank": RANK,
-            "batch_size": BATCH,
-        }  # fmt: skip
-        command = f"python -m tuckergp.experiments.movielens{' --quick' * quick} --splits {','.join(map(str, numbers))}"
-        store = Store(output, identity, {"command": command, "versions": versions()})
+        store = store_of(output, quick, numbers, seed)
         parts = load_splits(data, numbers, seed)
-        run(parts, store, seed, quick, report=lambda line: typer.echo(line, err=True))
-        if checks and not quick:
-            run_checks(parts[0], store, seed, report=lambda line: typer.echo(line, err=True))
+        todo = cells(parts, seed, quick)
+        if checks_too and not quick:
+            todo |= checks(parts[0], store, seed)
+        fill(store, todo, lambda line: typer.echo(line, err=True))
     except InputError as error:
         typer.echo(str(error), err=True)
         raise typer.Exit(2) from None

@@ -27,15 +27,14 @@ from tuckergp import TuckerRecommender
 from tuckergp.baselines import Biases
 from tuckergp.datasets import MovieLens, load_movielens_100k
 from tuckergp.errors import InputError, NotConvergedWarning
+from tuckergp.experiments.cells import Cells, Figures, fill
 from tuckergp.experiments.movielens_data import attribute_tables, carve, entities_of
 from tuckergp.experiments.store import Store, versions
 from tuckergp.metrics import rmse
 from tuckergp.random import stream
 from tuckergp.tables import Table
 
-__all__ = ["SETTINGS", "Setting", "app", "choose", "evaluate", "scarce", "score"]
-
-Report = Callable[[str], None]
+__all__ = ["SETTINGS", "Setting", "app", "cells", "choices", "scarce", "score", "store_of"]
 
 SEEDS = (0, 1, 2)
 SPLITS = (1, 2, 3, 4, 5)
@@ -137,31 +136,37 @@ def _attributes(movielens: MovieLens, which: str) -> tuple[Table | None, Table |
     return attribute_tables(movielens)
 
 
-def choose(movielens: MovieLens, store: Store, splits: Iterable[int], keys: Iterable[str], report: Report) -> None:
+def choices(movielens: MovieLens, splits: Iterable[int], keys: Iterable[str]) -> Cells:
     """Validation RMSE of every rank of every setting, cells ``key/rank 12/u1``; one seed."""
+    found = {}
     for number in splits:
         base, _ = movielens.split(number)
         learn, held = (base.take(rows) for rows in carve(len(base), 0, number))
         for key in keys:
             for rank in SETTINGS[key].ranks:
-                compute = partial(score, movielens, SETTINGS[key], learn, held, 0, rank=rank)
-                _fill(store, f"{key}/rank {rank}/u{number}", compute, report)
+                found[f"{key}/rank {rank}/u{number}"] = partial(
+                    score, movielens, SETTINGS[key], learn, held, 0, rank=rank
+                )
+    return found
 
 
-def evaluate(
-    movielens: MovieLens, store: Store, splits: Iterable[int], seeds: Iterable[int], keys: Iterable[str], report: Report
-) -> None:
-    """Test RMSE with what was chosen, cells ``key/u1/seed 0``."""
+def cells(
+    movielens: MovieLens, splits: Iterable[int], seeds: Iterable[int], keys: Iterable[str], **options: Any
+) -> Cells:
+    """Test RMSE with what was chosen, cells ``key/u1/seed 0``; other ``options`` of the model are for quick runs."""
+    found = {}
     for seed in seeds:
         for number in splits:
             base, held = movielens.split(number)
             for key in keys:
-                compute = partial(score, movielens, SETTINGS[key], base, held, seed)
-                _fill(store, f"{key}/u{number}/seed {seed}", compute, report)
+                compute = partial(score, movielens, SETTINGS[key], base, held, seed, **options)
+                found[f"{key}/u{number}/seed {seed}"] = compute
+    return found
 
 
-def scarce(movielens: MovieLens, store: Store, splits: Iterable[int], report: Report) -> None:
+def scarce(movielens: MovieLens, splits: Iterable[int]) -> Cells:
     """A few ratings a user: cells ``5%/u1/200 sweeps`` and ``5%/u1/biases``, test RMSE."""
+    found: dict[str, Callable[[], Figures]] = {}
     for number in splits:
         base, held = movielens.split(number)
         for share in SHARES:
@@ -171,12 +176,9 @@ def scarce(movielens: MovieLens, store: Store, splits: Iterable[int], report: Re
             for sweeps in SWEEPS:
                 length = {"draws": sweeps - sweeps // 10, "warmup": sweeps // 10}
                 compute = partial(score, movielens, SETTINGS["ratings"], train, held, 0, **length)
-                _fill(store, f"{name}/{sweeps} sweeps", compute, report)
-            _fill(store, f"{name}/biases", partial(_score_biases, train, held), report)
-
-
-def _fill(store: Store, name: str, compute: Callable[[], dict[str, Any]], report: Report) -> None:
-    report(f"{name}: {store.cell(name, compute)}")
+                found[f"{name}/{sweeps} sweeps"] = compute
+            found[f"{name}/biases"] = partial(_score_biases, train, held)
+    return found
 
 
 def _score_biases(train: Table, held: Table) -> dict[str, Any]:
@@ -193,7 +195,7 @@ Keys = Annotated[str, typer.Option("--settings", help=f"Some of {', '.join(SETTI
 @app.command("choose")
 def choose_command(data: Data = None, output: Output = None, splits: Splits = "1,3,5", settings: Keys = "") -> None:
     """Compare ranks on validation parts."""
-    _run("choose", data, output, lambda m, s: choose(m, s, _numbers(splits), _keys(settings), _say))
+    _run("choose", data, output, lambda m: choices(m, _numbers(splits), _keys(settings)))
 
 
 @app.command("test")
@@ -201,27 +203,28 @@ def evaluate_command(
     data: Data = None, output: Output = None, splits: Splits = "1,2,3,4,5", seeds: str = "0,1,2", settings: Keys = ""
 ) -> None:
     """Score the test parts with what was chosen."""
-    _run("test", data, output, lambda m, s: evaluate(m, s, _numbers(splits), _numbers(seeds), _keys(settings), _say))
+    _run("test", data, output, lambda m: cells(m, _numbers(splits), _numbers(seeds), _keys(settings)))
 
 
 @app.command("scarce")
 def scarce_command(data: Data = None, output: Output = None, splits: Splits = "1,2,3,4,5") -> None:
     """Thin the training parts to 5 % and 20 %, and compare short with long chains."""
-    _run("scarce", data, output, lambda m, s: scarce(m, s, _numbers(splits), _say))
+    _run("scarce", data, output, lambda m: scarce(m, _numbers(splits)))
 
 
-def _run(name: str, data: Path | None, output: Path | None, work: Callable[[MovieLens, Store], None]) -> None:
-    identity = {"experiment": f"movielens_gibbs {name}", "protocol": PROTOCOL}
-    about = {"command": f"python -m tuckergp.experiments.movielens_gibbs {name}", "versions": versions()}
+def store_of(command: str, path: Path | None, quick: bool = False) -> Store:
+    """Where the cells of a command are kept."""
+    identity = {"experiment": f"movielens_gibbs {command}", "protocol": PROTOCOL} | ({"quick": True} if quick else {})
+    about = {"command": f"python -m tuckergp.experiments.movielens_gibbs {command}", "versions": versions()}
+    return Store(path, identity, about)
+
+
+def _run(command: str, data: Path | None, output: Path | None, todo: Callable[[MovieLens], Cells]) -> None:
     try:
-        work(load_movielens_100k(data), Store(output, identity, about))
+        fill(store_of(command, output), todo(load_movielens_100k(data)), lambda line: typer.echo(line, err=True))
     except InputError as error:
         typer.echo(str(error), err=True)
         raise typer.Exit(2) from None
-
-
-def _say(line: str) -> None:
-    typer.echo(line, err=True)
 
 
 def _keys(text: str) -> list[str]:
