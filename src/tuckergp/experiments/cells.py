@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 import warnings
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any, TypeAlias
@@ -31,10 +31,12 @@ __all__ = [
     "convergence",
     "experiment",
     "fill",
+    "fill_all",
     "hold_out",
     "named",
     "sampled",
     "score",
+    "store_of",
     "timed",
     "tucker",
 ]
@@ -119,17 +121,23 @@ def named(cells: Cells, only: str) -> dict[str, Callable[[], Figures]]:
 
 def fill(store: Store, cells: Cells, say: Callable[[str], None]) -> None:
     """Compute what is missing; a finished cell is kept, so a run that was killed goes on where it stopped."""
+    fill_all([(store, cells)], say)
+
+
+def fill_all(pieces: Sequence[tuple[Store, Cells]], say: Callable[[str], None]) -> None:
+    """The same for the cells of several stores, with one progress bar."""
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
     console = Console(stderr=True)
     with Progress(*columns, console=console, disable=not console.is_terminal) as progress:
-        task = progress.add_task("", total=len(cells))
-        for name, compute in cells.items():
-            progress.update(task, description=name)
-            there = name in store.results["cells"]
-            found = store.cell(name, lambda compute=compute: timed(compute))  # type: ignore[misc]
-            if not there:
-                say(f"{name}: {found}")
-            progress.advance(task)
+        task = progress.add_task("", total=sum(len(cells) for _, cells in pieces))
+        for store, cells in pieces:
+            for name, compute in cells.items():
+                progress.update(task, description=name)
+                there = name in store.results["cells"]
+                found = store.cell(name, lambda compute=compute: timed(compute))  # type: ignore[misc]
+                if not there:
+                    say(f"{name}: {found}")
+                progress.advance(task)
 
 
 def timed(compute: Callable[[], Figures]) -> Figures:
@@ -181,6 +189,13 @@ def _figures(found: Diagnostics) -> Figures:
     }
 
 
+def store_of(name: str, command: str, protocol: str, path: Path | None, quick: bool) -> Store:
+    """Where the cells of a command of an experiment are kept."""
+    identity = {"experiment": f"{name} {command}", "protocol": protocol, "quick": quick}
+    called = f"python -m tuckergp.experiments.{name} {command}{' --quick' * quick}"
+    return Store(path, identity, {"command": called, "versions": versions()})
+
+
 def experiment(
     name: str,
     protocol: str,
@@ -193,11 +208,9 @@ def experiment(
     app = typer.Typer(add_completion=False, help=about)
 
     def run(command: str, data: Path | None, output: Path | None, only: str, quick: bool) -> None:
-        identity = {"experiment": f"{name} {command}", "protocol": protocol, "quick": quick}
-        called = f"python -m tuckergp.experiments.{name} {command}{' --quick' * quick}"
         try:
             split = load(data, quick)
-            store = Store(output, identity, {"command": called, "versions": versions()})
+            store = store_of(name, command, protocol, output, quick)
             todo = choices(split) if command == "choose" else cells(split, store, quick)
             fill(store, named(todo, only), lambda line: typer.echo(line, err=True))
         except InputError as error:

@@ -34,7 +34,7 @@ from tuckergp.metrics import rmse
 from tuckergp.random import stream
 from tuckergp.tables import Table
 
-__all__ = ["SETTINGS", "Setting", "app", "cells", "choices", "scarce", "score", "store_of"]
+__all__ = ["SETTINGS", "Setting", "app", "attributes_of", "cells", "choices", "scarce", "score", "store_of"]
 
 SEEDS = (0, 1, 2)
 SPLITS = (1, 2, 3, 4, 5)
@@ -109,7 +109,7 @@ def score(
 ) -> dict[str, Any]:
     """Learn from ``train`` and score ``held``: RMSE, coverage of 90 % intervals, diagnostics, seconds."""
     began = time.perf_counter()
-    users, items = _attributes(movielens, setting.tables)
+    users, items = attributes_of(movielens, setting.tables)
     options = {**setting.options, **options}
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", NotConvergedWarning)
@@ -127,7 +127,8 @@ def score(
     }
 
 
-def _attributes(movielens: MovieLens, which: str) -> tuple[Table | None, Table | None]:
+def attributes_of(movielens: MovieLens, which: str) -> tuple[Table | None, Table | None]:
+    """Tables of what is known of users and items: none, the paper's, or all."""
     if which == "none":
         return None, None
     if which == "paper":

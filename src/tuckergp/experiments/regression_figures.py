@@ -27,7 +27,7 @@ from tuckergp.experiments.tables import Results, cells_of, mean_and_sd
 from tuckergp.features import Fourier
 from tuckergp.inference import Gibbs
 
-__all__ = ["app", "components", "curves", "maps", "stations"]
+__all__ = ["app", "california_pictures", "curves", "wind_pictures"]
 
 LOS_ANGELES = (-119.0, -117.0, 33.4, 34.5)
 BAY = (-123.2, -121.4, 36.8, 38.4)
@@ -56,7 +56,7 @@ def save(made: Any, path: Path) -> None:
     beside.replace(path)
 
 
-def maps(model: Any, split: Split, path: Path) -> None:
+def maps(model: Any, split: Split) -> Any:
     """Test prices as they are and as predicted, coloured by percentile of the true ones."""
     made, axes = figure(1, 2, 9.0, 4.6)
     order = np.sort(split.test.y)
@@ -76,27 +76,28 @@ def maps(model: Any, split: Split, path: Path) -> None:
         ax.set(title=title, xlabel="longitude", ylabel="latitude", aspect=1.25)
     bar = made.colorbar(drawn, ax=axes[0], shrink=0.8, ticks=[0, 0.5, 1])
     bar.ax.set_yticklabels([f"{np.exp(np.quantile(order, q)) / 1000:.0f} k$" for q in (0, 0.5, 1)])
-    save(made, path)
+    return made
 
 
-def components(model: TuckerGPRegressor, split: Split, folder: Path) -> None:
-    """The four summands of the last draw: by percentile, evenly coloured, and two zooms."""
+def components(model: TuckerGPRegressor, split: Split) -> dict[str, Any]:
+    """The four summands of the last draw: by percentile, evenly coloured, and two zooms; figures by name."""
     views: dict[str, dict[str, Any]] = {
         "california_components": {},
         "california_components_uniform": {"colour": "uniform"},
         "california_components_la": {"extent": LOS_ANGELES},
         "california_components_bay": {"extent": BAY},
     }
+    found = {}
     for name, options in views.items():
-        made, axes = figure(2, 2, 9.0, 8.0)
+        found[name], axes = figure(2, 2, 9.0, 8.0)
         model.plot_components(split.test.X, columns=("longitude", "latitude"), axes=axes.ravel(), **options)
-        save(made, folder / f"{name}.png")
+    return found
 
 
-def curves(results: Results, path: Path) -> None:
+def curves(results: Results) -> Any:
     """Train and test RMSE against the number of features, with the spread over seeds: the paper's figure."""
     made, axes = figure(1, 2, 9.0, 4.0)
-    models = {"full rank": ("full/n={n}/", "black", "-")}
+    models = {"full rank": ("full/n={n}/", "tab:purple", "-")}
     for r, colour in zip(california.RANKS, ("tab:blue", "tab:orange", "tab:green"), strict=True):
         models[f"r = {r}, Gibbs"] = (f"gibbs/n={{n}}/r={r}/", colour, "-")
         models[f"r = {r}, NUTS"] = (f"nuts/n={{n}}/r={r}/", colour, ":")
@@ -115,10 +116,10 @@ def curves(results: Results, path: Path) -> None:
         ax.set_xticks(california.SIZES, labels=list(map(str, california.SIZES)), minor=False)
         ax.minorticks_off()
     axes[0, 1].legend(fontsize="x-small")
-    save(made, path)
+    return made
 
 
-def stations(model: Any, part: Part, days: tuple[float, float], path: Path) -> None:
+def stations(model: Any, part: Part, days: tuple[float, float]) -> Any:
     """Speed at every station, true, predicted, and where 95 % of new values are expected."""
     inside = (part.X["day"] >= days[0]) & (part.X["day"] < days[1])
     part = part.take(np.flatnonzero(inside))
@@ -133,7 +134,7 @@ def stations(model: Any, part: Part, days: tuple[float, float], path: Path) -> N
         ax.plot(year, mean[at], color="goldenrod", linewidth=1, label="mean")
         ax.set(title=station, ylabel="knots")
     axes[0, 0].legend(fontsize="x-small", loc="upper right")
-    save(made, path)
+    return made
 
 
 app = typer.Typer(add_completion=False)
@@ -155,24 +156,42 @@ def main(
         raise typer.Exit(2) from None
 
 
-def _draw(output: Path, results: Path | None, data: Path | None, quick: bool) -> None:
-    lengths = {"draws": 10, "warmup": 10} if quick else {"draws": 200, "warmup": 200}
-    split = california.split_of(load_california(data), quick)
+def california_pictures(split: Split, quick: bool = False) -> dict[str, Any]:
+    """The map, and the summands of the paper's r = 2 model with 200 features a mode; figures by name."""
     modes = california.modes_of(california.GIVEN, Fourier(20 if quick else 200, pairs=False))
-    model = tucker(modes, 2, Gibbs(**lengths), 0, split, core="full")  # type: ignore[arg-type]
-    maps(model, split, output / "california_map.png")
-    components(model, split, output)
-    if results is not None and (results / "california.json").is_file():
-        curves(json.loads((results / "california.json").read_text()), output / "california_curves.png")
-    split = wind.split_of(load_wind(data), quick)
-    numbers = None
-    if results is not None and (results / "wind.json").is_file():
-        numbers = json.loads((results / "wind.json").read_text())["cells"]["gp"]["hyperparameters"]
+    model = tucker(modes, 2, Gibbs(**_lengths(quick)), 0, split, core="full")  # type: ignore[arg-type]
+    return {"california_map": maps(model, split)} | components(model, split)
+
+
+def wind_pictures(split: Split, numbers: dict[str, float] | None, quick: bool = False) -> dict[str, Any]:
+    """The paper's r = 5 model, and the last year of a model with a chain of days; figures by name."""
+    lengths = _lengths(quick)
     model = tucker(wind.modes_of(numbers), 5, Gibbs(**lengths), 0, split, core="full")  # type: ignore[arg-type]
     last = float(split.test.X["day"].max()) + 1
-    stations(model, split.test, (0.0, last), output / "wind.png")
     setting = replace(list(wind.BEYOND.values())[-1], draws=lengths["draws"], warmup=lengths["warmup"])
-    stations(setting.fit(split, 0), split.test, (last - FIRST_DAYS, last), output / "wind_chain.png")
+    return {
+        "wind": stations(model, split.test, (0.0, last)),
+        "wind_chain": stations(setting.fit(split, 0), split.test, (last - FIRST_DAYS, last)),
+    }
+
+
+def _lengths(quick: bool) -> dict[str, int]:
+    return {"draws": 10, "warmup": 10} if quick else {"draws": 200, "warmup": 200}
+
+
+def _draw(output: Path, results: Path | None, data: Path | None, quick: bool) -> None:
+    def stored(name: str) -> Results | None:
+        path = results and results / f"{name}.json"
+        return json.loads(path.read_text()) if path and path.is_file() else None
+
+    found = california_pictures(california.split_of(load_california(data), quick), quick)
+    if prices := stored("california"):
+        found["california_curves"] = curves(prices)
+    knots = stored("wind")
+    numbers = knots and knots["cells"]["gp"]["hyperparameters"]
+    found |= wind_pictures(wind.split_of(load_wind(data), quick), numbers, quick)
+    for name, made in found.items():
+        save(made, output / f"{name}.png")
 
 
 if __name__ == "__main__":
