@@ -16,6 +16,7 @@ from tuckergp.cli.explain import explain
 from tuckergp.cli.fit import fit
 from tuckergp.cli.predict import predict
 from tuckergp.cli.recommend import recommend
+from tuckergp.cli.reproduce import reproduce
 from tuckergp.cli.similar import similar
 from tuckergp.cli.tune import tune
 
@@ -62,7 +63,7 @@ def demo(
     run(data=data, download=download, seed=seed, as_json=json, output=output)
 
 
-for command in (fit, predict, recommend, similar, explain, evaluate, tune, doctor):
+for command in (fit, predict, recommend, similar, explain, evaluate, tune, reproduce, doctor):
     app.command()(command)
 app.add_typer(data.app)
 
