@@ -1,4 +1,4 @@
-"""California and wind: parts that do not overlap, quick runs end to end, cells filled once, tables from results."""
+"""California and wind: parts that do not overlap, cells filled once, tables from results. Quick runs: tests/report."""
 
 import json
 
@@ -8,11 +8,11 @@ from typer.testing import CliRunner
 
 from tuckergp.datasets import load_california, load_wind
 from tuckergp.errors import InputError
-from tuckergp.experiments import california, california_report, cells, tables, wind, wind_report
+from tuckergp.experiments import california, california_report, cells, tables, wind
 from tuckergp.experiments.store import Store
 from tuckergp.gp import ExactGP
 
-EXPERIMENTS = {"california": (california, california_report), "wind": (wind, wind_report)}
+EXPERIMENTS = {"california": california, "wind": wind}
 
 
 @pytest.fixture(scope="module")
@@ -21,16 +21,6 @@ def splits(data_dir):
         "california": california.split_of(load_california(data_dir)),
         "wind": wind.split_of(load_wind(data_dir)),
     }
-
-
-@pytest.fixture(scope="module", params=EXPERIMENTS)
-def quick(request, data_dir, tmp_path_factory):
-    """The results of a quick run, and what it said."""
-    path = tmp_path_factory.mktemp(request.param) / "results.json"
-    arguments = ["test", "--quick", "--data", str(data_dir), "-o", str(path)]
-    first = CliRunner().invoke(EXPERIMENTS[request.param][0].app, arguments)
-    assert first.exit_code == 0, first.output
-    return request.param, arguments, path
 
 
 def rows_of(part):
@@ -57,29 +47,8 @@ def test_wind_has_20_000_training_values_and_nothing_twice(splits):
 
 @pytest.mark.parametrize("name", EXPERIMENTS)
 def test_choosing_sees_training_rows_alone(name, splits):
-    split, inner = splits[name], EXPERIMENTS[name][0].held_out(splits[name])
+    split, inner = splits[name], EXPERIMENTS[name].held_out(splits[name])
     assert sorted(rows_of(inner.train) + rows_of(inner.test)) == sorted(rows_of(split.train))
-
-
-def test_a_quick_run_fills_every_cell_and_its_tables(quick):
-    name, _, path = quick
-    results = json.loads(path.read_text())
-    assert results["quick"]
-    figures = results["cells"].values()
-    assert all(np.isfinite([cell["train_rmse"], cell["test_rmse"], cell["seconds"]]).all() for cell in figures)
-    for file, made in EXPERIMENTS[name][1].TABLES.items():
-        if "choice" not in file:
-            for table in made.values():
-                assert table(results).startswith("| ")
-
-
-def test_a_finished_cell_is_not_run_again(quick, monkeypatch):
-    name, arguments, path = quick
-    before = path.read_text()
-    monkeypatch.setattr(cells, "timed", lambda compute: pytest.fail("a cell was run again"))
-    again = CliRunner().invoke(EXPERIMENTS[name][0].app, arguments)
-    assert again.exit_code == 0
-    assert json.loads(path.read_text()) == json.loads(before)
 
 
 def test_cells_can_be_asked_for_by_the_beginning_of_their_names(data_dir):

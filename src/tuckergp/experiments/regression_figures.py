@@ -32,6 +32,8 @@ __all__ = ["app", "california_pictures", "curves", "wind_pictures"]
 LOS_ANGELES = (-119.0, -117.0, 33.4, 34.5)
 BAY = (-123.2, -121.4, 36.8, 38.4)
 DPI, COLOURS = 90, 200
+BEHIND = "0.85"
+"""On grey the pale middle of the colours is seen."""
 FIRST_DAYS = 365
 """How much of the stations' last year is drawn for the model with a chain."""
 
@@ -73,7 +75,7 @@ def maps(model: Any, split: Split) -> Any:
             s=2,
             linewidths=0,
         )
-        ax.set(title=title, xlabel="longitude", ylabel="latitude", aspect=1.25)
+        ax.set(title=title, xlabel="longitude", ylabel="latitude", aspect=1.25, facecolor=BEHIND)
     bar = made.colorbar(drawn, ax=axes[0], shrink=0.8, ticks=[0, 0.5, 1])
     bar.ax.set_yticklabels([f"{np.exp(np.quantile(order, q)) / 1000:.0f} k$" for q in (0, 0.5, 1)])
     return made

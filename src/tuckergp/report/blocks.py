@@ -73,7 +73,7 @@ def _html_of(block: Block) -> str:
         return _table(block)
     label = escape(block.alt, quote=True)
     picture = f'<div class="picture" role="img" aria-label="{label}">{block.svg}</div>'
-    return f'<figure id="{block.name}">{picture}<figcaption>{_words(block.caption)}</figcaption></figure>'
+    return f'<figure id="figure-{block.name}">{picture}<figcaption>{_words(block.caption)}</figcaption></figure>'
 
 
 def _table(block: Table) -> str:

@@ -57,6 +57,8 @@ def inline(figure: Any, name: str) -> str:
 def _points(artist: Any) -> int:
     if hasattr(artist, "get_xdata"):
         return len(artist.get_xdata())
+    if type(artist).__name__ == "QuadMesh":  # a colour bar, whose steps would show as stripes
+        return MANY + 1
     if hasattr(artist, "get_offsets"):
         paths = sum(len(path) for path in artist.get_paths()) if len(artist.get_paths()) < MANY else MANY + 1
         return max(len(artist.get_offsets()), paths)
