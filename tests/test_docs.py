@@ -167,6 +167,21 @@ def with_tables(page: Path, made: dict[str, str]) -> str:
     return filled
 
 
+def results_page() -> str:
+    """The page that is written from one results file."""
+    from tuckergp.report import build, results
+
+    return build.as_markdown(results.load(RESULTS / results.FILE))
+
+
+def test_the_results_page_is_that_of_the_results():
+    from tuckergp.report import results, stored
+
+    assert results.load(RESULTS / results.FILE)["experiments"] == stored.read(RESULTS), "run tuckergp reproduce again"
+    page = ROOT / "docs" / "results.md"
+    assert page.read_text() == results_page(), "run python -m tests.test_docs to renew the page"
+
+
 def test_tables_are_those_of_the_results():
     for page, made in pages_with_tables().items():
         assert page.read_text() == with_tables(page, made), "run python -m tests.test_docs to renew the tables"
@@ -175,3 +190,4 @@ def test_tables_are_those_of_the_results():
 if __name__ == "__main__":
     for page, made in pages_with_tables().items():
         page.write_text(with_tables(page, made))
+    (ROOT / "docs" / "results.md").write_text(results_page())

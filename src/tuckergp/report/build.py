@@ -16,6 +16,16 @@ __all__ = ["FILE", "as_markdown", "write"]
 
 FILE = "report.html"
 
+INTRODUCTION = """# Results
+
+The paper's tables, ours beside them, and models that the paper does not have. All of this page is written by a command
+from the results of a full run. The same with figures, as one page that opens in a browser:
+
+    tuckergp reproduce all -o report
+
+A full run takes hours and can be stopped and continued; `--quick` shows in minutes that everything runs. Experiments
+one by one, with more detail: [ratings](experiments.md), [space and time](regression-experiments.md)."""
+
 
 def sections(stored: Stored, drawer: Drawer, folder: Path) -> list[Section]:
     """All sections for which there are results."""
@@ -44,11 +54,11 @@ def about(results: dict[str, Any]) -> dict[str, str]:
 
 
 def as_markdown(results: dict[str, Any]) -> str:
-    """The sections for the documentation, without pictures."""
+    """The documentation's page: the same sections without pictures."""
 
     def none(name: str, caption: str, alt: str, make: Callable[[], Any]) -> Picture:
         return Picture(name, caption, alt, "")
 
     found = sections(results["experiments"], none, Path())
     facts = "\n".join(f"- {name}: {value}" for name, value in about(results).items())
-    return "\n\n".join([*map(to_markdown, found), "## What the figures depend on", facts]) + "\n"
+    return "\n\n".join([INTRODUCTION, *map(to_markdown, found), "## What the figures depend on", facts]) + "\n"
