@@ -46,9 +46,8 @@ def blocks_of(text: str) -> list[Block]:
     return blocks
 
 
-def run(page: Path, blocks: list[Block]) -> None:
+def run(page: Path, blocks: list[Block], namespace: dict[str, object]) -> None:
     """Run blocks one after the other in one namespace; a traceback names the page and its line."""
-    namespace = {"__name__": "__main__"}
     for block in blocks:
         # as many empty lines as there are above it in the page
         exec(compile("\n" * block.line + block.code, str(page), "exec"), namespace)
@@ -84,16 +83,14 @@ d
 
 
 @pytest.mark.parametrize("page", [page for page in PAGES if blocks_of(page.read_text())], ids=name_of)
-def test_examples_run(page, tmp_path, monkeypatch):
+def test_examples_run(page, tmp_path, monkeypatch, request):
+    # first all that need no data, so that they cannot lean on those that do
     monkeypatch.chdir(tmp_path)
-    run(page, [block for block in blocks_of(page.read_text()) if not block.needs_data])
-
-
-@pytest.mark.parametrize("page", [page for page in PAGES if NEEDS_DATA in page.read_text()], ids=name_of)
-def test_examples_with_public_data_run(page, tmp_path, monkeypatch, data_dir):
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setenv("TUCKERGP_DATA", str(data_dir))
-    run(page, blocks_of(page.read_text()))
+    blocks, namespace = blocks_of(page.read_text()), {"__name__": "__main__"}
+    run(page, [block for block in blocks if not block.needs_data], namespace)
+    if any(block.needs_data for block in blocks):
+        monkeypatch.setenv("TUCKERGP_DATA", str(request.getfixturevalue("data_dir")))
+        run(page, [block for block in blocks if block.needs_data], namespace)
 
 
 @pytest.mark.parametrize("name", MODULES)

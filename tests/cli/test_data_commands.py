@@ -5,7 +5,7 @@ import subprocess
 
 import pytest
 
-from tests.cli.command import COMMAND, refuse, run, succeed
+from tests.cli.command import COMMAND, refuse, run, run_process, succeed
 from tests.cli.conftest import SMALL
 from tuckergp.cli.splits import read_split
 from tuckergp.cli.tune import read_grid
@@ -110,7 +110,7 @@ def test_describe_refuses_what_is_no_table_in_one_line(folder, tmp_path):
 
 
 def test_doctor_finds_this_installation_well():
-    done = run("doctor", "--json")
+    done = run_process("doctor", "--json")
     result = json.loads(done.stdout)
     assert done.returncode == 0, [check for check in result["checks"] if not check["ok"]]
     found = {(check["group"], check["name"]): check["found"] for check in result["checks"]}

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from pyarrow import parquet
 
-from tests.cli.command import refuse, run, succeed
+from tests.cli.command import refuse, run, run_process, succeed
 from tests.cli.conftest import SMALL
 from tuckergp import TuckerRecommender, load
 from tuckergp.cli.options import Settings
@@ -57,6 +57,17 @@ def test_fit_leaves_out_columns_and_reads_other_names(folder, tmp_path):
     assert "title" not in out
     listed = rows_of(succeed("recommend", "m.tgp", "--all", "-n", "1", cwd=tmp_path))
     assert list(listed[0]) == ["who", "what", "score", "std", "rank"]
+
+
+def test_a_process_of_its_own_fits_and_predicts_the_same(ready, tmp_path):
+    fit = ("fit", "ratings.csv", "-o", tmp_path / "model.tgp", "--inference", "als", "--rank", "2", "--json")
+    for command in (fit, ("predict", "model.tgp", "test.csv", "--std")):
+        here, there = run(*command, cwd=ready), run_process(*command, cwd=ready)
+        assert (there.returncode, there.stderr) == (here.returncode, here.stderr)
+        if command is fit:
+            assert {**json.loads(there.stdout), "seconds": 0} == {**json.loads(here.stdout), "seconds": 0}
+        else:
+            assert there.stdout == here.stdout
 
 
 def test_predict_adds_columns_to_the_pairs(ready):

@@ -1,12 +1,15 @@
-"""The installed command, run as a user would."""
+"""The command as such: its demo, its exit codes, how little it loads."""
 
+import importlib
 import json
 import subprocess
 import sys
 
 import pytest
 
-from tests.cli.command import refuse, run
+from tests.cli.command import refuse, run, run_process
+
+DEMO = importlib.import_module("tuckergp.cli.demo")  # tuckergp.cli.demo is also the command
 
 
 def check_figures(result):
@@ -21,7 +24,7 @@ def check_figures(result):
 
 
 def test_demo_prints_one_json_object_with_everything_in_it(tmp_path):
-    done = run("demo", "--json", "-o", str(tmp_path / "demo.json"))
+    done = run_process("demo", "--json", "-o", str(tmp_path / "demo.json"))
     assert done.returncode == 0, done.stderr
     assert done.stderr == ""
     result = json.loads(done.stdout)
@@ -33,7 +36,8 @@ def test_demo_prints_one_json_object_with_everything_in_it(tmp_path):
     assert json.loads((tmp_path / "demo.json").read_text()) == result
 
 
-def test_demo_shows_the_figures_that_json_has(tmp_path):
+def test_demo_shows_the_figures_that_json_has(tmp_path, monkeypatch):
+    monkeypatch.setattr(DEMO, "DRAWS", 10)  # whatever the figures are
     shown = run("demo", "--seed", "1", "-o", tmp_path / "demo.json")
     assert shown.returncode == 0
     result = json.loads((tmp_path / "demo.json").read_text())
@@ -43,7 +47,8 @@ def test_demo_shows_the_figures_that_json_has(tmp_path):
 
 
 @pytest.mark.slow
-def test_demo_runs_on_movielens(data_dir):
+def test_demo_runs_on_movielens(data_dir, monkeypatch):
+    monkeypatch.setattr(DEMO, "DRAWS", 50)
     done = run("demo", "--json", "--data", str(data_dir))
     assert done.returncode == 0, done.stderr
     result = json.loads(done.stdout)
@@ -53,14 +58,14 @@ def test_demo_runs_on_movielens(data_dir):
 
 
 @pytest.mark.parametrize(
-    ("arguments", "message"),
+    ("how", "arguments", "message"),
     [
-        (("demo", "--data", "no/such/folder"), "tuckergp: The data directory"),
-        (("demo", "-o", "no/such/folder/out.json"), "tuckergp: There is no folder"),
+        (run_process, ("demo", "--data", "no/such/folder"), "tuckergp: The data directory"),
+        (run, ("demo", "-o", "no/such/folder/out.json"), "tuckergp: There is no folder"),
     ],
 )
-def test_bad_input_ends_with_one_line_and_exit_code_1(arguments, message):
-    assert refuse(*arguments).startswith(message)
+def test_bad_input_ends_with_one_line_and_exit_code_1(how, arguments, message):
+    assert refuse(*arguments, how=how).startswith(message)
 
 
 @pytest.mark.parametrize(
@@ -72,7 +77,7 @@ def test_bad_input_ends_with_one_line_and_exit_code_1(arguments, message):
     ],
 )
 def test_wrong_options_end_with_one_line_and_exit_code_2(arguments, message):
-    assert message in refuse(*arguments, code=2)
+    assert message in refuse(*arguments, code=2, how=run_process)
 
 
 def test_help_and_version_load_nothing_heavy():
@@ -87,7 +92,7 @@ def test_help_and_version_load_nothing_heavy():
     assert done.returncode == 0, done.stderr
     for command in ("demo", "fit", "predict", "recommend", "similar", "evaluate", "tune", "data", "doctor"):
         assert command in done.stdout
-    assert run("--version").stdout.strip()
+    assert run_process("--version").stdout.strip()
 
 
 def test_importing_the_package_loads_nothing_heavy():

@@ -67,7 +67,7 @@ SCRIPT = """
 from tuckergp import TuckerRecommender
 from tuckergp.datasets import make_ratings
 data = make_ratings(n_users=30, n_items=25, n_ratings=350, random_state=0)
-model = TuckerRecommender(rank=2, draws=1_000_000, chains=2, n_jobs=2, random_state=0).fit(data.train, max_time=8)
+model = TuckerRecommender(rank=2, draws=1_000_000, chains=2, n_jobs=2, random_state=0).fit(data.train, max_time=2)
 print([len(chain) > 0 for chain in model.fit_.draws.chains])
 """
 

@@ -39,6 +39,13 @@ def test_every_route_solves_the_same_system(route, kind, monkeypatch):
     np.testing.assert_allclose(solver.solve(target, extra, tau, np.zeros((n, 3))), expected, rtol=1e-6, atol=1e-7)
 
 
+def many_draws(draw, count, k):
+    """As many flat draws (n r), from a function that makes k independent ones side by side, (n, k r)."""
+    drawn = np.stack([draw() for _ in range(count // k)])
+    calls, n, columns = drawn.shape
+    return drawn.reshape(calls, n, k, columns // k).swapaxes(1, 2).reshape(calls * k, -1)
+
+
 @pytest.mark.parametrize("route", ["primal", "dual", "iterative"])
 def test_draws_of_weights_given_factors_have_the_conditional_mean_and_covariance(route, monkeypatch):
     # 6,000 independent draws; means within 5 standard errors, covariances within 5 of theirs (false alarms below 1e-3)
@@ -50,9 +57,10 @@ def test_draws_of_weights_given_factors_have_the_conditional_mean_and_covariance
     tau, r, count = np.array([0.5, 2.0]), 2, 6_000
     precision = np.array([[2.0, 0.7], [0.7, 1.0]])
     solver, psi = Regression(features, BLOCKS[n]), rng.standard_normal((M, r))
-    draws = np.stack(
-        [weights_given_factors(solver, psi, tau, np.zeros((n, r)), precision, rng).ravel() for _ in range(count)]
-    )
+    k = 20  # draws at once: columns side by side, each r of them with a block of Lambda of their own
+    many, start, blocks = np.tile(psi, k), np.zeros((n, k * r)), np.kron(np.eye(k), precision)
+    draws = many_draws(lambda: weights_given_factors(solver, many, tau, start, blocks, rng), count, k)
+    assert draws.shape == (count, n * r)
     system = dense.T @ dense + np.diag(np.repeat(tau, solver.sizes))
     mean = np.linalg.solve(system, dense.T @ psi).ravel()
     covariance = np.kron(np.linalg.inv(system), np.linalg.inv(precision))
@@ -76,11 +84,15 @@ def test_draws_of_weights_given_data_have_the_conditional_mean_and_covariance(ro
         np.diag(tau), precision
     )
     mean, covariance = np.linalg.solve(system, (dense.T @ b).ravel()), np.linalg.inv(system)
-    point = weights_given_data(features, A, b, tau, precision, np.zeros((n, r)))
-    np.testing.assert_allclose(point.ravel(), mean, rtol=1e-6, atol=1e-8)
-    draws = np.stack(
-        [weights_given_data(features, A, b, tau, precision, np.zeros((n, r)), rng).ravel() for _ in range(count)]
-    )
+    for table in (dense, features):
+        point = weights_given_data(table, A, b, tau, precision, np.zeros((n, r)))
+        np.testing.assert_allclose(point.ravel(), mean, rtol=1e-6, atol=1e-8)
+    # draws at once are columns side by side, which a factored system cannot use; that one is quicker to form if dense
+    k, features = (20, features) if route == "iterative" else (1, dense)
+    many, start = (np.kron(np.eye(k), A), np.tile(b, k)), np.zeros((n, k * r))
+    blocks = np.kron(np.eye(k), precision)
+    draws = many_draws(lambda: weights_given_data(features, *many, tau, blocks, start, rng), count, k)
+    assert draws.shape == (count, n * r)
     sd = np.sqrt(np.diag(covariance))
     assert (np.abs(draws.mean(axis=0) - mean) < 5 * sd / np.sqrt(count)).all()
     error = np.abs(np.cov(draws.T) - covariance) / np.sqrt((np.outer(sd, sd) ** 2 + covariance**2) / count)
