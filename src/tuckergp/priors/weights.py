@@ -52,27 +52,26 @@ def weights_given_data(
     n, r = start.shape
     target = np.asarray(features.T @ b)
     if n * r <= LARGEST_DENSE:
-        system = _joint_precision(features, A) + np.kron(np.diag(tau), precision)
-        L = linalg.cholesky(system, lower=True, overwrite_a=True)
-        right = linalg.solve_triangular(L, target.ravel(), lower=True)
+        # in C order the lower part of a symmetric matrix is what LAPACK reads as its upper one, without a copy
+        R = linalg.cholesky(_joint_precision(features, A, tau, precision).T, lower=False, overwrite_a=True)
+        right = linalg.solve_triangular(R, target.T.ravel(), trans="T")
         if rng is not None:
             right = right + rng.standard_normal(n * r)
-        return np.asarray(linalg.solve_triangular(L.T, right, lower=False)).reshape(n, r)
+        return np.ascontiguousarray(linalg.solve_triangular(R, right).reshape(r, n).T)
     if rng is not None:
         target = target + _system_noise(features, A, tau, precision, rng)
     return _iterate(features, A, target, tau, precision, start)
 
 
-def _joint_precision(features: Matrix, A: Floats) -> Floats:
-    """Sum over rows of (phi phi') kron A, shape (n r, n r), one pair of ranks at a time."""
+def _joint_precision(features: Matrix, A: Floats, tau: Floats, precision: Floats) -> Floats:
+    """Lambda kron T plus the sum over rows of A kron (phi phi'), shape (r n, r n); of pairs of ranks the lower ones."""
     n, r = features.shape[1], A.shape[1]
-    system = np.empty((n, r, n, r))
+    system, each = np.zeros((r, n, r, n)), np.arange(n)
     for k in range(r):
         for j in range(k + 1):
             part = features.T @ (features * A[:, k, j, None])
-            part = part.toarray() if sparse.issparse(part) else part
-            system[:, k, :, j] = part
-            system[:, j, :, k] = part  # phi phi' and A_m are symmetric
+            system[k, :, j] = part.toarray() if sparse.issparse(part) else part
+            system[k, each, j, each] += precision[k, j] * tau
     return system.reshape(n * r, n * r)
 
 
