@@ -20,7 +20,7 @@ from tuckergp.mode_table import ModeTable
 from tuckergp.model import SparseCore, TuckerModel, make_core
 from tuckergp.random import stream
 
-__all__ = ["CORES", "CoreName", "draw_entries", "fourth_moment", "leading_distance", "nonzeros", "summary"]
+__all__ = ["CORES", "LEVELS", "CoreName", "draw_entries", "fourth_moment", "leading_distance", "nonzeros", "summary"]
 
 Floats = npt.NDArray[np.float64]
 CoreName = Literal["full", "identity", "sparse"]
@@ -29,6 +29,7 @@ CORES: tuple[CoreName, ...] = ("full", "identity", "sparse")
 ROWS_A_RANK = 10
 """Entries that share a core, for each unit of rank: dependence between them falls with the rank."""
 LEVELS = np.arange(1, 100) / 100
+"""Of the quantiles that are kept."""
 
 
 def nonzeros(modes: int, rank: int) -> int:
