@@ -141,6 +141,7 @@ def pages_with_tables() -> dict[Path, dict[str, str]]:
         movielens_gibbs_report,
         movielens_report,
         ranking_report,
+        theory_report,
         wind_report,
     )
 
@@ -149,6 +150,7 @@ def pages_with_tables() -> dict[Path, dict[str, str]]:
     return {
         ROOT / "docs" / "regression-experiments.md": regression,
         ROOT / "docs" / "experiments.md": tables(movielens_report, movielens_gibbs_report, ranking_report),
+        ROOT / "docs" / "theory.md": tables(theory_report),
         ROOT / "benchmarks" / "README.md": tables(benchmark("tables")),
     }
 

@@ -1,0 +1,79 @@
+"""Pictures of the theory experiment (extra ``plot``): quantiles against those of N(0, 1), errors against n.
+
+python -m tuckergp.experiments.theory_figures -o docs/figures --results benchmarks/results
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+from typing import Annotated
+
+import numpy as np
+import typer
+from scipy.special import ndtri
+
+from tuckergp.experiments.regression_figures import figure, save
+from tuckergp.experiments.tables import Results
+from tuckergp.experiments.theory import MODES, RANKS
+from tuckergp.experiments.theory_entries import CORES, LEVELS
+
+__all__ = ["app", "errors", "quantiles"]
+
+app = typer.Typer(add_completion=False, help=__doc__)
+
+
+def quantiles(results: Results, path: Path) -> None:
+    """Quantiles of entries against those of N(0, 1): a panel a core and number of modes, a line a rank."""
+    made, axes = figure(len(MODES), len(CORES), 9.0, 6.0)
+    normal = ndtri(LEVELS)
+    for i, modes in enumerate(MODES):
+        for ax, core in zip(axes[i], CORES, strict=True):
+            ax.plot(normal, normal, color="black", linewidth=0.8)
+            for r in RANKS:
+                cell = results["cells"][f"entries/{core}/D={modes}/r={r}"]
+                ax.plot(normal, cell["quantiles"], linewidth=1.2, label=f"r = {r}")
+            ax.set(title=f"{core} core, D = {modes}", xlabel="N(0, 1)", ylabel="entry")
+    axes[0, 0].legend(fontsize=7)
+    save(made, path)
+
+
+def errors(results: Results, path: Path) -> None:
+    """Root mean squared error of the kernel against the number of features, both logarithmic."""
+    found: dict[str, list[tuple[str, dict[str, list[float]]]]] = {}
+    for key, cell in results["cells"].items():
+        start, _, rest = key.partition("/")
+        if start == "errors":
+            title, _, name = rest.partition("/")
+            found.setdefault("hashing, MovieLens" if "hashing" in name else title, []).append(
+                (title if "hashing" in name else name, cell)
+            )
+    made, axes = figure(1, len(found), 3.0 * len(found), 3.2)
+    for ax, (title, lines) in zip(axes[0], found.items(), strict=True):
+        for name, cell in lines:
+            ax.loglog(cell["n"], cell["rms"], marker="o", markersize=3, linewidth=1.2, label=name)
+        n = np.array(lines[0][1]["n"], dtype=float)
+        ax.loglog(n, lines[0][1]["rms"][0] * np.sqrt(n[0] / n), color="black", linewidth=0.8, label="slope -1/2")
+        ax.set(title=title, xlabel="n")
+        ax.minorticks_off()
+        ax.set_xticks(n, [f"{size:.0f}" for size in n], fontsize=7)
+        ax.legend(fontsize=6)
+    axes[0, 0].set_ylabel("RMS error of the kernel")
+    save(made, path)
+
+
+@app.command()
+def draw(
+    output: Annotated[Path, typer.Option("-o", "--output", help="The folder for the pictures.")],
+    results: Annotated[Path, typer.Option("--results", help="The folder that holds theory.json.")],
+) -> None:
+    """Draw both pictures."""
+    found = json.loads((results / "theory.json").read_text())
+    output.mkdir(parents=True, exist_ok=True)
+    quantiles(found, output / "theory_quantiles.png")
+    errors(found, output / "theory_errors.png")
+
+
+if __name__ == "__main__":
+    sys.exit(app())
