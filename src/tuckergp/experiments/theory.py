@@ -17,12 +17,11 @@ import numpy as np
 import typer
 
 from tuckergp.errors import InputError
-from tuckergp.experiments.cells import Cells, Data, Figures, Only, Output, Quick, fill, named
-from tuckergp.experiments.store import Store, versions
+from tuckergp.experiments.cells import Cells, Data, Figures, Only, Output, Quick, fill, named, store_of
 from tuckergp.experiments.theory_entries import CORES, summary
 from tuckergp.experiments.theory_features import bias, errors, hashed_cases, smooth_cases, spread
 
-__all__ = ["BIAS_SIZE", "CORES", "MODES", "RANKS", "SIZES", "app", "cells"]
+__all__ = ["BIAS_SIZE", "CORES", "MODES", "PROTOCOL", "RANKS", "SIZES", "app", "cells"]
 
 PROTOCOL = "prior draws with the default scales; features of fixed real inputs, seeds from 0 on"
 MODES = (2, 3)
@@ -61,10 +60,8 @@ def _several() -> None:
 @app.command("test")
 def evaluate(data: Data = None, output: Output = None, only: Only = "", quick: Quick = False) -> None:
     """Draw entries and features, and compare them with what theory says."""
-    identity = {"experiment": "theory test", "protocol": PROTOCOL, "quick": quick}
-    called = f"python -m tuckergp.experiments.theory test{' --quick' * quick}"
     try:
-        store = Store(output, identity, {"command": called, "versions": versions()})
+        store = store_of("theory", "test", PROTOCOL, output, quick)
         fill(store, named(cells(data, quick), only), lambda line: typer.echo(line[:200], err=True))
     except InputError as error:
         typer.echo(str(error), err=True)

@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 import sys
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import numpy as np
 import typer
@@ -24,22 +24,23 @@ __all__ = ["app", "errors", "quantiles"]
 app = typer.Typer(add_completion=False, help=__doc__)
 
 
-def quantiles(results: Results, path: Path) -> None:
+def quantiles(results: Results) -> Any:
     """Quantiles of entries against those of N(0, 1): a panel a core and number of modes, a line a rank."""
     made, axes = figure(len(MODES), len(CORES), 9.0, 6.0)
     normal = ndtri(LEVELS)
     for i, modes in enumerate(MODES):
         for ax, core in zip(axes[i], CORES, strict=True):
-            ax.plot(normal, normal, color="black", linewidth=0.8)
+            ax.plot(normal, normal, color="tab:gray", linewidth=0.8)
             for r in RANKS:
-                cell = results["cells"][f"entries/{core}/D={modes}/r={r}"]
-                ax.plot(normal, cell["quantiles"], linewidth=1.2, label=f"r = {r}")
+                cell = results["cells"].get(f"entries/{core}/D={modes}/r={r}")
+                if cell is not None:  # a quick run has fewer ranks
+                    ax.plot(normal, cell["quantiles"], linewidth=1.2, label=f"r = {r}")
             ax.set(title=f"{core} core, D = {modes}", xlabel="N(0, 1)", ylabel="entry")
     axes[0, 0].legend(fontsize=7)
-    save(made, path)
+    return made
 
 
-def errors(results: Results, path: Path) -> None:
+def errors(results: Results) -> Any:
     """Root mean squared error of the kernel against the number of features, both logarithmic."""
     found: dict[str, list[tuple[str, dict[str, list[float]]]]] = {}
     for key, cell in results["cells"].items():
@@ -54,13 +55,13 @@ def errors(results: Results, path: Path) -> None:
         for name, cell in lines:
             ax.loglog(cell["n"], cell["rms"], marker="o", markersize=3, linewidth=1.2, label=name)
         n = np.array(lines[0][1]["n"], dtype=float)
-        ax.loglog(n, lines[0][1]["rms"][0] * np.sqrt(n[0] / n), color="black", linewidth=0.8, label="slope -1/2")
+        ax.loglog(n, lines[0][1]["rms"][0] * np.sqrt(n[0] / n), color="tab:gray", linewidth=0.8, label="slope -1/2")
         ax.set(title=title, xlabel="n")
         ax.minorticks_off()
         ax.set_xticks(n, [f"{size:.0f}" for size in n], fontsize=7)
         ax.legend(fontsize=6)
     axes[0, 0].set_ylabel("RMS error of the kernel")
-    save(made, path)
+    return made
 
 
 @app.command()
@@ -71,8 +72,8 @@ def draw(
     """Draw both pictures."""
     found = json.loads((results / "theory.json").read_text())
     output.mkdir(parents=True, exist_ok=True)
-    quantiles(found, output / "theory_quantiles.png")
-    errors(found, output / "theory_errors.png")
+    save(quantiles(found), output / "theory_quantiles.png")
+    save(errors(found), output / "theory_errors.png")
 
 
 if __name__ == "__main__":

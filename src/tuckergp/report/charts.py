@@ -10,7 +10,7 @@ from tuckergp.experiments.regression_figures import figure
 from tuckergp.experiments.tables import Results
 from tuckergp.report.svg import INK
 
-__all__ = ["calibration", "dots", "learning_curves"]
+__all__ = ["calibration", "dots", "learning_curves", "over_time"]
 
 COLOURS = ("tab:blue", "tab:orange", "tab:green", "tab:red", "tab:purple")
 
@@ -61,4 +61,20 @@ def calibration(cells: Mapping[str, Results]) -> Any:
     axes[0, 0].set(xlabel="mean prediction", ylabel="mean rating, ± 2 standard errors", title="predicted against true")
     axes[0, 1].set(xlabel="probability of the interval", ylabel="ratings inside", title="intervals")
     axes[0, 0].legend(fontsize="small")
+    return made
+
+
+def over_time(cells: Mapping[str, Results]) -> Any:
+    """Errors and coverage of two samplers against CPU seconds."""
+    made, axes = figure(1, 2, 9.0, 4.0)
+    for (key, title), colour in zip({"gibbs": "Gibbs", "sgld": "SGLD"}.items(), COLOURS, strict=False):
+        if key in cells:
+            for ax, part in zip(axes[0], ("rmse", "coverage"), strict=True):
+                ax.semilogx(cells[key]["cpu"], cells[key][part], "o-", markersize=4, color=colour, label=title)
+    axes[0, 0].set(xlabel="CPU seconds", ylabel="test RMSE")
+    axes[0, 1].set(xlabel="CPU seconds", ylabel="90 % intervals cover")
+    axes[0, 1].axhline(0.9, linestyle=":", color=INK, linewidth=1)
+    axes[0, 0].legend(fontsize="small")
+    for ax in axes[0]:
+        ax.grid(alpha=0.2)
     return made
