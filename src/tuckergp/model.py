@@ -203,9 +203,7 @@ def refuse_lines(design: Design, what: str) -> None:
 def refuse_learned(core: Core, what: str) -> None:
     """Refuse a core with a learned pattern where its entries must have a density."""
     if core.share < 1:
-        raise InputError(
-            f"{what} for cores with given entries; which ones are there, Learned, needs inference='gibbs'."
-        )
+        raise InputError(f"{what} for cores with given entries; cores.Learned needs inference='gibbs'.")
 
 
 def chain_of(line: Line, lengthscale: float) -> Chain:
