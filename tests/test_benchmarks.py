@@ -43,3 +43,13 @@ def test_the_benchmark_of_recommendations_runs(tmp_path):
     report = json.loads(output.read_text())
     assert report["results"]["ours"]["wall_seconds"] > 0
     assert set(report["results"]) | set(report["missing"]) == {"ours", "implicit", "product"}
+
+
+@pytest.mark.slow
+def test_the_benchmark_of_sparse_cores_runs(tmp_path):
+    output = tmp_path / "sparse_core.json"
+    command = [sys.executable, str(BENCHMARKS / "sparse_core.py"), "--quick", "-o", str(output)]
+    subprocess.run(command, check=True, capture_output=True)
+    report = json.loads(output.read_text())
+    assert set(report["by_entries"]["slopes"]) == {"gradient", "rows of one mode", "core", "learned core", "sweep"}
+    assert report["large"]["cpu_seconds_a_sweep"] > 0

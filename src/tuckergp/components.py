@@ -35,7 +35,8 @@ class Components:
     values : ndarray, shape (N, Q)
         A column a summand, in the units of the targets.
     coords : ndarray of int, shape (Q, D)
-        The entry of the core W that each belongs to: ``(i, j)`` for W_ij psi_1i psi_2j.
+        The entry of the core W that each belongs to: ``(i, j)`` for W_ij psi_1i psi_2j. -1 for a mode that it leaves
+        out.
     sizes : ndarray, shape (Q,)
         Standard deviation of each summand over the inputs, by which they are ordered.
     mean : float
@@ -67,16 +68,19 @@ class Components:
 
     @property
     def labels(self) -> list[str]:
-        """``W[0, 1]`` and so on."""
-        return [f"W[{', '.join(map(str, place))}]" for place in self.coords.tolist()]
+        """``W[0, 1]`` and so on; ``-`` for a mode that a summand leaves out."""
+        return [f"W[{', '.join('-' if k < 0 else str(k) for k in place)}]" for place in self.coords.tolist()]
 
     def total(self) -> Floats:
         """F of the draw: mean, summands and what was left out, shape (N,)."""
         return np.asarray(self.mean + self.values.sum(axis=1) + self.rest)
 
     def tensor(self) -> Floats:
-        """The summands in the places of W, shape (N, r_1, ..., r_D); zero where W has no entry or one was left out."""
-        out = np.zeros((len(self.values), *self.ranks))
+        """The summands in the places of W, shape (N, r_1, ..., r_D); zero where W has no entry or one was not kept.
+
+        Where summands leave modes out, every axis but the first is longer by one: its last place stands for that.
+        """
+        out = np.zeros((len(self.values), *(r + int((self.coords < 0).any()) for r in self.ranks)))
         out[(slice(None), *self.coords.T)] = self.values
         return out
 
@@ -139,7 +143,8 @@ def _products(psi: list[Floats], design: Design, coords: npt.NDArray[np.int64], 
     """W_q psi_1q ... psi_Dq at some observations, shape (n, Q)."""
     out = np.tile(w, (rows.stop - rows.start, 1))
     for d, factors in enumerate(psi):
-        out *= factors[design.index[rows, d]][:, coords[:, d]]
+        there = coords[:, d] >= 0
+        out[:, there] *= factors[design.index[rows, d]][:, coords[there, d]]
     return out
 
 

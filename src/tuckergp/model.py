@@ -8,15 +8,16 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from functools import cached_property
+from functools import cached_property, reduce
 from math import prod
-from typing import Literal, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
 from tuckergp.chain import Chain
 from tuckergp.compute.contract import FULL, IDENTITY, SPARSE, evaluate, gradient
+from tuckergp.cores import CoreSpec, Entries, Learned, Random, check_full, inclusion_prior, places
 from tuckergp.design import Design
 from tuckergp.errors import InputError
 from tuckergp.likelihoods import Likelihood, Ordinal
@@ -33,30 +34,14 @@ __all__ = [
     "make_core",
     "pack",
     "path_at_rows",
+    "refuse_learned",
     "refuse_lines",
 ]
 
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
 
-# Above this many entries a full core is refused: a pass over the data costs this much an observation.
-LARGEST_FULL_CORE = 1_000_000
-
-
-@dataclass(frozen=True)
-class SparseCore:
-    """Ask for a core with ``nonzeros`` (Q) entries at random places: O(Q D) an observation instead of r^D.
-
-    Examples
-    --------
-    >>> SparseCore(nonzeros=500)
-    SparseCore(nonzeros=500)
-    """
-
-    nonzeros: int
-
-
-CoreSpec = Literal["auto", "identity", "full"] | SparseCore
+SparseCore = Random  # its earlier name
 
 
 @dataclass(frozen=True)
@@ -69,12 +54,15 @@ class Core:
         IDENTITY (superdiagonal of ones, fixed), FULL or SPARSE.
     ranks : ndarray, shape (D,)
     coords : ndarray, shape (Q, D)
-        Places of the non-zeros of a sparse core; no rows otherwise.
+        Places of the entries of a sparse core, -1 for a mode that an entry leaves out; no rows otherwise.
+    share : float
+        Below 1 it is learned which of these entries are there, and this share is expected to be.
     """
 
     kind: int
     ranks: Ints
     coords: Ints
+    share: float = 1.0
 
     @property
     def modes(self) -> int:
@@ -91,6 +79,11 @@ class Core:
         """How many entries are learned: none, r_1 ... r_D, or Q."""
         return {IDENTITY: 0, FULL: prod(map(int, self.ranks)), SPARSE: len(self.coords)}[self.kind]
 
+    @cached_property
+    def leaves_out(self) -> bool:
+        """Whether some entry leaves a mode out."""
+        return bool((self.coords < 0).any())
+
     def default_sigma_u(self) -> Floats:
         """Prior sd of an entry of each U_d for which, with `default_sigma_w`, entries of W x_d U_d' have variance 1.
 
@@ -102,21 +95,54 @@ class Core:
         return self.ranks.astype(np.float64) ** -0.5
 
     def default_sigma_w(self) -> float:
-        """Prior sd of an entry of W: 1, or sqrt(r^D / Q) for a sparse core."""
+        """Prior sd of an entry of W: 1, or sqrt(r^D / Q) for a sparse core, where Q entries are expected.
+
+        Modes that an entry leaves out do not count: in general 1 / sum_q prod_d 1/r_d over the modes of entry q.
+        """
         if self.kind == SPARSE:
-            return float(np.sqrt(prod(map(float, self.ranks)) / len(self.coords)))
+            variance = np.where(self.coords < 0, 1.0, 1.0 / self.ranks).prod(axis=1)
+            return float((self.share * variance.sum()) ** -0.5)
         return 1.0
 
     def dense(self, w: Floats) -> Floats:
-        """W as a dense tensor, shape (r_1, ..., r_D)."""
+        """W as a dense tensor, shape (r_1, ..., r_D).
+
+        Where entries leave modes out, every axis is longer by one: its last place stands for a factor 1.
+        """
         if self.kind == FULL:
             return w.reshape(tuple(self.ranks))
-        dense = np.zeros(tuple(self.ranks))
+        dense = np.zeros(tuple(self.ranks + self.leaves_out))
         if self.kind == IDENTITY:
             dense[(np.arange(self.ranks[0]),) * self.modes] = 1.0
         else:
             dense[tuple(self.coords.T)] = w
         return dense
+
+    def others(self, w: Floats, psi: Sequence[Floats | None], d: int) -> tuple[Floats, Floats | float]:
+        """Z = W x_{e != d} psi_e for N rows of factors, (N, r_d), and what entries that leave mode d out add to f.
+
+        ``psi`` has an (N, r_e) table a mode, None for mode d. For many observations `tuckergp.compute` is faster.
+        """
+        rest = [(e, table) for e, table in enumerate(psi) if e != d and table is not None]
+        if self.kind == IDENTITY:
+            return reduce(lambda product, table: product * table, (table for _, table in rest)), 0.0
+        if self.kind == FULL:
+            filled = np.moveaxis(self.dense(w), d, -1)
+            for place, (_, table) in enumerate(rest):
+                filled = np.einsum("nb,nb...->n...", table, filled) if place else np.tensordot(table, filled, axes=1)
+            return np.atleast_2d(filled), 0.0
+        n = len(rest[0][1]) if rest else 1
+        z, alone = np.zeros((n, int(self.ranks[d]))), np.zeros(n)
+        for q in np.flatnonzero(w):
+            product = np.full(n, w[q])
+            for e, table in rest:
+                if self.coords[q, e] >= 0:
+                    product *= table[:, self.coords[q, e]]
+            if self.coords[q, d] >= 0:
+                z[:, self.coords[q, d]] += product
+            else:
+                alone += product
+        return z, alone
 
 
 def make_core(spec: CoreSpec | Core, ranks: Sequence[int], rng: np.random.Generator | None = None) -> Core:
@@ -136,30 +162,14 @@ def make_core(spec: CoreSpec | Core, ranks: Sequence[int], rng: np.random.Genera
             raise InputError(f"An identity core needs the same rank in every mode, not {tuple(ranks)}.")
         return Core(IDENTITY, sizes, none)
     if spec == "full":
-        if entries > LARGEST_FULL_CORE:
-            raise InputError(
-                f"A full core of ranks {tuple(ranks)} has {entries:,} entries; lower the rank, or use core='identity' "
-                f"or SparseCore(nonzeros=...)."
-            )
+        check_full(ranks)
         return Core(FULL, sizes, none)
-    if isinstance(spec, SparseCore):
-        if not 1 <= spec.nonzeros <= entries:
-            raise InputError(f"SparseCore needs between 1 and {entries:,} nonzeros here, not {spec.nonzeros!r}.")
-        rng = rng or np.random.default_rng()
-        flat = _distinct_integers(entries, spec.nonzeros, rng)
-        coords = np.stack(np.unravel_index(flat, tuple(ranks)), axis=1).astype(np.int64)
-        return Core(SPARSE, sizes, coords)
-    raise InputError(f"core must be 'auto', 'identity', 'full' or SparseCore(nonzeros=...), not {spec!r}.")
-
-
-def _distinct_integers(below: int, count: int, rng: np.random.Generator) -> Ints:
-    """Draw ``count`` distinct integers, sorted, without listing all ``below`` of them where they are many."""
-    if below <= 10_000_000:
-        return np.sort(rng.choice(below, size=count, replace=False)).astype(np.int64)
-    found = np.zeros(0, dtype=np.int64)
-    while len(found) < count:
-        found = np.unique(np.concatenate([found, rng.integers(below, size=count)]))
-    return np.sort(rng.permutation(found)[:count])
+    if isinstance(spec, Random | Entries | Learned) or spec in ("superdiagonal", "cp", "pairwise"):
+        share = spec.share if isinstance(spec, Learned) else 1.0
+        return Core(SPARSE, sizes, places(spec, ranks, rng), share)
+    raise InputError(
+        f"core must be 'auto', 'identity', 'full', 'superdiagonal', 'pairwise' or one of tuckergp.cores, not {spec!r}."
+    )
 
 
 class Path(NamedTuple):
@@ -188,6 +198,12 @@ def refuse_lines(design: Design, what: str) -> None:
     """Refuse a design with a chain where only weights of features are known."""
     if any(mode.line is not None for mode in design.modes):
         raise InputError(f"{what} for weights of features, and a mode has a chain; use Design.fit(..., chain=False).")
+
+
+def refuse_learned(core: Core, what: str) -> None:
+    """Refuse a core with a learned pattern where its entries must have a density."""
+    if core.share < 1:
+        raise InputError(f"{what} for cores with given entries; cores.Learned needs inference='gibbs'.")
 
 
 def chain_of(line: Line, lengthscale: float) -> Chain:
@@ -258,6 +274,8 @@ class TuckerModel:
             for mode, r, sigma in zip(design.modes, self.core.ranks, self.sigma_u, strict=True)
         )
         W = self.sigma_w * rng.standard_normal(self.core.n_weights)
+        if self.core.share < 1:
+            W[rng.random(len(W)) >= rng.beta(*inclusion_prior(self.core.share))] = 0.0
         gaps = self.likelihood.gaps if isinstance(self.likelihood, Ordinal) else np.zeros(0)
         return Parameters(U, W, tuple(self._draw_path(design, d, rng) for d in range(len(U))), gaps)
 
@@ -274,7 +292,7 @@ class TuckerModel:
         """A place to start optimising: a prior draw, U times ``scale``, but constant features with weight sigma_u.
 
         With many modes a product of prior draws is about 0, and so is its gradient; constants keep it away from there.
-        Signs in the first mode are random, so that f starts around 0.
+        Signs in the first mode are random, so that f starts around 0. All entries of a core are there.
         """
         drawn = self.init(design, rng)
         U = tuple(scale * table for table in drawn.U)
@@ -282,7 +300,9 @@ class TuckerModel:
             if mode.constant is not None:
                 signs = rng.choice([-1.0, 1.0], size=U[d].shape[1]) if d == 0 else 1.0
                 U[d][mode.constant] = self.sigma_u[d] * signs
-        return replace(drawn, U=U)
+        absent = drawn.W == 0
+        W = np.where(absent, self.sigma_w * rng.standard_normal(len(absent)), drawn.W) if absent.any() else drawn.W
+        return replace(drawn, U=U, W=W)
 
     def factors(self, parameters: Parameters, design: Design) -> list[Floats]:
         """psi_d = Phi_d U_d for the rows of every mode, shapes (M_d, r_d), and the mean of a chain given its states."""
@@ -305,6 +325,7 @@ class TuckerModel:
 
     def log_prior(self, parameters: Parameters, design: Design) -> float:
         """Log p(U) + log p(W) + log p(chains at their lengthscales) + log p(gaps), up to a constant."""
+        refuse_learned(self.core, "A density is")
         total = sum(float(np.vdot(U, U) / s**2) for U, s in zip(parameters.U, self.sigma_u, strict=True))
         for path, mode, s in zip(parameters.paths, design.modes, self.sigma_u, strict=False):
             if path is not None and mode.line is not None:

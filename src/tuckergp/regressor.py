@@ -14,6 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from tuckergp._inputs import check_counts, default_modes, exposure_of, targets_of
+from tuckergp.cores import CoreSpec
 from tuckergp.design import Design, Mode
 from tuckergp.errors import InputError
 from tuckergp.gp.learning import learn_modes
@@ -29,7 +30,6 @@ from tuckergp.inference.fit import (
     seed_for,
 )
 from tuckergp.inference.moments import MomentsOf
-from tuckergp.model import CoreSpec
 from tuckergp.random import stream
 from tuckergp.regressor_answers import RegressorAnswers
 from tuckergp.tables import Table
@@ -56,8 +56,11 @@ class TuckerGPRegressor(RegressorAnswers):
         Ordinal: the distinct targets are ordered levels with learned distances; Bernoulli: targets are 0 and 1. Both
         are probit models, and predictions are means of the distribution over levels; not by ``"als"``. Poisson: targets
         are counts with mean ``exposure * exp(f)``; by ``"hmc"``, ``"nuts"``, ``"sgld"`` or ``"sgd"``.
-    core : {"auto", "identity", "full"} or SparseCore
-        ``"auto"``: full while it has at most 4,096 entries, the identity beyond.
+    core : {"auto", "identity", "full", "superdiagonal", "cp", "pairwise"} or one of tuckergp.cores
+        ``"auto"``: full while it has at most 4,096 entries, the identity beyond. ``"superdiagonal"`` (or ``"cp"``): a
+        learned weight a component, a CP decomposition. ``"pairwise"``: an intercept, a main effect of every mode and
+        interactions of every two modes. `tuckergp.cores.Random` and `tuckergp.cores.Entries`: entries at random or
+        given places. `tuckergp.cores.Learned`: which entries are there is learned, by ``"gibbs"``.
     noise : {"shared", "rows"}
         One noise variance, or a factor for every row of every mode with an Identity term; for ``"gibbs"``.
     hyperparameters : {"fixed", "ml"}

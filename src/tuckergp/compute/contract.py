@@ -1,8 +1,8 @@
 """The Tucker contraction of one observation, and of all of them.
 
 A core is a kind (IDENTITY, FULL or SPARSE), its weights ``w`` flattened in C order (the Q non-zeros if sparse) and,
-for SPARSE, the ``coords`` (Q, D) of the non-zeros. ``at[d]`` is where the factors of the observation's row of mode d
-start in the flat array ``psi``.
+for SPARSE, the ``coords`` (Q, D) of the non-zeros. A negative coordinate leaves the mode out of that entry: a factor 1
+stands for it. ``at[d]`` is where the factors of the observation's row of mode d start in the flat array ``psi``.
 """
 
 from __future__ import annotations
@@ -63,10 +63,14 @@ def fold_first(source: Array, size: int, r: int, psi: Array, at: int, out: Array
 @jit
 def others(
     kind: int, w: Array, coords: Array, ranks: Array, psi: Array, at: Array, d: int, z: Array, work: Array
-) -> None:
-    """Write z = W x_{e != d} psi_e, of length ranks[d]. ``work`` holds at least ``w.size`` entries."""
+) -> float:
+    """Write z = W x_{e != d} psi_e, of length ranks[d]; return what entries that leave mode d out add to z'psi_d.
+
+    ``work`` holds at least ``w.size`` entries.
+    """
     modes = ranks.size
     r = ranks[d]
+    rest = 0.0
     if kind == IDENTITY:
         for k in range(r):
             z[k] = 1.0
@@ -79,7 +83,7 @@ def others(
         if modes == 1:
             for k in range(r):
                 z[k] = w[k]
-            return
+            return rest
         if d < modes - 1:
             size = fold_last(w, size, ranks[modes - 1], psi, at[modes - 1], work)
             for e in range(modes - 2, d, -1):
@@ -98,9 +102,13 @@ def others(
         for q in range(w.size):
             product = w[q]
             for e in range(modes):
-                if e != d:
+                if e != d and coords[q, e] >= 0:
                     product *= psi[at[e] + coords[q, e]]
-            z[coords[q, d]] += product
+            if coords[q, d] >= 0:
+                z[coords[q, d]] += product
+            else:
+                rest += product
+    return rest
 
 
 @jit
@@ -148,17 +156,22 @@ def all_others(kind: int, w: Array, coords: Array, ranks: Array, psi: Array, at:
     else:
         for k in range(ranks.sum()):
             z[k] = 0.0
+        total = 0.0
         for q in range(w.size):
             product = w[q]
             for d in range(modes - 1, -1, -1):
                 work[d] = product
-                product *= psi[at[d] + coords[q, d]]
+                if coords[q, d] >= 0:
+                    product *= psi[at[d] + coords[q, d]]
+            total += product
             product = 1.0
             offset = 0
             for d in range(modes):
-                z[offset + coords[q, d]] += work[d] * product
-                product *= psi[at[d] + coords[q, d]]
+                if coords[q, d] >= 0:
+                    z[offset + coords[q, d]] += work[d] * product
+                    product *= psi[at[d] + coords[q, d]]
                 offset += ranks[d]
+        return total
     f = 0.0
     for k in range(ranks[0]):
         f += z[k] * psi[at[0] + k]
@@ -190,7 +203,8 @@ def add_core_gradient(
         for q in range(gradient.size):
             product = g
             for d in range(modes):
-                product *= psi[at[d] + coords[q, d]]
+                if coords[q, d] >= 0:
+                    product *= psi[at[d] + coords[q, d]]
             gradient[q] += product
 
 
@@ -213,8 +227,7 @@ def evaluate_range(
     work = np.empty(w.size + 1)
     for i in range(first, last):
         locate(index, i, start, ranks, at)
-        others(kind, w, coords, ranks, psi, at, 0, z, work)
-        total = 0.0
+        total = others(kind, w, coords, ranks, psi, at, 0, z, work)
         for k in range(ranks[0]):
             total += z[k] * psi[at[0] + k]
         f[i] = total

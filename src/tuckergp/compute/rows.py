@@ -1,6 +1,7 @@
 """What the data say about every row of one mode, and the small solve a row that follows from it.
 
-Given the other modes, f = z'psi_d, so row m hears only A_m = sum w z z' and b_m = sum w z y over its observations.
+Given the other modes, f = z'psi_d (and what entries of the core that leave mode d out add, which is taken from y), so
+row m hears only A_m = sum w z z' and b_m = sum w z y over its observations.
 Observations come sorted by the row of mode d: those of row m are ``ptr[m]:ptr[m + 1]``. A row's sums run in an order of
 their own, so nothing depends on how rows are shared among threads.
 """
@@ -112,12 +113,12 @@ def write_precisions(
 
 
 @jit
-def write_z(tensor: Tensor, d: int, rows: Array, at: Array, z: Array, work: Array) -> None:
-    """Z of an observation with these rows of the other modes."""
+def write_z(tensor: Tensor, d: int, rows: Array, at: Array, z: Array, work: Array) -> float:
+    """Z of an observation with these rows of the other modes; returns what is added to z'psi_d."""
     for c in range(rows.size):
         e = c if c < d else c + 1
         at[e] = tensor.start[e] + rows[c] * tensor.ranks[e]
-    others(tensor.kind, tensor.w, tensor.coords, tensor.ranks, tensor.psi, at, d, z, work)
+    return others(tensor.kind, tensor.w, tensor.coords, tensor.ranks, tensor.psi, at, d, z, work)
 
 
 # In loops over observations tuples are not read, nor arrays handed on, where it can be helped: each costs an atomic
@@ -148,7 +149,7 @@ def fill(
                 Z[k, i] = root[i] * row[k]
     else:
         for i in range(n):
-            write_z(tensor, d, other[first + i], room.at, z, room.work)
+            target[i] -= root[i] * write_z(tensor, d, other[first + i], room.at, z, room.work)
             for k in range(r):
                 Z[k, i] = root[i] * z[k]
     columns = (n + 7) // 8 * 8
@@ -301,8 +302,7 @@ def sum_squares(
                 f[i] = total
         else:
             for i in range(n):
-                write_z(tensor, d, other[begin + i], room.at, z, room.work)
-                f[i] = 0.0
+                f[i] = write_z(tensor, d, other[begin + i], room.at, z, room.work)
                 for k in range(r):
                     f[i] += mine[k] * z[k]
         write_precisions(d, 1.0, begin, n, order, other, weight, noise.factors, noise.start, precision)

@@ -15,7 +15,7 @@ import numpy.typing as npt
 from tuckergp.errors import InputError
 from tuckergp.inference.base import Info, Problem, as_weights, check_positive, replaced
 from tuckergp.likelihoods import Gaussian
-from tuckergp.model import Parameters
+from tuckergp.model import Parameters, refuse_learned
 from tuckergp.priors.chain import ChainMode, mean_mode, path_of
 from tuckergp.priors.core import core_given_factors
 from tuckergp.priors.evidence import Evidence, Precision
@@ -76,6 +76,7 @@ class ALS:
     def init(self, problem: Problem, rng: np.random.Generator) -> ALSState:
         """Start near a draw from the prior."""
         model, design = problem.model, problem.design
+        refuse_learned(model.core, "ALS is")
         start = model.start(design, rng)
         B = tuple(U[mode.n_features - mode.features.shape[1] :] for U, mode in zip(start.U, design.modes, strict=True))
         return ALSState(0, tuple(model.factors(start, design)), B, start.W, -np.inf)

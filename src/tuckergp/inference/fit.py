@@ -15,6 +15,7 @@ from typing import Any, Literal, TypeAlias, get_args
 import numpy as np
 import numpy.typing as npt
 
+from tuckergp.cores import CoreSpec
 from tuckergp.design import Design
 from tuckergp.errors import InputError
 from tuckergp.inference import ALS, HMC, NUTS, SGD, SGLD, Gibbs, loop
@@ -26,7 +27,7 @@ from tuckergp.inference.fitted import CountFit, Fit, OrdinalFit, predict_with, p
 from tuckergp.inference.start import Start
 from tuckergp.inference.weights import cuts_of
 from tuckergp.likelihoods import Gaussian, Likelihood, Ordinal, Poisson
-from tuckergp.model import Core, CoreSpec, TuckerModel, make_core
+from tuckergp.model import Core, TuckerModel, make_core, refuse_learned
 from tuckergp.priors.ordinal import initial_cuts
 from tuckergp.random import seed_of, stream
 
@@ -126,6 +127,8 @@ def fit_model(
     control = control or Control()
     _check_combination(likelihood, inference)
     shape = make_core(core, ranks, stream(seed, 1, 0))
+    if not isinstance(inference, Gibbs):
+        refuse_learned(shape, f"{type(inference).__name__} is")
     if likelihood == "poisson":
         return _fit_counts(design, y, weight, exposure, shape, inference, seed, control)
     if likelihood != "gaussian":

@@ -24,6 +24,7 @@ from tuckergp.priors.core import core_given_factors
 from tuckergp.priors.evidence import Evidence, Precision, Residuals
 from tuckergp.priors.ordinal import draw_cuts, draw_latent, log_probability
 from tuckergp.priors.rows import factors_given_weights, weights_given_factors
+from tuckergp.priors.selection import entries_given_factors
 from tuckergp.priors.weights import weights_given_data
 from tuckergp.random import stream
 
@@ -173,9 +174,7 @@ class Gibbs:
             modes[d] = self._draw_mode(problem, modes[d], evidence, state.sweep, rng)
         psi = [mode.psi for mode in modes]
         if model.core.learned:
-            W = core_given_factors(
-                model.core, psi, problem.design.index, problem.sorted[0], y, precision, model.sigma_w**-2, W, rng
-            )
+            W = self._draw_core(problem, psi, y, precision, W, rng)
         state = GibbsState(state.sweep + 1, tuple(modes), W, state.alpha, cuts)
         state, mean_square = self._draw_noise(problem, state, y, rng)
         if ordinal:
@@ -184,6 +183,14 @@ class Gibbs:
             fit = log_probability(problem.y.astype(np.int64), f, cuts, root)
             return state, Info(state.sweep, {"log_probability": float(fit.mean())})
         return state, Info(state.sweep, {"train_rmse": mean_square**0.5, "noise": state.alpha**-0.5})
+
+    def _draw_core(
+        self, problem: Problem, psi: list[Floats], y: Floats, precision: Precision, W: Floats, rng: np.random.Generator
+    ) -> Floats:
+        core, prior, index = problem.model.core, problem.model.sigma_w**-2, problem.design.index
+        if core.share < 1:
+            return entries_given_factors(core, psi, index, y, precision, prior, W, rng)
+        return core_given_factors(core, psi, index, problem.sorted[0], y, precision, prior, W, rng)
 
     def _draw_latent(
         self, problem: Problem, state: GibbsState, precision: Precision, rng: np.random.Generator

@@ -18,7 +18,7 @@ from tuckergp.design import Design
 from tuckergp.errors import DivergenceError, InputError
 from tuckergp.inference.base import Info, Problem, check_positive
 from tuckergp.likelihoods import Gaussian, Likelihood, Ordinal
-from tuckergp.model import Parameters, refuse_lines
+from tuckergp.model import Parameters, refuse_learned, refuse_lines
 from tuckergp.priors.ordinal import most_probable_gaps
 
 __all__ = ["SGD", "SGDState"]
@@ -124,6 +124,7 @@ class SGD:
         """Draw a start from the prior and set a validation part aside. Features that no observation meets are 0."""
         model, design = problem.model, problem.design
         refuse_lines(design, "SGD is")
+        refuse_learned(model.core, "SGD is")
         rows = _lay_out(design, model.core.ranks)
         n = design.n_observations
         shuffled = rng.permutation(n).astype(np.int64)

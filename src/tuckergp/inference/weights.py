@@ -21,7 +21,7 @@ from tuckergp.errors import InputError
 from tuckergp.inference.base import Problem, check_lengths, check_positive
 from tuckergp.inference.draws import Draw
 from tuckergp.likelihoods import Gaussian, Ordinal
-from tuckergp.model import Parameters, TuckerModel, pack, refuse_lines
+from tuckergp.model import Parameters, TuckerModel, pack, refuse_learned, refuse_lines
 from tuckergp.priors.ordinal import CutPrior
 
 __all__ = [
@@ -177,6 +177,7 @@ class WeightSampler:
     def start(self, problem: Problem, rng: np.random.Generator) -> tuple[Floats, float]:
         """Theta near a draw from the prior, and the noise precision to begin with."""
         refuse_lines(problem.design, f"{type(self).__name__} is")
+        refuse_learned(problem.model.core, f"{type(self).__name__} is")
         if not isinstance(problem.model.likelihood, Gaussian):
             if self.noise is not None:
                 raise InputError(f"{type(self).__name__}: noise is for a Gaussian likelihood; leave it out.")

@@ -1,19 +1,20 @@
 """Prior of the core: entries of W ~ N(0, sigma_w^2). Given the factors, W is a regression of y on their products.
 
-For two modes the rows' statistics come first, O(N r^2 + M r^4) instead of O(N r^4); large cores are solved without
-forming their system.
+For two modes the rows' statistics come first, O(N r^2 + M r^4) instead of O(N r^4); large full cores are solved without
+forming their system, sparse ones block by block.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 import numpy as np
 import numpy.typing as npt
 from scipy import linalg
 from scipy.sparse.linalg import LinearOperator, cg
 
-from tuckergp.compute.contract import FULL, evaluate, gradient
+from tuckergp.compute.contract import FULL, SPARSE, evaluate, gradient
 from tuckergp.compute.rows import core_rows
 from tuckergp.errors import InputError
 from tuckergp.model import Core, make_core, pack
@@ -25,6 +26,8 @@ Floats = npt.NDArray[np.float64]
 
 # Up to this many entries W is solved by Cholesky, beyond it by conjugate gradients.
 LARGEST_DENSE = 3_000
+# Entries of a sparse core that are solved for together: O(Q (D + BLOCK)) an observation for all Q.
+BLOCK = 128
 ITERATIONS = 2_000
 
 
@@ -41,6 +44,9 @@ def core_given_factors(
 ) -> Floats:
     """Mean of p(W | data, psi), flat; with ``rng``, a draw.
 
+    More than `BLOCK` entries of a sparse core take turns in blocks, each given the other entries: a draw is then a
+    Gibbs sweep over random blocks, and the mean one round of block-wise ascent.
+
     Parameters
     ----------
     core : Core
@@ -56,14 +62,21 @@ def core_given_factors(
     prior : float
         Precision of an entry of W.
     start : ndarray
-        Where conjugate gradients start when W is large.
+        W as it is: where conjugate gradients start when it is large, and blocks of a sparse one.
     """
+    if core.kind == SPARSE and core.n_weights > BLOCK:
+        return _in_blocks(core, psi, index, y, precision, prior, start, rng)
     if core.n_weights > LARGEST_DENSE:
         return _iterate(core, psi, index, y, precision.at(index), prior, start, rng)
     if core.modes == 2 and core.kind == FULL:
         gram, right = _by_rows(core, psi, data, y, precision)
     else:
         gram, right = _by_observations(core, psi, index, y, precision)
+    return _solve(gram, right, prior, rng)
+
+
+def _solve(gram: Floats, right: Floats, prior: float, rng: np.random.Generator | None) -> Floats:
+    """Mean or draw under the precision gram + prior I; ``gram`` is overwritten."""
     gram[np.diag_indices(len(gram))] += prior
     L = linalg.cholesky(gram, lower=True, overwrite_a=True)
     half = linalg.solve_triangular(L, right, lower=True)
@@ -97,6 +110,32 @@ def _by_observations(
         gram += weighted.T @ rows
         right += weighted.T @ y[first:last]
     return gram, right
+
+
+def _in_blocks(
+    core: Core,
+    psi: Sequence[Floats],
+    index: npt.NDArray[np.int32],
+    y: Floats,
+    precision: Precision,
+    prior: float,
+    start: Floats,
+    rng: np.random.Generator | None,
+) -> Floats:
+    """Blocks of entries in turn, each from its conditional given the others."""
+    flat, begin = pack(psi)
+    n = core.n_weights
+    order = np.arange(n) if rng is None else rng.permutation(n)
+    w = start.copy()
+    residual = y - evaluate(core.kind, w, core.coords, core.ranks, flat, begin, index)
+    for entries in np.array_split(order, -(-n // BLOCK)):
+        part = replace(core, coords=np.ascontiguousarray(core.coords[entries]))
+        gram, right = _by_observations(part, psi, index, residual, precision)
+        right += gram @ w[entries]
+        new = _solve(gram, right, prior, rng)
+        residual -= evaluate(core.kind, new - w[entries], part.coords, core.ranks, flat, begin, index)
+        w[entries] = new
+    return w
 
 
 def _iterate(

@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from tuckergp.compute import rows as compute
-from tuckergp.compute.contract import IDENTITY
+from tuckergp.compute.contract import IDENTITY, SPARSE
 from tuckergp.compute.threads import share
 from tuckergp.compute.tiles import padded
 from tuckergp.design import Design
@@ -166,7 +166,11 @@ class Evidence:
     def _arguments(self) -> tuple[compute.Observations, compute.Noise, compute.Tensor, int]:
         data, core, d = self.data, self.core, self.d
         tables, kind, ranks, w = list(self.psi), core.kind, core.ranks, self.W
-        if core.modes == 2 and kind != IDENTITY:
+        coords = core.coords
+        if kind == SPARSE:  # entries that are 0 now cost nothing
+            there = np.flatnonzero(w)
+            w, coords = w[there], coords[there]
+        if core.modes == 2 and kind != IDENTITY and not core.leaves_out:
             # z depends on the other mode's row alone, so contract it once a row: then the core is the identity
             dense = core.dense(self.W)
             tables[1 - d] = tables[1 - d] @ (dense.T if d == 0 else dense)
@@ -176,7 +180,7 @@ class Evidence:
         tables[d] = tables[d][:0]  # not read, so not copied
         flat, start = pack(tables)
         observations = compute.Observations(data.ptr, data.order, data.other, _contiguous(self.y))
-        tensor = compute.Tensor(kind, w, core.coords, ranks, flat, start)
+        tensor = compute.Tensor(kind, w, coords, ranks, flat, start)
         return observations, self.precision._arguments(), tensor, d
 
     def _pieces(self, arguments: tuple[Any, ...]) -> tuple[Ints, Floats, Floats]:

@@ -49,8 +49,11 @@ class TuckerRecommender(Settings):
     likelihood : {"gaussian", "ordinal", "bernoulli"}
         Ordinal: the distinct targets are ordered levels with learned distances; Bernoulli: targets are 0 and 1. Both
         are probit models and need ``"gibbs"``; predictions are means of the distribution over levels.
-    core : {"identity", "full", "auto"} or SparseCore
-        ``"identity"`` is matrix factorisation.
+    core : {"identity", "full", "auto", "superdiagonal", "cp", "pairwise"} or one of tuckergp.cores
+        ``"identity"`` is matrix factorisation. ``"superdiagonal"`` (or ``"cp"``): a learned weight a component.
+        ``"pairwise"``: an intercept, effects of users and of items (and of contexts) alone, and interactions of every
+        two, a factorisation machine. `tuckergp.cores.Random` and `tuckergp.cores.Entries`: entries at random or given
+        places. `tuckergp.cores.Learned`: which entries are there is learned, by ``"gibbs"``.
     draws, warmup, chains : int
         Draws of each chain and sweeps before them; for ``"gibbs"``.
     side_information : bool
@@ -77,7 +80,7 @@ class TuckerRecommender(Settings):
         are standardised first).
     context : str or sequence of str
         Columns of the ratings that say where or how, such as device, place, hour: a further mode. Needs ``"gibbs"`` and
-        an identity core.
+        a core that is ``"identity"``, ``"superdiagonal"`` or ``"pairwise"``.
     rating_scale : pair of float or None
         The lowest and the highest rating there can be. Ratings outside are refused, predictions stay inside.
     duplicates : {"keep", "mean", "refuse"}

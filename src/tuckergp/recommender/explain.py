@@ -15,7 +15,6 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from tuckergp.compute.contract import IDENTITY
 from tuckergp.design import Block, Design, FittedMode
 from tuckergp.history import History
 from tuckergp.inference.draws import Draw
@@ -130,22 +129,11 @@ def _shares(core: Core, parts: Sequence[Parts], draw: Draw, design: Design) -> t
     between = [[b + (node + 1) / 2 * a for b, a in zip(base, at, strict=True)] for node in nodes]
     for d, each in enumerate(added):
         z = sum(
-            weight / 2 * _others(core, draw.parameters.W, psi, d) for psi, weight in zip(between, weights, strict=True)
+            weight / 2 * core.others(draw.parameters.W, psi, d)[0] for psi, weight in zip(between, weights, strict=True)
         )
         shares.append([(part[design.index[:, d]] * z).sum(axis=1) for part in each])
-    start = float((_others(core, draw.parameters.W, [b[None] for b in base], 0) @ base[0])[0])
-    return start, shares
-
-
-def _others(core: Core, W: Floats, psi: Sequence[Floats], d: int) -> Floats:
-    """W x_{e != d} psi_e at every row, (N, r_d)."""
-    rest = [table for e, table in enumerate(psi) if e != d]
-    if core.kind == IDENTITY:
-        return np.asarray(np.prod(rest, axis=0))
-    tensor = np.moveaxis(core.dense(W), d, 0)
-    letters = "abcdefgh"[: tensor.ndim]
-    terms = ",".join(["".join(letters), *(f"n{letter}" for letter in letters[1:])])
-    return np.asarray(np.einsum(f"{terms}->na", tensor, *rest))
+    z, alone = core.others(draw.parameters.W, [b[None] for b in base], 0)
+    return float(np.sum(z @ base[0] + alone)), shares
 
 
 def explain(layout: Layout, fit: Fit, history: History, pair: Table) -> Explanation:

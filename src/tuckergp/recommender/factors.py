@@ -13,7 +13,6 @@ from functools import cached_property
 import numpy as np
 import numpy.typing as npt
 
-from tuckergp.compute.contract import IDENTITY
 from tuckergp.inference.fit import Fit
 from tuckergp.mode_table import ModeTable
 from tuckergp.model import Core
@@ -48,7 +47,8 @@ class Factors:
     @property
     def shape(self) -> tuple[int, int]:
         """Number of draws and width of a vector."""
-        return len(self.fit.draws), int(self.fit.draws.model.core.ranks[1])
+        core = self.fit.draws.model.core
+        return len(self.fit.draws), int(core.ranks[1]) + core.leaves_out
 
     def thinned(self, most: int) -> Factors:
         """The same with at most so many draws, evenly spread."""
@@ -74,10 +74,10 @@ class Factors:
 
     def items(self) -> Singles:
         """V of all items known and, last, of an unknown one, shape (m, S, r)."""
-        rows = self.layout.sides[1].table
-        out = np.empty((rows.n_rows, *self.shape), dtype=np.float32)
+        rows, rank = self.layout.sides[1].table, int(self.fit.draws.model.core.ranks[1])
+        out = np.ones((rows.n_rows, *self.shape), dtype=np.float32)
         for s, draw in enumerate(self.fit.draws):
-            out[:, s] = self._factors(rows, draw.parameters.U[1], s, 1, np.arange(rows.n_rows))
+            out[:, s, :rank] = self._factors(rows, draw.parameters.U[1], s, 1, np.arange(rows.n_rows))
         return out
 
     def _factors(self, rows: ModeTable, U: Floats, s: int, d: int, numbers: Ints) -> Floats:
@@ -109,15 +109,10 @@ class Factors:
 
 
 def _queries(core: Core, psi: Sequence[Floats], W: Floats) -> Floats:
-    """The core with all modes but the items' filled in, shape (n, r_items)."""
-    if core.kind == IDENTITY:
-        product = psi[0]
-        for factors in psi[1:]:
-            product = product * factors
-        return product
-    # modes are users, items, circumstances: contract from the last one, and move the items to the end
-    tensor = np.moveaxis(core.dense(W), 1, -1)
-    filled = np.einsum("na,a...->n...", psi[0], tensor)
-    for factors in psi[1:]:
-        filled = np.einsum("nb,nb...->n...", factors, filled)
-    return np.asarray(filled)
+    """The core with all modes but the items' filled in, shape (n, r_items), and last what does not depend on the item.
+
+    Items have a factor 1 for the latter.
+    """
+    # modes are users, items, circumstances
+    z, alone = core.others(np.asarray(W, dtype=np.float64), [psi[0], None, *psi[1:]], 1)
+    return np.column_stack([z, alone]) if core.leaves_out else z

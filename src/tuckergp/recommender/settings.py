@@ -7,11 +7,12 @@ from typing import Any, Literal
 
 import numpy as np
 
+from tuckergp.cores import CoreSpec, Learned
 from tuckergp.errors import InputError
 from tuckergp.history import KEYS, RATING, TIMESTAMP, Duplicates, History, id_names, standard_names
 from tuckergp.inference import ALS, SGD, Gibbs
 from tuckergp.inference.fit import Inference, resolve_inference
-from tuckergp.model import CoreSpec, make_core
+from tuckergp.model import make_core
 from tuckergp.periods import Unit
 from tuckergp.random import stream
 from tuckergp.recommender.answers import Answers
@@ -152,8 +153,13 @@ class Settings(Answers):
         return [self.context] if isinstance(self.context, str) else list(self.context)
 
     def _check_context(self, inference: Inference, table: Table) -> None:
-        if self._context and not (isinstance(inference, Gibbs) and self.core == "identity"):
-            raise InputError("Context needs inference='gibbs' and core='identity'; else use context=().")
+        pattern = self.core.candidates if isinstance(self.core, Learned) else self.core
+        able = pattern in ("identity", "superdiagonal", "cp", "pairwise")
+        if self._context and not (isinstance(inference, Gibbs) and able):
+            raise InputError(
+                "Context needs inference='gibbs' and a core that is 'identity', 'superdiagonal' or 'pairwise'; else "
+                "use context=()."
+            )
         for name in self._context:
             table[name]  # says so if there is none
 

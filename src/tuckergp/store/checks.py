@@ -14,6 +14,7 @@ import numpy as np
 from tuckergp._columns import Encoder
 from tuckergp._params import Parameters
 from tuckergp.compute.contract import FULL, IDENTITY, SPARSE
+from tuckergp.cores import LEFT_OUT
 from tuckergp.design import FittedMode
 from tuckergp.features import Chain
 from tuckergp.history import History
@@ -127,7 +128,8 @@ def _check_core(core: Core, modes: int) -> None:
     _check(core.coords.dtype == np.int64 and core.coords.ndim == 2, "its core is misshapen")
     _check(core.coords.shape[1] == modes, "its core is misshapen")
     for d in range(modes):
-        _check(_inside(core.coords[:, d], int(core.ranks[d])), "its core has entries outside")
+        column = core.coords[:, d]
+        _check(_inside(column[column != LEFT_OUT], int(core.ranks[d])), "its core has entries outside")
 
 
 def _check_draw(draw: Draw, core: Core, sizes: Sequence[Size], levels: int) -> None:

@@ -36,7 +36,8 @@ _HOMES: dict[str, tuple[str, ...]] = {
     "tuckergp.features.compose": ("Concatenated", "Kronecker", "ScaledMap"),
     "tuckergp.design": ("Block", "Design", "FittedMode", "Mode"),
     "tuckergp.mode_table": ("Line", "ModeTable"),
-    "tuckergp.model": ("Core", "Parameters", "Path", "SparseCore", "TuckerModel"),
+    "tuckergp.model": ("Core", "Parameters", "Path", "TuckerModel"),
+    "tuckergp.cores": ("Entries", "Learned"),
     "tuckergp.likelihoods": ("Gaussian", "Ordinal", "Poisson"),
     "tuckergp.inference": ("ALS", "HMC", "NUTS", "SGD", "SGLD", "Gibbs"),
     "tuckergp.inference.base": ("Info",),
@@ -56,6 +57,7 @@ _HOMES: dict[str, tuple[str, ...]] = {
     "tuckergp._columns": ("Encoder",),
 }
 _PLACES = {name: f"{module}:{name}" for module, names in _HOMES.items() for name in names}
+_PLACES["SparseCore"] = "tuckergp.cores:Random"
 
 
 class UnknownClass(ValueError):
