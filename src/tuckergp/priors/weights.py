@@ -14,7 +14,7 @@ from scipy.sparse.linalg import LinearOperator, cg
 from tuckergp.errors import InputError
 from tuckergp.mode_table import Matrix
 
-__all__ = ["weights_given_data"]
+__all__ = ["joint_precision", "weights_given_data"]
 
 Floats = npt.NDArray[np.float64]
 
@@ -52,7 +52,7 @@ def weights_given_data(
     n, r = start.shape
     target = np.asarray(features.T @ b)
     if n * r <= LARGEST_DENSE:
-        system = _joint_precision(features, A) + np.kron(np.diag(tau), precision)
+        system = joint_precision(features, A) + np.kron(np.diag(tau), precision)
         L = linalg.cholesky(system, lower=True, overwrite_a=True)
         right = linalg.solve_triangular(L, target.ravel(), lower=True)
         if rng is not None:
@@ -63,7 +63,7 @@ def weights_given_data(
     return _iterate(features, A, target, tau, precision, start)
 
 
-def _joint_precision(features: Matrix, A: Floats) -> Floats:
+def joint_precision(features: Matrix, A: Floats) -> Floats:
     """Sum over rows of (phi phi') kron A, shape (n r, n r), one pair of ranks at a time."""
     n, r = features.shape[1], A.shape[1]
     system = np.empty((n, r, n, r))

@@ -38,7 +38,7 @@ _HOMES: dict[str, tuple[str, ...]] = {
     "tuckergp.mode_table": ("Line", "ModeTable"),
     "tuckergp.model": ("Core", "Parameters", "Path", "SparseCore", "TuckerModel"),
     "tuckergp.likelihoods": ("Gaussian", "Ordinal", "Poisson"),
-    "tuckergp.inference": ("ALS", "HMC", "NUTS", "SGD", "SGLD", "Gibbs"),
+    "tuckergp.inference": ("ALS", "HMC", "NUTS", "SGD", "SGLD", "VI", "Gibbs"),
     "tuckergp.inference.base": ("Info",),
     "tuckergp.inference.draws": ("Draw", "Draws"),
     "tuckergp.inference.fitted": ("CountFit", "Fit", "OrdinalFit"),
