@@ -156,7 +156,7 @@ class VI:
         squares = _squares(problem, modes, W)
         noise = Gammas(np.array([self.alpha_shape + problem.count / 2]), np.array([self.alpha_rate + squares / 2]))
         state = VIState(state.sweep + 1, modes, W, noise, state.bound)
-        bound = self.bound(problem, state, squares)
+        bound = float(self.bound(problem, state, squares))
         done = bound - state.bound < self.tolerance * len(problem.y)
         f = problem.model.contract([mode.psi for mode in modes], W.mean[:, 0], problem.design.index)
         rmse = float(np.sqrt(np.average((problem.y - f) ** 2, weights=problem.weight)))
