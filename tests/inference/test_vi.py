@@ -80,7 +80,8 @@ def test_with_one_mode_and_features_alone_q_is_the_posterior_and_the_bound_the_e
 
 def test_with_the_other_mode_fixed_the_rows_have_their_exact_posterior():
     rng = np.random.default_rng(2)
-    design = Design((rows_only(4), rows_only(5)), np.array([[m, j] for m in range(4) for j in range(5)], dtype=np.int32))
+    index = np.array(list(product(range(4), range(5))), dtype=np.int32)
+    design = Design((rows_only(4), rows_only(5)), index)
     y, z = rng.standard_normal(20), rng.standard_normal(5)
     model = TuckerModel(make_core("identity", [1, 1]), Gaussian(1.0), np.array([0.7, 0.7]), 1.0)
     problem, vi = Problem(model, design, y), given()
@@ -95,8 +96,11 @@ def test_with_the_other_mode_fixed_the_rows_have_their_exact_posterior():
 
 @pytest.mark.parametrize(
     ("core", "ranks"),
-    [("identity", (2, 2)), ("full", (2, 3)), ("sparse", (3, 2)), ("identity", (2, 2, 2)), ("full", (2, 1, 3))]
-    + [("sparse", (2, 3, 2)), ("full", (3,)), ("identity", (2,))],
+    [
+        *(("identity", (2,) * modes) for modes in (1, 2, 3)),
+        *(("full", ranks) for ranks in ((3,), (2, 3), (2, 1, 3))),
+        *(("sparse", ranks) for ranks in ((3, 2), (2, 3, 2))),
+    ],
 )
 def test_expected_statistics_are_averages_over_all_values(core, ranks):
     """Factors and core are their means plus or minus a deviation, so that all cases can be gone through."""

@@ -16,7 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from tuckergp.errors import InputError
-from tuckergp.inference.base import Info, Problem, check_positive, replaced
+from tuckergp.inference.base import Info, Problem, check_positive
 from tuckergp.inference.draws import Draw, compact
 from tuckergp.inference.vi_mode import ModeBelief, ModePrior, check_mode
 from tuckergp.likelihoods import Gaussian
@@ -147,7 +147,7 @@ class VI:
         for d, prior in enumerate(priors):
             factors = [mode.factors for mode in modes]
             A, b = row_statistics(core, d, problem.heard[d], factors, W)
-            modes = replaced(modes, d, prior.update(modes[d], alpha * A, alpha * b))
+            modes = (*modes[:d], prior.update(modes[d], alpha * A, alpha * b), *modes[d + 1 :])
         if core.learned:
             gram, right = core_statistics(core, problem.heard[0], [mode.factors for mode in modes])
             system = alpha * gram + np.eye(len(gram)) / problem.model.sigma_w**2
@@ -156,7 +156,7 @@ class VI:
         squares = _squares(problem, modes, W)
         noise = Gammas(np.array([self.alpha_shape + problem.count / 2]), np.array([self.alpha_rate + squares / 2]))
         state = VIState(state.sweep + 1, modes, W, noise, state.bound)
-        bound = float(self.bound(problem, state, squares))
+        bound = self.bound(problem, state, squares)
         done = bound - state.bound < self.tolerance * len(problem.y)
         f = problem.model.contract([mode.psi for mode in modes], W.mean[:, 0], problem.design.index)
         rmse = float(np.sqrt(np.average((problem.y - f) ** 2, weights=problem.weight)))
@@ -172,7 +172,7 @@ class VI:
         if model.core.learned:
             own = float(state.W.squares.sum()) / model.sigma_w**2
             total += state.W.entropy - 0.5 * (model.core.n_weights * (LOG_2PI + 2 * np.log(model.sigma_w)) + own)
-        return total + sum(p.bound(q) for p, q in zip(self.priors(problem), state.modes, strict=True))
+        return float(total + sum(p.bound(q) for p, q in zip(self.priors(problem), state.modes, strict=True)))
 
     def parameters(self, problem: Problem, state: VIState) -> Parameters:
         """Means under q."""

@@ -101,7 +101,7 @@ class ModePrior:
         tau = np.full(len(self.sizes), self.tau_shape), np.full(len(self.sizes), self.tau_rate)
         belief: MatrixNormal | Normal = Normal(B, np.zeros((n * r, n * r)), 0.0)
         if self.has_rows:
-            belief = MatrixNormal(B, np.zeros((n, n)), np.linalg.inv(precision))
+            belief = MatrixNormal(B, np.zeros((n, n)), _inverse(precision))
         return ModeBelief(psi, np.zeros((rows, r, r)), 0.0, belief, self.precision, Gammas(*tau))
 
     def update(self, q: ModeBelief, A: Floats, b: Floats) -> ModeBelief:
@@ -159,11 +159,11 @@ class ModePrior:
             residual -= float(np.sum(q.precision.mean * self._residual_squares(q))) / variance
             total += 0.5 * (residual + rows * r * (1 + LOG_2PI) + q.log_det)
         total -= q.tau.divergence(self.tau_shape, self.tau_rate)
-        return total - q.precision.divergence(self.precision)
+        return float(total - q.precision.divergence(self.precision))
 
     def roots(self, q: ModeBelief) -> tuple[Any, Floats | None]:
         """What `deviation` multiplies standard normal numbers by: for weights, and for the rows."""
-        return q.B.root(), np.linalg.cholesky(q.covariance) if self.has_rows else None
+        return q.B.root(), np.asarray(np.linalg.cholesky(q.covariance)) if self.has_rows else None
 
     def deviation(self, q: ModeBelief, roots: tuple[Any, Floats | None], rng: np.random.Generator) -> Floats:
         """A draw of U less its mean, (rows of E and features, r)."""

@@ -186,7 +186,7 @@ class MatrixNormal(NamedTuple):
 
     def root(self) -> tuple[Floats, Floats]:
         """What standard normal numbers are multiplied by, on either side; for `deviation`."""
-        return np.linalg.cholesky(self.rows), np.linalg.cholesky(self.columns)
+        return np.asarray(np.linalg.cholesky(self.rows)), np.asarray(np.linalg.cholesky(self.columns))
 
     def deviation(self, root: tuple[Floats, Floats], rng: np.random.Generator) -> Floats:
         """A draw, less the mean, (n, r)."""

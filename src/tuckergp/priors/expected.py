@@ -24,6 +24,7 @@ from tuckergp.priors.beliefs import Normal
 __all__ = ["Factors", "Heard", "core_statistics", "expected_squares", "hear", "row_statistics"]
 
 Floats = npt.NDArray[np.float64]
+Numbers = npt.NDArray[np.integer]
 
 # Numbers held at once while sums run over observations.
 BLOCK = 4_000_000
@@ -51,7 +52,7 @@ class Heard:
     """
 
     others: tuple[int, ...]
-    cases: npt.NDArray[np.integer]
+    cases: Numbers
     weight: sparse.csc_array
     target: sparse.csc_array
 
@@ -80,6 +81,8 @@ def hear(design: Design, d: int, y: Floats, weight: Floats | None) -> Heard:
     """Sort the observations out for mode d."""
     modes, rows = len(design.modes), design.index[:, d]
     others = tuple(e for e in range(modes) if e != d)
+    cases: Numbers
+    case: Numbers
     if modes == 1:
         cases, case = np.zeros((1, 0), dtype=np.int64), np.zeros(len(y), dtype=np.int64)
     elif modes == 2:
@@ -92,7 +95,7 @@ def hear(design: Design, d: int, y: Floats, weight: Floats | None) -> Heard:
     return Heard(others, cases, *heard)
 
 
-def _products(tables: list[Floats], cases: npt.NDArray[np.integer], elementwise: bool) -> Floats:
+def _products(tables: list[Floats], cases: Numbers, elementwise: bool) -> Floats:
     out = np.ones((len(cases), 1))
     for table, rows in zip(tables, cases.T, strict=True):
         part = table[rows]
@@ -143,7 +146,7 @@ def expected_squares(
 
 def _places(core: Core) -> npt.NDArray[np.intp]:
     """Where the entries of a sparse core stand in the flat dense one."""
-    return np.ravel_multi_index(tuple(core.coords.T), tuple(map(int, core.ranks)))
+    return np.asarray(np.ravel_multi_index(tuple(core.coords.T), tuple(map(int, core.ranks))))
 
 
 def _dense_moments(core: Core, W: Normal) -> tuple[Floats, Floats]:
