@@ -144,6 +144,7 @@ def pages_with_tables() -> dict[Path, dict[str, str]]:
         movielens_gibbs_report,
         movielens_report,
         ranking_report,
+        variational_report,
         wind_report,
     )
 
@@ -151,7 +152,9 @@ def pages_with_tables() -> dict[Path, dict[str, str]]:
 
     return {
         ROOT / "docs" / "regression-experiments.md": regression,
-        ROOT / "docs" / "experiments.md": tables(movielens_report, movielens_gibbs_report, ranking_report),
+        ROOT / "docs" / "experiments.md": tables(
+            movielens_report, movielens_gibbs_report, variational_report, ranking_report
+        ),
         ROOT / "benchmarks" / "README.md": tables(benchmark("tables")),
     }
 
