@@ -142,6 +142,7 @@ def pages_with_tables() -> dict[Path, dict[str, str]]:
         movielens_report,
         ranking_report,
         theory_report,
+        variational_report,
         wind_report,
     )
 
@@ -149,7 +150,9 @@ def pages_with_tables() -> dict[Path, dict[str, str]]:
 
     return {
         ROOT / "docs" / "regression-experiments.md": regression,
-        ROOT / "docs" / "experiments.md": tables(movielens_report, movielens_gibbs_report, ranking_report),
+        ROOT / "docs" / "experiments.md": tables(
+            movielens_report, movielens_gibbs_report, variational_report, ranking_report
+        ),
         ROOT / "docs" / "theory.md": tables(theory_report),
         ROOT / "docs" / "inference.md": tables(benchmark("nuts_tables")),
         ROOT / "benchmarks" / "README.md": tables(benchmark("tables"), benchmark("sparse_core_tables")),

@@ -19,7 +19,7 @@ from tuckergp.design import Design, Mode
 from tuckergp.errors import InputError
 from tuckergp.gp.learning import learn_modes
 from tuckergp.grids import GridData, is_grid, of_cells
-from tuckergp.inference import ALS, HMC, NUTS, SGD, SGLD, Gibbs
+from tuckergp.inference import ALS, HMC, NUTS, SGD, SGLD, VI, Gibbs
 from tuckergp.inference.control import Callback, Control
 from tuckergp.inference.fit import (
     Inference,
@@ -48,14 +48,15 @@ class TuckerGPRegressor(RegressorAnswers):
         The arguments of f. None: one mode a column, SE on whitened numbers, Identity on anything else.
     rank : int or sequence of int
         Rank of the core in every mode, or one a mode.
-    inference : {"gibbs", "als", "sgd", "hmc", "nuts", "sgld"} or Gibbs, ALS, SGD, HMC, NUTS, SGLD
+    inference : {"gibbs", "als", "sgd", "vi", "hmc", "nuts", "sgld"} or Gibbs, ALS, SGD, VI, HMC, NUTS, SGLD
         How U and W are learned: Gibbs sampling, which has nothing to tune and knows how sure it is; the most probable
-        point (``"als"``, ``"sgd"``); or other samplers, with prior scales fixed (``"hmc"``, ``"nuts"``, ``"sgld"`` by
-        mini-batches). A name stands for that method with its settings for regression.
+        point (``"als"``, ``"sgd"``); a mean-field approximation of the posterior (``"vi"``); or other samplers, with
+        prior scales fixed (``"hmc"``, ``"nuts"``, ``"sgld"`` by mini-batches). A name stands for that method with its
+        settings for regression.
     likelihood : {"gaussian", "ordinal", "bernoulli", "poisson"}
         Ordinal: the distinct targets are ordered levels with learned distances; Bernoulli: targets are 0 and 1. Both
-        are probit models, and predictions are means of the distribution over levels; not by ``"als"``. Poisson: targets
-        are counts with mean ``exposure * exp(f)``; by ``"hmc"``, ``"nuts"``, ``"sgld"`` or ``"sgd"``.
+        are probit models, and predictions are means of the distribution over levels; not by ``"als"`` or ``"vi"``.
+        Poisson: targets are counts with mean ``exposure * exp(f)``; by ``"hmc"``, ``"nuts"``, ``"sgld"`` or ``"sgd"``.
     core : {"auto", "identity", "full", "superdiagonal", "cp", "pairwise"} or one of tuckergp.cores
         ``"auto"``: full while it has at most 4,096 entries, the identity beyond. ``"superdiagonal"`` (or ``"cp"``): a
         learned weight a component, a CP decomposition. ``"pairwise"``: an intercept, a main effect of every mode and
@@ -129,7 +130,7 @@ class TuckerGPRegressor(RegressorAnswers):
         self,
         modes: Sequence[Mode] | None = None,
         rank: int | Sequence[int] = 5,
-        inference: Literal["gibbs", "als", "sgd", "hmc", "nuts", "sgld"] | Inference = "gibbs",
+        inference: Literal["gibbs", "als", "sgd", "vi", "hmc", "nuts", "sgld"] | Inference = "gibbs",
         likelihood: LikelihoodName = "gaussian",
         core: CoreSpec = "auto",
         noise: Literal["shared", "rows"] = "shared",
@@ -289,6 +290,7 @@ class TuckerGPRegressor(RegressorAnswers):
         named: dict[Any, Inference] = {
             "als": ALS(noise=0.05, iterations=50),
             "sgd": SGD(noise=0.05, step_u=0.02, batch_size=20, epochs=200, patience=patience),
+            "vi": VI(),
             "hmc": HMC(),
             "nuts": NUTS(),
             "sgld": SGLD(batch_size=20, step_size=0.3),

@@ -46,7 +46,10 @@ class Settings:
     """Settings of a recommender as the command line has them; see `TuckerRecommender`."""
 
     rank: Annotated[int, _model(help="Length of the vectors of users and items.", min=1)] = 16
-    inference: Annotated[Literal["gibbs", "als", "sgd"], _model(help="Sampling, or the most probable point.")] = "gibbs"
+    inference: Annotated[
+        Literal["gibbs", "als", "sgd", "vi"],
+        _model(help="Sampling, the most probable point, or a variational approximation."),
+    ] = "gibbs"
     likelihood: Annotated[
         Literal["gaussian", "ordinal", "bernoulli"], _model(help="Bernoulli is for 0 and 1, and for clicks.")
     ] = "gaussian"

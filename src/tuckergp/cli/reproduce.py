@@ -11,7 +11,7 @@ from tuckergp.cli.options import Json
 
 __all__ = ["reproduce"]
 
-Part = Literal["movielens", "california", "wind", "all"]
+Part = Literal["movielens", "california", "wind", "theory", "future", "all"]
 
 
 def reproduce(

@@ -63,7 +63,9 @@ def tucker(core: Any, lengths: dict[str, int], n_columns: int, rank: int, length
 
 def gp(n_columns: int, max_iter: int) -> Model:
     """A product of squared exponentials, a lengthscale a column by type-II maximum likelihood."""
-    return ExactGP([Mode(f"x{d}", SE(3.0), whiten=True) for d in range(n_columns)], max_iter=max_iter, random_state=SEED)
+    return ExactGP(
+        [Mode(f"x{d}", SE(3.0), whiten=True) for d in range(n_columns)], max_iter=max_iter, random_state=SEED
+    )
 
 
 def boosting(rate: float, leaves: int) -> Model:

@@ -146,7 +146,9 @@ def cells(split: Split, store: Store, quick: bool = False) -> Cells:
         return task(split, split.train, split.test, scale)
 
     def best(start: str) -> str:
-        found = {str(name): float(cell["rmse"]) for name, cell in store.results["cells"].items() if name.startswith(start)}
+        found = {
+            str(name): float(cell["rmse"]) for name, cell in store.results["cells"].items() if name.startswith(start)
+        }
         return min(found, key=found.__getitem__)
 
     def cross_validated() -> Figures:

@@ -15,13 +15,15 @@ def hyper_table(results: Results) -> str:
     cells = results["cells"]
     searched = [cell for name, cell in cells.items() if name.startswith("grid/")]
     lines = []
-    if "cross-validated" in cells:
-        cell, cost = cells["cross-validated"], sum(one["cpu_seconds"] for one in searched)
+
+    def line(title: str, cell: Results, before: float) -> list[str]:
+        return [title, f"{cell['rmse']:.4f}", f"{cell['coverage']:.1%}", f"{before + cell['cpu_seconds']:.1f}"]
+
+    if cell := cells.get("cross-validated"):
         title = f"best of {len(searched)} on held-out ratings ({cell['chosen'].removeprefix('grid/')})"
-        lines.append([title, f"{cell['rmse']:.4f}", f"{cell['coverage']:.1%}", f"{cost + cell['cpu_seconds']:.1f}"])
-    if "sampled" in cells:
-        cell = cells["sampled"]
-        lines.append(["drawn with the rest", f"{cell['rmse']:.4f}", f"{cell['coverage']:.1%}", f"{cell['cpu_seconds']:.1f}"])
+        lines.append(line(title, cell, sum(one["cpu_seconds"] for one in searched)))
+    if cell := cells.get("sampled"):
+        lines.append(line("drawn with the rest", cell, 0.0))
     return rows_of(["prior scales and noise", "test RMSE", "90 % intervals cover", "CPU seconds"], lines)
 
 

@@ -8,5 +8,6 @@ from tuckergp.inference.hmc import HMC
 from tuckergp.inference.nuts import NUTS
 from tuckergp.inference.sgd import SGD
 from tuckergp.inference.sgld import SGLD
+from tuckergp.inference.vi import VI
 
-__all__ = ["ALS", "HMC", "NUTS", "SGD", "SGLD", "Gibbs"]
+__all__ = ["ALS", "HMC", "NUTS", "SGD", "SGLD", "VI", "Gibbs"]

@@ -21,6 +21,8 @@ from tuckergp.inference.squares import Squares, squares_of
 from tuckergp.mode_table import ModeTable
 from tuckergp.model import Parameters, TuckerModel
 from tuckergp.priors.evidence import Sorted, sort_by_row
+from tuckergp.priors.expected import Heard, hear
+from tuckergp.priors.regression import dense
 from tuckergp.priors.rows import AnyRegression, regression_of
 
 __all__ = [
@@ -64,6 +66,16 @@ class Problem:
     def regressions(self) -> tuple[AnyRegression, ...]:
         """The regression of factors on features of every mode."""
         return tuple(regression_of(mode) for mode in self.design.modes)
+
+    @cached_property
+    def heard(self) -> tuple[Heard, ...]:
+        """The observations as every mode hears them, for expected statistics."""
+        return tuple(hear(self.design, d, self.y, self.weight) for d in range(len(self.design.modes)))
+
+    @cached_property
+    def grams(self) -> tuple[Floats, ...]:
+        """Phi'Phi of the features of every mode, shapes (n_d, n_d)."""
+        return tuple(dense(mode.features.T @ mode.features) for mode in self.design.modes)
 
     @cached_property
     def squares(self) -> Squares:

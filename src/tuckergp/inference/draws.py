@@ -105,6 +105,8 @@ class Draws:
         """R-hat and effective sample sizes of f at some of the training observations."""
         if not self.sampled:
             raise InputError("A most probable point has no draws to diagnose; use inference='gibbs'.")
+        if not self.traces:
+            raise InputError("Draws from a variational posterior are independent; judge it by elbo in fit_.history.")
         shortest = min(len(trace) for trace in self.traces)
         return summarise(np.stack([trace[:shortest] for trace in self.traces]))
 

@@ -40,6 +40,8 @@ def as_inference_data(draws: Draws, mean: float, scale: float, blocks: Sequence[
     """
     if not draws.sampled:
         raise InputError("A most probable point has no draws to hand over; use inference='gibbs'.")
+    if not draws.watched:
+        raise InputError("Variational inference has no chains to hand over; use inference='gibbs'.")
     try:
         arviz: Any = import_module("arviz")
     except ImportError as error:

@@ -18,7 +18,7 @@ import numpy.typing as npt
 from tuckergp.cores import CoreSpec
 from tuckergp.design import Design
 from tuckergp.errors import InputError
-from tuckergp.inference import ALS, HMC, NUTS, SGD, SGLD, Gibbs, loop
+from tuckergp.inference import ALS, HMC, NUTS, SGD, SGLD, VI, Gibbs, loop
 from tuckergp.inference.base import Info, Problem
 from tuckergp.inference.checkpoint import stored_seed
 from tuckergp.inference.control import Control
@@ -46,7 +46,7 @@ __all__ = [
 ]
 
 Floats = npt.NDArray[np.float64]
-Inference: TypeAlias = ALS | SGD | Gibbs | HMC | NUTS | SGLD
+Inference: TypeAlias = ALS | SGD | Gibbs | HMC | NUTS | SGLD | VI
 LikelihoodName: TypeAlias = Literal["gaussian", "ordinal", "bernoulli", "poisson"]
 LIKELIHOODS = get_args(LikelihoodName)
 MOST_LEVELS = 100
@@ -144,12 +144,12 @@ def _check_combination(likelihood: LikelihoodName, inference: Inference) -> None
     """Refuse an inference that has no way with a likelihood, and settings that it would not look at."""
     if likelihood == "gaussian":
         return
-    if likelihood == "poisson" and isinstance(inference, ALS | Gibbs):
+    if likelihood == "poisson" and isinstance(inference, ALS | VI | Gibbs):
         raise InputError(
             f"likelihood='poisson' has no exact conditionals, which {type(inference).__name__} needs; use "
             f"inference='hmc', 'nuts', 'sgld' or 'sgd'."
         )
-    if isinstance(inference, ALS):
+    if isinstance(inference, ALS | VI):
         raise InputError(
             f"likelihood={likelihood!r} needs inference='gibbs', 'hmc', 'nuts', 'sgld' or 'sgd', not {inference!r}."
         )
@@ -159,7 +159,7 @@ def _check_combination(likelihood: LikelihoodName, inference: Inference) -> None
 
 def _model(shape: Core, likelihood: Likelihood, inference: Inference) -> TuckerModel:
     """The model with the prior scales of the inference."""
-    if isinstance(inference, Gibbs):
+    if isinstance(inference, VI | Gibbs):
         return TuckerModel(shape, likelihood, _sampler_sigma_u(inference, shape), shape.default_sigma_w())
     sigma_u = shape.default_sigma_u() if inference.sigma_u is None else np.full(shape.modes, float(inference.sigma_u))
     return TuckerModel(shape, likelihood, sigma_u, inference.sigma_w or shape.default_sigma_w())
@@ -175,6 +175,10 @@ def _learn(
     if isinstance(inference, HMC | NUTS | SGLD):
         return loop.sample(inference, problem, seed, control)
     model = problem.model
+    if isinstance(inference, VI):
+        result = loop.run(inference, problem, seed, control)
+        draws = inference.sample(problem, result.state, stream(seed, 3, 0))
+        return Draws(model, [draws], sampled=True), result.history
     result = loop.run(inference, problem, seed, control, None if start is None else start.point(problem))
     alpha = 1 / model.likelihood.noise if isinstance(model.likelihood, Gaussian) else 1.0
     cuts = cuts_of(model, result.parameters)
@@ -244,6 +248,6 @@ def _fit_counts(
     return CountFit(draws, log_rate, 1.0, history)
 
 
-def _sampler_sigma_u(inference: Gibbs, shape: Core) -> Floats:
+def _sampler_sigma_u(inference: VI | Gibbs, shape: Core) -> Floats:
     scale = inference.scale or (1.0 if shape.learned else max(PRIOR_SCALE**shape.modes, LEAST_SCALE))
     return np.asarray(shape.default_sigma_u() * scale ** (1 / shape.modes))

@@ -37,10 +37,11 @@ LENGTHS = ("draws", "chains")
 
 @dataclass(frozen=True)
 class Result:
-    """What a run leaves: the parameters, and the figures of every step."""
+    """What a run leaves: the parameters, the figures of every step, and the algorithm's last state."""
 
     parameters: Parameters
     history: list[Info]
+    state: Any = None
 
 
 def run(
@@ -74,7 +75,7 @@ def run(
                 control.callback(info)
             if info.done or (control.max_time is not None and time.monotonic() - began > control.max_time):
                 break
-    return Result(algorithm.parameters(problem, state), history)
+    return Result(algorithm.parameters(problem, state), history, state)
 
 
 def sample(

@@ -13,7 +13,7 @@ __all__ = ["progress_line"]
 
 # Figures in units of the targets' standard deviation.
 SCALED = ("train_rmse", "noise")
-NAMES = {"train_rmse": "RMSE", "log_probability": "log p"}
+NAMES = {"train_rmse": "RMSE", "elbo": "ELBO", "log_probability": "log p"}
 
 
 @contextmanager

@@ -14,7 +14,7 @@ from scipy.sparse.linalg import LinearOperator, cg
 from tuckergp.errors import InputError
 from tuckergp.mode_table import Matrix
 
-__all__ = ["weights_given_data"]
+__all__ = ["joint_precision", "weights_given_data"]
 
 Floats = npt.NDArray[np.float64]
 
@@ -53,7 +53,7 @@ def weights_given_data(
     target = np.asarray(features.T @ b)
     if n * r <= LARGEST_DENSE:
         # in C order the lower part of a symmetric matrix is what LAPACK reads as its upper one, without a copy
-        R = linalg.cholesky(_joint_precision(features, A, tau, precision).T, lower=False, overwrite_a=True)
+        R = linalg.cholesky(joint_precision(features, A, tau, precision).T, lower=False, overwrite_a=True)
         right = linalg.solve_triangular(R, target.T.ravel(), trans="T")
         if rng is not None:
             right = right + rng.standard_normal(n * r)
@@ -63,7 +63,7 @@ def weights_given_data(
     return _iterate(features, A, target, tau, precision, start)
 
 
-def _joint_precision(features: Matrix, A: Floats, tau: Floats, precision: Floats) -> Floats:
+def joint_precision(features: Matrix, A: Floats, tau: Floats, precision: Floats) -> Floats:
     """Lambda kron T plus the sum over rows of A kron (phi phi'), shape (r n, r n); of pairs of ranks the lower ones."""
     n, r = features.shape[1], A.shape[1]
     system, each = np.zeros((r, n, r, n)), np.arange(n)

@@ -9,7 +9,7 @@ import numpy.typing as npt
 
 from tuckergp.design import Design, FittedMode
 from tuckergp.errors import InputError
-from tuckergp.inference import SGD, Gibbs
+from tuckergp.inference import SGD, VI, Gibbs
 from tuckergp.inference.draws import Draw
 from tuckergp.inference.export import block_names
 from tuckergp.inference.fit import Fit, Inference, OrdinalFit, seed_for
@@ -35,8 +35,9 @@ def last_draws(fit: Fit) -> Fit:
 
 def check_continuation(fit: Fit, inference: Inference, rank: int, likelihood: str) -> None:
     """Refuse to go on with settings that do not fit to what was learned."""
-    if isinstance(inference, SGD):
-        raise InputError("partial_fit needs inference='gibbs' or 'als'; with SGD call fit with all ratings.")
+    if isinstance(inference, SGD | VI):
+        name = type(inference).__name__
+        raise InputError(f"partial_fit needs inference='gibbs' or 'als'; with {name} call fit with all ratings.")
     if int(fit.draws.model.core.ranks[0]) != rank:
         raise InputError(f"The model has rank {fit.draws.model.core.ranks[0]}, not {rank}; set it back, or fit again.")
     same = fit.draws.sampled == isinstance(inference, Gibbs)

@@ -43,9 +43,10 @@ class TuckerRecommender(Settings):
     Parameters
     ----------
     rank : int
-    inference : {"gibbs", "als", "sgd"} or Gibbs, ALS, SGD
-        How the factors are learned: sampling, which has nothing to tune and knows how sure it is, or the most probable
-        point. A name stands for that method with its settings for ratings.
+    inference : {"gibbs", "als", "sgd", "vi"} or Gibbs, ALS, SGD, VI
+        How the factors are learned: sampling, which has nothing to tune and knows how sure it is, the most probable
+        point, or a mean-field approximation of the posterior (``"vi"``). A name stands for that method with its
+        settings for ratings.
     likelihood : {"gaussian", "ordinal", "bernoulli"}
         Ordinal: the distinct targets are ordered levels with learned distances; Bernoulli: targets are 0 and 1. Both
         are probit models and need ``"gibbs"``; predictions are means of the distribution over levels.

@@ -10,7 +10,7 @@ import numpy as np
 from tuckergp.cores import CoreSpec, Learned
 from tuckergp.errors import InputError
 from tuckergp.history import KEYS, RATING, TIMESTAMP, Duplicates, History, id_names, standard_names
-from tuckergp.inference import ALS, SGD, Gibbs
+from tuckergp.inference import ALS, SGD, VI, Gibbs
 from tuckergp.inference.fit import Inference, resolve_inference
 from tuckergp.model import make_core
 from tuckergp.periods import Unit
@@ -32,7 +32,7 @@ class Settings(Answers):
     def __init__(
         self,
         rank: int = 16,
-        inference: Literal["gibbs", "als", "sgd"] | Inference = "gibbs",
+        inference: Literal["gibbs", "als", "sgd", "vi"] | Inference = "gibbs",
         likelihood: Literal["gaussian", "ordinal", "bernoulli"] = "gaussian",
         core: CoreSpec = "identity",
         draws: int = 250,
@@ -170,6 +170,7 @@ class Settings(Answers):
         named: dict[Any, Inference] = {
             "als": ALS(noise=1.0, sigma_u=sigma_u),
             "sgd": SGD(noise=1.0, sigma_u=sigma_u),
+            "vi": VI(),
         }
         noise: str = "shared" if self.likelihood == "bernoulli" else "rows"
         noise = noise if self.noise == "auto" else self.noise

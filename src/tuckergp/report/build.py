@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from tuckergp.files import write_text
-from tuckergp.report import movielens, regression
+from tuckergp.report import future, movielens, regression, theory
 from tuckergp.report.blocks import Picture, Section, to_markdown
 from tuckergp.report.page import page
 from tuckergp.report.stored import Drawer, Stored, draw
@@ -29,7 +29,12 @@ one by one, with more detail: [ratings](experiments.md), [space and time](regres
 
 def sections(stored: Stored, drawer: Drawer, folder: Path) -> list[Section]:
     """All sections for which there are results."""
-    return [*movielens.sections(stored, drawer), *regression.sections(stored, drawer, folder)]
+    return [
+        *movielens.sections(stored, drawer),
+        *regression.sections(stored, drawer, folder),
+        *theory.sections(stored, drawer),
+        *future.sections(stored, drawer),
+    ]
 
 
 def write(folder: Path, results: dict[str, Any]) -> Path:

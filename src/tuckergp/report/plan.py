@@ -9,11 +9,15 @@ from typing import Any, TypeAlias
 from tuckergp.datasets import load_california, load_movielens_100k, load_wind
 from tuckergp.experiments import (
     california,
+    columns,
     movielens,
     movielens_bpmf,
     movielens_calibration,
     movielens_gibbs,
+    ratings,
     regression_figures,
+    theory,
+    variational,
     wind,
 )
 from tuckergp.experiments.cells import Cells, store_of
@@ -96,9 +100,25 @@ def _pictures(folder: Path, names: tuple[str, ...], draw: Callable[[], dict[str,
     return Store(None, {}, {}), {} if there else {f"pictures of {names[0].partition('_')[0]}": compute}
 
 
+def _theory(data: Path | None, folder: Path, quick: bool) -> list[Piece]:
+    store = store_of("theory", "test", theory.PROTOCOL, folder / "theory.json", quick)
+    return [(store, theory.cells(data, quick))]
+
+
+def _future(data: Path | None, folder: Path, quick: bool) -> list[Piece]:
+    open_questions = ratings.store_of(folder / "ratings.json", quick)
+    return [
+        (open_questions, ratings.cells(ratings.load(data), open_questions, quick)),
+        (variational.store_of(folder / "variational.json", quick), variational.cells(data, quick)),
+        (columns.store_of(folder / "columns.json", quick), columns.cells(quick)),
+    ]
+
+
 PARTS: dict[str, Callable[[Path | None, Path, bool], list[Piece]]] = {
     "movielens": _movielens,
     "california": _california,
     "wind": _wind,
+    "theory": _theory,
+    "future": _future,
 }
 """By name, in the order of the report."""

@@ -26,6 +26,8 @@ DATA: dict[str, dict[str, Callable[[Path | None], Table]]] = {
     "california": {"california": lambda folder: load_california(folder).table},
     "wind": {"wind": lambda folder: load_wind(folder).values},
 }
+DATA["theory"] = DATA["movielens"] | DATA["california"]
+DATA["future"] = DATA["movielens"] | DATA["california"] | DATA["wind"]
 """The tables that every part learns from."""
 
 
@@ -39,7 +41,8 @@ def checksum(table: Table) -> str:
 
 def checksums(parts: Iterable[str], data: Path | None) -> dict[str, str]:
     """Of the data of some parts of the report."""
-    return {name: checksum(load(data)) for part in parts for name, load in DATA.get(part, {}).items()}
+    used = {name: load for part in parts for name, load in DATA[part].items()}
+    return {name: checksum(load(data)) for name, load in used.items()}
 
 
 def collect(folder: Path, stored: Stored, data: dict[str, str]) -> dict[str, Any]:

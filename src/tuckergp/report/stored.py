@@ -16,7 +16,18 @@ __all__ = ["EXPERIMENTS", "Drawer", "Stored", "draw", "kept", "read"]
 Stored: TypeAlias = Mapping[str, Results]
 """What the results files hold, by their names."""
 
-EXPERIMENTS = ("movielens_map", "movielens_bpmf", "movielens_gibbs", "movielens_calibration", "california", "wind")
+EXPERIMENTS = (
+    "movielens_map",
+    "movielens_bpmf",
+    "movielens_gibbs",
+    "movielens_calibration",
+    "california",
+    "wind",
+    "theory",
+    "ratings",
+    "variational",
+    "columns",
+)
 
 
 class Drawer(Protocol):

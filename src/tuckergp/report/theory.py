@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from tuckergp.experiments import theory_figures, theory_report
-from tuckergp.report.blocks import Section, Table, Text
+from tuckergp.report.blocks import Block, Section, Table, Text
 from tuckergp.report.stored import Drawer, Stored
 
 __all__ = ["sections"]
@@ -14,7 +14,7 @@ def sections(stored: Stored, draw: Drawer) -> list[Section]:
     results = stored.get("theory")
     if results is None:
         return []
-    blocks = [
+    blocks: list[Block] = [
         Text(
             "The appendix proves that an entry of W with all U multiplied in tends to N(0, 1) as r grows. Draws from "
             "the prior beside the normal, by rank, and beside closed forms of the fourth moment."

@@ -39,7 +39,7 @@ _HOMES: dict[str, tuple[str, ...]] = {
     "tuckergp.model": ("Core", "Parameters", "Path", "TuckerModel"),
     "tuckergp.cores": ("Entries", "Learned"),
     "tuckergp.likelihoods": ("Gaussian", "Ordinal", "Poisson"),
-    "tuckergp.inference": ("ALS", "HMC", "NUTS", "SGD", "SGLD", "Gibbs"),
+    "tuckergp.inference": ("ALS", "HMC", "NUTS", "SGD", "SGLD", "VI", "Gibbs"),
     "tuckergp.inference.base": ("Info",),
     "tuckergp.inference.draws": ("Draw", "Draws"),
     "tuckergp.inference.fitted": ("CountFit", "Fit", "OrdinalFit"),

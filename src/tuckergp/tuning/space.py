@@ -17,7 +17,7 @@ from sklearn.base import clone
 
 from tuckergp.errors import InputError
 from tuckergp.history import RATING, TIMESTAMP
-from tuckergp.inference import ALS, SGD, Gibbs
+from tuckergp.inference import ALS, SGD, VI, Gibbs
 from tuckergp.inference.fit import ranks_of
 from tuckergp.model import make_core
 from tuckergp.random import stream
@@ -30,7 +30,7 @@ __all__ = ["Params", "Range", "Search", "Space", "check_names", "configured", "d
 Params: TypeAlias = dict[str, Any]
 Search: TypeAlias = Literal["grid", "optuna"]
 
-INFERENCES: dict[Any, type[Any]] = {"als": ALS, "sgd": SGD, "gibbs": Gibbs}
+INFERENCES: dict[Any, type[Any]] = {"als": ALS, "sgd": SGD, "vi": VI, "gibbs": Gibbs}
 # What inference="gibbs" takes from the estimator, and an object has itself.
 MOVED = ("draws", "warmup", "chains", "noise")
 
@@ -162,7 +162,7 @@ def _resolved(model: Any) -> Any:
 
 def samples(inference: Any) -> bool:
     """Whether there will be draws, and so a predicted distribution."""
-    return inference == "gibbs" or isinstance(inference, Gibbs)
+    return inference in ("gibbs", "vi") if isinstance(inference, str) else isinstance(inference, VI | Gibbs)
 
 
 def default_grid(
@@ -194,6 +194,8 @@ def default_grid(
     inference = _resolved(model)
     if isinstance(inference, Gibbs):
         return _grid_of_blocks(model, inference, ratings, attributes, search)
+    if isinstance(inference, VI):
+        raise InputError("VI learns noise and prior scales, so there is no default grid; give one, such as of ranks.")
     learned = model.core != "identity"
     if search == "grid" and isinstance(inference, SGD) and inference.method == "sgd":
         return {

@@ -1,0 +1,225 @@
+"""Variational inference: independent beliefs q of factors, weights, core and all hyperparameters, as near as can be.
+
+Coordinate ascent: each q in turn is the best one given the others, so that the evidence lower bound never decreases.
+The same statistics and conjugate forms as `tuckergp.inference.gibbs`, with expectations instead of draws.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import product
+from math import prod
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from tuckergp.errors import InputError
+from tuckergp.inference.base import Info, Problem, check_positive
+from tuckergp.inference.draws import Draw, compact
+from tuckergp.inference.vi_mode import ModeBelief, ModePrior, check_mode
+from tuckergp.likelihoods import Gaussian
+from tuckergp.model import Parameters
+from tuckergp.priors.beliefs import LOG_2PI, Gammas, Normal, PrecisionBelief, normals
+from tuckergp.priors.expected import core_statistics, expected_squares, row_statistics
+from tuckergp.priors.hyper import PrecisionPrior
+
+__all__ = ["VI", "VIState"]
+
+Floats = npt.NDArray[np.float64]
+
+# Entries of a core whose covariances are kept together.
+LARGEST_CORE = 1_024
+
+
+class VIState(NamedTuple):
+    """Beliefs of all unknowns after so many sweeps, and the lower bound of the log evidence.
+
+    Attributes
+    ----------
+    sweep : int
+    modes : tuple of ModeBelief
+    W : Normal
+        Entries of the core, (Q, 1); none of an identity core.
+    alpha : Gammas
+        Noise precision.
+    bound : float
+    """
+
+    sweep: int
+    modes: tuple[ModeBelief, ...]
+    W: Normal
+    alpha: Gammas
+    bound: float
+
+
+@dataclass(frozen=True)
+class VI:
+    """Mean-field variational inference for Gaussian noise.
+
+    Parameters
+    ----------
+    iterations : int
+        Sweeps over all unknowns, at the most.
+    tolerance : float
+        Stop when a sweep raises the lower bound by less than this for every observation.
+    draws : int
+        Draws from q that predictions are made of. Draws come in sets of deviations with all signs, a set of 2^D, or
+        2^(D + 1) with a learned core; with whole sets mean predictions are those of q exactly.
+    factorised : bool
+        Whether q makes all entries of the factors, of weights of modes without a residual, and of the core
+        independent, instead of keeping the covariances within a row, a mode, the core.
+    dof, scale, tau_shape, tau_rate, alpha_shape, alpha_rate
+        The priors, as in `Gibbs`.
+
+    Examples
+    --------
+    >>> from tuckergp import TuckerGPRegressor
+    >>> X = np.random.default_rng(0).uniform(-2, 2, size=(200, 2))
+    >>> y = np.sin(X[:, 0]) * np.cos(X[:, 1])
+    >>> model = TuckerGPRegressor(rank=2, inference=VI(iterations=50), random_state=0).fit(X, y)
+    >>> mean, std = model.predict(X, return_std=True)
+    >>> bounds = [info.figures["elbo"] for info in model.fit_.history]
+    >>> bool(np.all(np.diff(bounds) > -1e-6))
+    True
+    """
+
+    iterations: int = 200
+    tolerance: float = 1e-5
+    draws: int = 256
+    factorised: bool = False
+    dof: float = 60.0
+    scale: float | None = None
+    tau_shape: float = 1.0
+    tau_rate: float = 0.1
+    alpha_shape: float = 1.0
+    alpha_rate: float = 0.5
+
+    def __post_init__(self) -> None:
+        check_positive("VI", **{name: value for name, value in vars(self).items() if name != "factorised"})
+        if not isinstance(self.factorised, bool):
+            raise InputError(f"VI: factorised must be True or False, not {self.factorised!r}.")
+        for name in ("iterations", "draws"):
+            if not isinstance(getattr(self, name), int | np.integer):
+                raise InputError(f"VI: {name} must be a whole number, not {getattr(self, name)!r}.")
+
+    @property
+    def n_steps(self) -> int:
+        """Sweeps, at the most."""
+        return self.iterations
+
+    def init(self, problem: Problem, rng: np.random.Generator) -> VIState:
+        """Point masses near a draw from the prior, which the first sweep replaces; hyperparameters at prior means."""
+        model, design = problem.model, problem.design
+        _check(problem)
+        start = model.start(design, rng)
+        modes = []
+        for d, (prior, U) in enumerate(zip(self.priors(problem), start.U, strict=True)):
+            B = U[prior.table.n_features - prior.table.features.shape[1] :]
+            precision = np.eye(U.shape[1]) / model.sigma_u[d] ** 2
+            modes.append(prior.start(np.asarray(prior.table.table @ U, dtype=np.float64), B, precision))
+        W = Normal(start.W[:, None], np.zeros((len(start.W), len(start.W))), 0.0)
+        alpha = Gammas(np.array([self.alpha_shape]), np.array([self.alpha_rate]))
+        return VIState(0, tuple(modes), W, alpha, -np.inf)
+
+    def priors(self, problem: Problem) -> tuple[ModePrior, ...]:
+        """The modes of the problem with their priors."""
+        model = problem.model
+        return tuple(
+            ModePrior(
+                table,
+                gram,
+                PrecisionBelief.of(PrecisionPrior(self.dof, float(sigma) ** 2, model.core.learned), int(r)),
+                self.tau_shape,
+                self.tau_rate,
+                self.factorised,
+            )
+            for table, gram, sigma, r in zip(
+                problem.design.modes, problem.grams, model.sigma_u, model.core.ranks, strict=True
+            )
+        )
+
+    def step(self, problem: Problem, state: VIState, rng: np.random.Generator) -> tuple[VIState, Info]:
+        """One sweep: every mode, then the core, then the noise."""
+        core, priors = problem.model.core, self.priors(problem)
+        modes, W, alpha = state.modes, state.W, float(state.alpha.mean[0])
+        for d, prior in enumerate(priors):
+            factors = [mode.factors for mode in modes]
+            A, b = row_statistics(core, d, problem.heard[d], factors, W)
+            modes = (*modes[:d], prior.update(modes[d], alpha * A, alpha * b), *modes[d + 1 :])
+        if core.learned:
+            gram, right = core_statistics(core, problem.heard[0], [mode.factors for mode in modes])
+            system = alpha * gram + np.eye(len(gram)) / problem.model.sigma_w**2
+            mean, covariance, log_det = normals(system[None], alpha * right[None], W.mean.T, self.factorised)
+            W = Normal(mean.T, covariance[0], log_det)
+        squares = _squares(problem, modes, W)
+        noise = Gammas(np.array([self.alpha_shape + problem.count / 2]), np.array([self.alpha_rate + squares / 2]))
+        state = VIState(state.sweep + 1, modes, W, noise, state.bound)
+        bound = self.bound(problem, state, squares)
+        done = bound - state.bound < self.tolerance * len(problem.y)
+        f = problem.model.contract([mode.psi for mode in modes], W.mean[:, 0], problem.design.index)
+        rmse = float(np.sqrt(np.average((problem.y - f) ** 2, weights=problem.weight)))
+        figures = {"elbo": bound, "train_rmse": rmse, "noise": float(noise.mean[0]) ** -0.5}
+        return state._replace(bound=bound), Info(state.sweep, figures, done)
+
+    def bound(self, problem: Problem, state: VIState, squares: float | None = None) -> float:
+        """The evidence lower bound; ``squares``, the expected sum of squared residuals, may be given."""
+        squares = _squares(problem, state.modes, state.W) if squares is None else squares
+        alpha, model = state.alpha, problem.model
+        total = 0.5 * (problem.count * (float(alpha.mean_log[0]) - LOG_2PI) - float(alpha.mean[0]) * squares)
+        total -= alpha.divergence(self.alpha_shape, self.alpha_rate)
+        if model.core.learned:
+            own = float(state.W.squares.sum()) / model.sigma_w**2
+            total += state.W.entropy - 0.5 * (model.core.n_weights * (LOG_2PI + 2 * np.log(model.sigma_w)) + own)
+        return float(total + sum(p.bound(q) for p, q in zip(self.priors(problem), state.modes, strict=True)))
+
+    def parameters(self, problem: Problem, state: VIState) -> Parameters:
+        """Means under q."""
+        U = tuple(prior.mean(q) for prior, q in zip(self.priors(problem), state.modes, strict=True))
+        return Parameters(U, state.W.mean[:, 0], (None,) * len(U))
+
+    def sample(self, problem: Problem, state: VIState, rng: np.random.Generator) -> list[Draw]:
+        """Draws from q, as predictions need them."""
+        found = self._signed(problem, state, rng)
+        return [compact(next(found)) for _ in range(self.draws)]
+
+    def _signed(self, problem: Problem, state: VIState, rng: np.random.Generator) -> Iterator[Draw]:
+        """Draws without end: independent deviations from the means, each set of them with all signs in turn.
+
+        F is linear in every mode and in the core, so the deviations of a set cancel in the mean of f.
+        """
+        learned, modes = problem.model.core.learned, list(zip(self.priors(problem), state.modes, strict=True))
+        mean = self.parameters(problem, state)
+        roots, root = [prior.roots(q) for prior, q in modes], state.W.root() if learned else np.zeros((0, 0))
+        while True:
+            U = [prior.deviation(q, own, rng) for (prior, q), own in zip(modes, roots, strict=True)]
+            W = state.W.deviation(root, rng)[:, 0]
+            for signs in product((1.0, -1.0), repeat=len(U) + learned):
+                tables = tuple(m + s * u for m, s, u in zip(mean.U, signs, U, strict=False))
+                parameters = Parameters(tables, mean.W + signs[-1] * W, mean.paths)
+                covariance = tuple(
+                    np.asarray(np.linalg.inv(q.precision.draw(rng)) * prior.table.residual_scale**2)
+                    for prior, q in modes
+                )
+                alpha = float(rng.gamma(state.alpha.shape[0]) / state.alpha.rate[0])
+                yield Draw(parameters, alpha, covariance, (None,) * len(U))
+
+
+def _squares(problem: Problem, modes: tuple[ModeBelief, ...], W: Normal) -> float:
+    factors = [mode.factors for mode in modes]
+    return expected_squares(problem.model.core, problem.heard[0], factors, W, problem.y, problem.weight)
+
+
+def _check(problem: Problem) -> None:
+    """Refuse what there is no exact expectation for, or too large a one."""
+    core = problem.model.core
+    if not isinstance(problem.model.likelihood, Gaussian) or problem.offset is not None:
+        raise InputError("VI is for a Gaussian likelihood; for an ordinal one use Gibbs, for any other NUTS or SGD.")
+    if core.learned and prod(map(int, core.ranks)) > LARGEST_CORE:
+        raise InputError(
+            f"VI keeps the covariances of all pairs of entries of a core, and ranks {tuple(map(int, core.ranks))} make "
+            f"more than {LARGEST_CORE:,} entries; lower the rank, or use core='identity' or Gibbs."
+        )
+    for table, r in zip(problem.design.modes, core.ranks, strict=True):
+        check_mode(table, int(r))
