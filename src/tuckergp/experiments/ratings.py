@@ -25,7 +25,7 @@ import typer
 
 from tuckergp.datasets import load_movielens_100k
 from tuckergp.design import Design, Mode
-from tuckergp.errors import InputError, NotConvergedWarning
+from tuckergp.errors import DivergenceError, InputError, NotConvergedWarning
 from tuckergp.experiments.cells import Cells, Figures, fill
 from tuckergp.experiments.movielens import Split
 from tuckergp.experiments.movielens_data import Ratings, design_of, entities_of, ratings_of
@@ -119,6 +119,14 @@ def scored(sampler: Any, task: Task) -> Figures:
     return score(f, noise, task.truth) | {"noise": round(float(noise.mean()), 4)}
 
 
+def tried(sampler: SGLD, task: Task) -> Figures:
+    """The same, for steps that may be too long."""
+    try:
+        return scored(sampler, task)
+    except DivergenceError:
+        return {"diverged": True}
+
+
 def over_time(sampler: Callable[[], Any], task: Task) -> Figures:
     """Errors after some draws, then some more, with the CPU seconds that they took."""
     f, noise, gone = run(sampler(), task)
@@ -174,7 +182,7 @@ def cells(split: Split, store: Store, quick: bool = False) -> Cells:
     found["sampled"] = lambda: scored(Gibbs(draws=whole["draws"], warmup=whole["warmup"]), outer(0.54 * RANK**-0.25))
     for step in steps:
         short = SGLD(step_size=step, **{**langevin, "draws": max(langevin["draws"] // 4, 1)})
-        found[f"step/size={step}"] = lambda short=short: scored(short, inner(scale_of_best()))  # type: ignore[misc]
+        found[f"step/size={step}"] = lambda short=short: tried(short, inner(scale_of_best()))  # type: ignore[misc]
     found["sgld"] = langevin_here
     found["gibbs"] = lambda: over_time(partial(gibbs, None, **whole), outer(scale_of_best()))
     return found
