@@ -156,7 +156,7 @@ BAD = [
     ({"rank": 0}, {}, "rank must be at least 1, not 0"),
     ({"rank": (2, 2, 2)}, {}, "rank has 3 entries for 2 modes"),
     ({"rank": 2.5}, {}, "rank must be a whole number"),
-    ({"inference": "gradient"}, {}, "must be one of 'gibbs', 'als', 'sgd', 'hmc', 'nuts', 'sgld' or an object"),
+    ({"inference": "gradient"}, {}, "must be one of 'gibbs', 'als', 'sgd', 'vi', 'hmc', 'nuts', 'sgld' or an object"),
     ({"likelihood": "gamma"}, {}, "likelihood must be one of 'gaussian', 'ordinal', 'bernoulli', 'poisson', not"),
     ({"core": "identity", "rank": (2, 3)}, {}, "same rank in every mode"),
     ({"random_state": -1}, {}, "random_state must be"),

@@ -246,7 +246,7 @@ def test_bad_tables_get_one_clear_sentence(tables, message):
     ("settings", "message"),
     [
         ({"rank": 0}, "rank must be at least 1"),
-        ({"inference": "gibs"}, "inference must be one of 'gibbs', 'als', 'sgd' or an object"),
+        ({"inference": "gibs"}, "inference must be one of 'gibbs', 'als', 'sgd', 'vi' or an object"),
         ({"likelihood": "normal"}, "likelihood must be one of 'gaussian', 'ordinal', 'bernoulli', not 'normal'"),
         ({"likelihood": "ordinal", "inference": "als"}, "likelihood='ordinal' needs inference='gibbs'"),
         ({"likelihood": "bernoulli"}, "needs targets 0 and 1, but one is 2"),
