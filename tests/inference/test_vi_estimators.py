@@ -5,6 +5,7 @@ import pytest
 
 from tuckergp import Mode, TuckerGPRegressor, TuckerRecommender, load
 from tuckergp.baselines import Biases
+from tuckergp.cores import Learned
 from tuckergp.datasets import load_movielens_100k, make_ratings
 from tuckergp.errors import InputError
 from tuckergp.experiments.movielens_data import entities_of
@@ -104,6 +105,8 @@ def test_what_makes_no_sense_is_refused(recommender, data, surface, tmp_path):
         ({"likelihood": "poisson"}, "no exact conditionals, which VI needs"),
         ({"noise": "rows"}, "noise is a setting of inference='gibbs'"),
         ({"draws": 10}, "draws is a setting of inference='gibbs'"),
+        ({"core": "pairwise"}, "VI is for cores whose entries have a component of every mode"),
+        ({"core": Learned()}, "cores.Learned needs inference='gibbs'"),
     ]:
         with pytest.raises(InputError, match=message):
             TuckerGPRegressor(rank=2, inference="vi", **settings).fit(X, (y > 0).astype(float))

@@ -20,7 +20,7 @@ from tuckergp.inference.base import Info, Problem, check_positive
 from tuckergp.inference.draws import Draw, compact
 from tuckergp.inference.vi_mode import ModeBelief, ModePrior, check_mode
 from tuckergp.likelihoods import Gaussian
-from tuckergp.model import Parameters
+from tuckergp.model import Parameters, refuse_learned
 from tuckergp.priors.beliefs import LOG_2PI, Gammas, Normal, PrecisionBelief, normals
 from tuckergp.priors.expected import core_statistics, expected_squares, row_statistics
 from tuckergp.priors.hyper import PrecisionPrior
@@ -216,6 +216,12 @@ def _check(problem: Problem) -> None:
     core = problem.model.core
     if not isinstance(problem.model.likelihood, Gaussian) or problem.offset is not None:
         raise InputError("VI is for a Gaussian likelihood; for an ordinal one use Gibbs, for any other NUTS or SGD.")
+    refuse_learned(core, "VI is")
+    if (core.coords < 0).any():
+        raise InputError(
+            "VI is for cores whose entries have a component of every mode, not for core='pairwise' or Entries that "
+            "leave modes out; use Gibbs."
+        )
     if core.learned and prod(map(int, core.ranks)) > LARGEST_CORE:
         raise InputError(
             f"VI keeps the covariances of all pairs of entries of a core, and ranks {tuple(map(int, core.ranks))} make "
