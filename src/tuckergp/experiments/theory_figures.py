@@ -50,8 +50,11 @@ def errors(results: Results) -> Any:
             found.setdefault("hashing, MovieLens" if "hashing" in name else title, []).append(
                 (title if "hashing" in name else name, cell)
             )
-    made, axes = figure(1, len(found), 3.0 * len(found), 3.2)
-    for ax, (title, lines) in zip(axes[0], found.items(), strict=True):
+    down = -(-len(found) // 2)
+    made, axes = figure(down, 2, 8.0, 3.4 * down)
+    for ax in axes.ravel()[len(found) :]:
+        ax.set_axis_off()
+    for ax, (title, lines) in zip(axes.ravel(), found.items(), strict=False):
         for name, cell in lines:
             ax.loglog(cell["n"], cell["rms"], marker="o", markersize=3, linewidth=1.2, label=name)
         n = np.array(lines[0][1]["n"], dtype=float)
@@ -60,7 +63,8 @@ def errors(results: Results) -> Any:
         ax.minorticks_off()
         ax.set_xticks(n, [f"{size:.0f}" for size in n], fontsize=7)
         ax.legend(fontsize=6)
-    axes[0, 0].set_ylabel("RMS error of the kernel")
+    for ax in axes[:, 0]:
+        ax.set_ylabel("RMS error of the kernel")
     return made
 
 
