@@ -154,9 +154,8 @@ def cells(split: Split, store: Store, quick: bool = False) -> Cells:
         return task(split, split.train, split.test, scale)
 
     def best(start: str) -> str:
-        found = {
-            str(name): float(cell["rmse"]) for name, cell in store.results["cells"].items() if name.startswith(start)
-        }
+        stored: dict[str, Figures] = store.results["cells"]
+        found = {n: float(cell["rmse"]) for n, cell in stored.items() if n.startswith(start) and "rmse" in cell}
         return min(found, key=found.__getitem__)
 
     def cross_validated() -> Figures:
