@@ -29,6 +29,7 @@ from tuckergp.cores import Learned
 from tuckergp.errors import InputError, NotConvergedWarning
 from tuckergp.experiments.cells import Cells, Figures, fill
 from tuckergp.experiments.store import Store, versions
+from tuckergp.features import Nystrom
 from tuckergp.gp import ExactGP
 from tuckergp.inference import Gibbs
 from tuckergp.kernels import SE
@@ -47,6 +48,8 @@ PROTOCOL = (
 )
 SEED, FOLDS, HELD_OUT = 0, 5, 5
 TRAIN, TEST, COLUMNS, NOISE = 1_500, 5_000, 12, 1.0
+FEATURES = 16
+"""Of a column: enough for smooth kernels of one number."""
 LENGTHS = {"draws": 200, "warmup": 100}
 QUICK_LENGTHS = {"draws": 5, "warmup": 5}
 # Names the streams that part rows.
@@ -57,7 +60,7 @@ Part = tuple[Floats, Floats]
 
 def tucker(core: Any, lengths: dict[str, int], n_columns: int, rank: int, lengthscale: float) -> Model:
     """A squared exponential mode a column; the core decides which of them meet."""
-    modes = [Mode(f"x{d}", SE(lengthscale), whiten=True) for d in range(n_columns)]
+    modes = [Mode(f"x{d}", SE(lengthscale), Nystrom(FEATURES), whiten=True) for d in range(n_columns)]
     inference = Gibbs(**lengths)  # type: ignore[arg-type]
     return TuckerGPRegressor(modes, rank=rank, core=core, inference=inference, random_state=SEED)
 

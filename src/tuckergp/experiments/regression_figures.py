@@ -102,7 +102,7 @@ def curves(results: Results) -> Any:
     models = {"full rank": ("full/n={n}/", "tab:purple", "-")}
     for r, colour in zip(california.RANKS, ("tab:blue", "tab:orange", "tab:green"), strict=True):
         models[f"r = {r}, Gibbs"] = (f"gibbs/n={{n}}/r={r}/", colour, "-")
-        models[f"r = {r}, NUTS"] = (f"nuts/n={{n}}/r={r}/", colour, ":")
+        models[f"r = {r}, NUTS"] = (f"nuts/n={{n}}/r={r}/", colour, "none")
     for ax, part in zip(axes[0], ("train", "test"), strict=True):
         for title, (pattern, colour, line) in models.items():
             found = [
@@ -111,7 +111,17 @@ def curves(results: Results) -> Any:
             there = [(n, mean, sd or 0.0) for n, mean, sd in found if mean is not None]
             if there:
                 n, mean, sd = zip(*there, strict=True)
-                ax.errorbar(n, mean, sd, label=title, color=colour, linestyle=line, marker="o", markersize=3, capsize=2)
+                ax.errorbar(
+                    n,
+                    mean,
+                    sd,
+                    label=title,
+                    color=colour,
+                    linestyle=line,
+                    marker="x" if line == "none" else "o",
+                    markersize=4,
+                    capsize=2,
+                )
         for cell in cells_of(results, "gp/given"):
             ax.axhline(cell[f"{part}_rmse"], color="grey", linestyle="--", label="GP")
         ax.set(title=f"{part} RMSE", xlabel="features a mode, n", xscale="log", xticks=california.SIZES)
