@@ -31,10 +31,10 @@ def sections(stored: Stored, draw: Drawer) -> list[Section]:
     rows = _rows(stored)
     blocks: list[Block] = [
         Text(
-            "Test RMSE of ratings from 1 to 5 on the five official splits, mean and sd over splits. Above are the rows "
-            "of the paper's table; settings are chosen on a tenth of each split's own training part, not by "
-            "cross-validation, and the test part is scored once. Below are models that are sampled, which the paper "
-            "does not have; their means are over splits and seeds. Predictions are clipped to 1..5."
+            "Test RMSE of ratings from 1 to 5 on the five official splits, mean and sd over splits. The first five "
+            "rows are the paper's; settings are chosen on a tenth of each split's own training part, not by "
+            "cross-validation, and the test part is scored once. The other rows are models that are sampled, which the "
+            "paper does not have; their means are over splits and seeds. Predictions are clipped to 1..5."
         ),
         Table("Test RMSE on MovieLens 100K", _table(rows)),
         draw(
