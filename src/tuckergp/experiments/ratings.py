@@ -47,7 +47,7 @@ Floats = npt.NDArray[np.float64]
 PROTOCOL = "ratings alone, rank 15, split u1, one seed; choices on a tenth of the training part; clipped to 1..5"
 SCALES, NOISES = (0.2, 0.3, 0.45), (0.5, 0.65, 0.8)
 """Prior sd of an entry of a factor, and the noise variance, in units of the ratings' sd and variance."""
-STEPS = (3.0, 10.0, 30.0, 100.0)
+STEPS = {"plain": (10.0, 30.0, 100.0), "preconditioned": (300.0, 1_000.0, 3_000.0)}
 """First steps of SGLD, relative to 1 / (1 + N alpha): a weight has a thousandth of the ratings, so they are large."""
 LENGTHS = {"draws": 250, "warmup": 50}
 GRID_LENGTHS = {"draws": 60, "warmup": 20}
@@ -143,7 +143,8 @@ def over_time(sampler: Callable[[], Any], task: Task) -> Figures:
 def cells(split: Split, store: Store, quick: bool = False) -> Cells:
     """All of them; those on the test part read the choices made before."""
     grid, whole = (QUICK, QUICK) if quick else (GRID_LENGTHS, LENGTHS)
-    scales, noises, steps = (SCALES[:1], NOISES[:1], STEPS[:1]) if quick else (SCALES, NOISES, STEPS)
+    scales, noises = (SCALES[:1], NOISES[:1]) if quick else (SCALES, NOISES)
+    steps = {f"step/{how}/{step:g}": (how, step) for how, sizes in STEPS.items() for step in sizes[: 1 if quick else 3]}
     langevin: dict[str, Any] = LANGEVIN | (QUICK if quick else {})
     names = {f"grid/scale={s}/noise={n}": (s, n) for s, n in product(scales, noises)}
 
@@ -166,12 +167,13 @@ def cells(split: Split, store: Store, quick: bool = False) -> Cells:
     def scale_of_best() -> float:
         return names[best("grid/")][0]
 
-    def with_step(step: float) -> SGLD:
-        return SGLD(step_size=step, **langevin)
+    def with_step(name: str, **lengths: int) -> SGLD:
+        how, step = steps[name]
+        return SGLD(step_size=step, precondition=how == "preconditioned", **{**langevin, **lengths})
 
     def langevin_here() -> Figures:
-        step = float(best("step/").split("=")[1])
-        return over_time(lambda: with_step(step), outer(scale_of_best())) | {"step": step}
+        chosen = best("step/")
+        return over_time(partial(with_step, chosen), outer(scale_of_best())) | {"chosen": chosen}
 
     found: dict[str, Callable[[], Figures]] = {}
     for name, (scale, noise) in names.items():
@@ -179,9 +181,9 @@ def cells(split: Split, store: Store, quick: bool = False) -> Cells:
     found["cross-validated"] = cross_validated
     # the estimator's own priors: the scale of f relative to that of ratings is 0.54^2 in the mean
     found["sampled"] = lambda: scored(Gibbs(draws=whole["draws"], warmup=whole["warmup"]), outer(0.54 * RANK**-0.25))
-    for step in steps:
-        short = SGLD(step_size=step, **{**langevin, "draws": max(langevin["draws"] // 4, 1)})
-        found[f"step/size={step}"] = lambda short=short: tried(short, inner(scale_of_best()))  # type: ignore[misc]
+    for name in steps:
+        short = with_step(name, draws=max(langevin["draws"] // 4, 1))
+        found[name] = lambda short=short: tried(short, inner(scale_of_best()))  # type: ignore[misc]
     found["sgld"] = langevin_here
     found["gibbs"] = lambda: over_time(partial(gibbs, None, **whole), outer(scale_of_best()))
     return found
