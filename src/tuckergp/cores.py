@@ -102,6 +102,9 @@ class Learned:
     def __post_init__(self) -> None:
         if isinstance(self.share, bool) or not isinstance(self.share, int | float) or not 0 < self.share < 1:
             raise InputError(f"Learned: share must be between 0 and 1, not {self.share!r}.")
+        known = ("full", "superdiagonal", "cp", "pairwise")
+        if not isinstance(self.candidates, Random | Entries) and self.candidates not in known:
+            raise InputError(f"Learned: candidates must be one of {known}, Random or Entries, not {self.candidates!r}.")
 
 
 CoreSpec = Literal["auto", "identity", "full", "superdiagonal", "cp", "pairwise"] | Random | Entries | Learned
@@ -247,6 +250,8 @@ def inclusion(model: Any) -> Inclusion:
     >>> found.places[0], bool(found.probability[0] > 0.9)
     ((0, None), True)
     """
+    if not hasattr(model, "fit_"):
+        raise InputError(f"inclusion is for a fitted model, not {model!r}; call fit first.")
     draws = model.fit_.draws
     draws.require_kept()
     core = draws.model.core

@@ -41,6 +41,9 @@ __all__ = [
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
 
+# Up to so many entries a core is full unless the user says otherwise.
+LARGEST_AUTOMATIC = 4_096
+
 SparseCore = Random  # its earlier name
 
 
@@ -148,7 +151,8 @@ class Core:
 def make_core(spec: CoreSpec | Core, ranks: Sequence[int], rng: np.random.Generator | None = None) -> Core:
     """Turn what the user asked for into a core of given ranks.
 
-    ``"auto"`` is full while it is small (at most 4,096 entries) or the ranks differ, and the identity otherwise.
+    ``"auto"`` is full while it has at most 4,096 entries. Beyond, it is pairwise for three modes or more, and for two
+    the identity (full if their ranks differ).
     """
     if isinstance(spec, Core):
         return spec
@@ -156,7 +160,7 @@ def make_core(spec: CoreSpec | Core, ranks: Sequence[int], rng: np.random.Genera
     none = np.zeros((0, len(sizes)), dtype=np.int64)
     entries = prod(map(int, sizes))
     if spec == "auto":
-        spec = "full" if entries <= 4096 or len(set(ranks)) > 1 else "identity"
+        spec = _automatic(ranks, entries)
     if spec == "identity":
         if len(set(ranks)) > 1:
             raise InputError(f"An identity core needs the same rank in every mode, not {tuple(ranks)}.")
@@ -170,6 +174,14 @@ def make_core(spec: CoreSpec | Core, ranks: Sequence[int], rng: np.random.Genera
     raise InputError(
         f"core must be 'auto', 'identity', 'full', 'superdiagonal', 'pairwise' or one of tuckergp.cores, not {spec!r}."
     )
+
+
+def _automatic(ranks: Sequence[int], entries: int) -> CoreSpec:
+    if entries <= LARGEST_AUTOMATIC:
+        return "full"
+    if len(ranks) > 2 and min(ranks) > 1:
+        return "pairwise"  # products of many factors with no summands of fewer hardly learn
+    return "identity" if len(set(ranks)) == 1 else "full"
 
 
 class Path(NamedTuple):

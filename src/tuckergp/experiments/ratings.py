@@ -156,7 +156,9 @@ def cells(split: Split, store: Store, quick: bool = False) -> Cells:
 
     def best(start: str) -> str:
         stored: dict[str, Figures] = store.results["cells"]
-        found = {n: float(cell["rmse"]) for n, cell in stored.items() if n.startswith(start) and "rmse" in cell}
+        found = {n: float(stored[n]["rmse"]) for n in (names if start == "grid/" else steps) if "rmse" in stored[n]}
+        if not found:
+            raise InputError("All steps of SGLD diverged; add shorter ones to STEPS.")
         return min(found, key=found.__getitem__)
 
     def cross_validated() -> Figures:

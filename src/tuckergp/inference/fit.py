@@ -6,6 +6,7 @@ answers is in `tuckergp.inference.fitted`.
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Sequence
 from dataclasses import replace
 from inspect import signature
@@ -17,7 +18,7 @@ import numpy.typing as npt
 
 from tuckergp.cores import CoreSpec
 from tuckergp.design import Design
-from tuckergp.errors import InputError
+from tuckergp.errors import InputError, NotConvergedWarning
 from tuckergp.inference import ALS, HMC, NUTS, SGD, SGLD, VI, Gibbs, loop
 from tuckergp.inference.base import Info, Problem
 from tuckergp.inference.checkpoint import stored_seed
@@ -56,6 +57,8 @@ SAMPLED = ("hmc", "nuts", "sgld")
 # Prior standard deviation of factors under an identity core, relative to the one that gives f the targets' variance,
 # and the least one of f, which many modes would otherwise leave none.
 PRIOR_SCALE, LEAST_SCALE = 0.54, 0.15
+# A training error this near to that of the mean says that nothing was learned.
+EXPLAINS_NOTHING = 0.999
 
 
 def resolve_inference(
@@ -160,7 +163,11 @@ def _check_combination(likelihood: LikelihoodName, inference: Inference) -> None
 def _model(shape: Core, likelihood: Likelihood, inference: Inference) -> TuckerModel:
     """The model with the prior scales of the inference."""
     if isinstance(inference, VI | Gibbs):
-        return TuckerModel(shape, likelihood, _sampler_sigma_u(inference, shape), shape.default_sigma_w())
+        scale = inference.scale or (1.0 if shape.learned else max(PRIOR_SCALE**shape.modes, LEAST_SCALE))
+        sigma_u, sigma_w = shape.default_sigma_u(), shape.default_sigma_w()
+        if shape.leaves_out:  # an entry that leaves modes out has fewer factors to share the scale among
+            return TuckerModel(shape, likelihood, sigma_u, sigma_w * scale)
+        return TuckerModel(shape, likelihood, sigma_u * scale ** (1 / shape.modes), sigma_w)
     sigma_u = shape.default_sigma_u() if inference.sigma_u is None else np.full(shape.modes, float(inference.sigma_u))
     return TuckerModel(shape, likelihood, sigma_u, inference.sigma_w or shape.default_sigma_w())
 
@@ -177,6 +184,14 @@ def _learn(
     model = problem.model
     if isinstance(inference, VI):
         result = loop.run(inference, problem, seed, control)
+        spread = float(np.std(problem.y))
+        if spread > 0 and result.history[-1].figures["train_rmse"] > EXPLAINS_NOTHING * spread:
+            warnings.warn(
+                "VI explains nothing of the targets: it came to rest at f = 0. Use Gibbs sampling, fewer modes or "
+                "another random_state.",
+                NotConvergedWarning,
+                stacklevel=2,
+            )
         draws = inference.sample(problem, result.state, stream(seed, 3, 0))
         return Draws(model, [draws], sampled=True), result.history
     result = loop.run(inference, problem, seed, control, None if start is None else start.point(problem))
@@ -246,8 +261,3 @@ def _fit_counts(
     problem = Problem(_model(shape, Poisson(), inference), design, y, weight, log_rate + np.log(exposure))
     draws, history = _learn(inference, problem, seed, control)
     return CountFit(draws, log_rate, 1.0, history)
-
-
-def _sampler_sigma_u(inference: VI | Gibbs, shape: Core) -> Floats:
-    scale = inference.scale or (1.0 if shape.learned else max(PRIOR_SCALE**shape.modes, LEAST_SCALE))
-    return np.asarray(shape.default_sigma_u() * scale ** (1 / shape.modes))

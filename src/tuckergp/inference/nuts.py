@@ -148,7 +148,7 @@ class NUTS(WeightSampler):
             raise InputError(f"NUTS: max_depth must be a whole number from 1 to 20, not {self.max_depth!r}.")
         if not 0 < self.target < 1:
             raise InputError(f"NUTS: target must be a probability between 0 and 1, not {self.target!r}.")
-        if not isinstance(self.begin, int | np.integer) or self.begin < 0:
+        if isinstance(self.begin, bool) or not isinstance(self.begin, int | np.integer) or self.begin < 0:
             raise InputError(f"NUTS: begin must be a whole number of sweeps, 0 or more, not {self.begin!r}.")
 
     def start(self, problem: Problem, rng: np.random.Generator) -> tuple[Floats, float]:

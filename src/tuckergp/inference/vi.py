@@ -29,6 +29,8 @@ __all__ = ["VI", "VIState"]
 
 Floats = npt.NDArray[np.float64]
 
+# Deviations with all their signs must leave so many independent ones.
+FEWEST_SETS = 8
 # Entries of a core whose covariances are kept together.
 LARGEST_CORE = 1_024
 
@@ -187,7 +189,8 @@ class VI:
     def _signed(self, problem: Problem, state: VIState, rng: np.random.Generator) -> Iterator[Draw]:
         """Draws without end: independent deviations from the means, each set of them with all signs in turn.
 
-        F is linear in every mode and in the core, so the deviations of a set cancel in the mean of f.
+        F is linear in every mode and in the core, so the deviations of a set cancel in the mean of f. With so many
+        modes that few sets would be left, deviations have no signs.
         """
         learned, modes = problem.model.core.learned, list(zip(self.priors(problem), state.modes, strict=True))
         mean = self.parameters(problem, state)
@@ -195,7 +198,8 @@ class VI:
         while True:
             U = [prior.deviation(q, own, rng) for (prior, q), own in zip(modes, roots, strict=True)]
             W = state.W.deviation(root, rng)[:, 0]
-            for signs in product((1.0, -1.0), repeat=len(U) + learned):
+            several = FEWEST_SETS * 2 ** (len(U) + learned) <= self.draws
+            for signs in product((1.0, -1.0) if several else (1.0,), repeat=len(U) + learned):
                 tables = tuple(m + s * u for m, s, u in zip(mean.U, signs, U, strict=False))
                 parameters = Parameters(tables, mean.W + signs[-1] * W, mean.paths)
                 covariance = tuple(
@@ -219,8 +223,8 @@ def _check(problem: Problem) -> None:
     refuse_learned(core, "VI is")
     if (core.coords < 0).any():
         raise InputError(
-            "VI is for cores whose entries have a component of every mode, not for core='pairwise' or Entries that "
-            "leave modes out; use Gibbs."
+            "VI is for cores whose entries have a component of every mode, not for core='pairwise', which 'auto' means "
+            "for many modes, or Entries that leave modes out; use Gibbs, or core='superdiagonal'."
         )
     if core.learned and prod(map(int, core.ranks)) > LARGEST_CORE:
         raise InputError(

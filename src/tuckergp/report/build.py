@@ -15,6 +15,7 @@ from tuckergp.report.stored import Drawer, Stored, draw
 __all__ = ["FILE", "as_markdown", "write"]
 
 FILE = "report.html"
+TIMES = ("seconds", "search_seconds", "refit_seconds")
 
 INTRODUCTION = """# Results
 
@@ -53,7 +54,7 @@ def about(results: dict[str, Any]) -> dict[str, str]:
     for name, experiment in results["experiments"].items():
         quick = "; a quick run, which says nothing about accuracy" if experiment.get("quick") else ""
         cells = experiment["cells"].values()
-        seconds = sum(cell.get("seconds", 0) or 0 for cell in cells)
+        seconds = sum(cell.get(key, 0) for cell in cells for key in TIMES)
         found[name] = f"{experiment['command']}: {len(cells)} cells, {seconds / 60:.0f} minutes{quick}"
     return found
 

@@ -25,6 +25,12 @@ def sections(stored: Stored, draw: Drawer) -> list[Section]:
 
 
 def _ratings(results: Results, draw: Drawer) -> list[Block]:
+    hyper = Table(
+        "Hyperparameters by cross-validation and by sampling: error and cost, same data",
+        ratings_report.hyper_table(results),
+    )
+    if not {"sgld", "gibbs"} <= set(results["cells"]):
+        return [hyper]
     return [
         Text(
             "A sampler that scales sub-linearly: SGLD on mini-batches of 1,000 ratings beside Gibbs sampling of the "
@@ -38,10 +44,7 @@ def _ratings(results: Results, draw: Drawer) -> list[Block]:
             lambda: over_time(results["cells"]),
         ),
         Table("SGLD and Gibbs sampling as time goes on", ratings_report.time_table(results)),
-        Table(
-            "Hyperparameters by cross-validation and by sampling: error and cost, same data",
-            ratings_report.hyper_table(results),
-        ),
+        hyper,
     ]
 
 
