@@ -148,7 +148,6 @@ def test_a_sparse_core_scales_as_in_the_paper():
         (Entries([(0, 1), (0, 1)]), [2, 2], "there twice"),
         (Entries([]), [2, 2], "has no places"),
         (Learned("full"), [20] * 5, "3,200,000 entries"),
-        (Learned("diagonal"), [2, 2], "no pattern 'diagonal'"),
         ("diagonal", [2, 2], "core must be"),
     ],
 )
@@ -163,6 +162,9 @@ def test_patterns_that_cannot_be_are_refused_in_one_sentence(spec, ranks, messag
         (lambda: Entries([(0, 1.5)]), "whole numbers"),
         (lambda: Entries([0, 1]), "a sequence of places"),
         (lambda: Learned(share=1.0), "between 0 and 1"),
+        (lambda: Learned("diagonal"), "not 'diagonal'"),
+        (lambda: Learned(Learned("full")), "candidates must be one of"),
+        (lambda: inclusion(TuckerGPRegressor()), "for a fitted model"),
         (lambda: Learned(share=True), "between 0 and 1"),
     ],
 )
@@ -288,3 +290,22 @@ def test_inclusion_is_of_learned_patterns_alone():
     model = TuckerGPRegressor(rank=2, core="cp", inference=Gibbs(draws=3, warmup=1), random_state=0).fit(X, y)
     with pytest.raises(InputError, match="All entries of this core are there"):
         inclusion(model)
+
+
+def test_weights_count_observations_of_a_pairwise_core():
+    rng = np.random.default_rng(0)
+    X, y, weight = rng.standard_normal((15, 10)), rng.standard_normal(15), rng.integers(0, 5, 15)
+    model = TuckerGPRegressor(core="pairwise", draws=20, warmup=0, random_state=0)
+    weighted = model.fit(X, y, sample_weight=weight.astype(float)).predict(X)
+    repeated = model.fit(np.repeat(X, weight, axis=0), np.repeat(y, weight)).predict(X)
+    np.testing.assert_allclose(weighted, repeated, atol=1e-8)
+
+
+def test_many_columns_have_a_pairwise_core_by_gibbs_sampling():
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((120, 8))
+    y = X[:, 0] + np.sin(X[:, 1]) + 0.1 * rng.standard_normal(120)
+    model = TuckerGPRegressor(draws=30, warmup=30, random_state=0).fit(X, y)
+    assert model.fit_.draws.model.core.leaves_out
+    assert model.score(X, y) > 0.8
+    assert not TuckerGPRegressor(inference="als").fit(X, y).fit_.draws.model.core.learned

@@ -25,6 +25,7 @@ from tuckergp.mode_table import Line
 from tuckergp.priors.ordinal import CutPrior
 
 __all__ = [
+    "LARGEST_AUTOMATIC",
     "Core",
     "Parameters",
     "Path",
@@ -151,8 +152,7 @@ class Core:
 def make_core(spec: CoreSpec | Core, ranks: Sequence[int], rng: np.random.Generator | None = None) -> Core:
     """Turn what the user asked for into a core of given ranks.
 
-    ``"auto"`` is full while it has at most 4,096 entries. Beyond, it is pairwise for three modes or more, and for two
-    the identity (full if their ranks differ).
+    ``"auto"`` is full while it has at most 4,096 entries or the ranks differ, and the identity otherwise.
     """
     if isinstance(spec, Core):
         return spec
@@ -160,7 +160,7 @@ def make_core(spec: CoreSpec | Core, ranks: Sequence[int], rng: np.random.Genera
     none = np.zeros((0, len(sizes)), dtype=np.int64)
     entries = prod(map(int, sizes))
     if spec == "auto":
-        spec = _automatic(ranks, entries)
+        spec = "full" if entries <= LARGEST_AUTOMATIC or len(set(ranks)) > 1 else "identity"
     if spec == "identity":
         if len(set(ranks)) > 1:
             raise InputError(f"An identity core needs the same rank in every mode, not {tuple(ranks)}.")
@@ -174,14 +174,6 @@ def make_core(spec: CoreSpec | Core, ranks: Sequence[int], rng: np.random.Genera
     raise InputError(
         f"core must be 'auto', 'identity', 'full', 'superdiagonal', 'pairwise' or one of tuckergp.cores, not {spec!r}."
     )
-
-
-def _automatic(ranks: Sequence[int], entries: int) -> CoreSpec:
-    if entries <= LARGEST_AUTOMATIC:
-        return "full"
-    if len(ranks) > 2 and min(ranks) > 1:
-        return "pairwise"  # products of many factors with no summands of fewer hardly learn
-    return "identity" if len(set(ranks)) == 1 else "full"
 
 
 class Path(NamedTuple):

@@ -58,11 +58,11 @@ class TuckerGPRegressor(RegressorAnswers):
         are probit models, and predictions are means of the distribution over levels; not by ``"als"`` or ``"vi"``.
         Poisson: targets are counts with mean ``exposure * exp(f)``; by ``"hmc"``, ``"nuts"``, ``"sgld"`` or ``"sgd"``.
     core : {"auto", "identity", "full", "superdiagonal", "cp", "pairwise"} or one of tuckergp.cores
-        ``"auto"``: full while it has at most 4,096 entries; beyond, pairwise for three modes or more and the identity
-        for two. ``"superdiagonal"`` (or ``"cp"``): a learned weight a component, a CP decomposition. ``"pairwise"``: an
-        intercept, a main effect of every mode and interactions of every two modes. `tuckergp.cores.Random` and
-        `tuckergp.cores.Entries`: entries at random or given places. `tuckergp.cores.Learned`: which entries are there
-        is learned, by ``"gibbs"``.
+        ``"auto"``: full while it has at most 4,096 entries; beyond, with three modes or more, pairwise by ``"gibbs"``,
+        and else the identity. ``"superdiagonal"`` (or ``"cp"``): a learned weight a component, a CP decomposition.
+        ``"pairwise"``: an intercept, a main effect of every mode and interactions of every two modes.
+        `tuckergp.cores.Random` and `tuckergp.cores.Entries`: entries at random or given places.
+        `tuckergp.cores.Learned`: which entries are there is learned, by ``"gibbs"``.
     noise : {"shared", "rows"}
         One noise variance, or a factor for every row of every mode with an Identity term; for ``"gibbs"``.
     hyperparameters : {"fixed", "ml"}

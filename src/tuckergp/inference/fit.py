@@ -10,6 +10,7 @@ import warnings
 from collections.abc import Sequence
 from dataclasses import replace
 from inspect import signature
+from math import prod
 from pathlib import Path
 from typing import Any, Literal, TypeAlias, get_args
 
@@ -28,7 +29,7 @@ from tuckergp.inference.fitted import CountFit, Fit, OrdinalFit, predict_with, p
 from tuckergp.inference.start import Start
 from tuckergp.inference.weights import cuts_of
 from tuckergp.likelihoods import Gaussian, Likelihood, Ordinal, Poisson
-from tuckergp.model import Core, TuckerModel, make_core, refuse_learned
+from tuckergp.model import LARGEST_AUTOMATIC, Core, TuckerModel, make_core, refuse_learned
 from tuckergp.priors.ordinal import initial_cuts
 from tuckergp.random import seed_of, stream
 
@@ -129,6 +130,9 @@ def fit_model(
     """
     control = control or Control()
     _check_combination(likelihood, inference)
+    many = len(ranks) > 2 and prod(ranks) > LARGEST_AUTOMATIC and min(ranks) > 1
+    if isinstance(inference, Gibbs) and many and isinstance(core, str) and core == "auto":
+        core = "pairwise"  # products of many factors, without summands of fewer, hardly learn
     shape = make_core(core, ranks, stream(seed, 1, 0))
     if not isinstance(inference, Gibbs):
         refuse_learned(shape, f"{type(inference).__name__} is")

@@ -223,8 +223,8 @@ def _check(problem: Problem) -> None:
     refuse_learned(core, "VI is")
     if (core.coords < 0).any():
         raise InputError(
-            "VI is for cores whose entries have a component of every mode, not for core='pairwise', which 'auto' means "
-            "for many modes, or Entries that leave modes out; use Gibbs, or core='superdiagonal'."
+            "VI is for cores whose entries have a component of every mode, not for core='pairwise' or Entries that "
+            "leave modes out; use Gibbs, or core='superdiagonal'."
         )
     if core.learned and prod(map(int, core.ranks)) > LARGEST_CORE:
         raise InputError(
