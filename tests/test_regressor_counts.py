@@ -212,6 +212,7 @@ BAD = [
     ({"inference": "gibbs"}, {}, "which Gibbs needs; use inference='hmc', 'nuts', 'sgld' or 'sgd'"),
     ({"inference": "als"}, {}, "which ALS needs; use inference='hmc', 'nuts', 'sgld' or 'sgd'"),
     ({"inference": HMC(noise=0.1)}, {}, "HMC: noise is for a Gaussian likelihood; leave it out"),
+    ({"inference": HMC(alpha_shape=7.0)}, {}, "alpha_shape and alpha_rate are of Gaussian noise"),
     ({"inference": SGD(noise=0.1)}, {}, "SGD: noise is for a Gaussian likelihood; with likelihood='poisson' leave it"),
     ({"noise": "rows"}, {}, "noise is a setting of inference='gibbs'"),
     ({"likelihood": "bernoulli"}, {"y": [0, 1, 2]}, "needs targets 0 and 1, but one is 2"),

@@ -58,6 +58,8 @@ SAMPLED = ("hmc", "nuts", "sgld")
 # Prior standard deviation of factors under an identity core, relative to the one that gives f the targets' variance,
 # and the least one of f, which many modes would otherwise leave none.
 PRIOR_SCALE, LEAST_SCALE = 0.54, 0.15
+# Of the noise precision, unless the user says otherwise: shape and rate.
+NOISE_PRIOR = (Gibbs.alpha_shape, Gibbs.alpha_rate)
 # A training error this near to that of the mean says that nothing was learned.
 EXPLAINS_NOTHING = 0.999
 
@@ -159,6 +161,10 @@ def _check_combination(likelihood: LikelihoodName, inference: Inference) -> None
     if isinstance(inference, ALS | VI):
         raise InputError(
             f"likelihood={likelihood!r} needs inference='gibbs', 'hmc', 'nuts', 'sgld' or 'sgd', not {inference!r}."
+        )
+    if not isinstance(inference, SGD) and (inference.alpha_shape, inference.alpha_rate) != NOISE_PRIOR:
+        raise InputError(
+            f"alpha_shape and alpha_rate are of Gaussian noise; with likelihood={likelihood!r} leave them out."
         )
     if isinstance(inference, SGD) and inference.noise != SGD().noise:
         raise InputError(f"SGD: noise is for a Gaussian likelihood; with likelihood={likelihood!r} leave it out.")

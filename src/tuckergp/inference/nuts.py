@@ -151,8 +151,10 @@ class NUTS(WeightSampler):
         if isinstance(self.begin, bool) or not isinstance(self.begin, int | np.integer) or self.begin < 0:
             raise InputError(f"NUTS: begin must be a whole number of sweeps, 0 or more, not {self.begin!r}.")
 
-    def start(self, problem: Problem, rng: np.random.Generator) -> tuple[Floats, float]:
-        """Theta and the noise precision that a chain begins with."""
+    def start(
+        self, problem: Problem, rng: np.random.Generator, stop: Callable[[], bool] = lambda: False
+    ) -> tuple[Floats, float]:
+        """Theta and the noise precision that a chain begins with; the sweeps before end early if they are to stop."""
         theta, alpha = super().start(problem, rng)
         if not self.begin:
             return theta, alpha
@@ -162,6 +164,8 @@ class NUTS(WeightSampler):
         gibbs = Gibbs(alpha_shape=shape, alpha_rate=rate, dof=SURE, tau_shape=SURE, tau_rate=SURE)
         state = gibbs.init(problem, rng)
         for _ in range(self.begin):
+            if stop():
+                break
             state, _ = gibbs.step(problem, state, rng)
         return vector_of(gibbs.parameters(problem, state)), state.alpha if self.noise is None else alpha
 
@@ -170,7 +174,7 @@ class NUTS(WeightSampler):
     ) -> Iterator[tuple[NUTSState, Info]]:
         """The states of one chain; figures of its trajectories are added to the `Info` when it ends."""
         rng = stream(seed, chain, 0)
-        theta, alpha = self.start(problem, rng)
+        theta, alpha = self.start(problem, rng, stop)
         coordinates = Coordinates.of(problem)
         target = Target(coordinates, self.noise, self.alpha_shape, self.alpha_rate)
         run = _Run(target, coordinates.project(theta) / target.scale, self, int(rng.integers(2**63)))
