@@ -72,7 +72,7 @@ def _html_of(block: Block) -> str:
     if isinstance(block, Table):
         return _table(block)
     label = escape(block.alt, quote=True)
-    picture = f'<div class="picture" role="img" aria-label="{label}">{block.svg}</div>'
+    picture = f'<div class="picture" tabindex="0" role="img" aria-label="{label}">{block.svg}</div>'
     return f'<figure id="figure-{block.name}">{picture}<figcaption>{_words(block.caption)}</figcaption></figure>'
 
 

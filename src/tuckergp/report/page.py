@@ -34,7 +34,8 @@ th, td { padding: .35rem .6rem; border-bottom: 1px solid var(--line); text-align
 tbody tr:nth-child(odd) { background: var(--stripe); }
 td.number { font-variant-numeric: tabular-nums; white-space: nowrap; text-align: right; }
 figure { margin: 1.5rem 0; }
-.picture svg { width: 100%; height: auto; max-width: 60rem; }
+.picture { overflow-x: auto; }
+.picture svg { width: 100%; height: auto; min-width: 34rem; max-width: 60rem; }
 dl { display: grid; grid-template-columns: max-content 1fr; gap: .2rem 1rem; }
 dt { color: var(--soft); } dd { margin: 0; overflow-wrap: anywhere; }
 @media (max-width: 36rem) { dl { grid-template-columns: 1fr; } dt { margin-top: .4rem; } }
