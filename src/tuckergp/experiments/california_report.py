@@ -142,7 +142,6 @@ def beyond_table(results: Results) -> str:
     """Models that the paper does not have, and a random forest."""
     titles = {
         "cholesky/r=5/": "squared exponential, exact features, r = 5",
-        "cholesky/r=10/": "squared exponential, exact features, r = 10",
         **{f"beyond/{name}/": title_of(name) for name in BEYOND},
         "forest": "random forest on longitude and latitude",
     }
