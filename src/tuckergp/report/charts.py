@@ -34,14 +34,14 @@ def dots(rows: Sequence[tuple[str, dict[str, tuple[float, float | None]]]], labe
 
 def learning_curves(curves: Mapping[str, Results]) -> Any:
     """Training and validation RMSE after every epoch."""
-    made, axes = figure(1, 1, 8.0, 4.2)
+    made, axes = figure(1, 1, 8.0, 5.0)
     for (title, cell), colour in zip(curves.items(), COLOURS, strict=False):
         for part, line in (("train", "--"), ("validation", "-")):
             values = cell[f"{part}_rmse"]
             axes[0, 0].plot(range(1, 1 + len(values)), values, line, color=colour, label=f"{title}, {part}")
     axes[0, 0].set(xlabel="epoch", ylabel="RMSE")
     axes[0, 0].grid(alpha=0.2)
-    axes[0, 0].legend(fontsize="x-small", ncols=2)
+    made.legend(loc="outside lower center", fontsize="x-small", ncols=2)
     return made
 
 
