@@ -189,10 +189,11 @@ def _figures(found: Diagnostics) -> Figures:
     }
 
 
-def store_of(name: str, command: str, protocol: str, path: Path | None, quick: bool) -> Store:
-    """Where the cells of a command of an experiment are kept."""
-    identity = {"experiment": f"{name} {command}", "protocol": protocol, "quick": quick}
-    called = f"python -m tuckergp.experiments.{name} {command}{' --quick' * quick}"
+def store_of(name: str, command: str, protocol: str, path: Path | None, quick: bool = False) -> Store:
+    """Where the cells of a command of an experiment are kept; an experiment of one command has an empty one."""
+    called = f"{name} {command}".strip()
+    identity = {"experiment": called, "protocol": protocol, "quick": quick}
+    called = f"python -m tuckergp.experiments.{called}{' --quick' * quick}"
     return Store(path, identity, {"command": called, "versions": versions()})
 
 

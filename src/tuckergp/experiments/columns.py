@@ -28,7 +28,7 @@ from tuckergp import Mode, TuckerGPRegressor
 from tuckergp.cores import Learned
 from tuckergp.errors import InputError, NotConvergedWarning
 from tuckergp.experiments.cells import Cells, Figures, fill
-from tuckergp.experiments.store import Store, versions
+from tuckergp.experiments.cells import store_of as cells_store
 from tuckergp.features import Nystrom
 from tuckergp.gp import ExactGP
 from tuckergp.inference import Gibbs
@@ -163,12 +163,8 @@ def cells(quick: bool = False) -> Cells:
     return {f"{data}/{name}": partial(compare, data, name, quick) for data in ("made", "diabetes") for name in MODELS}
 
 
-def store_of(path: Path | None, quick: bool = False) -> Store:
-    """Where the cells are kept."""
-    identity = {"experiment": "columns", "protocol": PROTOCOL, "quick": quick}
-    command = f"python -m tuckergp.experiments.columns{' --quick' * quick}"
-    return Store(path, identity, {"command": command, "versions": versions()})
-
+store_of = partial(cells_store, "columns", "", PROTOCOL)
+"""Where the cells are kept: takes a path, or None, and whether the run is quick."""
 
 app = typer.Typer(add_completion=False)
 

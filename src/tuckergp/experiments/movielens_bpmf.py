@@ -24,10 +24,10 @@ from tuckergp.datasets import MovieLens, load_movielens_100k
 from tuckergp.design import Mode
 from tuckergp.errors import InputError, NotConvergedWarning
 from tuckergp.experiments.cells import Cells, fill
+from tuckergp.experiments.cells import store_of as cells_store
 from tuckergp.experiments.movielens import Split, chosen, refit
 from tuckergp.experiments.movielens_data import design_of, entities_of, ratings_of
 from tuckergp.experiments.movielens_search import HIGHEST, LOWEST, RANK, Settings
-from tuckergp.experiments.store import Store, versions
 from tuckergp.inference import Gibbs
 from tuckergp.inference.base import Problem
 from tuckergp.inference.loop import sample
@@ -107,12 +107,8 @@ def cells(movielens: MovieLens, quick: bool = False) -> Cells:
     return found
 
 
-def store_of(path: Path | None, quick: bool) -> Store:
-    """Where the cells are kept."""
-    identity = {"experiment": "movielens_bpmf", "protocol": PROTOCOL, "quick": quick}
-    command = f"python -m tuckergp.experiments.movielens_bpmf{' --quick' * quick}"
-    return Store(path, identity, {"command": command, "versions": versions()})
-
+store_of = partial(cells_store, "movielens_bpmf", "", PROTOCOL)
+"""Where the cells are kept: takes a path, or None, and whether the run is quick."""
 
 app = typer.Typer(add_completion=False)
 

@@ -21,8 +21,8 @@ from tuckergp import TuckerRecommender
 from tuckergp.datasets import MovieLens, load_movielens_100k
 from tuckergp.errors import InputError, NotConvergedWarning
 from tuckergp.experiments.cells import Cells, Figures, fill
+from tuckergp.experiments.cells import store_of as cells_store
 from tuckergp.experiments.movielens_gibbs import SETTINGS, Setting, attributes_of
-from tuckergp.experiments.store import Store, versions
 from tuckergp.metrics import rmse
 
 __all__ = ["KEYS", "LEVELS", "app", "cells", "store_of"]
@@ -62,12 +62,8 @@ def cells(movielens: MovieLens, **options: Any) -> Cells:
     return {key: partial(calibration, movielens, SETTINGS[key], options) for key in KEYS}
 
 
-def store_of(path: Path | None, quick: bool = False) -> Store:
-    """Where the cells are kept."""
-    identity = {"experiment": "movielens_calibration", "protocol": PROTOCOL, "quick": quick}
-    about = {"command": "python -m tuckergp.experiments.movielens_calibration", "versions": versions()}
-    return Store(path, identity, about)
-
+store_of = partial(cells_store, "movielens_calibration", "", PROTOCOL)
+"""Where the cells are kept: takes a path, or None, and whether the run is quick."""
 
 app = typer.Typer(add_completion=False)
 

@@ -27,10 +27,11 @@ from tuckergp.datasets import load_movielens_100k
 from tuckergp.design import Design, Mode
 from tuckergp.errors import DivergenceError, InputError, NotConvergedWarning
 from tuckergp.experiments.cells import Cells, Figures, fill
+from tuckergp.experiments.cells import store_of as cells_store
 from tuckergp.experiments.movielens import Split
 from tuckergp.experiments.movielens_data import Ratings, design_of, entities_of, ratings_of
 from tuckergp.experiments.movielens_search import HIGHEST, LOWEST, RANK
-from tuckergp.experiments.store import Store, versions
+from tuckergp.experiments.store import Store
 from tuckergp.inference import SGLD, Gibbs
 from tuckergp.inference.base import Info, Problem
 from tuckergp.inference.control import Control
@@ -199,12 +200,8 @@ def load(data: Path | None) -> Split:
     return Split(entities, train, test, SEED, SPLIT)
 
 
-def store_of(path: Path | None, quick: bool = False) -> Store:
-    """Where the cells are kept."""
-    identity = {"experiment": "ratings", "protocol": PROTOCOL, "quick": quick, "seed": SEED}
-    command = f"python -m tuckergp.experiments.ratings{' --quick' * quick}"
-    return Store(path, identity, {"command": command, "versions": versions()})
-
+store_of = partial(cells_store, "ratings", "", PROTOCOL)
+"""Where the cells are kept: takes a path, or None, and whether the run is quick."""
 
 app = typer.Typer(add_completion=False)
 

@@ -26,8 +26,8 @@ from tuckergp.datasets import load_california, load_movielens_100k, load_wind
 from tuckergp.errors import InputError, NotConvergedWarning
 from tuckergp.experiments import california, wind
 from tuckergp.experiments.cells import Data, Figures, Only, Output, Quick, Split, fill, named, tucker
+from tuckergp.experiments.cells import store_of as cells_store
 from tuckergp.experiments.movielens_data import Entities, entities_of
-from tuckergp.experiments.store import Store, versions
 from tuckergp.features import Fourier
 from tuckergp.inference import VI, Gibbs
 from tuckergp.kernels import Identity, Periodic
@@ -133,12 +133,8 @@ def figures(fit: Callable[[], Any], X: Table | dict[str, Any], y: Floats) -> Fig
     }
 
 
-def store_of(path: Path | None, quick: bool = False) -> Store:
-    """Where the cells are kept."""
-    identity = {"experiment": "variational", "protocol": PROTOCOL, "quick": quick}
-    called = f"python -m tuckergp.experiments.variational{' --quick' * quick}"
-    return Store(path, identity, {"command": called, "versions": versions()})
-
+store_of = partial(cells_store, "variational", "", PROTOCOL)
+"""Where the cells are kept: takes a path, or None, and whether the run is quick."""
 
 app = typer.Typer(add_completion=False, help=__doc__)
 
