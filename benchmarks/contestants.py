@@ -55,8 +55,8 @@ def write_synthetic(folder: Path, n_users: int, n_items: int, n: int) -> None:
 
 def write_movielens(folder: Path, n: int) -> None:
     """MovieLens 100K; attributes of users (age, sex, occupation) and of items (genres) as 0 and 1."""
-    from tuckergp.datasets import load_movielens_100k
-    from tuckergp.experiments.movielens_data import entities_of, ratings_of
+    from tuckergp.data.datasets import load_movielens_100k
+    from tuckergp.paper.movielens_data import entities_of, ratings_of
 
     data = load_movielens_100k(download=False)
     entities = entities_of(data)
@@ -104,14 +104,14 @@ class Ours:
     def __init__(self, data: Data, rank: int) -> None:
         from scipy import sparse
 
-        from tuckergp.design import Design
         from tuckergp.inference.base import Problem
         from tuckergp.inference.gibbs import Gibbs
-        from tuckergp.inference.loop import few_threads
         from tuckergp.likelihoods import Gaussian
-        from tuckergp.mode_table import ModeTable
-        from tuckergp.model import TuckerModel, make_core
+        from tuckergp.model.design import Design
+        from tuckergp.model.mode_table import ModeTable
+        from tuckergp.model.tucker import TuckerModel, make_core
         from tuckergp.random import stream
+        from tuckergp.running.loop import few_threads
 
         index = np.stack([data.user, data.item], axis=1)
         y = (data.y - data.y.mean()) / data.y.std()
@@ -156,9 +156,9 @@ class OursStatistics:
     package = "tuckergp"
 
     def __init__(self, data: Data, rank: int) -> None:
-        from tuckergp.design import Design
-        from tuckergp.mode_table import ModeTable
-        from tuckergp.model import make_core
+        from tuckergp.model.design import Design
+        from tuckergp.model.mode_table import ModeTable
+        from tuckergp.model.tucker import make_core
         from tuckergp.priors.evidence import Evidence, Precision, sort_by_row
 
         rng = np.random.default_rng(SEED)

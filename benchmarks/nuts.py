@@ -35,18 +35,18 @@ for _threads in ("NUMBA_NUM_THREADS", "OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS")
 import numpy as np  # noqa: E402
 from gibbs import facts  # noqa: E402
 
-from tuckergp.datasets import load_california  # noqa: E402
-from tuckergp.design import Design, Mode  # noqa: E402
+from tuckergp.data.datasets import load_california  # noqa: E402
 from tuckergp.features import Fourier  # noqa: E402
 from tuckergp.inference import NUTS, Gibbs  # noqa: E402
 from tuckergp.inference.base import Problem  # noqa: E402
-from tuckergp.inference.control import Control  # noqa: E402
-from tuckergp.inference.diagnostics import summarise  # noqa: E402
-from tuckergp.inference.loop import sample  # noqa: E402
 from tuckergp.kernels import SE  # noqa: E402
 from tuckergp.likelihoods import Gaussian  # noqa: E402
-from tuckergp.model import Parameters, TuckerModel, make_core  # noqa: E402
+from tuckergp.model.design import Design, Mode  # noqa: E402
+from tuckergp.model.tucker import Parameters, TuckerModel, make_core  # noqa: E402
+from tuckergp.posterior.diagnostics import summarise  # noqa: E402
 from tuckergp.random import stream  # noqa: E402
+from tuckergp.running.control import Control  # noqa: E402
+from tuckergp.running.loop import sample  # noqa: E402
 
 FEATURES = (25, 100)
 RANK, CHAINS, POINTS, SEED = 5, 2, 50, 1

@@ -50,7 +50,7 @@ def uniform_ratings(n_users: int, n_items: int, n: int) -> dict[str, Any]:
 
 
 def movielens() -> dict[str, Any]:
-    from tuckergp.datasets import load_movielens_100k
+    from tuckergp.data.datasets import load_movielens_100k
 
     ratings = load_movielens_100k(download=False).ratings
     user = np.unique(ratings["user_id"], return_inverse=True)[1]
@@ -69,12 +69,12 @@ class Ours:
     def __init__(self, data: dict[str, Any], factors: int, method: str, side: int = 0) -> None:
         from scipy import sparse
 
-        from tuckergp.design import Design
         from tuckergp.inference.base import Problem
         from tuckergp.inference.sgd import SGD
         from tuckergp.likelihoods import Gaussian
-        from tuckergp.mode_table import ModeTable
-        from tuckergp.model import TuckerModel, make_core
+        from tuckergp.model.design import Design
+        from tuckergp.model.mode_table import ModeTable
+        from tuckergp.model.tucker import TuckerModel, make_core
         from tuckergp.random import stream
 
         rng = np.random.default_rng(SEED)

@@ -22,13 +22,13 @@ from gibbs import facts
 from scipy import sparse
 from threadpoolctl import threadpool_limits
 
-from tuckergp.cores import Random
-from tuckergp.design import Design
 from tuckergp.inference import Gibbs
 from tuckergp.inference.base import Problem
 from tuckergp.likelihoods import Gaussian
-from tuckergp.mode_table import ModeTable
-from tuckergp.model import Parameters, TuckerModel, make_core
+from tuckergp.model.cores import Random
+from tuckergp.model.design import Design
+from tuckergp.model.mode_table import ModeTable
+from tuckergp.model.tucker import Parameters, TuckerModel, make_core
 from tuckergp.priors.core import core_given_factors
 from tuckergp.priors.evidence import Evidence, Precision
 from tuckergp.priors.selection import entries_given_factors

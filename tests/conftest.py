@@ -12,7 +12,7 @@ for _threads in ("NUMBA_NUM_THREADS", "OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS")
 
 import pytest  # noqa: E402
 
-from tuckergp.datasets import MovieLens, load_movielens_100k  # noqa: E402
+from tuckergp.data.datasets import MovieLens, load_movielens_100k  # noqa: E402
 
 
 @pytest.fixture(scope="session", autouse=True)

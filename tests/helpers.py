@@ -5,11 +5,11 @@ from __future__ import annotations
 import numpy as np
 from scipy import sparse
 
-from tuckergp.design import Design
 from tuckergp.inference.base import Problem
 from tuckergp.likelihoods import Gaussian
-from tuckergp.mode_table import ModeTable
-from tuckergp.model import Parameters, SparseCore, TuckerModel, make_core
+from tuckergp.model.design import Design
+from tuckergp.model.mode_table import ModeTable
+from tuckergp.model.tucker import Parameters, SparseCore, TuckerModel, make_core
 
 
 def random_design(rng, rows, features, n, kind="dense"):

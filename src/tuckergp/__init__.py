@@ -7,23 +7,36 @@ without loading numba or SciPy.
 from __future__ import annotations
 
 import importlib
+import sys
+from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from tuckergp.design import Mode as Mode
+    from tuckergp.evaluation.tuning import tune as tune
+    from tuckergp.model.design import Mode as Mode
     from tuckergp.recommender import TuckerRecommender as TuckerRecommender
     from tuckergp.regressor import TuckerGPRegressor as TuckerGPRegressor
     from tuckergp.store.model_file import load as load
-    from tuckergp.tuning import tune as tune
 
 __version__ = "0.1.0"
 
+# Modules by the names that users know them by, and where they live.
+_MODULES = {
+    "baselines": "tuckergp.evaluation.baselines",
+    "cores": "tuckergp.model.cores",
+    "datasets": "tuckergp.data.datasets",
+    "evaluate": "tuckergp.evaluation.evaluate",
+    "metrics": "tuckergp.evaluation.metrics",
+    "splits": "tuckergp.data.splits",
+    "tuning": "tuckergp.evaluation.tuning",
+}
+
 _HOMES = {
-    "Mode": "tuckergp.design",
+    "Mode": "tuckergp.model.design",
     "TuckerGPRegressor": "tuckergp.regressor",
     "TuckerRecommender": "tuckergp.recommender",
     "load": "tuckergp.store.model_file",
-    "tune": "tuckergp.tuning",
+    "tune": "tuckergp.evaluation.tuning",
 }
 
 __all__ = ["Mode", "TuckerGPRegressor", "TuckerRecommender", "__version__", "load", "tune"]
@@ -32,8 +45,23 @@ __all__ = ["Mode", "TuckerGPRegressor", "TuckerRecommender", "__version__", "loa
 def __getattr__(name: str) -> Any:
     if name in _HOMES:
         return getattr(importlib.import_module(_HOMES[name]), name)
+    if name in _MODULES:
+        return sys.modules[f"tuckergp.{name}"]
     raise AttributeError(f"module 'tuckergp' has no attribute {name!r}")
 
 
 def __dir__() -> list[str]:
-    return sorted(__all__)
+    return sorted([*__all__, *_MODULES])
+
+
+class _Alias(ModuleType):
+    """A module by another name, loaded when something is asked of it."""
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("__") and name != "__all__":
+            raise AttributeError(name)
+        return getattr(importlib.import_module(_MODULES[self.__name__.removeprefix("tuckergp.")]), name)
+
+
+for _name in _MODULES:
+    sys.modules[f"tuckergp.{_name}"] = _Alias(f"tuckergp.{_name}")

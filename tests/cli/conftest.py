@@ -6,7 +6,7 @@ import json
 import pytest
 
 from tests.cli.command import succeed
-from tuckergp.datasets import make_ratings
+from tuckergp.data.datasets import make_ratings
 
 SMALL = ("--rank", "3", "--draws", "20", "--warmup", "10", "--time", "none")
 

@@ -9,8 +9,8 @@ from tests.cli.command import COMMAND, refuse, run, run_process, succeed
 from tests.cli.conftest import SMALL
 from tuckergp.cli.splits import read_split
 from tuckergp.cli.tune import read_grid
+from tuckergp.data.splits import ColdItems, ColdUsers, FoldColumn, Holdout, KFold, LastN, TimeSplit, UserHoldout
 from tuckergp.errors import InputError
-from tuckergp.splits import ColdItems, ColdUsers, FoldColumn, Holdout, KFold, LastN, TimeSplit, UserHoldout
 
 TABLES = ("ratings.csv", "--users", "users.csv", "--items", "items.csv")
 MODELS = ["with side information", "without side information", "biases", "global mean"]

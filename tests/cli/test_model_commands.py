@@ -13,7 +13,7 @@ from tests.cli.command import refuse, run, run_process, succeed
 from tests.cli.conftest import SMALL
 from tuckergp import TuckerRecommender, load
 from tuckergp.cli.options import Settings
-from tuckergp.tables import as_table
+from tuckergp.data.tables import as_table
 
 
 def rows_of(text):

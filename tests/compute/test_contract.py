@@ -5,7 +5,7 @@ import pytest
 
 from tests.helpers import core_of, dense_f, dense_others
 from tuckergp.compute.contract import all_others, evaluate, others
-from tuckergp.model import pack
+from tuckergp.model.tucker import pack
 
 RANKS = [(3,), (2, 3), (1, 1), (3, 1, 2), (5, 1, 1), (1, 1, 4), (2, 3, 2, 4)]
 

@@ -5,9 +5,9 @@ import pytest
 
 from tests.helpers import dense_others, random_problem
 from tuckergp.compute.rows import BLOCK, PIECE, cholesky, core_rows, solve_lower, solve_upper
-from tuckergp.design import Design
-from tuckergp.mode_table import ModeTable
-from tuckergp.model import make_core, pack
+from tuckergp.model.design import Design
+from tuckergp.model.mode_table import ModeTable
+from tuckergp.model.tucker import make_core, pack
 from tuckergp.priors.evidence import Evidence, Precision, sort_by_row
 
 CASES = [

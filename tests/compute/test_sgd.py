@@ -5,7 +5,7 @@ import pytest
 
 from tests.helpers import random_problem
 from tuckergp.inference.sgd import SGD
-from tuckergp.model import Parameters
+from tuckergp.model.tucker import Parameters
 from tuckergp.random import stream
 
 

@@ -8,11 +8,11 @@ import pytest
 from pyarrow import csv
 
 from tuckergp import TuckerRecommender
-from tuckergp.datasets import make_ratings
+from tuckergp.data.datasets import make_ratings
+from tuckergp.data.tables import Table
 from tuckergp.errors import InputError
+from tuckergp.evaluation.metrics import rmse
 from tuckergp.inference import ALS, SGD, Gibbs
-from tuckergp.metrics import rmse
-from tuckergp.tables import Table
 
 INFERENCES = {
     "als": "als",

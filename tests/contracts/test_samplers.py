@@ -20,9 +20,9 @@ from tests.helpers import core_of, model_of, random_design, random_problem
 from tuckergp.errors import NotConvergedWarning
 from tuckergp.inference import HMC, NUTS, SGLD, Gibbs
 from tuckergp.inference.base import Problem
-from tuckergp.inference.diagnostics import summarise
-from tuckergp.inference.loop import sample
-from tuckergp.inference.trees import digest
+from tuckergp.posterior.diagnostics import summarise
+from tuckergp.running.loop import sample
+from tuckergp.store.trees import digest
 
 ERRORS = 4.5
 LEAST_SIZE = 40

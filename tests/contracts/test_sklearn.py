@@ -5,7 +5,7 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from tuckergp import TuckerGPRegressor
 from tuckergp.inference import ALS
-from tuckergp.model import SparseCore
+from tuckergp.model.tucker import SparseCore
 
 ESTIMATORS = [
     TuckerGPRegressor(draws=30, warmup=30),
@@ -20,7 +20,7 @@ CHECK = "check_sample_weight_equivalence_on_dense_data"
 REASONS = {
     "sgd": "mini-batches of repeated rows differ from those of weighted rows",
     "gibbs": "sums are rounded differently, and chains of thirty modes with 1,771 entries of the core grow apart; "
-    "tests/test_cores.py compares fewer",
+    "tests/model/test_cores.py compares fewer",
 }
 
 

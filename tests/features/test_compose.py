@@ -7,11 +7,11 @@ import pytest
 from scipy import sparse
 from scipy.linalg import khatri_rao
 
+from tuckergp.data.tables import as_table
 from tuckergp.errors import InputError
 from tuckergp.features import Cholesky, Exact, Fourier, Hashing, Nystrom, choose, realise
 from tuckergp.features.compose import Concatenated, Kronecker, rowwise_kronecker
 from tuckergp.kernels import SE, Constant, Identity, Linear, Matern12, Periodic
-from tuckergp.tables import as_table
 
 DAYS = as_table(
     {

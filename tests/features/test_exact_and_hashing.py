@@ -7,10 +7,10 @@ import pytest
 from scipy import sparse
 from sklearn.base import clone
 
+from tuckergp.data.tables import as_table
 from tuckergp.errors import InputError
 from tuckergp.features import Exact, Fourier, Hashing, hash_columns
 from tuckergp.kernels import SE, Constant, Identity, Linear
-from tuckergp.tables import as_table
 
 USERS = as_table(
     {

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from tuckergp import Mode
+from tuckergp.data.tables import as_table
 from tuckergp.errors import InputError
 from tuckergp.features import Fourier
 from tuckergp.gp import ExactGP, GridGP
@@ -13,7 +14,6 @@ from tuckergp.gp.exact import evidence
 from tuckergp.gp.learning import learn_modes
 from tuckergp.gp.modes import ModesKernel
 from tuckergp.kernels import SE, Constant, Identity, Kernel, Matern32, Periodic
-from tuckergp.tables import as_table
 
 RNG = np.random.default_rng(0)
 TABLE = as_table({"a": RNG.uniform(-2, 2, 60), "b": RNG.uniform(5, 9, 60), "c": RNG.choice(["x", "y"], 60)}, "X")

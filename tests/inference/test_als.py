@@ -6,12 +6,12 @@ from scipy import sparse
 
 from tests.helpers import flatten, random_problem
 from tuckergp.inference.als import ALS
-from tuckergp.inference.loop import run
-from tuckergp.mode_table import ModeTable
+from tuckergp.model.mode_table import ModeTable
 from tuckergp.priors import core as core_prior
 from tuckergp.priors import regression
 from tuckergp.priors import weights as weights_prior
 from tuckergp.random import stream
+from tuckergp.running.loop import run
 
 SHAPES = [
     ("identity", (2, 2)),

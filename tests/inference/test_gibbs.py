@@ -10,19 +10,19 @@ import pytest
 from scipy import sparse, stats
 
 from tests.helpers import core_of
-from tuckergp.design import Design
 from tuckergp.errors import InputError, NotConvergedWarning
 from tuckergp.inference import gibbs as gibbs_module
 from tuckergp.inference.base import Problem
-from tuckergp.inference.control import Control
 from tuckergp.inference.gibbs import Gibbs, GibbsState, ModeState
-from tuckergp.inference.loop import sample
 from tuckergp.kernels import Matern12, Matern32
 from tuckergp.likelihoods import Gaussian, Ordinal
-from tuckergp.mode_table import Line, ModeTable
-from tuckergp.model import TuckerModel
+from tuckergp.model.design import Design
+from tuckergp.model.mode_table import Line, ModeTable
+from tuckergp.model.tucker import TuckerModel
 from tuckergp.priors import nested as nested_module
 from tuckergp.priors import regression as regression_module
+from tuckergp.running.control import Control
+from tuckergp.running.loop import sample
 
 TIGHT = {"dof": 8.0, "tau_shape": 4.0, "tau_rate": 2.0, "alpha_shape": 5.0, "alpha_rate": 2.0}
 

@@ -10,16 +10,16 @@ from tests.inference.test_gibbs import tiny_design
 from tuckergp.errors import InputError, NotConvergedWarning
 from tuckergp.inference.adaptation import Variances, averaged, window_ends, with_acceptance, with_point
 from tuckergp.inference.base import Problem
-from tuckergp.inference.control import Control
-from tuckergp.inference.diagnostics import summarise
 from tuckergp.inference.gibbs import Gibbs
 from tuckergp.inference.hmc import HMC, leapfrogs
-from tuckergp.inference.loop import sample
-from tuckergp.inference.trees import digest
 from tuckergp.inference.weights import LogJoint, block_slices, parameters_of, per_entry, vector_of
 from tuckergp.likelihoods import Poisson
-from tuckergp.model import TuckerModel
+from tuckergp.model.tucker import TuckerModel
+from tuckergp.posterior.diagnostics import summarise
 from tuckergp.random import stream
+from tuckergp.running.control import Control
+from tuckergp.running.loop import sample
+from tuckergp.store.trees import digest
 
 pytestmark = pytest.mark.filterwarnings("ignore::tuckergp.errors.NotConvergedWarning")
 

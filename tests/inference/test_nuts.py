@@ -10,14 +10,14 @@ from tests.helpers import random_problem
 from tuckergp import TuckerGPRegressor
 from tuckergp.errors import InputError
 from tuckergp.inference.base import Info, Problem
-from tuckergp.inference.control import Control
 from tuckergp.inference.coordinates import Coordinates
-from tuckergp.inference.loop import sample
 from tuckergp.inference.nuts import NUTS, Target, _add_figures
-from tuckergp.inference.trees import digest
 from tuckergp.inference.weights import parameters_of, vector_of
 from tuckergp.likelihoods import Poisson
-from tuckergp.model import TuckerModel
+from tuckergp.model.tucker import TuckerModel
+from tuckergp.running.control import Control
+from tuckergp.running.loop import sample
+from tuckergp.store.trees import digest
 
 pytestmark = pytest.mark.filterwarnings("ignore::tuckergp.errors.NotConvergedWarning")
 

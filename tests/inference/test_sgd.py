@@ -6,8 +6,8 @@ import pytest
 from tests.helpers import flatten, random_problem
 from tuckergp.errors import DivergenceError, InputError
 from tuckergp.inference.als import ALS
-from tuckergp.inference.loop import run
 from tuckergp.inference.sgd import SGD
+from tuckergp.running.loop import run
 
 
 @pytest.mark.parametrize("method", ["sgd", "adam"])

@@ -6,11 +6,11 @@ import pytest
 from tests.helpers import random_problem
 from tuckergp.errors import DivergenceError, InputError
 from tuckergp.inference.base import Problem
-from tuckergp.inference.control import Control
-from tuckergp.inference.loop import sample
 from tuckergp.inference.sgld import SGLD
-from tuckergp.inference.trees import digest
 from tuckergp.inference.weights import LogJoint, vector_of
+from tuckergp.running.control import Control
+from tuckergp.running.loop import sample
+from tuckergp.store.trees import digest
 
 pytestmark = pytest.mark.filterwarnings("ignore::tuckergp.errors.NotConvergedWarning")
 

@@ -4,11 +4,11 @@ import numpy as np
 import pytest
 
 from tests.inference.test_gibbs import TIGHT, draw_data, draw_prior, tiny_design, with_targets
-from tuckergp.cores import Entries, Learned
 from tuckergp.inference.base import Problem
 from tuckergp.inference.gibbs import Gibbs
 from tuckergp.likelihoods import Gaussian
-from tuckergp.model import TuckerModel, make_core
+from tuckergp.model.cores import Entries, Learned
+from tuckergp.model.tucker import TuckerModel, make_core
 from tuckergp.priors import core as core_module
 
 # A pairwise core of three modes has seven entries, drawn in blocks of at most three.

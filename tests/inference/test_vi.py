@@ -8,14 +8,14 @@ from scipy import sparse, stats
 from scipy.integrate import quad
 
 from tests.helpers import core_of, dense_f, dense_others, model_of, random_design, random_problem
-from tuckergp.design import Design
 from tuckergp.errors import InputError
 from tuckergp.inference import VI, loop
 from tuckergp.inference.base import Problem
-from tuckergp.inference.draws import Draws
 from tuckergp.likelihoods import Gaussian
-from tuckergp.mode_table import ModeTable
-from tuckergp.model import TuckerModel, make_core
+from tuckergp.model.design import Design
+from tuckergp.model.mode_table import ModeTable
+from tuckergp.model.tucker import TuckerModel, make_core
+from tuckergp.posterior.draws import Draws
 from tuckergp.priors.beliefs import Gammas, Normal, PrecisionBelief
 from tuckergp.priors.expected import Factors, core_statistics, expected_squares, hear, row_statistics
 from tuckergp.priors.hyper import PrecisionPrior

@@ -4,14 +4,14 @@ import numpy as np
 import pytest
 
 from tuckergp import Mode, TuckerGPRegressor, TuckerRecommender, load
-from tuckergp.baselines import Biases
-from tuckergp.cores import Learned
-from tuckergp.datasets import load_movielens_100k, make_ratings
+from tuckergp.data.datasets import load_movielens_100k, make_ratings
 from tuckergp.errors import InputError
-from tuckergp.experiments.movielens_data import entities_of
+from tuckergp.evaluation.baselines import Biases
+from tuckergp.evaluation.metrics import rmse
 from tuckergp.inference import VI
 from tuckergp.kernels import Matern12
-from tuckergp.metrics import rmse
+from tuckergp.model.cores import Learned
+from tuckergp.paper.movielens_data import entities_of
 
 
 @pytest.fixture(scope="module")

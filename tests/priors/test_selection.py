@@ -7,8 +7,8 @@ import pytest
 from scipy import special
 
 from tests.helpers import random_design
-from tuckergp.cores import Entries, Learned, Random
-from tuckergp.model import make_core
+from tuckergp.model.cores import Entries, Learned, Random
+from tuckergp.model.tucker import make_core
 from tuckergp.priors import core as core_module
 from tuckergp.priors.core import core_given_factors
 from tuckergp.priors.evidence import Precision, sort_by_row

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy import sparse
 
-from tuckergp.mode_table import ModeTable
+from tuckergp.model.mode_table import ModeTable
 from tuckergp.priors import rows as rows_module
 from tuckergp.priors.nested import NestedRegression
 from tuckergp.priors.regression import Regression

@@ -110,7 +110,7 @@ def _memory() -> str:
 def folders() -> Iterator[Check]:
     """Where compiled code and data sets are kept."""
     from tuckergp.compute.rows import sort
-    from tuckergp.datasets.files import cache_directory
+    from tuckergp.data.datasets.files import cache_directory
 
     group = "folders"
     compiled = Path(sort.stats.cache_path or __file__)
@@ -131,8 +131,8 @@ def _can_write(folder: Path) -> bool:
 
 
 def _data_sets() -> Iterator[Check]:
-    from tuckergp.datasets import california, movielens, wind
-    from tuckergp.datasets.files import find_folder
+    from tuckergp.data.datasets import california, movielens, wind
+    from tuckergp.data.datasets.files import find_folder
     from tuckergp.errors import InputError
 
     for module in (movielens, california, wind):
@@ -150,7 +150,7 @@ def self_test() -> Iterator[Check]:
 
     from tuckergp import TuckerRecommender, load
     from tuckergp.cli.notes import collected
-    from tuckergp.datasets import make_ratings
+    from tuckergp.data.datasets import make_ratings
 
     group = "self test"
     data = make_ratings(n_users=40, n_items=30, n_ratings=600, random_state=0)

@@ -31,7 +31,7 @@ def describe(
 ) -> None:
     """Counts, density, repeated pairs, a histogram of ratings, attributes, and all rows that look wrong."""
     from tuckergp.cli.tables import check_output, read_ratings, read_side, to_json, write_result
-    from tuckergp.describe import describe as look
+    from tuckergp.recommender.describe import describe as look
 
     check_output(output, [".json"])
     table = read_ratings(ratings, settings.columns)

@@ -13,13 +13,13 @@ from rich.console import Console
 from rich.table import Table as RichTable
 
 from tuckergp.cli.tables import to_json
-from tuckergp.datasets import load_movielens_100k, make_ratings
+from tuckergp.data.datasets import load_movielens_100k, make_ratings
+from tuckergp.data.splits import holdout
+from tuckergp.data.tables import Table, as_table
 from tuckergp.errors import NotConvergedWarning
+from tuckergp.evaluation.metrics import rmse
 from tuckergp.files import check_writable, write_text
-from tuckergp.metrics import rmse
 from tuckergp.recommender import TuckerRecommender
-from tuckergp.splits import holdout
-from tuckergp.tables import Table, as_table
 
 N_RECOMMENDED = 5
 RANK, DRAWS = 8, 200  # enough to show the point in seconds

@@ -43,10 +43,10 @@ def evaluate(
     settings: Settings,
 ) -> None:
     """Compare the model with and without side information, biases and the global mean on held-out ratings."""
-    from tuckergp.baselines import Biases, GlobalMean
     from tuckergp.cli.notes import collected, say
     from tuckergp.cli.tables import check_output, read_side, to_json, write_result
-    from tuckergp.evaluate import evaluate as measure
+    from tuckergp.evaluation.baselines import Biases, GlobalMean
+    from tuckergp.evaluation.evaluate import evaluate as measure
 
     check_output(output)
     data, splitter = parts(ratings, split, folds, test, settings)
@@ -90,8 +90,8 @@ def parts(ratings: Path, split: str, folds: int | None, test: Path | None, setti
     """The ratings and how to part them; no ratings where the parts are given."""
     from tuckergp.cli.splits import read_split
     from tuckergp.cli.tables import read_ratings
+    from tuckergp.data.history import KEYS, RATING
     from tuckergp.errors import InputError
-    from tuckergp.history import KEYS, RATING
 
     needed = (*KEYS, RATING)
     data = read_ratings(ratings, settings.columns, needed)

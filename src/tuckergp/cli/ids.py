@@ -10,10 +10,10 @@ from typing import Any
 import numpy as np
 
 from tuckergp.cli.tables import read_table
+from tuckergp.data.history import KEYS
+from tuckergp.data.tables import Table
 from tuckergp.errors import InputError
-from tuckergp.history import KEYS
 from tuckergp.recommender.entities import Side
-from tuckergp.tables import Table
 
 __all__ = ["align", "ids_of_file", "known_id", "unknown_rows"]
 

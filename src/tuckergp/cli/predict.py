@@ -35,9 +35,9 @@ def predict(
     from tuckergp.cli.models import load_recommender
     from tuckergp.cli.notes import say
     from tuckergp.cli.tables import check_output, put_table
+    from tuckergp.data.history import KEYS, standard_names
+    from tuckergp.data.tables import as_table
     from tuckergp.errors import InputError
-    from tuckergp.history import KEYS, standard_names
-    from tuckergp.tables import as_table
 
     check_output(output)
     levels = number_list(quantiles, "--quantiles")

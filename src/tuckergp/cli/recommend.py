@@ -45,9 +45,9 @@ def recommend(
     from tuckergp.cli.models import load_recommender
     from tuckergp.cli.tables import check_output, put_table, read_table
     from tuckergp.cli.titles import with_titles
+    from tuckergp.data.tables import as_table
     from tuckergp.errors import InputError
     from tuckergp.recommender.questions import first_rows
-    from tuckergp.tables import as_table
 
     check_output(output)
     chosen = bool(user) + (users is not None) + everyone

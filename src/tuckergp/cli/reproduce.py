@@ -32,12 +32,12 @@ def reproduce(
     import json
 
     from tuckergp.errors import InputError
-    from tuckergp.experiments.cells import fill_all
-    from tuckergp.report.build import write
-    from tuckergp.report.plan import PARTS, pieces
-    from tuckergp.report.results import FILE, checksums, collect
-    from tuckergp.report.stored import read
-    from tuckergp.report.svg import look
+    from tuckergp.paper.cells import fill_all
+    from tuckergp.paper.report.build import write
+    from tuckergp.paper.report.plan import PARTS, pieces
+    from tuckergp.paper.report.results import FILE, checksums, collect
+    from tuckergp.paper.report.stored import read
+    from tuckergp.paper.report.svg import look
 
     if output.exists() and not output.is_dir():
         raise InputError(f"{output} is a file; name a folder for the report.")

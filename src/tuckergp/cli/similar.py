@@ -27,8 +27,8 @@ def similar(
     from tuckergp.cli.models import load_recommender
     from tuckergp.cli.tables import check_output, put_table
     from tuckergp.cli.titles import with_titles
+    from tuckergp.data.tables import as_table
     from tuckergp.errors import InputError
-    from tuckergp.tables import as_table
 
     check_output(output)
     recommender = load_recommender(model)

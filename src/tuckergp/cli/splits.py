@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from tuckergp.data.splits import ColdItems, ColdUsers, FoldColumn, Holdout, KFold, LastN, TimeSplit, UserHoldout
 from tuckergp.errors import InputError
-from tuckergp.splits import ColdItems, ColdUsers, FoldColumn, Holdout, KFold, LastN, TimeSplit, UserHoldout
 
 __all__ = ["read_split"]
 

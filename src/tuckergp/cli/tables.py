@@ -13,10 +13,10 @@ from typing import Any
 
 import numpy as np
 
+from tuckergp.data.history import KEYS, standard_names
+from tuckergp.data.tables import Table, as_table
 from tuckergp.errors import InputError
 from tuckergp.files import check_writable, write_bytes, write_text
-from tuckergp.history import KEYS, standard_names
-from tuckergp.tables import Table, as_table
 
 __all__ = ["check_output", "put_table", "read_ratings", "read_side", "read_table", "records", "to_json", "write_result"]
 

@@ -46,8 +46,8 @@ def tune(
     """Try settings on the same folds and show how each does."""
     from tuckergp.cli.notes import collected, say
     from tuckergp.cli.tables import read_side, to_json
+    from tuckergp.evaluation.tuning import tune as search_for
     from tuckergp.files import check_writable
-    from tuckergp.tuning import tune as search_for
 
     if output is not None:
         check_writable(output)

@@ -13,11 +13,11 @@ import numpy as np
 import numpy.typing as npt
 from scipy import sparse
 
-from tuckergp._columns import as_inputs
-from tuckergp._params import Parameters
+from tuckergp.data.columns import as_inputs
+from tuckergp.data.tables import Table
 from tuckergp.errors import InputError
 from tuckergp.kernels import Kernel
-from tuckergp.tables import Table
+from tuckergp.params import Parameters
 
 __all__ = ["FeatureMap", "Features", "Floats", "RandomState", "hstack", "vstack"]
 

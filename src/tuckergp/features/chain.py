@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 
-from tuckergp._columns import numbers
+from tuckergp.data.columns import numbers
+from tuckergp.data.tables import Table
 from tuckergp.errors import InputError
 from tuckergp.features.base import FeatureMap, Features, Floats
 from tuckergp.kernels import Kernel, Matern12, Matern32, Matern52
-from tuckergp.tables import Table
 
 __all__ = ["Chain"]
 

@@ -11,12 +11,12 @@ import numpy.typing as npt
 from scipy.linalg import solve_triangular
 from scipy.linalg.lapack import dpstrf
 
-from tuckergp._columns import distinct
+from tuckergp.data.columns import distinct
+from tuckergp.data.tables import Table
 from tuckergp.errors import InputError
 from tuckergp.features.base import FeatureMap, Features, Floats
 from tuckergp.kernels import Constant, Identity, Kernel, Linear
 from tuckergp.linalg import NEGATIVE, no_kernel
-from tuckergp.tables import Table
 
 __all__ = ["Cholesky", "pivoted_cholesky"]
 

@@ -12,7 +12,8 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from tuckergp._columns import as_inputs
+from tuckergp.data.columns import as_inputs
+from tuckergp.data.tables import Table
 from tuckergp.errors import InputError
 from tuckergp.features.base import FeatureMap, Features, RandomState, hstack
 from tuckergp.features.cholesky import Cholesky, distinct_inputs
@@ -20,7 +21,6 @@ from tuckergp.features.exact import Exact
 from tuckergp.features.fourier import Fourier
 from tuckergp.features.nystrom import Nystrom
 from tuckergp.kernels import Kernel, Product, Scaled, Sum
-from tuckergp.tables import Table
 
 __all__ = ["Concatenated", "Kronecker", "ScaledMap", "choose", "realise", "rowwise_kronecker"]
 

@@ -10,11 +10,11 @@ from copy import copy
 import numpy as np
 from scipy import sparse
 
-from tuckergp._columns import Encoder, distinct, joint_codes, row_names
+from tuckergp.data.columns import Encoder, distinct, joint_codes, row_names
+from tuckergp.data.tables import Table, stacked
 from tuckergp.errors import InputError
 from tuckergp.features.base import FeatureMap, Features, hstack
 from tuckergp.kernels import Constant, Cosine, Identity, Kernel, Linear
-from tuckergp.tables import Table, stacked
 
 __all__ = ["Exact"]
 

@@ -9,12 +9,12 @@ import numpy as np
 from scipy import sparse
 from sklearn.utils import murmurhash3_32
 
-from tuckergp._columns import Encoder, column_kind
+from tuckergp.data.columns import Encoder, column_kind
+from tuckergp.data.tables import Table
 from tuckergp.errors import InputError
 from tuckergp.features.base import FeatureMap, Features, hstack
 from tuckergp.features.exact import Exact
 from tuckergp.kernels import Constant, Cosine, Identity, Kernel, Linear
-from tuckergp.tables import Table
 
 __all__ = ["Hashing", "hash_columns"]
 

@@ -7,13 +7,13 @@ from __future__ import annotations
 
 import numpy as np
 
-from tuckergp._columns import numbers
+from tuckergp.data.columns import numbers
+from tuckergp.data.tables import Table
 from tuckergp.errors import InputError
 from tuckergp.features.base import FeatureMap, Features
 from tuckergp.features.cholesky import distinct_inputs, pivoted_cholesky, through
 from tuckergp.kernels import Constant, Identity, Kernel, Linear
 from tuckergp.linalg import safe_cholesky
-from tuckergp.tables import Table
 
 __all__ = ["Nystrom"]
 

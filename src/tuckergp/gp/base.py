@@ -9,13 +9,13 @@ import numpy as np
 import numpy.typing as npt
 from sklearn.base import BaseEstimator, RegressorMixin
 
-from tuckergp._inputs import ReadsTables, targets_of
+from tuckergp.data.tables import Table
 from tuckergp.errors import InputError
 from tuckergp.gp.dense import Moments
 from tuckergp.gp.hyper import Learned, Objective, Values, learn
 from tuckergp.kernels import Kernel
+from tuckergp.model.inputs import ReadsTables, targets_of
 from tuckergp.random import seed_of
-from tuckergp.tables import Table
 
 __all__ = ["GPEstimator", "LearningGP", "only_one"]
 

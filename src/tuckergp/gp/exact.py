@@ -13,6 +13,7 @@ import numpy as np
 import numpy.typing as npt
 from sklearn.utils.validation import check_is_fitted
 
+from tuckergp.data.tables import Table
 from tuckergp.errors import NotPositiveDefinite
 from tuckergp.gp.base import LearningGP, only_one
 from tuckergp.gp.dense import Posterior, blocks, solve
@@ -20,7 +21,6 @@ from tuckergp.gp.hyper import Values
 from tuckergp.gp.modes import Modes, ModesKernel, as_modes, blame, learned_modes, with_values
 from tuckergp.linalg import inverse_in_place
 from tuckergp.random import seed_of, stream
-from tuckergp.tables import Table
 
 __all__ = ["ExactGP", "evidence"]
 

@@ -14,14 +14,14 @@ import numpy.typing as npt
 from scipy.linalg import cho_solve, solve_triangular
 from sklearn.utils.validation import check_is_fitted
 
-from tuckergp.design import Design
 from tuckergp.errors import InputError
 from tuckergp.features.compose import rowwise_kronecker
 from tuckergp.gp.base import GPEstimator, only_one
 from tuckergp.gp.dense import Moments, Posterior, blocks, solve
 from tuckergp.gp.modes import Modes, as_modes
 from tuckergp.linalg import cholesky_in_place
-from tuckergp.mode_table import Matrix
+from tuckergp.model.design import Design
+from tuckergp.model.mode_table import Matrix
 from tuckergp.random import seed_of, stream
 
 __all__ = ["FullRank"]

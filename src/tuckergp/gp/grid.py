@@ -14,14 +14,14 @@ import numpy as np
 import numpy.typing as npt
 from sklearn.utils.validation import check_is_fitted
 
-from tuckergp.design import Mode
+from tuckergp.data.tables import Table, distinct_rows
 from tuckergp.errors import InputError, NotPositiveDefinite
 from tuckergp.gp.base import LearningGP, only_one
 from tuckergp.gp.dense import Moments, blocks
 from tuckergp.gp.hyper import Values
 from tuckergp.gp.kronecker import WORKSPACE, Cells, KroneckerSystem, along, contract, outer
 from tuckergp.gp.modes import ModesKernel, as_modes, blame, learned_modes, with_values
-from tuckergp.tables import Table, distinct_rows
+from tuckergp.model.design import Mode
 
 __all__ = ["GridGP"]
 

@@ -15,7 +15,7 @@ from typing import TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from tuckergp.design import Mode
+from tuckergp.data.tables import Table
 from tuckergp.errors import NotConvergedWarning
 from tuckergp.features import FeatureMap
 from tuckergp.gp.exact import evidence
@@ -23,8 +23,8 @@ from tuckergp.gp.grid import Grid, GridGP
 from tuckergp.gp.hyper import Learned, Values, learn
 from tuckergp.gp.modes import ModesKernel, as_modes, learned_modes, with_values
 from tuckergp.kernels import Constant, Kernel, Scaled
+from tuckergp.model.design import Mode
 from tuckergp.random import stream
-from tuckergp.tables import Table
 
 __all__ = ["LearnedModes", "learn_modes"]
 
@@ -88,7 +88,7 @@ def learn_modes(
     Examples
     --------
     >>> from tuckergp.kernels import SE
-    >>> from tuckergp.tables import as_table
+    >>> from tuckergp.data.tables import as_table
     >>> x = np.linspace(0, 10, 50)
     >>> found = learn_modes([Mode("x", SE(1.0), constant=False)], as_table({"x": x}, "X"), np.sin(x))
     >>> bool(1.5 < found.hyperparameters["lengthscale"][0] < 3.0)

@@ -1,6 +1,6 @@
 """The kernel of a GP over several modes: a variance times the product of the modes' kernels, numbers by mode.
 
-What the Tucker model approximates: the same modes, whitening and Constant terms as in `tuckergp.design`.
+What the Tucker model approximates: the same modes, whitening and Constant terms as in `tuckergp.model.design`.
 """
 
 from __future__ import annotations
@@ -12,13 +12,13 @@ from typing import Self, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from tuckergp._inputs import default_modes
-from tuckergp._kernel import Pullback
-from tuckergp.design import Mode, whiten, whitening_of
+from tuckergp.data.tables import Table
 from tuckergp.errors import InputError, NotPositiveDefinite
 from tuckergp.kernels import Constant, Kernel, Scaled, Sum
+from tuckergp.kernels.algebra import Pullback
 from tuckergp.linalg import NEGATIVE, no_kernel
-from tuckergp.tables import Table
+from tuckergp.model.design import Mode, whiten, whitening_of
+from tuckergp.model.inputs import default_modes
 
 __all__ = ["ModeKernel", "Modes", "ModesKernel", "as_modes", "blame", "learned_modes", "with_values"]
 
@@ -103,7 +103,7 @@ class ModesKernel(Kernel):
     Examples
     --------
     >>> from tuckergp.kernels import SE
-    >>> from tuckergp.tables import as_table
+    >>> from tuckergp.data.tables import as_table
     >>> table = as_table({"a": [0.0, 1.0], "b": [0.0, 2.0]}, "X")
     >>> modes = [Mode("a", SE(1.0), constant=False), Mode("b", SE(2.0), constant=False)]
     >>> ModesKernel.of(modes, table, 1.0).hyperparameters()

@@ -15,12 +15,12 @@ import numpy.typing as npt
 from tuckergp.errors import InputError
 from tuckergp.inference.base import Info, Problem, as_weights, check_positive, replaced
 from tuckergp.likelihoods import Gaussian
-from tuckergp.model import Parameters, refuse_learned
-from tuckergp.priors.chain import ChainMode, mean_mode, path_of
+from tuckergp.model.tucker import Parameters, refuse_learned
 from tuckergp.priors.core import core_given_factors
 from tuckergp.priors.evidence import Evidence, Precision
 from tuckergp.priors.rows import factors_given_weights, weights_given_factors
 from tuckergp.priors.weights import weights_given_data
+from tuckergp.residuals.line import ChainMode, mean_mode, path_of
 
 __all__ = ["ALS", "ALSState"]
 
@@ -49,7 +49,7 @@ class ALS:
         Variance of the Gaussian noise in units of the variance of the targets.
     sigma_u, sigma_w : float or None
         Prior standard deviations of the entries of U and W; None matches moments so that f has prior variance 1.
-        The estimators build their model from these three; `tuckergp.inference.loop.run` takes a model as it is.
+        The estimators build their model from these three; `tuckergp.running.loop.run` takes a model as it is.
     tolerance : float
         Stop when a round improves the log joint by less than this share of an observation's.
 

@@ -1,7 +1,7 @@
 """What every inference algorithm is given and what it must offer.
 
 An algorithm is one file: a configuration object with `init` and `step` on an explicit state, no loop over steps, no
-printing, no data loading. `tuckergp.inference.loop` drives any of them.
+printing, no data loading. `tuckergp.running.loop` drives any of them.
 """
 
 from __future__ import annotations
@@ -14,12 +14,12 @@ from typing import Any, Protocol, TypeVar, runtime_checkable
 import numpy as np
 import numpy.typing as npt
 
-from tuckergp.design import Design
 from tuckergp.errors import InputError
-from tuckergp.inference.draws import Draw
 from tuckergp.inference.squares import Squares, squares_of
-from tuckergp.mode_table import ModeTable
-from tuckergp.model import Parameters, TuckerModel
+from tuckergp.model.design import Design
+from tuckergp.model.mode_table import ModeTable
+from tuckergp.model.tucker import Parameters, TuckerModel
+from tuckergp.posterior.draws import Draw
 from tuckergp.priors.evidence import Sorted, sort_by_row
 from tuckergp.priors.expected import Heard, hear
 from tuckergp.priors.regression import dense
@@ -128,7 +128,7 @@ class Algorithm(Protocol[State]):
 
 
 class Drawing(Protocol[State_contra]):
-    """What `tuckergp.inference.loop.sample` asks of everything that draws from the posterior.
+    """What `tuckergp.running.loop.sample` asks of everything that draws from the posterior.
 
     Settings are the fields of a dataclass. A step must not depend on ``draws`` or ``chains``, so that a stored run
     can be made longer.

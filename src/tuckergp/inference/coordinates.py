@@ -21,8 +21,8 @@ import numpy.typing as npt
 from tuckergp.compute.contract import FULL, IDENTITY
 from tuckergp.inference.base import Problem
 from tuckergp.inference.weights import block_slices, parameters_of, vector_of
-from tuckergp.mode_table import ModeTable
-from tuckergp.model import Core, Parameters
+from tuckergp.model.mode_table import ModeTable
+from tuckergp.model.tucker import Core, Parameters
 
 __all__ = ["Coordinates"]
 
@@ -56,9 +56,9 @@ class Coordinates:
 
     Examples
     --------
-    >>> from tuckergp.design import Design
+    >>> from tuckergp.model.design import Design
     >>> from tuckergp.likelihoods import Gaussian
-    >>> from tuckergp.model import TuckerModel, make_core
+    >>> from tuckergp.model.tucker import TuckerModel, make_core
     >>> core = make_core("identity", [1])
     >>> features = np.array([[1.0, 1.0], [2.0, 2.0]])  # one direction, twice
     >>> design = Design((ModeTable(features),), np.array([[0], [1]], dtype=np.int32))

@@ -14,19 +14,19 @@ import numpy.typing as npt
 
 from tuckergp.errors import InputError
 from tuckergp.inference.base import Info, Problem, as_weights, check_lengths, check_positive
-from tuckergp.inference.draws import Draw
 from tuckergp.likelihoods import Gaussian, Ordinal
-from tuckergp.mode_table import ModeTable
-from tuckergp.model import Parameters, Path, chain_of
+from tuckergp.likelihoods.levels import draw_cuts, draw_latent, log_probability
+from tuckergp.model.mode_table import ModeTable
+from tuckergp.model.tucker import Parameters, Path, chain_of
+from tuckergp.posterior.draws import Draw
 from tuckergp.priors import hyper
-from tuckergp.priors.chain import ChainMode, draw_mode, path_of, residual_of
 from tuckergp.priors.core import core_given_factors
 from tuckergp.priors.evidence import Evidence, Precision, Residuals
-from tuckergp.priors.ordinal import draw_cuts, draw_latent, log_probability
 from tuckergp.priors.rows import factors_given_weights, weights_given_factors
 from tuckergp.priors.selection import entries_given_factors
 from tuckergp.priors.weights import weights_given_data
 from tuckergp.random import stream
+from tuckergp.residuals.line import ChainMode, draw_mode, path_of, residual_of
 
 __all__ = ["Gibbs", "GibbsState", "ModeState"]
 

@@ -107,7 +107,7 @@ class HMC(WeightSampler):
         Variance of Gaussian noise in units of the targets' variance; None draws it from its conditional.
     sigma_u, sigma_w : float or None
         Prior standard deviations of the entries of U and W; None matches moments so that f has prior variance 1.
-        The estimators build their model from these two; `tuckergp.inference.loop.sample` takes a model as it is.
+        The estimators build their model from these two; `tuckergp.running.loop.sample` takes a model as it is.
     alpha_shape, alpha_rate : float
         Gamma prior of the noise precision where it is drawn.
     leapfrogs : int

@@ -14,12 +14,12 @@ import numpy.typing as npt
 from scipy import sparse
 
 from tuckergp.compute import sgd as compute
-from tuckergp.design import Design
 from tuckergp.errors import DivergenceError, InputError
 from tuckergp.inference.base import Info, Problem, check_positive
 from tuckergp.likelihoods import Gaussian, Likelihood, Ordinal
-from tuckergp.model import Parameters, refuse_learned, refuse_lines
-from tuckergp.priors.ordinal import most_probable_gaps
+from tuckergp.likelihoods.levels import most_probable_gaps
+from tuckergp.model.design import Design
+from tuckergp.model.tucker import Parameters, refuse_learned, refuse_lines
 
 __all__ = ["SGD", "SGDState"]
 
@@ -81,7 +81,7 @@ class SGD:
         Variance of the Gaussian noise in units of the variance of the targets; not for other likelihoods.
     sigma_u, sigma_w : float or None
         Prior standard deviations of the entries of U and W; None matches moments so that f has prior variance 1.
-        The estimators build their model from these three; `tuckergp.inference.loop.run` takes a model as it is.
+        The estimators build their model from these three; `tuckergp.running.loop.run` takes a model as it is.
     init_scale : float
         U starts at a draw from its prior times this; small starts overfit later.
     validation : float

@@ -18,9 +18,9 @@ from scipy import sparse
 
 from tuckergp.compute import squares as compute
 from tuckergp.compute.contract import FULL, SPARSE, evaluate, gradient
-from tuckergp.design import Design
-from tuckergp.mode_table import Matrix
-from tuckergp.model import Core, pack
+from tuckergp.model.design import Design
+from tuckergp.model.mode_table import Matrix
+from tuckergp.model.tucker import Core, pack
 from tuckergp.priors.evidence import Sorted, sort_by_row
 
 __all__ = ["FoldedSquares", "PlainSquares", "Squares", "cheapest_fold", "squares_of"]
@@ -38,8 +38,8 @@ def cheapest_fold(core: Core, design: Design) -> int | None:
 
     Examples
     --------
-    >>> from tuckergp.model import make_core
-    >>> from tuckergp.mode_table import ModeTable
+    >>> from tuckergp.model.tucker import make_core
+    >>> from tuckergp.model.mode_table import ModeTable
     >>> design = Design((ModeTable(np.ones((3, 1))), ModeTable(np.ones((2, 1)))), np.zeros((9, 2), dtype=np.int32))
     >>> cheapest_fold(make_core("full", [2, 2]), design)
     1
@@ -134,7 +134,7 @@ class PlainSquares(_OnTables):
 
     Examples
     --------
-    >>> from tuckergp.model import make_core
+    >>> from tuckergp.model.tucker import make_core
     >>> one, index = np.ones((1, 1)), np.zeros((1, 2), dtype=np.int32)
     >>> PlainSquares(make_core("full", [1, 1]), (one, one), index, np.array([3.0]), None)(np.array([1.0, 2.0, 1.0]))
     (1.0, array([2., 1., 2.]))

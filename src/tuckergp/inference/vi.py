@@ -17,10 +17,10 @@ import numpy.typing as npt
 
 from tuckergp.errors import InputError
 from tuckergp.inference.base import Info, Problem, check_positive
-from tuckergp.inference.draws import Draw, compact
 from tuckergp.inference.vi_mode import ModeBelief, ModePrior, check_mode
 from tuckergp.likelihoods import Gaussian
-from tuckergp.model import Parameters, refuse_learned
+from tuckergp.model.tucker import Parameters, refuse_learned
+from tuckergp.posterior.draws import Draw, compact
 from tuckergp.priors.beliefs import LOG_2PI, Gammas, Normal, PrecisionBelief, normals
 from tuckergp.priors.expected import core_statistics, expected_squares, row_statistics
 from tuckergp.priors.hyper import PrecisionPrior

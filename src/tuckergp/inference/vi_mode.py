@@ -16,7 +16,7 @@ from scipy import sparse
 
 from tuckergp.errors import InputError
 from tuckergp.inference.base import as_weights
-from tuckergp.mode_table import Matrix, ModeTable
+from tuckergp.model.mode_table import Matrix, ModeTable
 from tuckergp.priors.beliefs import LOG_2PI, Gammas, MatrixNormal, Normal, PrecisionBelief, normals
 from tuckergp.priors.expected import Factors
 from tuckergp.priors.weights import joint_precision

@@ -19,10 +19,10 @@ import numpy.typing as npt
 
 from tuckergp.errors import InputError
 from tuckergp.inference.base import Problem, check_lengths, check_positive
-from tuckergp.inference.draws import Draw
 from tuckergp.likelihoods import Gaussian, Ordinal
-from tuckergp.model import Parameters, TuckerModel, pack, refuse_learned, refuse_lines
-from tuckergp.priors.ordinal import CutPrior
+from tuckergp.likelihoods.levels import CutPrior
+from tuckergp.model.tucker import Parameters, TuckerModel, pack, refuse_learned, refuse_lines
+from tuckergp.posterior.draws import Draw
 
 __all__ = [
     "LogJoint",

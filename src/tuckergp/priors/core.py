@@ -17,7 +17,7 @@ from scipy.sparse.linalg import LinearOperator, cg
 from tuckergp.compute.contract import FULL, SPARSE, evaluate, gradient
 from tuckergp.compute.rows import core_rows
 from tuckergp.errors import InputError
-from tuckergp.model import Core, make_core, pack
+from tuckergp.model.tucker import Core, make_core, pack
 from tuckergp.priors.evidence import Evidence, Precision, Sorted
 
 __all__ = ["core_given_factors"]

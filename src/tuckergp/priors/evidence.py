@@ -17,8 +17,8 @@ from tuckergp.compute import rows as compute
 from tuckergp.compute.contract import IDENTITY, SPARSE
 from tuckergp.compute.threads import share
 from tuckergp.compute.tiles import padded
-from tuckergp.design import Design
-from tuckergp.model import Core, pack
+from tuckergp.model.design import Design
+from tuckergp.model.tucker import Core, pack
 
 __all__ = ["Evidence", "Precision", "Residuals", "Sorted", "sort_by_row"]
 

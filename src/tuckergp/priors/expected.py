@@ -17,8 +17,8 @@ import numpy.typing as npt
 from scipy import sparse
 
 from tuckergp.compute.contract import IDENTITY, SPARSE
-from tuckergp.design import Design
-from tuckergp.model import Core
+from tuckergp.model.design import Design
+from tuckergp.model.tucker import Core
 from tuckergp.priors.beliefs import Normal
 
 __all__ = ["Factors", "Heard", "core_statistics", "expected_squares", "hear", "row_statistics"]

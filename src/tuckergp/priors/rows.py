@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy import linalg
 
-from tuckergp.mode_table import ModeTable
+from tuckergp.model.mode_table import ModeTable
 from tuckergp.priors.evidence import Evidence
 from tuckergp.priors.nested import NestedRegression
 from tuckergp.priors.regression import LARGEST_DENSE, Regression

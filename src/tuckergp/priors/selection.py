@@ -14,8 +14,8 @@ import numpy.typing as npt
 
 from tuckergp.compute.contract import evaluate
 from tuckergp.compute.selection import draw_entries
-from tuckergp.cores import inclusion_prior
-from tuckergp.model import Core, pack
+from tuckergp.model.cores import inclusion_prior
+from tuckergp.model.tucker import Core, pack
 from tuckergp.priors.evidence import Precision
 
 __all__ = ["entries_given_factors"]

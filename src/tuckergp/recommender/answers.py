@@ -15,12 +15,12 @@ import numpy.typing as npt
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
-from tuckergp.design import Design
+from tuckergp.data.frames import as_frame
+from tuckergp.data.history import History, standard_names
+from tuckergp.data.tables import Table, as_table
 from tuckergp.errors import InputError
-from tuckergp.frames import as_frame
-from tuckergp.history import History, standard_names
-from tuckergp.inference.export import as_inference_data, block_names
-from tuckergp.inference.fit import Fit, OrdinalFit, predict_with, probabilities_with
+from tuckergp.model.design import Design
+from tuckergp.posterior.export import as_inference_data, block_names
 from tuckergp.random import seed_of, stream
 from tuckergp.recommender.explain import explain, feature_importance
 from tuckergp.recommender.explanation import Explanation, Importance
@@ -38,8 +38,8 @@ from tuckergp.recommender.questions import (
     is_table,
 )
 from tuckergp.recommender.serving import Request, Strategy, recommend, seen_items
+from tuckergp.running.fit import Fit, OrdinalFit, predict_with, probabilities_with
 from tuckergp.store.model_file import Storable
-from tuckergp.tables import Table, as_table
 
 __all__ = ["Answers", "OnUnknown"]
 

@@ -14,13 +14,13 @@ from typing import Any, Self
 import numpy as np
 import numpy.typing as npt
 
-from tuckergp._columns import as_bag
+from tuckergp.data.columns import as_bag
+from tuckergp.data.ids import number_ids
+from tuckergp.data.tables import Table, is_missing
 from tuckergp.errors import DataWarning, InputError
-from tuckergp.ids import number_ids
 from tuckergp.kernels import Cosine, Identity, Kernel, Linear, Scaled
 from tuckergp.recommender.decisions import WHO_RATED_WHAT, Attribute, Choice, as_numbers, decide
 from tuckergp.recommender.words import buckets
-from tuckergp.tables import Table, is_missing
 
 __all__ = ["WHO_RATED_WHAT", "Attribute", "Attributes", "check_keys", "join"]
 

@@ -12,14 +12,14 @@ from typing import ClassVar
 import numpy as np
 import numpy.typing as npt
 
-from tuckergp._columns import row_names
-from tuckergp.design import FittedMode, Mode
-from tuckergp.history import TIMESTAMP
+from tuckergp.data.columns import row_names
+from tuckergp.data.history import TIMESTAMP
+from tuckergp.data.periods import UNKNOWN, Unit, periods
+from tuckergp.data.tables import Table
 from tuckergp.kernels import Identity
-from tuckergp.mode_table import ModeTable
-from tuckergp.periods import UNKNOWN, Unit, periods
+from tuckergp.model.design import FittedMode, Mode
+from tuckergp.model.mode_table import ModeTable
 from tuckergp.recommender.attributes import Attributes
-from tuckergp.tables import Table
 
 __all__ = ["Circumstance", "Context", "Drift"]
 

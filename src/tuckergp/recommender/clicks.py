@@ -7,8 +7,8 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from tuckergp.data.history import History
 from tuckergp.errors import InputError
-from tuckergp.history import History
 
 __all__ = ["Sample", "with_negatives"]
 

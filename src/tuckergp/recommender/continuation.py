@@ -7,19 +7,19 @@ from dataclasses import replace
 import numpy as np
 import numpy.typing as npt
 
-from tuckergp.design import Design, FittedMode
+from tuckergp.data.tables import Table
 from tuckergp.errors import InputError
 from tuckergp.inference import SGD, VI, Gibbs
-from tuckergp.inference.draws import Draw
-from tuckergp.inference.export import block_names
-from tuckergp.inference.fit import Fit, Inference, OrdinalFit, seed_for
-from tuckergp.inference.start import ModeValues, Start, Values
-from tuckergp.inference.trees import digest
-from tuckergp.mode_table import ModeTable
+from tuckergp.model.design import Design, FittedMode
+from tuckergp.model.mode_table import ModeTable
+from tuckergp.posterior.draws import Draw
+from tuckergp.posterior.export import block_names
 from tuckergp.priors.hyper import block_precisions
 from tuckergp.random import seed_of, stream
 from tuckergp.recommender.layout import Layout
-from tuckergp.tables import Table
+from tuckergp.running.fit import Fit, Inference, OrdinalFit, seed_for
+from tuckergp.running.start import ModeValues, Start, Values
+from tuckergp.store.trees import digest
 
 __all__ = ["check_continuation", "continued_seed", "last_draws", "start_from"]
 

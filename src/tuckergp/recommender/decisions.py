@@ -16,11 +16,11 @@ from typing import Any, Literal, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from tuckergp._columns import COLLECTIONS, column_kind
+from tuckergp.data.columns import COLLECTIONS, column_kind
+from tuckergp.data.tables import Table, is_missing, show_cell
 from tuckergp.errors import InputError
 from tuckergp.kernels import Constant, Identity, Kernel, Linear, Periodic, Product, Scaled, Sum
 from tuckergp.recommender.words import BUCKETS, buckets, reads_as_text
-from tuckergp.tables import Table, is_missing, show_cell
 
 __all__ = ["WHO_RATED_WHAT", "Attribute", "Choice", "Use", "as_numbers", "decide"]
 

@@ -8,11 +8,11 @@ from typing import Any
 import numpy as np
 from sklearn.base import clone
 
+from tuckergp.data.tables import Table
 from tuckergp.errors import NotConvergedWarning
-from tuckergp.inference.fit import ranks_of
-from tuckergp.metrics import normal_nll
+from tuckergp.evaluation.metrics import normal_nll
 from tuckergp.random import stream
-from tuckergp.tables import Table
+from tuckergp.running.fit import ranks_of
 
 __all__ = ["drift_helps"]
 

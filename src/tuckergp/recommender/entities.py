@@ -14,12 +14,12 @@ from typing import Any, Self
 import numpy as np
 import numpy.typing as npt
 
-from tuckergp.design import FittedMode
+from tuckergp.data.ids import Ids
+from tuckergp.data.tables import Table, as_table
 from tuckergp.errors import DataWarning, InputError
-from tuckergp.ids import Ids
-from tuckergp.mode_table import ModeTable
+from tuckergp.model.design import FittedMode
+from tuckergp.model.mode_table import ModeTable
 from tuckergp.recommender.attributes import WHO_RATED_WHAT, Attributes, check_keys, join
-from tuckergp.tables import Table, as_table
 
 __all__ = ["Newcomer", "Side", "as_objects", "read_attributes", "who_rated_what", "with_sets"]
 

@@ -14,13 +14,12 @@ from typing import Any, Self
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
-from tuckergp.frames import backend_of
-from tuckergp.history import KEYS, History, standard_names
+from tuckergp.data.frames import backend_of
+from tuckergp.data.history import KEYS, History, standard_names
+from tuckergp.data.periods import Unit
+from tuckergp.data.tables import Table, as_table
 from tuckergp.inference import Gibbs
-from tuckergp.inference.control import Callback, Control
-from tuckergp.inference.fit import Inference, fit_model, ranks_of, seed_for
-from tuckergp.inference.moments import MomentsOf
-from tuckergp.periods import Unit
+from tuckergp.posterior.moments import MomentsOf
 from tuckergp.random import seed_of, stream
 from tuckergp.recommender.clicks import with_negatives
 from tuckergp.recommender.continuation import check_continuation, continued_seed, last_draws, start_from
@@ -30,7 +29,8 @@ from tuckergp.recommender.fold_in import Folded, fold_in
 from tuckergp.recommender.growth import merged_tables
 from tuckergp.recommender.layout import SIDES, Layout
 from tuckergp.recommender.settings import Settings
-from tuckergp.tables import Table, as_table
+from tuckergp.running.control import Callback, Control
+from tuckergp.running.fit import Inference, fit_model, ranks_of, seed_for
 
 __all__ = ["TuckerRecommender"]
 

@@ -15,18 +15,18 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from tuckergp.design import Block, Design, FittedMode
-from tuckergp.history import History
-from tuckergp.inference.draws import Draw
-from tuckergp.inference.fit import Fit, OrdinalFit
+from tuckergp.data.history import History
+from tuckergp.data.tables import Table
 from tuckergp.kernels import Constant, Scaled
-from tuckergp.mode_table import ModeTable
-from tuckergp.model import Core
+from tuckergp.model.design import Block, Design, FittedMode
+from tuckergp.model.mode_table import ModeTable
+from tuckergp.model.tucker import Core
+from tuckergp.posterior.draws import Draw
 from tuckergp.recommender.attributes import WHO_RATED_WHAT
 from tuckergp.recommender.circumstances import Context
 from tuckergp.recommender.explanation import Explanation, Importance, Line
 from tuckergp.recommender.layout import Layout
-from tuckergp.tables import Table
+from tuckergp.running.fit import Fit, OrdinalFit
 
 __all__ = ["explain", "feature_importance"]
 

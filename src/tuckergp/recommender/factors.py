@@ -13,12 +13,12 @@ from functools import cached_property
 import numpy as np
 import numpy.typing as npt
 
-from tuckergp.inference.fit import Fit
-from tuckergp.mode_table import ModeTable
-from tuckergp.model import Core
+from tuckergp.data.tables import Table
+from tuckergp.model.mode_table import ModeTable
+from tuckergp.model.tucker import Core
 from tuckergp.random import stream
 from tuckergp.recommender.layout import Layout
-from tuckergp.tables import Table
+from tuckergp.running.fit import Fit
 
 __all__ = ["Factors"]
 

@@ -23,7 +23,7 @@ class FeatureReport(Mapping[str, list[Attribute]]):
     Examples
     --------
     >>> from tuckergp.recommender.attributes import Attributes
-    >>> from tuckergp.tables import as_table
+    >>> from tuckergp.data.tables import as_table
     >>> users = as_table({"user_id": [1, 2, 3], "age": [20, 30, 40], "sex": ["F", "M", "F"]}, "users")
     >>> print(FeatureReport({"users": Attributes.fit("user_id", users).columns, "items": []}))
     table  column  use       note

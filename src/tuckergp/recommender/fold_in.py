@@ -14,24 +14,24 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from tuckergp.design import Design
+from tuckergp.data.history import RATING, Duplicates, History
+from tuckergp.data.tables import Table
 from tuckergp.errors import InputError
 from tuckergp.features.base import vstack
-from tuckergp.history import RATING, Duplicates, History
 from tuckergp.inference.base import Problem
-from tuckergp.inference.draws import Draw
-from tuckergp.inference.fit import Fit, OrdinalFit
-from tuckergp.inference.threads import few_threads
-from tuckergp.mode_table import Matrix, ModeTable
-from tuckergp.model import Parameters, TuckerModel
+from tuckergp.likelihoods.levels import draw_latent
+from tuckergp.model.design import Design
+from tuckergp.model.mode_table import Matrix, ModeTable
+from tuckergp.model.tucker import Parameters, TuckerModel
+from tuckergp.posterior.draws import Draw
 from tuckergp.priors.evidence import Evidence, Precision
-from tuckergp.priors.ordinal import draw_latent
 from tuckergp.priors.rows import factors_given_weights
 from tuckergp.random import stream
 from tuckergp.recommender.clicks import with_negatives
 from tuckergp.recommender.growth import features_of, grown, read_more, sets_of
 from tuckergp.recommender.layout import Layout
-from tuckergp.tables import Table
+from tuckergp.running.fit import Fit, OrdinalFit
+from tuckergp.running.threads import few_threads
 
 __all__ = ["SCANS", "Folded", "fold_in", "posterior_rows"]
 

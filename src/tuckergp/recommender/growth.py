@@ -14,14 +14,14 @@ import numpy as np
 import numpy.typing as npt
 from scipy import sparse
 
+from tuckergp.data.history import RATING, Duplicates, History
+from tuckergp.data.tables import Table, stacked
 from tuckergp.errors import InputError
 from tuckergp.features import Exact
 from tuckergp.features.base import hstack, vstack
-from tuckergp.history import RATING, Duplicates, History
-from tuckergp.mode_table import Matrix
+from tuckergp.model.mode_table import Matrix
 from tuckergp.recommender.attributes import WHO_RATED_WHAT, check_keys, join
 from tuckergp.recommender.entities import Side, as_objects
-from tuckergp.tables import Table, stacked
 
 __all__ = ["features_of", "grown", "merged_tables", "read_more", "sets_of"]
 

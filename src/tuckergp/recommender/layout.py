@@ -8,14 +8,14 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from tuckergp.design import Design, FittedMode, Mode
-from tuckergp.history import KEYS, History
-from tuckergp.periods import Unit
+from tuckergp.data.history import KEYS, History
+from tuckergp.data.periods import Unit
+from tuckergp.data.tables import Table, distinct_rows
+from tuckergp.model.design import Design, FittedMode, Mode
 from tuckergp.recommender.attributes import Attributes, join
 from tuckergp.recommender.circumstances import Circumstance, Context, Drift
 from tuckergp.recommender.decisions import Choice
 from tuckergp.recommender.entities import Side, who_rated_what, with_sets
-from tuckergp.tables import Table, distinct_rows
 
 __all__ = ["SIDES", "Layout"]
 

@@ -13,9 +13,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from tuckergp.data.tables import Table
 from tuckergp.errors import InputError
 from tuckergp.recommender.factors import Factors
-from tuckergp.tables import Table
 
 __all__ = ["Embeddings", "embeddings", "similarities"]
 

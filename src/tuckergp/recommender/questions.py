@@ -8,10 +8,10 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from tuckergp.data.history import standard_names
+from tuckergp.data.tables import Table, as_table
 from tuckergp.errors import InputError
-from tuckergp.history import standard_names
 from tuckergp.recommender.entities import Newcomer, Side
-from tuckergp.tables import Table, as_table
 
 __all__ = [
     "allowed_items",

@@ -14,13 +14,13 @@ import numpy.typing as npt
 from scipy import sparse
 
 from tuckergp.compute.topk import top_products
+from tuckergp.data.history import History
+from tuckergp.data.tables import Table
 from tuckergp.errors import InputError
-from tuckergp.history import History
-from tuckergp.inference.fit import Fit, OrdinalFit
 from tuckergp.random import stream
 from tuckergp.recommender.factors import Factors
 from tuckergp.recommender.layout import Layout
-from tuckergp.tables import Table
+from tuckergp.running.fit import Fit, OrdinalFit
 
 __all__ = ["Recommended", "Request", "Strategy", "recommend", "seen_items"]
 

@@ -7,19 +7,19 @@ from typing import Any, Literal
 
 import numpy as np
 
-from tuckergp.cores import CoreSpec, Learned
+from tuckergp.data.history import KEYS, RATING, TIMESTAMP, Duplicates, History, id_names, standard_names
+from tuckergp.data.periods import Unit
+from tuckergp.data.tables import Table, as_table
 from tuckergp.errors import InputError
-from tuckergp.history import KEYS, RATING, TIMESTAMP, Duplicates, History, id_names, standard_names
 from tuckergp.inference import ALS, SGD, VI, Gibbs
-from tuckergp.inference.fit import Inference, resolve_inference
-from tuckergp.model import make_core
-from tuckergp.periods import Unit
+from tuckergp.model.cores import CoreSpec, Learned
+from tuckergp.model.tucker import make_core
 from tuckergp.random import stream
 from tuckergp.recommender.answers import Answers
 from tuckergp.recommender.decisions import Choice
 from tuckergp.recommender.drift_trial import drift_helps
 from tuckergp.recommender.layout import SIDES
-from tuckergp.tables import Table, as_table
+from tuckergp.running.fit import Inference, resolve_inference
 
 __all__ = ["Settings"]
 

@@ -18,7 +18,7 @@ import numpy.typing as npt
 import pyarrow as pa
 from pyarrow import parquet
 
-from tuckergp.inference.trees import Reader, Writer
+from tuckergp.store.trees import Reader, Writer
 
 __all__ = ["read_columns", "write_columns"]
 

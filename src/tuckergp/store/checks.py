@@ -11,18 +11,18 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from tuckergp._columns import Encoder
-from tuckergp._params import Parameters
 from tuckergp.compute.contract import FULL, IDENTITY, SPARSE
-from tuckergp.cores import LEFT_OUT
-from tuckergp.design import FittedMode
+from tuckergp.data.columns import Encoder
+from tuckergp.data.history import History
 from tuckergp.features import Chain
-from tuckergp.history import History
-from tuckergp.inference.draws import Draw
-from tuckergp.inference.fit import Fit, OrdinalFit
-from tuckergp.model import Core
+from tuckergp.model.cores import LEFT_OUT
+from tuckergp.model.design import FittedMode
+from tuckergp.model.tucker import Core
+from tuckergp.params import Parameters
+from tuckergp.posterior.draws import Draw
 from tuckergp.recommender.entities import Side
 from tuckergp.recommender.layout import Layout
+from tuckergp.running.fit import Fit, OrdinalFit
 
 __all__ = ["check_recommender", "check_regressor"]
 

@@ -20,9 +20,9 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 import tuckergp
+from tuckergp.data.frames import usable_backend
 from tuckergp.errors import InputError
 from tuckergp.files import check_writable, writing
-from tuckergp.frames import usable_backend
 
 __all__ = ["Storable", "load"]
 

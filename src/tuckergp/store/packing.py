@@ -15,12 +15,12 @@ import numpy as np
 import numpy.typing as npt
 from scipy import sparse
 
-from tuckergp.inference.trees import Reader, Writer
+from tuckergp.data.tables import Table
 from tuckergp.store import schema
 from tuckergp.store.cells import Column, read_columns, write_columns
 from tuckergp.store.plain import pack
 from tuckergp.store.tensors import Stack
-from tuckergp.tables import Table
+from tuckergp.store.trees import Reader, Writer
 
 __all__ = ["Packer", "Unpacker"]
 

@@ -1,6 +1,6 @@
 """Values of the outside world that JSON lacks, as JSON and back: bytes, dates, UUIDs, decimals.
 
-Ids and cells of tables are made of these. Containers and arrays are the business of `tuckergp.inference.trees`.
+Ids and cells of tables are made of these. Containers and arrays are the business of `tuckergp.store.trees`.
 """
 
 from __future__ import annotations

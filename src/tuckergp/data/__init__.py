@@ -1,0 +1,1 @@
+"""Tables, ids, times, grids and splits: everything between a file and arrays of numbers."""

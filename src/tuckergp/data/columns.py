@@ -1,0 +1,182 @@
+"""How the inputs of kernels and features are read: tables and arrays in, numbers, levels and distinct rows out.
+
+The one place that decides whether a column holds numbers, categories or bags (several values a cell). Nothing here
+knows what a kernel is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+from scipy import sparse
+
+from tuckergp.data.tables import Table, as_table, distinct_rows, is_missing
+from tuckergp.errors import InputError
+
+__all__ = [
+    "ARRAY",
+    "COLLECTIONS",
+    "Encoder",
+    "Kind",
+    "as_bag",
+    "as_inputs",
+    "column_kind",
+    "distinct",
+    "joint_codes",
+    "numbers",
+    "row_names",
+]
+
+Floats: TypeAlias = npt.NDArray[np.float64]
+Codes: TypeAlias = npt.NDArray[np.intp]
+Kind: TypeAlias = Literal["number", "category", "bag"]
+
+ARRAY = "the array"
+"""The name of a table made from an array: its columns are x0, x1, ... and cannot be asked for by other names."""
+
+COLLECTIONS = (list, tuple, set, frozenset, np.ndarray)
+
+
+def as_inputs(X: Any) -> Table:
+    """Return a table as it is, and an array of shape (n, p) or (n,) as a table with the columns x0, x1, ..."""
+    if isinstance(X, Table):
+        return X
+    if isinstance(X, Mapping) or hasattr(X, "columns"):
+        return as_table(X, "X")
+    array = np.asarray(X)
+    if array.dtype.kind in "US" and not isinstance(X, np.ndarray):
+        array = np.array(X, dtype=object)  # numbers next to text stay numbers
+    if array.ndim not in (1, 2):
+        raise InputError(f"Inputs must be a table, or an array of shape (n, p) or (n,); got shape {array.shape}.")
+    array = array.reshape(len(array), -1) if array.ndim == 1 else array
+    columns = as_table({f"x{j}": array[:, j] for j in range(array.shape[1])}, ARRAY).columns
+    return Table(columns, ARRAY, len(array))
+
+
+def numbers(table: Table, names: Sequence[str]) -> Floats:
+    """Some columns as finite numbers, shape (n, p)."""
+    if not names:
+        return np.empty((len(table), 0))
+    return np.column_stack([table.numeric(name) for name in names])
+
+
+def distinct(table: Table) -> tuple[Codes, Codes]:
+    """First row of each distinct row, shape (n_distinct,), and the number of each row's, shape (n,)."""
+    hashable = Table({k: _hashable(v) for k, v in table.columns.items()}, table.name, table.n_rows)
+    return distinct_rows(hashable, list(table.columns))
+
+
+def joint_codes(first: Table, second: Table) -> tuple[Codes, Codes]:
+    """Number the rows of two tables with the same columns so that equal rows have equal numbers."""
+    columns = {}
+    for name, a in first.columns.items():
+        b = second[name]
+        if a.dtype.kind != b.dtype.kind:  # as objects 1 equals 1.0, and long ids keep their digits
+            a, b = a.astype(object), b.astype(object)
+        columns[name] = np.concatenate([a, b])
+    _, code = distinct(Table(columns, first.name, len(first) + len(second)))
+    return code[: len(first)], code[len(first) :]
+
+
+def row_names(table: Table) -> list[str]:
+    """Each row in words: ``user_id=ann,week=3``."""
+    cells = [[f"{name}={_text(cell[0])}" for cell in _cells(v, "category")] for name, v in table.columns.items()]
+    return [",".join(row) for row in zip(*cells, strict=True)] if cells else [""] * len(table)
+
+
+def column_kind(values: npt.NDArray[Any]) -> Kind:
+    """Numbers and dates, one category a cell (text, bool), or a bag: collections, or text parted by ``|``."""
+    if values.dtype.kind in "fiuM":
+        return "number"
+    if values.dtype.kind == "O" and any(
+        isinstance(v, COLLECTIONS) or (isinstance(v, str) and "|" in v) for v in values
+    ):
+        return "bag"
+    return "category"
+
+
+@dataclass(frozen=True)
+class Encoder:
+    """How one column becomes exact linear features.
+
+    A number is itself; a category is one-hot, missing being a level of its own; a bag has a one for each of its
+    values, and a missing bag is empty. Levels that were not learned are zeros.
+    """
+
+    name: str
+    kind: Kind
+    levels: dict[Any, int]
+
+    @classmethod
+    def learn(cls, name: str, *tables: Table, kind: Kind | None = None) -> Encoder:
+        """Learn the levels of a column from some tables, and its kind unless it is known."""
+        if kind is None:
+            kinds = {column_kind(table[name]) for table in tables}
+            kind = "bag" if "bag" in kinds else "number" if kinds == {"number"} else "category"
+        if kind == "number":
+            for table in tables:
+                table.numeric(name)  # missing numbers are refused while fitting, not later
+            return cls(name, kind, {})
+        found = {value for table in tables for cell in _cells(table[name], kind) for value in cell}
+        try:
+            ordered = sorted(found, key=lambda value: (value is None, value))
+        except TypeError:  # mixed types do not sort
+            ordered = sorted(found, key=lambda value: (value is None, _text(value)))
+        return cls(name, kind, {value: number for number, value in enumerate(ordered)})
+
+    @property
+    def feature_names(self) -> list[str]:
+        """``age`` for numbers, ``occupation=doctor`` for levels."""
+        return [self.name] if self.kind == "number" else [f"{self.name}={_text(value)}" for value in self.levels]
+
+    def transform(self, table: Table) -> Floats | sparse.csr_array:
+        """Features of the column: shape (n, 1) for numbers, sparse (n, n_levels) otherwise."""
+        if self.kind == "number":
+            return table.numeric(self.name)[:, None]
+        codes = [[self.levels[v] for v in cell if v in self.levels] for cell in _cells(table[self.name], self.kind)]
+        indptr = np.concatenate([[0], np.cumsum([len(row) for row in codes], dtype=np.int64)])
+        indices = np.fromiter((code for row in codes for code in row), dtype=np.int64, count=int(indptr[-1]))
+        return sparse.csr_array((np.ones(len(indices)), indices, indptr), shape=(len(table), len(self.levels)))
+
+
+def _cells(values: npt.NDArray[Any], kind: Kind) -> list[tuple[Any, ...]]:
+    """The values of each cell, None for a missing category."""
+    missing = is_missing(values)
+    listed = (values.astype("datetime64[us]") if values.dtype.kind == "M" else values).tolist()
+    if kind == "category":
+        return [(None if gone else _freeze(value),) for value, gone in zip(listed, missing, strict=True)]
+    return [() if gone else as_bag(value) for value, gone in zip(listed, missing, strict=True)]
+
+
+def as_bag(value: Any) -> tuple[Any, ...]:
+    """The distinct values of a cell: of a collection, or of text parted by ``|``."""
+    if isinstance(value, str):
+        value = [part.strip() for part in value.split("|") if part.strip()]
+    return tuple(dict.fromkeys(value)) if isinstance(value, COLLECTIONS) else (value,)
+
+
+def _freeze(value: Any) -> Any:
+    if isinstance(value, list | np.ndarray):
+        return tuple(value)
+    return frozenset(value) if isinstance(value, set) else value
+
+
+def _hashable(values: npt.NDArray[Any]) -> npt.NDArray[Any]:
+    if values.dtype.kind != "O" or not any(isinstance(v, set) for v in values):
+        return values
+    frozen = np.empty(len(values), dtype=object)
+    frozen[:] = [_freeze(value) for value in values]
+    return frozen
+
+
+def _text(value: Any) -> str:
+    """A value in words, so that equal values read the same: 3 and 3.0 are both ``3``."""
+    if value is None:
+        return "<missing>"
+    if isinstance(value, int | float | np.number) and not isinstance(value, bool) and float(value).is_integer():
+        return str(int(value))
+    return str(value)

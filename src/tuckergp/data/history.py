@@ -1,0 +1,179 @@
+"""Ratings or clicks as they come, and as numbers: who, what, how much, when and where.
+
+Ids keep their type and are numbered by first appearance. Columns may have other names than the usual ones.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Literal, Self, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+from tuckergp.data.ids import number_ids
+from tuckergp.data.periods import times
+from tuckergp.data.tables import Table, stacked
+from tuckergp.errors import InputError
+
+__all__ = ["KEYS", "RATING", "TIMESTAMP", "Duplicates", "History", "id_names", "read_ratings", "standard_names"]
+
+Floats = npt.NDArray[np.float64]
+Ints = npt.NDArray[np.int32]
+Duplicates: TypeAlias = Literal["keep", "mean", "refuse"]
+
+KEYS = ("user_id", "item_id")
+RATING = "rating"
+TIMESTAMP = "timestamp"
+USUAL = (*KEYS, RATING, TIMESTAMP)
+
+
+def standard_names(table: Table, names: Mapping[str, str] | None) -> Table:
+    """The table with user_id, item_id, rating and timestamp called so, where ``names`` has other names for them.
+
+    Examples
+    --------
+    >>> from tuckergp.data.tables import as_table
+    >>> table = as_table({"userId": [1], "item_id": [2]}, "ratings")
+    >>> list(standard_names(table, {"user_id": "userId"}).columns)
+    ['user_id', 'item_id']
+    """
+    if not names:
+        return table
+    for usual in names:
+        if usual not in USUAL:
+            raise InputError(f"columns gives other names for {', '.join(USUAL)}; it has {usual!r}.")
+    usual_of = {theirs: usual for usual, theirs in names.items() if theirs in table.columns}
+    replaced = set(usual_of.values()) - set(usual_of)
+    columns = {usual_of.get(name, name): values for name, values in table.columns.items() if name not in replaced}
+    return replace(table, columns=columns)
+
+
+def id_names(names: Mapping[str, str] | None) -> dict[str, str]:
+    """The names of ids alone: attribute tables have no rating and no timestamp of their own."""
+    return {usual: theirs for usual, theirs in (names or {}).items() if usual in KEYS}
+
+
+@dataclass(frozen=True)
+class History:
+    """What was rated, a row a rating.
+
+    Attributes
+    ----------
+    ids : tuple of list
+        Distinct users and distinct items, in the order of their first rating.
+    codes : tuple of ndarray of int32, shapes (N,)
+        The number of the user and of the item of every rating.
+    rating : ndarray, shape (N,)
+        Ones for clicks.
+    moment : Table
+        The timestamp and context columns that were asked for, as they came.
+    clicks : bool
+        Whether the table had no rating column.
+    """
+
+    ids: tuple[list[Any], list[Any]]
+    codes: tuple[Ints, Ints]
+    rating: Floats
+    moment: Table
+    clicks: bool = False
+
+    def __len__(self) -> int:
+        return len(self.rating)
+
+    def pairs(self) -> npt.NDArray[np.int64]:
+        """A number for every rating that says who rated what, shape (N,)."""
+        return self.codes[0].astype(np.int64) * len(self.ids[1]) + self.codes[1]
+
+    @classmethod
+    def read(
+        cls,
+        table: Table,
+        moment: Sequence[str] = (),
+        clicks: bool = False,
+        scale: tuple[float, float] | None = None,
+        duplicates: Duplicates = "keep",
+    ) -> Self:
+        """Read a table of ratings, or of clicks, with the usual names; see `TuckerRecommender` for the choices."""
+        if duplicates not in ("keep", "mean", "refuse"):
+            raise InputError(f"duplicates must be 'keep', 'mean' or 'refuse', not {duplicates!r}.")
+        if len(table) == 0:
+            raise InputError(f"{table.name} is empty; there is nothing to learn from.")
+        ids, codes = zip(*(number_ids(table, key) for key in KEYS), strict=True)
+        y = np.ones(len(table)) if clicks else table.numeric(RATING)
+        if scale is not None and not clicks:
+            _check_scale(table, y, scale)
+        kept = replace(table.select(moment), n_rows=len(table))
+        if TIMESTAMP in moment:  # of one kind, so that more ratings may have times of another
+            kept = replace(kept, columns={**kept.columns, TIMESTAMP: times(table, TIMESTAMP)})
+        history = cls((ids[0], ids[1]), (codes[0], codes[1]), y, kept, clicks)
+        return history if duplicates == "keep" and not clicks else history._without_duplicates(table, duplicates)
+
+    def take(self, rows: npt.NDArray[np.integer]) -> Self:
+        """Some of the ratings, with all ids."""
+        codes = (self.codes[0][rows], self.codes[1][rows])
+        return replace(self, codes=codes, rating=self.rating[rows], moment=self.moment.take(rows))
+
+    def joined(self, more: History, table: Table, duplicates: Duplicates = "keep") -> Self:
+        """These ratings, then more of them, which were read from ``table``.
+
+        Ids keep their numbers, new ones come after. With ``duplicates="mean"`` a pair that is in both has the mean of
+        what either says.
+        """
+        ids, codes = [], []
+        for d in range(2):
+            number = {value: place for place, value in enumerate(self.ids[d])}
+            theirs = np.array([number.setdefault(value, len(number)) for value in more.ids[d]], dtype=np.int32)
+            ids.append(list(number))
+            codes.append(np.concatenate([self.codes[d], theirs[more.codes[d]]]))
+        rating, moment = np.concatenate([self.rating, more.rating]), stacked(self.moment, more.moment)
+        history = replace(self, ids=(ids[0], ids[1]), codes=(codes[0], codes[1]), rating=rating, moment=moment)
+        if duplicates == "keep" and not self.clicks:
+            return history
+        return history._without_duplicates(table, duplicates, before=len(self))
+
+    def _without_duplicates(self, table: Table, duplicates: Duplicates, before: int = 0) -> Self:
+        """Clicks of one pair are one click; ratings of one pair are averaged, or refused.
+
+        The first ``before`` rows are not of the table.
+        """
+        distinct, first, inverse = np.unique(self.pairs(), return_index=True, return_inverse=True)
+        if len(distinct) == len(self):
+            return self
+        if duplicates == "refuse" and not self.clicks:
+            again = np.ones(len(self), dtype=bool)
+            again[first] = False
+            row = int(np.argmax(again))
+            user, item = (self.ids[d][self.codes[d][row]] for d in range(2))
+            earlier = int(first[inverse[row]]) - before
+            where = f"twice, at {table.row_label(earlier)} and" if earlier >= 0 else "again, rated before, at"
+            raise InputError(
+                f"{table.name} has user {user!r} and item {item!r} {where} {table.row_label(row - before)} (and "
+                f"{int(again.sum()) - 1:,} more such rows); remove them, or use duplicates='mean' or 'keep'."
+            )
+        order = np.argsort(first, kind="stable")
+        mean = (np.bincount(inverse, self.rating) / np.bincount(inverse))[order]
+        return replace(self.take(first[order]), rating=np.asarray(mean))
+
+
+def read_ratings(table: Table) -> tuple[Floats, list[list[Any]], list[npt.NDArray[np.intp]]]:
+    """Ratings as numbers, and for users and items the distinct ids and their number in every row."""
+    history = History.read(table)
+    return history.rating, list(history.ids), [code.astype(np.intp) for code in history.codes]
+
+
+def _check_scale(table: Table, y: Floats, scale: tuple[float, float]) -> None:
+    try:
+        low, high = map(float, scale)
+    except (TypeError, ValueError):
+        low, high = 1.0, 0.0
+    if not low < high:
+        raise InputError(f"rating_scale must be a lowest and a highest rating, not {scale!r}.")
+    outside = (y < low) | (y > high)
+    if outside.any():
+        row = int(np.argmax(outside))
+        raise InputError(
+            f"{table.name} column {RATING!r} holds {y[row]:g} at {table.row_label(row)}, outside the scale from "
+            f"{low:g} to {high:g} ({int(outside.sum()):,} of {len(y):,} rows)."
+        )

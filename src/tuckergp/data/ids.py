@@ -1,0 +1,206 @@
+"""Ids of the outside world and the numbers they have inside: 0, 1, ... in order of first appearance.
+
+Any hashable id will do, of one type. Whole columns are numbered at once, and tens of millions of integers in seconds.
+"""
+
+from __future__ import annotations
+
+import datetime
+import numbers
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import repeat
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from tuckergp.data.tables import Table, is_missing
+from tuckergp.errors import InputError
+
+__all__ = ["Ids", "number_ids"]
+
+Codes = npt.NDArray[np.int32]
+
+
+@dataclass(frozen=True)
+class Ids:
+    """Distinct ids; an id's number is its place.
+
+    Attributes
+    ----------
+    values : list
+        Python objects, not NumPy's.
+
+    Examples
+    --------
+    >>> ids = Ids(["ann", "bob"])
+    >>> ids.number(["bob", "carl", "ann"])
+    array([ 1, -1,  0], dtype=int32)
+    """
+
+    values: list[Any]
+
+    def __len__(self) -> int:
+        return len(self.values)
+
+    def __iter__(self) -> Iterator[Any]:
+        return iter(self.values)
+
+    def __contains__(self, value: object) -> bool:
+        return value in self._places
+
+    @cached_property
+    def _places(self) -> dict[Any, int]:
+        return {value: number for number, value in enumerate(self.values)}
+
+    @cached_property
+    def _integers(self) -> npt.NDArray[np.int64] | None:
+        """The ids as an array where all are integers of 64 bits."""
+        if not self.values or set(map(type, self.values)) != {int}:
+            return None
+        try:
+            return np.array(self.values, dtype=np.int64)
+        except OverflowError:
+            return None
+
+    def number(self, values: npt.NDArray[Any] | Sequence[Any]) -> Codes:
+        """The number of every value, -1 for one that is no id, shape (n,). As in Python, 3 and 3.0 are one id."""
+        if isinstance(values, np.ndarray) and values.dtype.kind in "iuf" and self._integers is not None:
+            return _find(self._integers, values)
+        listed = _natives(values) if isinstance(values, np.ndarray) else list(values)
+        try:
+            return np.fromiter(map(self._places.get, listed, repeat(-1)), dtype=np.int32, count=len(listed))
+        except TypeError:  # something that cannot be hashed is no id
+            return np.array([_place(self._places, value) for value in listed], dtype=np.int32)
+
+
+def number_ids(table: Table, key: str) -> tuple[list[Any], Codes]:
+    """Number the ids of a column.
+
+    Missing ids, ids of several types and ids that cannot be hashed are refused.
+
+    Parameters
+    ----------
+    table : Table
+    key : str
+        The column.
+
+    Returns
+    -------
+    ids : list
+        The distinct ids in order of first appearance, as Python objects.
+    codes : ndarray of int32, shape (n_rows,)
+        For every row the place of its id.
+
+    Examples
+    --------
+    >>> from tuckergp.data.tables import as_table
+    >>> number_ids(as_table({"user_id": [7, 3, 7]}, "ratings"), "user_id")
+    ([7, 3], array([0, 1, 0], dtype=int32))
+    """
+    values = table[key]
+    if values.dtype.kind == "O":
+        return _number_objects(table, key, values)
+    missing = is_missing(values)
+    if missing.any():
+        raise _missing(table, key, int(np.argmax(missing)))
+    del missing
+    import pyarrow as pa
+
+    if values.dtype.kind == "f":
+        values = values.astype(np.float64) + 0.0  # -0.0 and 0.0 are one id
+    plain = values.view(np.int64) if values.dtype.kind == "M" else values
+    array = pa.array(np.ascontiguousarray(plain, dtype=plain.dtype.newbyteorder("=")))
+    encoded = array.dictionary_encode()
+    distinct = encoded.dictionary.to_numpy(zero_copy_only=False)
+    return _natives(
+        distinct.view(values.dtype) if values.dtype.kind == "M" else distinct
+    ), encoded.indices.to_numpy().astype(np.int32, copy=False)
+
+
+def _number_objects(table: Table, key: str, values: npt.NDArray[Any]) -> tuple[list[Any], Codes]:
+    listed = values.tolist()
+    try:
+        ids = list(dict.fromkeys(listed))
+    except TypeError:
+        row, value = next((row, value) for row, value in enumerate(listed) if not _hashable(value))
+        raise InputError(
+            f"{table.name} column {key!r} holds a {type(value).__name__} at {table.row_label(row)}, which cannot be an "
+            f"id; use text, numbers or tuples."
+        ) from None
+    places = {value: number for number, value in enumerate(ids)}
+    codes = np.fromiter(map(places.__getitem__, listed), dtype=np.int32, count=len(listed))
+    distinct = np.empty(len(ids), dtype=object)
+    distinct[:] = ids
+    missing = is_missing(distinct)
+    if missing.any():
+        raise _missing(table, key, int(np.argmax(codes == np.argmax(missing))))
+    if ids and (len({_family(kind) for kind in set(map(type, ids))}) > 1 or isinstance(ids[0], numbers.Number)):
+        _refuse_mixed_types(table, key, listed)  # every row, for True equals 1 and so is not among the distinct
+    return [value.item() if isinstance(value, np.generic) else value for value in ids], codes
+
+
+def _refuse_mixed_types(table: Table, key: str, values: list[Any]) -> None:
+    family = {kind: _family(kind) for kind in set(map(type, values))}
+    if len(set(family.values())) <= 1:
+        return
+    first = family[type(values[0])]
+    row = next(row for row, value in enumerate(values) if family[type(value)] != first)
+    raise InputError(
+        f"{table.name} column {key!r} mixes {_type_name(values[0])} and {_type_name(values[row])} ids, first at "
+        f"{table.row_label(row)} ({values[row]!r}): give them one type."
+    )
+
+
+def _family(kind: type) -> type:
+    """Types whose values can be equal are one family: int and float, but not int and bool."""
+    if issubclass(kind, bool | np.bool_):
+        return bool
+    for family in (str, bytes, tuple, datetime.datetime, datetime.date):
+        if issubclass(kind, family):
+            return family
+    return numbers.Number if issubclass(kind, numbers.Number | np.number) else kind
+
+
+def _type_name(value: Any) -> str:
+    return type(value.item() if isinstance(value, np.generic) else value).__name__
+
+
+def _natives(values: npt.NDArray[Any]) -> list[Any]:
+    """Values as Python objects; times finer than a microsecond lose the rest."""
+    if values.dtype.kind == "M" and np.datetime_data(values.dtype)[0] not in ("Y", "M", "W", "D"):
+        values = values.astype("datetime64[us]")
+    return list(values.tolist())
+
+
+def _find(ids: npt.NDArray[np.int64], values: npt.NDArray[Any]) -> Codes:
+    """The places of integers given as any numbers."""
+    import pyarrow as pa
+    from pyarrow import compute
+
+    if values.dtype.kind == "f":
+        whole = (np.abs(values) < 2.0**63) & (np.floor(values) == values)
+        integers = np.where(whole, values, 0.0).astype(np.int64)
+    else:
+        whole = values <= np.iinfo(np.int64).max if values.dtype == np.uint64 else None
+        integers = values.astype(np.int64, copy=False)
+    found = compute.index_in(pa.array(integers), value_set=pa.array(ids)).fill_null(-1).to_numpy()
+    return np.asarray(found if whole is None else np.where(whole, found, -1), dtype=np.int32)
+
+
+def _place(places: dict[Any, int], value: Any) -> int:
+    return places.get(value, -1) if _hashable(value) else -1
+
+
+def _hashable(value: Any) -> bool:
+    try:
+        hash(value)
+    except TypeError:
+        return False
+    return True
+
+
+def _missing(table: Table, key: str, row: int) -> InputError:
+    return InputError(f"{table.name} column {key!r} is missing at {table.row_label(row)}.")

@@ -1,0 +1,79 @@
+"""When something was rated, as the number of a week or a month."""
+
+from __future__ import annotations
+
+from typing import Any, Literal, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+from tuckergp.data.tables import Table, is_missing
+from tuckergp.errors import InputError
+
+__all__ = ["UNKNOWN", "Unit", "periods", "times", "times_at", "unit_steps"]
+
+Unit: TypeAlias = Literal["week", "month"]
+
+UNKNOWN = np.iinfo(np.int64).min
+"""The period of a row without a time."""
+
+# Seconds since 1970 stay below this for 3,000 years; larger numbers are milli-, micro- or nanoseconds.
+LARGEST_SECONDS = 1e11
+
+
+def periods(table: Table, column: str, unit: Unit) -> npt.NDArray[np.int64]:
+    """The week (from Monday on) or month of every row, counted from 1970; UNKNOWN where the time is missing.
+
+    Dates, text such as ``1998-04-22 10:30``, or numbers: seconds since 1970, or milli-, micro- or nanoseconds where
+    they are too large for that.
+
+    Examples
+    --------
+    >>> from tuckergp.data.tables import as_table
+    >>> times = as_table({"timestamp": ["1970-01-01", "1970-01-05", "1970-02-01"]}, "ratings")
+    >>> periods(times, "timestamp", "week"), periods(times, "timestamp", "month")
+    (array([0, 1, 4]), array([0, 0, 1]))
+    """
+    when = times(table, column)
+    if unit == "month":
+        out = when.astype("datetime64[M]").astype(np.int64)
+    else:
+        out = (when.astype("datetime64[D]").astype(np.int64) + 3) // 7
+    out[np.isnat(when)] = UNKNOWN
+    return out
+
+
+def times(table: Table, column: str) -> npt.NDArray[Any]:
+    """Every row's time to the second, as `periods` reads it; NaT where it is missing."""
+    values = table[column]
+    missing = is_missing(values)
+    found = np.full(len(values), "NaT", dtype="datetime64[s]")
+    found[~missing] = times_at(table, column, np.flatnonzero(~missing))
+    return found
+
+
+def times_at(table: Table, column: str, rows: npt.NDArray[np.intp]) -> npt.NDArray[Any]:
+    """Times at some rows, none of them missing, to the second."""
+    values = table[column][rows]
+    if values.dtype.kind == "M":
+        return values.astype("datetime64[s]")
+    if values.dtype.kind == "O" and any(not isinstance(value, int | float | np.number) for value in values):
+        times = np.empty(len(values), dtype="datetime64[s]")
+        for place, value in enumerate(values):
+            try:
+                times[place] = np.datetime64(value.replace(" ", "T") if isinstance(value, str) else value, "s")
+            except (TypeError, ValueError):
+                raise InputError(
+                    f"{table.name} column {column!r} must hold times, but {table.row_label(int(rows[place]))} holds "
+                    f"{value!r}; write 1998-04-22 10:30, or seconds since 1970."
+                ) from None
+        return times
+    numbers = table.take(rows).numeric(column)
+    steps = int(unit_steps(numbers).max(initial=0))
+    return (numbers / 1_000.0**steps).astype(np.int64).astype("datetime64[s]")
+
+
+def unit_steps(numbers: npt.NDArray[np.float64]) -> npt.NDArray[np.int64]:
+    """The unit that every number would be in by itself: 0 for seconds, 1 milli-, 2 micro-, 3 nanoseconds, and so on."""
+    sizes = np.maximum(np.abs(numbers) / LARGEST_SECONDS, 1.0)
+    return np.asarray(np.ceil(np.log(sizes) / np.log(1_000.0)), dtype=np.int64)

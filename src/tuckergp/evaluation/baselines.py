@@ -1,0 +1,210 @@
+"""What any model should beat: the mean of all ratings, biases of users and items, and how often items were rated.
+
+They are fitted and asked like `TuckerRecommender`. Attributes of users and items are not used.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Sequence
+from typing import Any, Literal, Self
+
+import numpy as np
+import numpy.typing as npt
+from scipy.special import ndtri
+from sklearn.base import BaseEstimator
+from sklearn.utils.validation import check_is_fitted
+
+from tuckergp.data.history import KEYS, RATING, History, read_ratings
+from tuckergp.data.tables import Table, as_table
+from tuckergp.errors import InputError
+
+__all__ = ["BASELINES", "Biases", "GlobalMean", "Popularity"]
+
+Floats = npt.NDArray[np.float64]
+Ints = npt.NDArray[np.intp]
+ROUNDS = 20
+
+# Expectation-maximisation of the variances: rounds, where it starts, and the least variance of biases, which would
+# otherwise only near zero; in units of the ratings' variance.
+EM_ROUNDS = 100
+START_BIASES, START_NOISE, LEAST_VARIANCE = 0.16, 0.64, 1e-9
+
+
+class _RatingBaseline(BaseEstimator):  # type: ignore[misc]
+    """A mean for every pair, and one normal error for all of them."""
+
+    def fit(self, ratings: Any, users: Any = None, items: Any = None) -> Self:
+        """Learn from a table with columns user_id, item_id and rating."""
+        table = as_table(ratings, "ratings")
+        y, ids, codes = read_ratings(table)
+        self.rating_range_ = (float(y.min()), float(y.max()))
+        self._learn(y, ids, codes)
+        self.std_ = max(float(np.sqrt(np.mean((y - self._mean(table)) ** 2))), 1e-9)
+        return self
+
+    def predict(
+        self,
+        pairs: Any,
+        return_std: bool = False,
+        quantiles: Sequence[float] | None = None,
+        clip: bool = True,
+    ) -> Floats | tuple[Floats, Floats]:
+        """Predict the rating of every row of ``pairs``; the standard deviation is that of the training errors."""
+        check_is_fitted(self)
+        if return_std and quantiles is not None:
+            raise InputError("Ask for standard deviations or for quantiles, not both.")
+        low, high = self.rating_range_ if clip else (-np.inf, np.inf)
+        mean = self._mean(as_table(pairs, "pairs"))
+        if return_std:
+            return np.clip(mean, low, high), np.full(len(mean), self.std_)
+        if quantiles is not None:
+            ends = mean[:, None] + self.std_ * ndtri(np.asarray(quantiles, dtype=np.float64))
+            return np.clip(mean, low, high), np.clip(ends, low, high)
+        return np.clip(mean, low, high)
+
+    def _learn(self, y: Floats, ids: list[list[Any]], codes: list[Ints]) -> None:
+        raise NotImplementedError
+
+    def _mean(self, pairs: Table) -> Floats:
+        raise NotImplementedError
+
+
+class GlobalMean(_RatingBaseline):
+    """The mean of the training ratings, for every pair.
+
+    Attributes
+    ----------
+    mean_ : float
+    std_ : float
+
+    Examples
+    --------
+    >>> ratings = {"user_id": [1, 2], "item_id": [1, 1], "rating": [3.0, 4.0]}
+    >>> GlobalMean().fit(ratings).predict({"user_id": [9], "item_id": [1]})
+    array([3.5])
+    """
+
+    def _learn(self, y: Floats, ids: list[list[Any]], codes: list[Ints]) -> None:
+        self.mean_ = float(y.mean())
+
+    def _mean(self, pairs: Table) -> Floats:
+        return np.full(len(pairs), self.mean_)
+
+
+class Biases(_RatingBaseline):
+    """The mean, plus a bias of the user and one of the item; 0 for those without ratings.
+
+    Parameters
+    ----------
+    damping : float or "auto"
+        As many ratings at the mean are added to every user and item: the biases minimise the squared errors plus
+        ``damping`` times the sum of their squares. ``"auto"``: learned from the ratings, one for users and one for
+        items, as the variance of the noise over that of the biases (empirical Bayes).
+
+    Attributes
+    ----------
+    mean_ : float
+    biases_ : dict of str to dict
+        By ``user_id`` and ``item_id``, the bias of every id.
+    damping_ : dict of str to float
+        By ``user_id`` and ``item_id``, the damping used; infinite if all ratings are equal.
+    std_ : float
+
+    Examples
+    --------
+    >>> ratings = {"user_id": [1, 1, 2, 2], "item_id": [1, 2, 1, 2], "rating": [3.0, 4.0, 4.0, 5.0]}
+    >>> Biases(damping=0).fit(ratings).predict({"user_id": [1, 9], "item_id": [1, 1]}).round(6)
+    array([3. , 3.5])
+    """
+
+    def __init__(self, damping: float | Literal["auto"] = 5.0) -> None:
+        self.damping = damping
+
+    def _learn(self, y: Floats, ids: list[list[Any]], codes: list[Ints]) -> None:
+        counts = [np.bincount(code, minlength=len(known)) for code, known in zip(codes, ids, strict=True)]
+        if self.damping == "auto":
+            self.mean_, biases, damping = _empirical_biases(y, codes, counts)
+        else:
+            number = isinstance(self.damping, int | float | np.number) and not isinstance(self.damping, bool)
+            if not (number and 0 <= self.damping < np.inf):
+                raise InputError(f"damping must be a number from 0 on or 'auto', not {self.damping!r}.")
+            self.mean_, damping = float(y.mean()), [float(self.damping)] * 2
+            biases = _damped_biases(y - self.mean_, codes, counts, float(self.damping))
+        self.biases_: dict[str, dict[Hashable, float]] = {
+            key: dict(zip(known, bias.tolist(), strict=True))
+            for key, known, bias in zip(KEYS, ids, biases, strict=True)
+        }
+        self.damping_ = dict(zip(KEYS, damping, strict=True))
+
+    def _mean(self, pairs: Table) -> Floats:
+        total = np.full(len(pairs), self.mean_)
+        for key in KEYS:
+            bias = self.biases_[key]
+            total += np.fromiter((bias.get(value, 0.0) for value in pairs[key].tolist()), np.float64, len(pairs))
+        return total
+
+
+class Popularity(BaseEstimator):  # type: ignore[misc]
+    """How often an item was rated, whatever the ratings: to rank by, no prediction of ratings.
+
+    Examples
+    --------
+    >>> ratings = {"user_id": [1, 2, 2], "item_id": [1, 1, 5], "rating": [3.0, 4.0, 5.0]}
+    >>> Popularity().fit(ratings).predict({"user_id": [1, 1, 1], "item_id": [1, 5, 7]})
+    array([2., 1., 0.])
+    """
+
+    predicts_ratings = False
+
+    def fit(self, ratings: Any, users: Any = None, items: Any = None) -> Self:
+        """Count the ratings of a table with columns user_id, item_id and rating, or clicks without the last."""
+        table = as_table(ratings, "ratings")
+        history = History.read(table, clicks=RATING not in table.columns)
+        counts = np.bincount(history.codes[1]).tolist()
+        self.counts_: dict[Hashable, int] = dict(zip(history.ids[1], counts, strict=True))
+        return self
+
+    def predict(self, pairs: Any, clip: bool = True) -> Floats:
+        """Score every row of ``pairs``: the number of its item's ratings."""
+        check_is_fitted(self)
+        items = as_table(pairs, "pairs")["item_id"].tolist()
+        return np.fromiter((self.counts_.get(item, 0) for item in items), np.float64, len(items))
+
+
+def _damped_biases(y: Floats, codes: list[Ints], counts: list[Ints], damping: float) -> list[Floats]:
+    """Biases of users and items given one damping, by turns."""
+    biases = [np.zeros(len(count)) for count in counts]
+    for _ in range(ROUNDS):
+        for d in (1, 0):
+            rest = y - biases[1 - d][codes[1 - d]]
+            biases[d] = np.bincount(codes[d], rest, minlength=len(counts[d])) / (counts[d] + damping)
+    return biases
+
+
+def _empirical_biases(y: Floats, codes: list[Ints], counts: list[Ints]) -> tuple[float, list[Floats], list[float]]:
+    """Mean, biases of users and items, and the damping of each, with all variances learned.
+
+    Expectation-maximisation, in which the biases of users and of items are taken as independent given the ratings.
+    """
+    mean, spread = float(y.mean()), float(y.var())
+    biases = [np.zeros(len(count)) for count in counts]
+    if spread <= 1e-24 * max(1.0, mean**2):
+        return mean, biases, [np.inf, np.inf]
+    variance, noise = [START_BIASES * spread] * 2, START_NOISE * spread
+    for _ in range(EM_ROUNDS):
+        for d, count in enumerate(counts):
+            precision = count / noise + 1 / variance[d]
+            rest = y - mean - biases[1 - d][codes[1 - d]]
+            biases[d] = np.bincount(codes[d], rest, minlength=len(count)) / noise / precision
+            variance[d] = max(float(np.mean(biases[d] ** 2 + 1 / precision)), LEAST_VARIANCE * spread)
+        fitted = biases[0][codes[0]] + biases[1][codes[1]]
+        mean = float(np.mean(y - fitted))
+        # how many biases the ratings pay for
+        paid = sum(float(np.sum(n / (n + noise / v))) for n, v in zip(counts, variance, strict=True))
+        squares = float(np.sum((y - mean - fitted) ** 2))
+        noise = max(squares / max(len(y) - paid, 1.0), LEAST_VARIANCE * spread)
+    return mean, biases, [noise / v for v in variance]
+
+
+BASELINES: dict[str, type[Any]] = {"mean": GlobalMean, "biases": Biases, "popularity": Popularity}
+"""The baselines by the names that `tuckergp.evaluation.evaluate` knows them by."""

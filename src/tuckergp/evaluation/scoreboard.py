@@ -1,0 +1,152 @@
+"""The result of an evaluation: figures with confidence intervals, as a table for people and as rows for programs."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from tuckergp.errors import InputError
+from tuckergp.evaluation.metrics.intervals import Estimate, Part, estimate
+from tuckergp.evaluation.scoring import DISTRIBUTIONS, KINDS, RANKING
+
+if TYPE_CHECKING:
+    from rich.table import Table as RichTable
+
+__all__ = ["Scoreboard"]
+
+WITHOUT_K = ("auc",)
+
+
+@dataclass(frozen=True)
+class Scoreboard:
+    """Figures of one or more models on the same test parts.
+
+    Attributes
+    ----------
+    parts : mapping of str to mapping of str to sequence of Part
+        By model and metric, one part a fold, summed by user.
+    metrics : sequence of str
+        In the order asked for.
+    n_users, n_folds, n_ratings : int
+        Test users, folds, and test ratings of all folds.
+    k : int
+        Length of the lists.
+    interval, confidence : float
+        Level of the predicted intervals whose coverage is reported, and of the confidence intervals.
+    seconds : mapping of str to float
+        Time that fitting took, by model, all folds together.
+    seed : int
+    """
+
+    parts: Mapping[str, Mapping[str, Sequence[Part]]] = field(repr=False)
+    metrics: tuple[str, ...]
+    n_users: int
+    n_folds: int
+    n_ratings: int
+    k: int
+    interval: float
+    confidence: float
+    seconds: Mapping[str, float]
+    seed: int = 0
+
+    @property
+    def models(self) -> list[str]:
+        """Names of the models, those asked for first, then baselines."""
+        return list(self.parts)
+
+    @cached_property
+    def estimates(self) -> dict[str, dict[str, Estimate]]:
+        """By model and metric, the mean over folds with its confidence interval."""
+        return {
+            model: {metric: self._estimate(metric, parts[metric]) for metric in self.metrics if metric in parts}
+            for model, parts in self.parts.items()
+        }
+
+    def value(self, metric: str, model: str | None = None) -> float:
+        """The figure of a model, by default of the first one."""
+        name = self.models[0] if model is None else model
+        self._part(name, metric)
+        return self.estimates[name][metric].value
+
+    def difference(self, metric: str, model: str, other: str) -> Estimate:
+        """The figure of one model minus that of another, with the confidence interval of the difference.
+
+        The same users are resampled in both, so that it is narrower than the intervals of the two would suggest.
+        """
+        return self._estimate(metric, self._part(model, metric), self._part(other, metric))
+
+    def rows(self) -> list[dict[str, Any]]:
+        """One row a model and metric (``pandas.DataFrame(board.rows())``): model, metric, value, low, high, folds."""
+        return [
+            {
+                "model": model,
+                "metric": metric,
+                "value": found.value,
+                "low": found.low,
+                "high": found.high,
+                "folds": [part.value for part in self.parts[model][metric]],
+            }
+            for model, by_metric in self.estimates.items()
+            for metric, found in by_metric.items()
+        ]
+
+    def to_dict(self) -> dict[str, Any]:
+        """All figures and settings as plain numbers, text, lists and dicts."""
+        scores: dict[str, dict[str, Any]] = {model: {} for model in self.parts}
+        for row in self.rows():
+            scores[row["model"]][row["metric"]] = {name: row[name] for name in ("value", "low", "high", "folds")}
+        settings = ("n_users", "n_folds", "n_ratings", "k", "interval", "confidence", "seed")
+        return {**{name: getattr(self, name) for name in settings}, "seconds": dict(self.seconds), "scores": scores}
+
+    def __rich__(self) -> RichTable:
+        from rich.table import Table as RichTable
+
+        folds = "1 fold" if self.n_folds == 1 else f"mean of {self.n_folds} folds"
+        caption = f"{self.n_ratings} test ratings of {self.n_users} users, {folds}; {self.confidence:.0%} intervals"
+        table = RichTable("metric", *self.models, caption=caption, caption_justify="left")
+        for metric in self.metrics:
+            table.add_row(self._label(metric), *(_cell(self.estimates[model].get(metric)) for model in self.models))
+        return table
+
+    def __str__(self) -> str:
+        from io import StringIO
+
+        from rich.console import Console
+
+        text = StringIO()
+        Console(file=text, width=30 + 32 * len(self.models), color_system=None).print(self)
+        return text.getvalue().rstrip("\n")
+
+    def _estimate(self, metric: str, folds: Sequence[Part], minus: Sequence[Part] | None = None) -> Estimate:
+        return estimate(
+            folds,
+            self.n_users,
+            kind=KINDS.get(metric, "mean"),
+            minus=minus,
+            level=self.confidence,
+            seed=self.seed,
+        )
+
+    def _part(self, model: str, metric: str) -> Sequence[Part]:
+        if model not in self.parts:
+            raise InputError(f"There is no model {model!r}; there are {', '.join(map(repr, self.models))}.")
+        if metric not in self.parts[model]:
+            there = ", ".join(map(repr, self.parts[model])) or "none"
+            raise InputError(f"{metric!r} was not measured for {model!r}; there are {there}.")
+        return self.parts[model][metric]
+
+    def _label(self, metric: str) -> str:
+        if metric == DISTRIBUTIONS[-1]:
+            return f"{metric} ({self.interval:.0%})"
+        return f"{metric}@{self.k}" if metric in RANKING and metric not in WITHOUT_K else metric
+
+
+def _cell(found: Estimate | None) -> str:
+    if found is None:
+        return "-"
+    # the brackets are escaped for rich
+    return f"{found.value:.4f}" + ("" if np.isnan(found.low) else f" \\[{found.low:.4f}, {found.high:.4f}]")

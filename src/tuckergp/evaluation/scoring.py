@@ -1,0 +1,241 @@
+"""One fitted model, one test part: every metric, summed by user.
+
+Knows what models are asked (`predict`, `predict_proba`) and what metrics need; fitting, folds and intervals are
+elsewhere.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+from scipy import sparse
+
+from tuckergp.data.history import RATING, read_ratings
+from tuckergp.data.tables import Table
+from tuckergp.errors import InputError
+from tuckergp.evaluation.metrics import distributions, ranking
+from tuckergp.evaluation.metrics.intervals import Kind, Part, numbered
+from tuckergp.random import stream
+
+__all__ = ["DISTRIBUTIONS", "ERRORS", "KINDS", "METRICS", "RANKING", "Candidates", "item_scores", "rank", "rate"]
+
+Floats = npt.NDArray[np.float64]
+Ints = npt.NDArray[np.intp]
+Numbers: TypeAlias = dict[Hashable, int]
+
+ERRORS = ("rmse", "mae")
+DISTRIBUTIONS = ("nll", "crps", "interval_coverage")
+RANKING = (
+    "precision",
+    "recall",
+    "hit_rate",
+    "map",
+    "mrr",
+    "ndcg",
+    "auc",
+    "catalogue_coverage",
+    "novelty",
+    "diversity",
+)
+METRICS = ERRORS + DISTRIBUTIONS + RANKING
+KINDS: Mapping[str, Kind] = {"rmse": "root", "catalogue_coverage": "distinct"}
+"""How figures are averaged, where it is not a plain mean."""
+
+# Pairs of users and items that are predicted at once.
+BLOCK = 2_000_000
+
+
+def rate(model: Any, test: Table, names: Sequence[str], number: Numbers, interval: float) -> dict[str, Part]:
+    """Errors and predicted distributions at the test ratings, of those metrics that are named."""
+    y = test.numeric("rating")
+    user = numbered(test["user_id"].tolist(), number)
+    rows: dict[str, npt.ArrayLike] = {}
+    if set(ERRORS) & set(names):
+        error = _finite(model.predict(test)) - y
+        rows |= {"rmse": error**2, "mae": np.abs(error)}
+    if {"nll", "crps"} & set(names):
+        rows |= _distribution_scores(model, test, y)
+    if "interval_coverage" in names:
+        tail = (1 - interval) / 2
+        _, ends = model.predict(test, quantiles=[tail, 1 - tail], clip=False)
+        rows["interval_coverage"] = distributions.interval_coverage(y, ends[:, 0], ends[:, 1])
+    return {name: Part.of(rows[name], user, KINDS.get(name, "mean")) for name in names if name in rows}
+
+
+def _distribution_scores(model: Any, test: Table, y: Floats) -> dict[str, npt.ArrayLike]:
+    """By the probabilities of levels where the model has them, else by the normal with its mean and variance."""
+    if getattr(model, "likelihood", "gaussian") != "gaussian":
+        levels, p = model.fit_.levels, model.predict_proba(test)
+        return {"nll": distributions.levels_nll(y, levels, p), "crps": distributions.levels_crps(y, levels, p)}
+    mean, std = model.predict(test, return_std=True, clip=False)
+    return {"nll": distributions.normal_nll(y, mean, std), "crps": distributions.normal_crps(y, mean, std)}
+
+
+def item_scores(model: Any, users: Sequence[Hashable], items: Sequence[Hashable]) -> Floats:
+    """Scores of all items for some users, shape (n_users, n_items)."""
+    if hasattr(model, "scores"):
+        return _finite(model.scores(users, items))
+    ids = [np.empty(len(side), dtype=object) for side in (users, items)]
+    ids[0][:], ids[1][:] = users, items
+    pairs = {"user_id": np.repeat(ids[0], len(items)), "item_id": np.tile(ids[1], len(users))}
+    return _finite(model.predict(pairs, clip=False)).reshape(len(users), len(items))
+
+
+def _finite(predicted: Any) -> Floats:
+    values = np.asarray(predicted, dtype=np.float64)
+    if not np.isfinite(values).all():
+        raise InputError("The model predicts NaN or infinity; there is nothing to score.")
+    return values
+
+
+@dataclass(frozen=True)
+class Candidates:
+    """Whom to recommend to, what could be recommended, and what of it is right: the same for all models.
+
+    Attributes
+    ----------
+    items : list
+        The catalogue: items of the training and the test part and of the item table. Their order is random, so that
+        equal scores favour nobody.
+    users : list
+        Test users with at least one relevant item among their candidates.
+    seen, relevant : sparse matrix of bool, shape (n_users, n_items)
+        Items of the training part, which are no candidates; test items that are relevant.
+    rated : sparse matrix, shape (n_items, n_train_users)
+        Who rated an item in the training part.
+    """
+
+    items: list[Hashable]
+    users: list[Hashable]
+    seen: sparse.csr_array
+    relevant: sparse.csr_array
+    rated: sparse.csr_array
+
+    @classmethod
+    def of(
+        cls,
+        train: Table,
+        test: Table,
+        items: Table | None,
+        is_relevant: Callable[[Floats, Floats], npt.NDArray[np.bool_]],
+        seed: int,
+    ) -> Candidates:
+        """Read both parts; ``is_relevant`` takes the ratings of the test and of the training part.
+
+        Without ratings, of clicks, all test items are relevant.
+        """
+        known = dict.fromkeys(train["item_id"].tolist() + test["item_id"].tolist())
+        if items is not None:
+            known.update(dict.fromkeys(items["item_id"].tolist()))
+        catalogue = list(known)
+        catalogue = [catalogue[place] for place in stream(seed, 1).permutation(len(catalogue))]
+        item_number = {item: place for place, item in enumerate(catalogue)}
+
+        user_number: Numbers = {}
+        user = numbered(test["user_id"].tolist(), user_number)
+        item = numbered(test["item_id"].tolist(), item_number)
+        train_item = numbered(train["item_id"].tolist(), item_number)
+        of_tested = np.fromiter(
+            (user_number.get(value, -1) for value in train["user_id"].tolist()), np.intp, len(train)
+        )
+        again = np.isin(user * len(catalogue) + item, of_tested * len(catalogue) + train_item)
+        wanted = ~again
+        if RATING in train.columns:
+            wanted &= is_relevant(test.numeric(RATING), read_ratings(train)[0])
+
+        shape = (len(user_number), len(catalogue))
+        relevant = _flags(user[wanted], item[wanted], shape)
+        seen = _flags(of_tested[of_tested >= 0], train_item[of_tested >= 0], shape)
+        kept = np.flatnonzero(np.diff(relevant.indptr))
+        train_number: Numbers = {}
+        rater = numbered(train["user_id"].tolist(), train_number)
+        rated = _flags(train_item, rater, (len(catalogue), len(train_number)))
+        ids = list(user_number)
+        return cls(catalogue, [ids[number] for number in kept], seen[kept], relevant[kept], rated)
+
+    def blocks(self) -> Iterator[slice]:
+        """Users in blocks of bounded size."""
+        step = max(1, BLOCK // len(self.items))
+        for first in range(0, len(self.users), step):
+            yield slice(first, min(first + step, len(self.users)))
+
+
+@dataclass(frozen=True)
+class _Ranked:
+    """A block of users with their lists."""
+
+    candidates: Candidates
+    scores: Floats
+    relevant: npt.NDArray[np.bool_]
+    lists: Ints
+    hits: npt.NDArray[np.bool_]
+    n_relevant: Ints
+
+    @classmethod
+    def of(cls, model: Any, candidates: Candidates, block: slice, k: int) -> _Ranked:
+        scores = item_scores(model, candidates.users[block], candidates.items)
+        scores[candidates.seen[block].toarray()] = -np.inf
+        relevant = candidates.relevant[block].toarray()
+        lists = ranking.top_k(scores, k)
+        hits = (lists >= 0) & np.take_along_axis(relevant, np.maximum(lists, 0), axis=1)
+        return cls(candidates, scores, relevant, lists, hits, relevant.sum(axis=1))
+
+
+BY_USER: Mapping[str, Callable[[_Ranked], Floats]] = {
+    "precision": lambda ranked: ranking.precision(ranked.hits),
+    "recall": lambda ranked: ranking.recall(ranked.hits, ranked.n_relevant),
+    "hit_rate": lambda ranked: ranking.hit_rate(ranked.hits),
+    "map": lambda ranked: ranking.average_precision(ranked.hits, ranked.n_relevant),
+    "mrr": lambda ranked: ranking.reciprocal_rank(ranked.hits),
+    "ndcg": lambda ranked: ranking.ndcg(ranked.hits, ranked.n_relevant),
+    "auc": lambda ranked: ranking.auc(ranked.scores, ranked.relevant),
+    "novelty": lambda ranked: ranking.novelty(
+        ranked.lists, np.diff(ranked.candidates.rated.indptr), ranked.candidates.rated.shape[1]
+    ),
+    "diversity": lambda ranked: ranking.diversity(ranked.lists, ranked.candidates.rated),
+}
+"""The metrics that have one number a user."""
+
+
+def rank(
+    model: Any,
+    candidates: Candidates,
+    names: Sequence[str],
+    number: Numbers,
+    k: int,
+    advance: Callable[[int], None] = lambda users: None,
+) -> dict[str, Part]:
+    """Metrics of the best k candidates of every user, of those metrics that are named."""
+    user = numbered(candidates.users, number)
+    rows: dict[str, list[Floats]] = {name: [] for name in RANKING if name in names and name in BY_USER}
+    lists = []
+    for block in candidates.blocks():
+        ranked = _Ranked.of(model, candidates, block, k)
+        for name, made in rows.items():
+            made.append(BY_USER[name](ranked))
+        lists.append(ranked.lists)
+        advance(len(ranked.lists))
+    parts = {name: Part.of(np.concatenate(made), user) for name, made in rows.items()}
+    if "catalogue_coverage" in names:
+        parts["catalogue_coverage"] = _coverage(np.concatenate(lists), user, len(candidates.items))
+    return parts
+
+
+def _coverage(lists: Ints, user: Ints, n_items: int) -> Part:
+    """Share of the catalogue in some list, and how much of it is in the list of one user alone."""
+    row, place = np.nonzero(lists >= 0)
+    item = lists[row, place]
+    alone = np.bincount(item, minlength=n_items) == 1
+    loss = np.bincount(row, weights=alone[item], minlength=len(lists)) / n_items
+    return Part(ranking.catalogue_coverage(lists, n_items), user, loss, np.ones(len(user)))
+
+
+def _flags(row: Ints, column: Ints, shape: tuple[int, int]) -> sparse.csr_array:
+    """True at some places of a sparse matrix, however often they are named."""
+    flags = sparse.csr_array((np.ones(len(row), dtype=bool), (row, column)), shape=shape)
+    flags.sum_duplicates()
+    return flags

@@ -1,0 +1,256 @@
+"""What a search may vary: values and ranges of a model's parameters, and the model that a choice of them makes.
+
+Parameters are named as in scikit-learn: ``rank``, and with two underscores the settings of what a parameter holds, such
+as ``inference__sigma_u``. In which order they are tried is in `tuckergp.evaluation.tuning.proposals`.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from inspect import signature
+from typing import Any, Literal, TypeAlias
+
+import numpy as np
+from sklearn.base import clone
+
+from tuckergp.data.history import RATING, TIMESTAMP
+from tuckergp.data.tables import Table
+from tuckergp.errors import InputError
+from tuckergp.inference import ALS, SGD, VI, Gibbs
+from tuckergp.model.tucker import make_core
+from tuckergp.random import stream
+from tuckergp.recommender import TuckerRecommender
+from tuckergp.recommender.settings import LARGEST_IMPLICIT
+from tuckergp.running.fit import ranks_of
+
+__all__ = ["Params", "Range", "Search", "Space", "check_names", "configured", "default_grid", "read_grid", "samples"]
+
+Params: TypeAlias = dict[str, Any]
+Search: TypeAlias = Literal["grid", "optuna"]
+
+INFERENCES: dict[Any, type[Any]] = {"als": ALS, "sgd": SGD, "vi": VI, "gibbs": Gibbs}
+# What inference="gibbs" takes from the estimator, and an object has itself.
+MOVED = ("draws", "warmup", "chains", "noise")
+
+# The paper's grids for its own update (appendix, "Hyperparameter tuning for MovieLens 100K"): W = I, and W learned.
+PAPER_FIXED = {"sigma_u": [0.3, 0.1, 0.03], "noise": [1.0, 0.1, 0.01, 0.001], "step_u": [1e-5, 1e-6, 1e-7]}
+PAPER_LEARNED = {"sigma_u": [0.3, 0.1], "noise": [1.0, 0.75], "step_u": [1e-5, 1e-6], "step_w": [1e-5, 1e-6]}
+# For exact solves and Adam, sigma_u relative to the one that gives f the variance of the ratings: around what did best
+# on held-out parts of MovieLens 100K's training data, with W = I and with W learned.
+SCALES, NOISES = (0.8, 0.64, 0.5, 0.36, 0.2), (1.0, 0.75)
+ADAM_STEPS = (5e-3, 2e-3)
+
+
+@dataclasses.dataclass(frozen=True)
+class Range:
+    """Numbers from ``low`` to ``high``, whole ones if both are; ``log`` tries all orders of magnitude alike."""
+
+    low: float
+    high: float
+    log: bool = False
+
+    @classmethod
+    def read(cls, name: str, given: tuple[Any, ...]) -> Range:
+        """From (low, high) or (low, high, "log")."""
+        if len(given) not in (2, 3) or given[2:] not in ((), ("log",)):
+            raise InputError(f'A range is (low, high) or (low, high, "log"); that of {name!r} is {given!r}.')
+        low, high = given[:2]
+        if not (_is_number(low) and _is_number(high) and low < high):
+            raise InputError(f"The range of {name!r} must go from a number to a larger one, not {given!r}.")
+        if len(given) == 3 and low <= 0:
+            raise InputError(f"A logarithmic range must be above 0; that of {name!r} is {given!r}.")
+        return cls(low, high, len(given) == 3)
+
+
+Space: TypeAlias = dict[str, list[Any] | Range]
+
+
+def read_grid(grid: Any) -> list[Space]:
+    """A grid as the user gives it: names with a list of values or a tuple that is a range; or a list of such grids."""
+    if not isinstance(grid, Mapping | list | tuple) or any(
+        not isinstance(each, Mapping) for each in ([] if isinstance(grid, Mapping) else grid)
+    ):
+        raise InputError(f"grid must be a dict of names to lists of values, or a list of such, not {grid!r}.")
+    if not grid:
+        raise InputError("The grid is empty; name at least one parameter with its values.")
+    return [
+        {str(name): _read_values(str(name), values) for name, values in each.items()}
+        for each in ([grid] if isinstance(grid, Mapping) else grid)
+    ]
+
+
+def _read_values(name: str, values: Any) -> list[Any] | Range:
+    if isinstance(values, tuple):
+        return Range.read(name, values)
+    if isinstance(values, str | bytes | Mapping) or not isinstance(values, Iterable):
+        raise InputError(f"The grid needs a list of values for {name!r}, such as [{values!r}], not {values!r}.")
+    listed = [value.item() if isinstance(value, np.generic) else value for value in values]
+    if not listed:
+        raise InputError(f"The grid has no values for {name!r}; give some or leave it out.")
+    return listed
+
+
+def check_names(model: Any, spaces: Sequence[Space]) -> None:
+    """Refuse names that are no parameter of the model or of anything that the parameter may hold."""
+    known = model.get_params(deep=False)
+    for space in spaces:
+        for name in space:
+            outer, _, inner = name.partition("__")
+            if outer not in known:
+                names = ", ".join(known) or "none"
+                raise InputError(f"{type(model).__name__} has no parameter {outer!r}; its parameters are: {names}.")
+            if not inner:
+                continue
+            choices = space.get(outer)
+            owners = choices if isinstance(choices, list) else [known[outer]]
+            settings = [_setting_names(outer, owner) for owner in owners]
+            if not any(inner in found for found in settings):
+                there = ", ".join(dict.fromkeys(found for each in settings for found in each)) or "none"
+                raise InputError(f"{name!r} is no setting of {outer}={owners[0]!r}; its settings are: {there}.")
+
+
+def _setting_names(outer: str, owner: Any) -> list[str]:
+    if outer == "inference" and isinstance(owner, str):
+        owner = INFERENCES.get(owner)
+    if dataclasses.is_dataclass(owner):
+        return [field.name for field in dataclasses.fields(owner)]
+    return list(owner.get_params()) if hasattr(owner, "get_params") else []
+
+
+def configured(model: Any, params: Params) -> Any:
+    """A clone of the model with other parameters, those of its inference included.
+
+    Examples
+    --------
+    >>> made = configured(TuckerRecommender(inference="als"), {"rank": 4, "inference__noise": 0.75})
+    >>> made.rank, made.inference.noise
+    (4, 0.75)
+    """
+    made = clone(model, safe=False)
+    made.set_params(**{name: value for name, value in params.items() if "__" not in name})
+    inner: dict[str, Params] = {}
+    for name, value in params.items():
+        outer, _, rest = name.partition("__")
+        if rest:
+            inner.setdefault(outer, {})[rest] = value
+    for outer, settings in inner.items():
+        _set_inside(made, outer, settings)
+    return made
+
+
+def _set_inside(made: Any, outer: str, settings: Params) -> None:
+    owner = getattr(made, outer)
+    if outer == "inference" and isinstance(owner, str):
+        owner = _resolved(made)
+        defaults = {name: parameter.default for name, parameter in signature(type(made)).parameters.items()}
+        made.set_params(**{name: defaults[name] for name in MOVED})
+    unknown = [name for name in settings if name not in _setting_names(outer, owner)]
+    if unknown:
+        raise InputError(f"{type(owner).__name__} has no setting {unknown[0]!r}.")
+    if dataclasses.is_dataclass(owner) and not isinstance(owner, type):
+        made.set_params(**{outer: dataclasses.replace(owner, **settings)})
+    else:
+        owner.set_params(**settings)
+
+
+def _resolved(model: Any) -> Any:
+    """The inference object of a recommender."""
+    return model._resolve_inference(ranks_of(model.rank, 2)[0])
+
+
+def samples(inference: Any) -> bool:
+    """Whether there will be draws, and so a predicted distribution."""
+    return inference in ("gibbs", "vi") if isinstance(inference, str) else isinstance(inference, VI | Gibbs)
+
+
+def default_grid(
+    model: Any, ratings: Table | None = None, *, attributes: bool = True, search: Search = "grid"
+) -> dict[str, Any] | list[dict[str, Any]]:
+    """What `tuckergp.tune` varies if it is not told.
+
+    Parameters
+    ----------
+    model : TuckerRecommender
+    ratings : Table or None
+        Says whether there are times; None if not.
+    attributes : bool
+        Whether there are tables of users or items.
+    search : {"grid", "optuna"}
+        Ranges for Optuna, lists for a grid.
+
+    Returns
+    -------
+    dict of str to list or range, or list of such
+
+    Examples
+    --------
+    >>> default_grid(TuckerRecommender(rank=16, inference="als"))
+    {'inference__sigma_u': [0.4, 0.32, 0.25, 0.18, 0.1], 'inference__noise': [1.0, 0.75]}
+    """
+    if not isinstance(model, TuckerRecommender):
+        raise InputError(f"There is no default grid for {type(model).__name__}; give the parameters to try as grid.")
+    inference = _resolved(model)
+    if isinstance(inference, Gibbs):
+        return _grid_of_blocks(model, inference, ratings, attributes, search)
+    if isinstance(inference, VI):
+        raise InputError("VI learns noise and prior scales, so there is no default grid; give one, such as of ranks.")
+    learned = model.core != "identity"
+    if search == "grid" and isinstance(inference, SGD) and inference.method == "sgd":
+        return {
+            f"inference__{name}": list(values) for name, values in (PAPER_LEARNED if learned else PAPER_FIXED).items()
+        }
+    ranks = ranks_of(model.rank, 2)
+    unit = float(make_core(model.core, ranks, stream(0)).default_sigma_u()[0])
+    if search == "optuna":
+        space: dict[str, Any] = {"inference__sigma_u": (_round(0.1 * unit), _round(unit), "log")}
+        space["inference__noise"] = (0.5, 1.0)
+        if isinstance(inference, SGD):
+            space["inference__step_u"] = (1e-3, 1e-2, "log") if inference.method == "adam" else (1e-7, 1e-4, "log")
+        return space
+    grid: dict[str, Any] = {
+        "inference__sigma_u": [_round(scale * unit) for scale in SCALES],
+        "inference__noise": list(NOISES),
+    }
+    return {**grid, "inference__step_u": list(ADAM_STEPS)} if isinstance(inference, SGD) else grid
+
+
+def _grid_of_blocks(
+    model: TuckerRecommender, inference: Gibbs, ratings: Table | None, attributes: bool, search: Search
+) -> dict[str, Any] | list[dict[str, Any]]:
+    """Ranks around the model's, and the model without each of its parts; for Optuna all combinations of them."""
+    parts: dict[str, list[Any]] = {}
+    if attributes and model.side_information:
+        parts["side_information"] = [model.side_information, False]
+    few = ratings is None or len(ratings) <= LARGEST_IMPLICIT
+    if model.implicit is True or (model.implicit == "auto" and few and _has(model, ratings, RATING, True)):
+        parts["implicit"] = [model.implicit, False]
+    if model.time is not None and model.core == "identity" and _has(model, ratings, TIMESTAMP, False):
+        parts["time"] = [model.time, None]
+    if model.context:
+        parts["context"] = [model.context, ()]
+    name = "noise" if isinstance(model.inference, str) else "inference__noise"
+    noise = model.noise if name == "noise" else inference.noise
+    parts[name] = [noise, "rows" if noise == "shared" else "shared"]
+    one = isinstance(model.rank, int | np.integer)
+    if search == "optuna":
+        ranks: dict[str, Any] = {"rank": (max(1, int(model.rank) // 2), 2 * int(model.rank), "log")} if one else {}
+        return {**ranks, **parts}
+    tried = sorted({max(1, int(model.rank) // 2), int(model.rank), 2 * int(model.rank)}) if one else [model.rank]
+    return [{"rank": tried}, *({key: [values[1]]} for key, values in parts.items())]
+
+
+def _has(model: TuckerRecommender, ratings: Table | None, column: str, unknown: bool) -> bool:
+    """Whether the ratings have a column, whatever the model's tables call it."""
+    if ratings is None:
+        return unknown
+    return column in ratings.columns or (model.columns or {}).get(column, column) in ratings.columns
+
+
+def _round(value: float) -> float:
+    return float(f"{value:.2g}")
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, int | float | np.number) and not isinstance(value, bool) and math.isfinite(value)

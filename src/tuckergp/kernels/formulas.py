@@ -1,0 +1,430 @@
+"""What resembles what: kernels as formulas of a few lines, composed with ``+`` and ``*``.
+
+A kernel says how alike two inputs of one mode are. How it becomes features, exactly or approximately, lives in
+`tuckergp.features`; stationary kernels only know their spectrum, from which random features are drawn.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import ClassVar, Self, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+from scipy import sparse
+from scipy.spatial.distance import cdist
+from scipy.special import gammaln, ive
+
+from tuckergp.data.columns import Encoder, joint_codes
+from tuckergp.data.tables import Table
+from tuckergp.errors import InputError
+from tuckergp.kernels.algebra import Kernel, Product, Pullback, Scaled, Sum
+
+__all__ = [
+    "SE",
+    "Constant",
+    "Cosine",
+    "Identity",
+    "Kernel",
+    "Linear",
+    "Matern12",
+    "Matern32",
+    "Matern52",
+    "Periodic",
+    "Product",
+    "Scaled",
+    "Stationary",
+    "Sum",
+]
+
+Floats: TypeAlias = npt.NDArray[np.float64]
+PerColumn: TypeAlias = float | Sequence[float] | npt.NDArray[np.float64]
+
+
+class _Named(Kernel):
+    """A kernel whose only parameters are the names of columns."""
+
+    columns: Sequence[str]
+
+    def __init__(self, *columns: str | Sequence[str]) -> None:
+        one_list = len(columns) == 1 and not isinstance(columns[0], str)
+        self.columns = tuple(columns[0] if one_list else columns)  # type: ignore[arg-type]
+
+    def __sklearn_clone__(self) -> Self:
+        return type(self)(*self.columns)
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({', '.join(map(repr, self.columns))})"
+
+
+class Identity(_Named):
+    """One where two rows are equal, zero elsewhere; missing equals missing.
+
+    Parameters
+    ----------
+    *columns : str, or one list of str
+        The columns that must agree; none for all.
+
+    Examples
+    --------
+    >>> Identity()(["ann", "bob"], ["bob"])
+    array([[0.],
+           [1.]])
+    """
+
+    def _gram(self, X: Table, Y: Table) -> Floats:
+        x, y = joint_codes(self.select(X), self.select(Y))
+        return np.asarray(x[:, None] == y, dtype=np.float64)
+
+
+class Constant(Kernel):
+    """One everywhere: what all inputs share.
+
+    Examples
+    --------
+    >>> Constant()([1.0, 2.0])
+    array([[1., 1.],
+           [1., 1.]])
+    """
+
+    def reads(self, names: Sequence[str]) -> list[str]:
+        """Nothing."""
+        return []
+
+    def _gram(self, X: Table, Y: Table) -> Floats:
+        return np.ones((len(X), len(Y)))
+
+
+class Linear(_Named):
+    """Inner product of attributes: side information as it is.
+
+    Numbers and dates multiply. Text and bool columns count one where they agree, missing being a value of its own.
+    Columns with several values a cell (collections, or text such as ``Action|Comedy``) count the values in common.
+
+    Parameters
+    ----------
+    *columns : str, or one list of str
+        None for all.
+
+    Examples
+    --------
+    >>> Linear("genres")({"genres": ["Action|Comedy", "Comedy|Drama"]})
+    array([[2., 1.],
+           [1., 2.]])
+    """
+
+    def _gram(self, X: Table, Y: Table) -> Floats:
+        x, y = self.select(X), self.select(Y)
+        K = np.zeros((len(x), len(y)))
+        for name in x.columns:
+            encoder = Encoder.learn(name, x, y)
+            product = encoder.transform(x) @ encoder.transform(y).T
+            K += product.toarray() if sparse.issparse(product) else product
+        return K
+
+    def _diag(self, X: Table) -> Floats:
+        x = self.select(X)
+        diagonal = np.zeros(len(x))
+        for name in x.columns:
+            phi = Encoder.learn(name, x).transform(x)
+            diagonal += np.asarray((phi * phi).sum(axis=1, dtype=np.float64))
+        return diagonal
+
+
+class Cosine(Linear):
+    """Linear divided by the lengths of both sides: how much of what they have they have in common.
+
+    One on the diagonal; zero for a side that has nothing. Made for sets of very different sizes, such as the items
+    that users rated.
+
+    Parameters
+    ----------
+    *columns : str, or one list of str
+        None for all.
+
+    Examples
+    --------
+    >>> Cosine("genres")({"genres": ["Action|Comedy", "Comedy|Drama"]}).round(3)
+    array([[1. , 0.5],
+           [0.5, 1. ]])
+    """
+
+    def _gram(self, X: Table, Y: Table) -> Floats:
+        lengths = np.sqrt(np.outer(super()._diag(X), super()._diag(Y)))
+        return np.divide(super()._gram(X, Y), lengths, out=np.zeros_like(lengths), where=lengths > 0)
+
+    def _diag(self, X: Table) -> Floats:
+        return (super()._diag(X) > 0).astype(np.float64)
+
+
+class Stationary(Kernel):
+    """A kernel of x - x' alone, one at zero, from whose spectrum frequencies can be drawn (Bochner)."""
+
+    @property
+    def stationary(self) -> bool:
+        """Always true."""
+        return True
+
+    def spectral_sample(self, n: int, p: int, rng: np.random.Generator) -> Floats:
+        """Draw n angular frequencies from the spectrum in p dimensions, shape (n, p)."""
+        raise NotImplementedError
+
+    def frequencies(self, n: int, names: Sequence[str], rng: np.random.Generator) -> Floats:
+        """Draw from the spectrum over all columns of a table, zero on those not read, shape (n, p)."""
+        mine = self.reads(names)
+        omega = np.zeros((n, len(names)))
+        omega[:, [list(names).index(name) for name in mine]] = self.spectral_sample(n, len(mine), rng)
+        return omega
+
+
+class _Radial(Stationary):
+    """A function of the distance |(x - x') / lengthscale|, which knows its spectral density."""
+
+    learned = ("lengthscale",)
+
+    def __init__(self, lengthscale: PerColumn = 1.0, columns: str | Sequence[str] | None = None) -> None:
+        self.lengthscale = lengthscale
+        self.columns = columns
+
+    def lengthscales(self, p: int) -> Floats:
+        """The lengthscale of each of p columns, checked, shape (p,)."""
+        return _per_column(self, "lengthscale", p)
+
+    def _gram(self, X: Table, Y: Table) -> Floats:
+        x, y = self._numbers(X), self._numbers(Y)
+        scale = self.lengthscales(x.shape[1])
+        return self._profile(cdist(x / scale, y / scale))
+
+    def _pullback(self, X: Table, Y: Table) -> tuple[Floats, Pullback]:
+        x, y = self._numbers(X), self._numbers(Y)
+        scale = self.lengthscales(x.shape[1])
+        x, y = x / scale, y / scale
+        distance = cdist(x, y)
+        K = self._profile(distance)
+
+        def pull(weight: Floats) -> dict[str, Floats]:
+            slope = self._slope(distance, K)
+            slope *= weight
+            if np.size(self.lengthscale) == 1:
+                return {"lengthscale": np.array([np.einsum("ij,ij,ij->", slope, distance, distance)])}
+            columns = (np.subtract.outer(x[:, j], y[:, j]) for j in range(x.shape[1]))
+            return {"lengthscale": np.array([np.einsum("ij,ij,ij->", slope, gap, gap) for gap in columns])}
+
+        return K, pull
+
+    def spectral_density(self, omega: npt.ArrayLike) -> Floats:
+        """p(v) at the angular frequencies omega, shape (n, p): integrates to one, and k is its Fourier transform."""
+        v = np.atleast_2d(np.asarray(omega, dtype=np.float64))
+        scale = self.lengthscales(v.shape[1])
+        density: Floats = self._unit_density(((v * scale) ** 2).sum(axis=1), v.shape[1]) * np.prod(scale)
+        return density
+
+    def spectral_sample(self, n: int, p: int, rng: np.random.Generator) -> Floats:
+        """Draw n angular frequencies from the spectral density in p dimensions, shape (n, p)."""
+        sample: Floats = self._unit_sample(n, p, rng) / self.lengthscales(p)
+        return sample
+
+    def _profile(self, distance: Floats) -> Floats:
+        raise NotImplementedError
+
+    def _slope(self, distance: Floats, k: Floats) -> Floats:
+        """-profile'(d) / d, a new array: what d^2 is multiplied by in the derivative in the log lengthscale."""
+        raise NotImplementedError
+
+    def _unit_density(self, squared_norm: Floats, p: int) -> Floats:
+        raise NotImplementedError
+
+    def _unit_sample(self, n: int, p: int, rng: np.random.Generator) -> Floats:
+        raise NotImplementedError
+
+
+class SE(_Radial):
+    """Squared exponential: exp(-d^2 / 2), d = |(x - x') / lengthscale|.
+
+    Parameters
+    ----------
+    lengthscale : float or sequence of float
+        One for all columns, or one a column.
+    columns : str or sequence of str, optional
+        None for all.
+
+    Examples
+    --------
+    >>> SE(lengthscale=[1.0, 2.0])([[0.0, 0.0]], [[1.0, 2.0]]).round(4)
+    array([[0.3679]])
+    """
+
+    def _profile(self, distance: Floats) -> Floats:
+        k = distance**2
+        k *= -0.5
+        return np.exp(k, out=k)
+
+    def _slope(self, distance: Floats, k: Floats) -> Floats:
+        return k.copy()
+
+    def _unit_density(self, squared_norm: Floats, p: int) -> Floats:
+        density: Floats = np.exp(-0.5 * squared_norm) / (2 * np.pi) ** (p / 2)
+        return density
+
+    def _unit_sample(self, n: int, p: int, rng: np.random.Generator) -> Floats:
+        return rng.standard_normal((n, p))
+
+
+class _Matern(_Radial):
+    """Matern kernels; the spectral density is a Student t with 2 nu degrees of freedom."""
+
+    nu: ClassVar[float]
+
+    def _unit_density(self, squared_norm: Floats, p: int) -> Floats:
+        half = self.nu + p / 2
+        log_constant = gammaln(half) - gammaln(self.nu) - p / 2 * np.log(2 * self.nu * np.pi)
+        density: Floats = np.exp(log_constant - half * np.log1p(squared_norm / (2 * self.nu)))
+        return density
+
+    def _unit_sample(self, n: int, p: int, rng: np.random.Generator) -> Floats:
+        return rng.standard_normal((n, p)) / np.sqrt(rng.chisquare(2 * self.nu, (n, 1)) / (2 * self.nu))
+
+
+class Matern12(_Matern):
+    """Rough: exp(-d), d = |(x - x') / lengthscale|. In one dimension, the Ornstein-Uhlenbeck process.
+
+    Parameters are those of `SE`.
+
+    Examples
+    --------
+    >>> Matern12(2.0)([0.0], [2.0]).round(4)
+    array([[0.3679]])
+    """
+
+    nu = 0.5
+
+    def _profile(self, distance: Floats) -> Floats:
+        k = -distance
+        return np.exp(k, out=k)
+
+    def _slope(self, distance: Floats, k: Floats) -> Floats:
+        return np.divide(k, distance, out=np.zeros_like(distance), where=distance > 0)
+
+
+class Matern32(_Matern):
+    """Once differentiable: (1 + s) exp(-s), s = sqrt(3) |(x - x') / lengthscale|.
+
+    Parameters are those of `SE`.
+
+    Examples
+    --------
+    >>> Matern32()([0.0], [1.0]).round(4)
+    array([[0.4834]])
+    """
+
+    nu = 1.5
+
+    def _profile(self, distance: Floats) -> Floats:
+        s = np.sqrt(3) * distance
+        k: Floats = (1 + s) * np.exp(-s)
+        return k
+
+    def _slope(self, distance: Floats, k: Floats) -> Floats:
+        slope: Floats = 3 * k / (1 + np.sqrt(3) * distance)
+        return slope
+
+
+class Matern52(_Matern):
+    """Twice differentiable: (1 + s + s^2 / 3) exp(-s), s = sqrt(5) |(x - x') / lengthscale|.
+
+    Parameters are those of `SE`.
+
+    Examples
+    --------
+    >>> Matern52()([0.0], [1.0]).round(4)
+    array([[0.524]])
+    """
+
+    nu = 2.5
+
+    def _profile(self, distance: Floats) -> Floats:
+        s = np.sqrt(5) * distance
+        k: Floats = (1 + s + s**2 / 3) * np.exp(-s)
+        return k
+
+    def _slope(self, distance: Floats, k: Floats) -> Floats:
+        s = np.sqrt(5) * distance
+        slope: Floats = 5 / 3 * (1 + s) * k / (1 + s + s**2 / 3)
+        return slope
+
+
+class Periodic(Stationary):
+    """Repeating: exp(-2 sin^2(pi (x - x') / period) / lengthscale^2), a product over the columns.
+
+    Parameters
+    ----------
+    period, lengthscale : float or sequence of float
+        One for all columns, or one a column. The lengthscale has no unit: it compares with the sine.
+    columns : str or sequence of str, optional
+        None for all.
+
+    Examples
+    --------
+    >>> Periodic(period=7.0)([0.0], [7.0, 3.5]).round(4)
+    array([[1.    , 0.1353]])
+    """
+
+    learned = ("period", "lengthscale")
+
+    def __init__(
+        self, period: PerColumn = 1.0, lengthscale: PerColumn = 1.0, columns: str | Sequence[str] | None = None
+    ) -> None:
+        self.period = period
+        self.lengthscale = lengthscale
+        self.columns = columns
+
+    def _gram(self, X: Table, Y: Table) -> Floats:
+        return self._pullback(X, Y)[0]
+
+    def _pullback(self, X: Table, Y: Table) -> tuple[Floats, Pullback]:
+        x, y = self._numbers(X), self._numbers(Y)
+        period, scale = (_per_column(self, name, x.shape[1]) for name in self.learned)
+
+        def angle(j: int) -> Floats:
+            angle: Floats = np.pi * np.subtract.outer(x[:, j], y[:, j]) / period[j]
+            return angle
+
+        exponent = np.zeros((len(x), len(y)))
+        for j in range(x.shape[1]):
+            exponent -= 2 * (np.sin(angle(j)) / scale[j]) ** 2
+        K = np.exp(exponent, out=exponent)
+
+        def pull(weight: Floats) -> dict[str, Floats]:
+            weight = weight * K
+            found = np.empty((2, x.shape[1]))
+            for j in range(x.shape[1]):
+                a = angle(j)
+                found[:, j] = np.vdot(weight, 2 * a * np.sin(2 * a)), np.vdot(weight, 4 * np.sin(a) ** 2)
+            totals = zip(self.learned, found / scale**2, strict=True)
+            return {name: v.sum(keepdims=True) if np.size(getattr(self, name)) == 1 else v for name, v in totals}
+
+        return K, pull
+
+    def spectral_mass(self, k: npt.ArrayLike) -> Floats:
+        """Probability of the harmonics k, integers of shape (n, p): frequencies 2 pi k / period, shape (n,)."""
+        order = np.abs(np.atleast_2d(np.asarray(k, dtype=np.float64)))
+        mass: Floats = np.prod(ive(order, _per_column(self, "lengthscale", order.shape[1]) ** -2), axis=1)
+        return mass
+
+    def spectral_sample(self, n: int, p: int, rng: np.random.Generator) -> Floats:
+        """Draw n angular frequencies from the discrete spectrum in p dimensions, shape (n, p)."""
+        period, scale = (_per_column(self, name, p) for name in ("period", "lengthscale"))
+        # Bessel weights exp(-z) I_k(z), z = 1 / lengthscale^2, are Skellam: a difference of two Poisson counts
+        rate = np.broadcast_to(0.5 / scale**2, (n, p))
+        sample: Floats = 2 * np.pi * (rng.poisson(rate) - rng.poisson(rate)) / period
+        return sample
+
+
+def _per_column(kernel: Kernel, name: str, p: int) -> Floats:
+    """A positive parameter as one number a column, shape (p,)."""
+    values = np.atleast_1d(np.asarray(getattr(kernel, name)))
+    if values.dtype.kind not in "fiu" or not (np.isfinite(values).all() and (values > 0).all()):
+        raise InputError(f"The {name} of {kernel!r} must be positive and finite.")
+    if values.shape not in {(1,), (p,)}:
+        raise InputError(f"{kernel!r} has {values.size} values of {name} for {p} columns; give one, or one a column.")
+    return np.broadcast_to(values.astype(np.float64), (p,))

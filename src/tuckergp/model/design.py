@@ -1,0 +1,410 @@
+"""From tables to a design: D modes as tables of distinct rows, and the row numbers of every observation.
+
+A `Mode` says which columns go together and which kernel compares them; `Design.fit` realises the kernel's terms as
+feature blocks on the distinct inputs. At most one term is kept out of the blocks as the mode's residual (E in
+psi = Phi B + E): an Identity that tells all rows apart, whose conditional is one small solve a row, or a Matern on one
+column, a Markov chain along its values.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from scipy import sparse
+
+from tuckergp.data.tables import Table, distinct_rows
+from tuckergp.errors import InputError, NotPositiveDefinite
+from tuckergp.features import Chain, Exact, FeatureMap, Rows, realise
+from tuckergp.features.base import hstack
+from tuckergp.kernels import Constant, Cosine, Identity, Kernel, Scaled
+from tuckergp.model.mode_table import Index, Line, Matrix, ModeTable
+
+__all__ = ["Block", "Design", "FittedMode", "Mode", "whiten", "whitening_of"]
+
+Floats = npt.NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Mode:
+    """One argument of f: the columns that describe it, the kernel that compares them, how it becomes features.
+
+    Parameters
+    ----------
+    columns : str or sequence of str
+        Several columns make one input (longitude and latitude together).
+    kernel : Kernel
+        A sum of terms; each is realised on its own. Its numbers are in the units of the columns, or in standard
+        deviations with ``whiten``.
+    features : FeatureMap, sequence of FeatureMap or None, or None
+        How to realise the kernel: one map for every term but Constant, Identity and Linear (Hashing: for those of
+        Identity and Linear; Chain: for the first Matern), or a sequence with one entry a term. None chooses.
+    constant : bool
+        Add a Constant term unless there is one, so that a mean is learned.
+    whiten : bool
+        Standardise the numeric columns (training mean and standard deviation) before the kernel sees them.
+
+    Examples
+    --------
+    >>> from tuckergp.kernels import SE
+    >>> from tuckergp.features import Nystrom
+    >>> Mode(["longitude", "latitude"], SE(1.0), features=Nystrom(100)).columns
+    ('longitude', 'latitude')
+    """
+
+    columns: tuple[str, ...]
+    kernel: Kernel
+    features: FeatureMap | Sequence[FeatureMap | None] | None = None
+    constant: bool = True
+    whiten: bool = False
+
+    def __init__(
+        self,
+        columns: str | Sequence[str],
+        kernel: Kernel,
+        features: FeatureMap | Sequence[FeatureMap | None] | None = None,
+        constant: bool = True,
+        whiten: bool = False,
+    ) -> None:
+        if not isinstance(kernel, Kernel):
+            raise InputError(f"The kernel of a mode must be a tuckergp kernel, not {kernel!r}.")
+        names = (columns,) if isinstance(columns, str) else tuple(columns)
+        if not names:
+            raise InputError("A mode needs at least one column.")
+        for field, value in zip(
+            ("columns", "kernel", "features", "constant", "whiten"),
+            (names, kernel, features, constant, whiten),
+            strict=True,
+        ):
+            object.__setattr__(self, field, value)
+
+    @property
+    def name(self) -> str:
+        """The columns, for messages."""
+        return ", ".join(self.columns)
+
+    def plan(self) -> list[tuple[Kernel, FeatureMap | None]]:
+        """The kernel's terms, each with the feature map asked for (None: choose), the added Constant first."""
+        terms = self.kernel.terms()
+        if self.features is None or isinstance(self.features, FeatureMap):
+            chosen = [self.features if _applies(self.features, term) else None for term in terms]
+            if self.features is not None and all(entry is None for entry in chosen):
+                raise InputError(f"{self.features!r} fits no term of the kernel {self.kernel!r} of mode {self.name!r}.")
+            if isinstance(self.features, Chain):  # a mode has one chain; other Matern terms become features
+                first = chosen.index(self.features)
+                chosen[first + 1 :] = [None] * (len(chosen) - first - 1)
+        else:
+            chosen = list(self.features)
+            if len(chosen) != len(terms):
+                raise InputError(
+                    f"Mode {self.name!r} has {len(terms)} kernel terms but {len(chosen)} entries in features; "
+                    f"give one entry a term, None to choose."
+                )
+        plan = list(zip(terms, chosen, strict=True))
+        return [(Constant(), None), *plan] if self.adds_constant else plan
+
+    @property
+    def adds_constant(self) -> bool:
+        """Whether a Constant term is asked for that the kernel does not have."""
+        return self.constant and not any(isinstance(_unscaled(term)[0], Constant) for term in self.kernel.terms())
+
+
+def _unscaled(term: Kernel) -> tuple[Kernel, float]:
+    return (term.kernel, term.variance()) if isinstance(term, Scaled) else (term, 1.0)
+
+
+def _applies(features: FeatureMap | None, term: Kernel) -> bool:
+    """Whether a map given for the whole kernel is meant for this term."""
+    return features is not None and features.suits(_unscaled(term)[0])
+
+
+# Numbers that stand for inputs without a direction of their own, in all rows of a table together.
+LARGEST_AVERAGES = 50_000_000
+
+
+@dataclass(frozen=True)
+class Block:
+    """The features of one kernel term.
+
+    Attributes
+    ----------
+    kernel : Kernel
+    columns : slice
+        Within the mode's features.
+    map : FeatureMap
+        Fitted.
+    average : csr_array, shape (1, n), or None
+        The mean of the training rows, each counted as often as it has features (so that the mean set of raters is that
+        of the item of a mean rating), for inputs that have none of these features where every training row has some.
+        Zeros would be far from all of them: such features have a length, and so a share in the mean of the factors.
+    """
+
+    kernel: Kernel
+    columns: slice
+    map: FeatureMap
+    average: sparse.csr_array | None = None
+
+    @classmethod
+    def of(cls, kernel: Kernel, start: int, fitted: FeatureMap, rows: Table) -> Block:
+        """The block of a fitted map whose features begin at a column."""
+        columns = slice(start, start + fitted.n_features_)
+        if not isinstance(_unscaled(kernel)[0], Cosine):
+            return cls(kernel, columns, fitted)
+        features = sparse.csr_array(fitted.transform(rows))
+        counts = np.diff(features.indptr).astype(np.float64)
+        if not (counts > 0).all():
+            return cls(kernel, columns, fitted)
+        mean = np.asarray(features.T @ (counts / counts.sum()))
+        return cls(kernel, columns, fitted, sparse.csr_array(mean.reshape(1, -1)))
+
+    def features(self, rows: Table) -> Matrix:
+        """Features of inputs, the average where there are none of them."""
+        features = self.map.transform(rows)
+        if self.average is None:
+            return features
+        features = sparse.csr_array(features)
+        empty = np.flatnonzero(np.diff(features.indptr) == 0)
+        if not len(empty):
+            return features
+        average = _largest(self.average, max(1, LARGEST_AVERAGES // len(empty)))
+        place = sparse.csr_array(
+            (np.ones(len(empty)), (empty, np.zeros(len(empty), dtype=np.intp))), shape=(features.shape[0], 1)
+        )
+        return sparse.csr_array(features + place @ average)
+
+
+def _largest(row: sparse.csr_array, most: int) -> sparse.csr_array:
+    """The largest entries of a row, with the sum of all."""
+    if row.nnz <= most:
+        return row
+    kept = np.argsort(-row.data, kind="stable")[:most]
+    data = row.data[kept] * (row.data.sum() / row.data[kept].sum())
+    return sparse.csr_array((data, (np.zeros(most, dtype=np.intp), row.indices[kept])), shape=row.shape)
+
+
+@dataclass(frozen=True)
+class FittedMode:
+    """A mode whose feature maps have been fitted to its distinct training inputs."""
+
+    mode: Mode
+    whitening: dict[str, tuple[float, float]]
+    blocks: tuple[Block, ...]
+    residual: FeatureMap | None
+    residual_scale: float
+
+    @classmethod
+    def fit(
+        cls,
+        mode: Mode,
+        rows: Table,
+        whitening: dict[str, tuple[float, float]],
+        rng: np.random.Generator,
+        chain: bool = True,
+    ) -> tuple[FittedMode, ModeTable]:
+        """Fit the feature maps to the distinct inputs ``rows`` (whitened already); also their table."""
+        plan = mode.plan()
+        place, residual, residual_scale = _find_residual(mode, plan, rows, chain)
+        blocks: list[Block] = []
+        width = 0
+        for number, (term, features) in enumerate(plan):
+            if number == place:
+                continue
+            if isinstance(features, Rows):
+                raise InputError(
+                    f"Rows() is for one Identity term that tells all inputs of the mode apart; {term!r} of mode "
+                    f"{mode.name!r} is not."
+                )
+            if isinstance(features, Chain):
+                raise InputError(
+                    f"Chain() is for one Matern term on one column that tells all inputs of the mode apart; {term!r} "
+                    f"of mode {mode.name!r} is not: use Cholesky(), or leave features out."
+                )
+            try:
+                fitted = realise(term, rows, features, rng)
+            except NotPositiveDefinite as error:
+                raise NotPositiveDefinite(f"Mode {mode.name!r}: {error}") from error
+            blocks.append(Block.of(term, width, fitted, rows))
+            width += fitted.n_features_
+        fitted_mode = cls(mode, whitening, tuple(blocks), residual, residual_scale)
+        return fitted_mode, fitted_mode._table(rows)
+
+    def _table(self, rows: Table) -> ModeTable:
+        parts = [block.features(rows) for block in self.blocks]
+        features = hstack(parts) if parts else np.zeros((len(rows), 0))
+        self._check(rows, features)
+        residual, line = None, None
+        if isinstance(self.residual, Chain):
+            chain = self.residual
+            line = Line(
+                chain.knots_, chain.values(rows), chain.order_, chain.lengthscale_, self.residual_scale, chain.learn
+            )
+        elif self.residual is not None:
+            residual = sparse.csr_array(self.residual_scale * self.residual.transform(rows))
+        before = 0 if residual is None else residual.shape[1]
+        constants = [b.columns.start + before for b in self.blocks if isinstance(_unscaled(b.kernel)[0], Constant)]
+        blocks = tuple(block.columns for block in self.blocks)
+        coarser = [g for g, block in enumerate(self.blocks) if isinstance(_unscaled(block.kernel)[0], Identity)]
+        nested = coarser[0] if coarser and residual is not None else None
+        return ModeTable(features, residual, constants[0] if constants else None, blocks, nested, line)
+
+    def _check(self, rows: Table, features: Matrix) -> None:
+        values = features.data if sparse.issparse(features) else features
+        if not np.isfinite(values).all():
+            raise InputError(f"The features of mode {self.mode.name!r} are not finite; rescale its columns.")
+
+    def transform(self, table: Table) -> tuple[ModeTable, npt.NDArray[np.intp]]:
+        """Realise new inputs: the table of their distinct rows, and for every row of ``table`` its number there."""
+        inputs = whiten(table.select(self.mode.columns), self.whitening)
+        first, code = distinct_rows(inputs, self.mode.columns)
+        return self._table(inputs.take(first)), code
+
+    def realise(self, table: Table) -> ModeTable:
+        """The table of new inputs with a row for every row of ``table``, in its order."""
+        return self._table(whiten(table.select(self.mode.columns), self.whitening))
+
+
+def _find_residual(
+    mode: Mode, plan: Sequence[tuple[Kernel, FeatureMap | None]], rows: Table, chain: bool
+) -> tuple[int, FeatureMap | None, float]:
+    """Which term is the residual (-1: none), its fitted map and its standard deviation.
+
+    The term that is marked, else an Identity that tells all rows apart, else the first Matern on such a column.
+    """
+    kernels = [_unscaled(term) for term, _ in plan]
+    marked = [number for number, (_, features) in enumerate(plan) if isinstance(features, Rows | Chain)]
+    free = [number for number, (_, features) in enumerate(plan) if features is None]
+    for number in marked or sorted(free, key=lambda number: not isinstance(kernels[number][0], Identity)):
+        (kernel, variance), features = kernels[number], plan[number][1]
+        if isinstance(features, Chain) and not chain:
+            raise InputError(
+                f"Chain() of mode {mode.name!r} needs inference='gibbs' or 'als'; SGD learns weights of features, so "
+                f"leave features out there."
+            )
+        if isinstance(kernel, Identity) and not isinstance(features, Chain):
+            onehot = Exact().fit(rows, kernel)
+            if onehot.n_features_ == len(rows):
+                return number, onehot, variance**0.5
+        elif chain and not isinstance(features, Rows):
+            spec = features.unfitted() if isinstance(features, Chain) else Chain()
+            if spec.serves(kernel, rows):
+                return number, spec.fit(rows, kernel), variance**0.5
+    return -1, None, 0.0
+
+
+@dataclass(frozen=True)
+class Design:
+    """Modes as tables of distinct rows, and which row of each mode every observation uses.
+
+    Attributes
+    ----------
+    modes : tuple of ModeTable, length D
+    index : ndarray of int32, shape (N, D)
+
+    Examples
+    --------
+    >>> from tuckergp.kernels import Identity, Linear
+    >>> from tuckergp.data.tables import as_table
+    >>> table = as_table({"user": ["ann", "bob", "ann"], "x": [1.0, 2.0, 1.0]}, "data")
+    >>> design, fitted = Design.fit([Mode("user", Identity()), Mode("x", Linear())], table)
+    >>> design.index
+    array([[0, 0],
+           [1, 1],
+           [0, 0]], dtype=int32)
+    """
+
+    modes: tuple[ModeTable, ...]
+    index: Index
+
+    @property
+    def n_observations(self) -> int:
+        """N."""
+        return len(self.index)
+
+    @classmethod
+    def fit(
+        cls,
+        modes: Sequence[Mode],
+        table: Table,
+        weight: Floats | None = None,
+        random_state: int | np.random.Generator | None = None,
+        chain: bool = True,
+    ) -> tuple[Design, tuple[FittedMode, ...]]:
+        """Fit every mode to the columns of one table with a row an observation.
+
+        Whitening uses the (weighted) mean and standard deviation over observations. ``chain=False`` is for inference
+        in weight space (SGD): a Matern on a line becomes features.
+        """
+        if not modes:
+            raise InputError("A design needs at least one mode.")
+        if len(table) == 0:
+            raise InputError(f"{table.name} is empty; there is nothing to learn from.")
+        rng = np.random.default_rng(random_state)
+        fitted, tables, codes = [], [], []
+        for mode in modes:
+            inputs = table.select(mode.columns)
+            whitening = whitening_of(inputs, weight) if mode.whiten else {}
+            inputs = whiten(inputs, whitening)
+            first, code = distinct_rows(inputs, mode.columns)
+            fitted_mode, mode_table = FittedMode.fit(mode, inputs.take(first), whitening, rng, chain)
+            fitted.append(fitted_mode)
+            tables.append(mode_table)
+            codes.append(code)
+        return cls(tuple(tables), _stack(codes)), tuple(fitted)
+
+    @classmethod
+    def of_entities(
+        cls,
+        modes: Sequence[Mode],
+        tables: Sequence[Table],
+        codes: Sequence[npt.NDArray[Any]],
+        random_state: int | np.random.Generator | None = None,
+        chain: bool = True,
+    ) -> tuple[Design, tuple[FittedMode, ...]]:
+        """Fit every mode to its own table with a row a distinct input; ``codes[d]`` numbers the observations' rows."""
+        rng = np.random.default_rng(random_state)
+        fitted, mode_tables = [], []
+        for mode, table in zip(modes, tables, strict=True):
+            whitening = whitening_of(table.select(mode.columns), None) if mode.whiten else {}
+            fitted_mode, mode_table = FittedMode.fit(mode, whiten(table, whitening), whitening, rng, chain)
+            fitted.append(fitted_mode)
+            mode_tables.append(mode_table)
+        return cls(tuple(mode_tables), _stack(codes)), tuple(fitted)
+
+    @classmethod
+    def transform(cls, fitted: Sequence[FittedMode], table: Table) -> Design:
+        """Realise new inputs with fitted modes."""
+        pairs = [mode.transform(table) for mode in fitted]
+        return cls(tuple(mode_table for mode_table, _ in pairs), _stack([code for _, code in pairs]))
+
+    def take(self, observations: npt.NDArray[Any]) -> Design:
+        """The same modes with some of the observations."""
+        return replace(self, index=np.ascontiguousarray(self.index[observations]))
+
+
+def _stack(codes: Sequence[npt.NDArray[Any]]) -> Index:
+    return np.ascontiguousarray(np.stack([np.asarray(code) for code in codes], axis=1), dtype=np.int32)
+
+
+def whitening_of(inputs: Table, weight: Floats | None = None) -> dict[str, tuple[float, float]]:
+    """Mean and standard deviation of every numeric column; a constant column keeps its scale."""
+    found = {}
+    for column, values in inputs.columns.items():
+        if values.dtype.kind in "fiubM":
+            numbers = inputs.numeric(column)
+            mean = float(np.average(numbers, weights=weight))
+            spread = float(np.sqrt(np.average((numbers - mean) ** 2, weights=weight)))
+            found[column] = (mean, spread if spread > 1e-12 * max(1.0, abs(mean)) else 1.0)
+    return found
+
+
+def whiten(inputs: Table, whitening: dict[str, tuple[float, float]]) -> Table:
+    """The same columns, those with a mean and a standard deviation standardised by them."""
+    if not whitening:
+        return inputs
+    columns = dict(inputs.columns)
+    for column, (mean, spread) in whitening.items():
+        columns[column] = (inputs.numeric(column) - mean) / spread
+    return replace(inputs, columns=columns)

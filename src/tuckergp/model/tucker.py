@@ -1,0 +1,393 @@
+"""The Tucker model: cores, the contraction f = W x_d psi_d, the log joint and its gradient in closed form.
+
+Pure functions of parameters and data; how parameters are found lives in `tuckergp.inference`. Factors psi_d are
+computed once a row of a mode, never once an observation.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property, reduce
+from math import prod
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from tuckergp.compute.contract import FULL, IDENTITY, SPARSE, evaluate, gradient
+from tuckergp.errors import InputError
+from tuckergp.likelihoods import Likelihood, Ordinal
+from tuckergp.likelihoods.levels import CutPrior
+from tuckergp.model.cores import CoreSpec, Entries, Learned, Random, check_full, inclusion_prior, places
+from tuckergp.model.design import Design
+from tuckergp.model.mode_table import Line
+from tuckergp.residuals.markov import Chain
+
+__all__ = [
+    "LARGEST_AUTOMATIC",
+    "Core",
+    "Parameters",
+    "Path",
+    "SparseCore",
+    "TuckerModel",
+    "chain_of",
+    "make_core",
+    "pack",
+    "path_at_rows",
+    "refuse_learned",
+    "refuse_lines",
+]
+
+Floats = npt.NDArray[np.float64]
+Ints = npt.NDArray[np.int64]
+
+# Up to so many entries a core is full unless the user says otherwise.
+LARGEST_AUTOMATIC = 4_096
+
+SparseCore = Random  # its earlier name
+
+
+@dataclass(frozen=True)
+class Core:
+    """The shape of W: which entries exist, and whether they are learned.
+
+    Attributes
+    ----------
+    kind : int
+        IDENTITY (superdiagonal of ones, fixed), FULL or SPARSE.
+    ranks : ndarray, shape (D,)
+    coords : ndarray, shape (Q, D)
+        Places of the entries of a sparse core, -1 for a mode that an entry leaves out; no rows otherwise.
+    share : float
+        Below 1 it is learned which of these entries are there, and this share is expected to be.
+    """
+
+    kind: int
+    ranks: Ints
+    coords: Ints
+    share: float = 1.0
+
+    @property
+    def modes(self) -> int:
+        """D."""
+        return len(self.ranks)
+
+    @property
+    def learned(self) -> bool:
+        """Whether W has entries to learn."""
+        return self.kind != IDENTITY
+
+    @property
+    def n_weights(self) -> int:
+        """How many entries are learned: none, r_1 ... r_D, or Q."""
+        return {IDENTITY: 0, FULL: prod(map(int, self.ranks)), SPARSE: len(self.coords)}[self.kind]
+
+    @cached_property
+    def leaves_out(self) -> bool:
+        """Whether some entry leaves a mode out."""
+        return bool((self.coords < 0).any())
+
+    def default_sigma_u(self) -> Floats:
+        """Prior sd of an entry of each U_d for which, with `default_sigma_w`, entries of W x_d U_d' have variance 1.
+
+        Full and sparse core: r^(-1/2), as in section 2.1 of the paper. Identity: r^(-1/(2 D)), because then the
+        variance is r sigma_u^(2 D).
+        """
+        if self.kind == IDENTITY:
+            return np.full(self.modes, float(self.ranks[0]) ** (-0.5 / self.modes))
+        return self.ranks.astype(np.float64) ** -0.5
+
+    def default_sigma_w(self) -> float:
+        """Prior sd of an entry of W: 1, or sqrt(r^D / Q) for a sparse core, where Q entries are expected.
+
+        Modes that an entry leaves out do not count: in general 1 / sum_q prod_d 1/r_d over the modes of entry q.
+        """
+        if self.kind == SPARSE:
+            variance = np.where(self.coords < 0, 1.0, 1.0 / self.ranks).prod(axis=1)
+            return float((self.share * variance.sum()) ** -0.5)
+        return 1.0
+
+    def dense(self, w: Floats) -> Floats:
+        """W as a dense tensor, shape (r_1, ..., r_D).
+
+        Where entries leave modes out, every axis is longer by one: its last place stands for a factor 1.
+        """
+        if self.kind == FULL:
+            return w.reshape(tuple(self.ranks))
+        dense = np.zeros(tuple(self.ranks + self.leaves_out))
+        if self.kind == IDENTITY:
+            dense[(np.arange(self.ranks[0]),) * self.modes] = 1.0
+        else:
+            dense[tuple(self.coords.T)] = w
+        return dense
+
+    def others(self, w: Floats, psi: Sequence[Floats | None], d: int) -> tuple[Floats, Floats | float]:
+        """Z = W x_{e != d} psi_e for N rows of factors, (N, r_d), and what entries that leave mode d out add to f.
+
+        ``psi`` has an (N, r_e) table a mode, None for mode d. For many observations `tuckergp.compute` is faster.
+        """
+        rest = [(e, table) for e, table in enumerate(psi) if e != d and table is not None]
+        if self.kind == IDENTITY:
+            return reduce(lambda product, table: product * table, (table for _, table in rest)), 0.0
+        if self.kind == FULL:
+            filled = np.moveaxis(self.dense(w), d, -1)
+            for place, (_, table) in enumerate(rest):
+                filled = np.einsum("nb,nb...->n...", table, filled) if place else np.tensordot(table, filled, axes=1)
+            return np.atleast_2d(filled), 0.0
+        n = len(rest[0][1]) if rest else 1
+        z, alone = np.zeros((n, int(self.ranks[d]))), np.zeros(n)
+        for q in np.flatnonzero(w):
+            product = np.full(n, w[q])
+            for e, table in rest:
+                if self.coords[q, e] >= 0:
+                    product *= table[:, self.coords[q, e]]
+            if self.coords[q, d] >= 0:
+                z[:, self.coords[q, d]] += product
+            else:
+                alone += product
+        return z, alone
+
+
+def make_core(spec: CoreSpec | Core, ranks: Sequence[int], rng: np.random.Generator | None = None) -> Core:
+    """Turn what the user asked for into a core of given ranks.
+
+    ``"auto"`` is full while it has at most 4,096 entries or the ranks differ, and the identity otherwise.
+    """
+    if isinstance(spec, Core):
+        return spec
+    sizes = np.asarray(ranks, dtype=np.int64)
+    none = np.zeros((0, len(sizes)), dtype=np.int64)
+    entries = prod(map(int, sizes))
+    if spec == "auto":
+        spec = "full" if entries <= LARGEST_AUTOMATIC or len(set(ranks)) > 1 else "identity"
+    if spec == "identity":
+        if len(set(ranks)) > 1:
+            raise InputError(f"An identity core needs the same rank in every mode, not {tuple(ranks)}.")
+        return Core(IDENTITY, sizes, none)
+    if spec == "full":
+        check_full(ranks)
+        return Core(FULL, sizes, none)
+    if isinstance(spec, Random | Entries | Learned) or spec in ("superdiagonal", "cp", "pairwise"):
+        share = spec.share if isinstance(spec, Learned) else 1.0
+        return Core(SPARSE, sizes, places(spec, ranks, rng), share)
+    raise InputError(
+        f"core must be 'auto', 'identity', 'full', 'superdiagonal', 'pairwise' or one of tuckergp.cores, not {spec!r}."
+    )
+
+
+class Path(NamedTuple):
+    """One realisation of a chain: its states at the knots, (M, p, r), and its lengthscale."""
+
+    states: Floats
+    lengthscale: float
+
+
+@dataclass(frozen=True)
+class Parameters:
+    """The unknowns: U_d (n_d, r_d) for every mode, the learned entries of W, flat, and the paths of chains.
+
+    ``paths`` has an entry a mode, None for those without a chain; it may be left out where no mode has one. ``gaps``
+    are the logarithms of distances between the cut points of an ordinal likelihood, which gradients move; left out,
+    the cut points are those of the model.
+    """
+
+    U: tuple[Floats, ...]
+    W: Floats
+    paths: tuple[Path | None, ...] = ()
+    gaps: Floats = field(default_factory=lambda: np.zeros(0))
+
+
+def refuse_lines(design: Design, what: str) -> None:
+    """Refuse a design with a chain where only weights of features are known."""
+    if any(mode.line is not None for mode in design.modes):
+        raise InputError(f"{what} for weights of features, and a mode has a chain; use Design.fit(..., chain=False).")
+
+
+def refuse_learned(core: Core, what: str) -> None:
+    """Refuse a core with a learned pattern where its entries must have a density."""
+    if core.share < 1:
+        raise InputError(f"{what} for cores with given entries; cores.Learned needs inference='gibbs'.")
+
+
+def chain_of(line: Line, lengthscale: float) -> Chain:
+    """The process on the knots of a line, of unit variance."""
+    return Chain(line.knots, line.order, lengthscale)
+
+
+def pack(tables: Sequence[Floats]) -> tuple[Floats, Ints]:
+    """Lay tables (M_d, r_d) one after the other: the flat array and where each starts, for `tuckergp.compute`."""
+    start = np.cumsum([0, *(table.size for table in tables)]).astype(np.int64)
+    filled = [np.ravel(table) for table in tables if table.size]
+    return filled[0] if len(filled) == 1 else np.concatenate(filled or [np.zeros(0)]), start
+
+
+def path_at_rows(
+    line: Line, path: Path, precision: Floats | None = None, rng: np.random.Generator | None = None
+) -> Floats:
+    """E at the rows of any table of the mode, (M, r): that of its knots, elsewhere the mean given the states.
+
+    With ``rng`` and ``precision``, Lambda over the residual's variance, new values are a joint draw instead.
+    """
+    states = np.asarray(path.states, dtype=np.float64)
+    E: Floats = states[line.place, 0]
+    new = np.flatnonzero(line.place < 0)
+    if len(new):
+        chain, t = chain_of(line, path.lengthscale), line.t[new]
+        if rng is None or precision is None:
+            E[new] = chain.predict(states, t)[0]
+        else:
+            E[new] = chain.draw_at(states, t, precision, rng.standard_normal((len(new), *states.shape[1:])))
+    return E
+
+
+@dataclass(frozen=True)
+class TuckerModel:
+    """Core, likelihood and prior scales: everything but the unknowns and the data.
+
+    Attributes
+    ----------
+    core : Core
+    likelihood : Likelihood
+    sigma_u : ndarray, shape (D,)
+        Prior sd of the entries of each U_d.
+    sigma_w : float
+        Prior sd of the learned entries of W.
+    """
+
+    core: Core
+    likelihood: Likelihood
+    sigma_u: Floats
+    sigma_w: float
+
+    def likelihood_at(self, parameters: Parameters) -> Likelihood:
+        """The likelihood, an ordinal one with the cut points of these parameters."""
+        if isinstance(self.likelihood, Ordinal) and parameters.gaps.size:
+            return self.likelihood.with_gaps(parameters.gaps)
+        return self.likelihood
+
+    @cached_property
+    def fixed_w(self) -> Floats:
+        """What stands for W in compiled code when nothing of it is learned."""
+        return np.ones(1)
+
+    def init(self, design: Design, rng: np.random.Generator) -> Parameters:
+        """Draw parameters from their prior; lengthscales are the kernels', cut points those of the likelihood."""
+        U = tuple(
+            sigma * rng.standard_normal((mode.n_features, r))
+            for mode, r, sigma in zip(design.modes, self.core.ranks, self.sigma_u, strict=True)
+        )
+        W = self.sigma_w * rng.standard_normal(self.core.n_weights)
+        if self.core.share < 1:
+            W[rng.random(len(W)) >= rng.beta(*inclusion_prior(self.core.share))] = 0.0
+        gaps = self.likelihood.gaps if isinstance(self.likelihood, Ordinal) else np.zeros(0)
+        return Parameters(U, W, tuple(self._draw_path(design, d, rng) for d in range(len(U))), gaps)
+
+    def _draw_path(self, design: Design, d: int, rng: np.random.Generator) -> Path | None:
+        line, r = design.modes[d].line, int(self.core.ranks[d])
+        if line is None:
+            return None
+        chain, scale = chain_of(line, line.lengthscale), line.scale * float(self.sigma_u[d])
+        E = scale * chain.colour(rng.standard_normal((len(line.knots), r)))
+        noise = rng.standard_normal((*chain.noise_shape, r))
+        return Path(chain.states_given_values(E, np.eye(r) / scale**2, noise), line.lengthscale)
+
+    def start(self, design: Design, rng: np.random.Generator, scale: float = 1.0) -> Parameters:
+        """A place to start optimising: a prior draw, U times ``scale``, but constant features with weight sigma_u.
+
+        With many modes a product of prior draws is about 0, and so is its gradient; constants keep it away from there.
+        Signs in the first mode are random, so that f starts around 0. All entries of a core are there.
+        """
+        drawn = self.init(design, rng)
+        U = tuple(scale * table for table in drawn.U)
+        for d, mode in enumerate(design.modes):
+            if mode.constant is not None:
+                signs = rng.choice([-1.0, 1.0], size=U[d].shape[1]) if d == 0 else 1.0
+                U[d][mode.constant] = self.sigma_u[d] * signs
+        absent = drawn.W == 0
+        W = np.where(absent, self.sigma_w * rng.standard_normal(len(absent)), drawn.W) if absent.any() else drawn.W
+        return replace(drawn, U=U, W=W)
+
+    def factors(self, parameters: Parameters, design: Design) -> list[Floats]:
+        """psi_d = Phi_d U_d for the rows of every mode, shapes (M_d, r_d), and the mean of a chain given its states."""
+        psi = [np.asarray(mode.table @ U, dtype=np.float64) for mode, U in zip(design.modes, parameters.U, strict=True)]
+        for d, path in enumerate(parameters.paths):
+            line = design.modes[d].line
+            if path is not None and line is not None:
+                psi[d] += path_at_rows(line, path)
+        return psi
+
+    def contract(self, psi: Sequence[Floats], W: Floats, index: npt.NDArray[np.int32]) -> Floats:
+        """F of observations given the factors of all rows, shape (N,)."""
+        flat, start = pack(psi)
+        core = self.core
+        return evaluate(core.kind, W if core.learned else self.fixed_w, core.coords, core.ranks, flat, start, index)
+
+    def predict(self, parameters: Parameters, design: Design) -> Floats:
+        """F at every observation of a design, shape (N,)."""
+        return self.contract(self.factors(parameters, design), parameters.W, design.index)
+
+    def log_prior(self, parameters: Parameters, design: Design) -> float:
+        """Log p(U) + log p(W) + log p(chains at their lengthscales) + log p(gaps), up to a constant."""
+        refuse_learned(self.core, "A density is")
+        total = sum(float(np.vdot(U, U) / s**2) for U, s in zip(parameters.U, self.sigma_u, strict=True))
+        for path, mode, s in zip(parameters.paths, design.modes, self.sigma_u, strict=False):
+            if path is not None and mode.line is not None:
+                Z = chain_of(mode.line, path.lengthscale).whiten(path.states[:, 0])
+                total += float(np.vdot(Z, Z)) / (s * mode.line.scale) ** 2
+        weights = -0.5 * (total + float(parameters.W @ parameters.W) / self.sigma_w**2)
+        return weights + (CutPrior().log_gaps(parameters.gaps)[0] if parameters.gaps.size else 0.0)
+
+    def log_joint(
+        self,
+        parameters: Parameters,
+        design: Design,
+        y: Floats,
+        weight: Floats | None = None,
+        offset: Floats | None = None,
+    ) -> float:
+        """Log p(y, U, W) of the paper's appendix A, up to a constant; weights multiply the log densities.
+
+        Offsets are added to f, such as the logarithms of exposures.
+        """
+        f = self.predict(parameters, design)
+        log_density = self.likelihood_at(parameters).log_density(y, f if offset is None else f + offset)
+        total = float(np.sum(log_density if weight is None else weight * log_density))
+        return total + self.log_prior(parameters, design)
+
+    def log_joint_and_gradient(
+        self,
+        parameters: Parameters,
+        design: Design,
+        y: Floats,
+        weight: Floats | None = None,
+        offset: Floats | None = None,
+    ) -> tuple[float, Parameters]:
+        """The log joint and its derivatives in all unknowns, in the shapes of the unknowns.
+
+        With psi_d and z_d = W x_{e != d} psi_e once a row, the appendix's derivative in U_d is Phi_d' (sum of
+        score times z_d over the observations of each row).
+        """
+        refuse_lines(design, "Gradients are")
+        core = self.core
+        flat, start = pack(self.factors(parameters, design))
+        w = parameters.W if core.learned else self.fixed_w
+        f = evaluate(core.kind, w, core.coords, core.ranks, flat, start, design.index)
+        if offset is not None:
+            f = f + offset
+        likelihood = self.likelihood_at(parameters)
+        d_gaps = np.zeros(0)
+        if isinstance(likelihood, Ordinal):
+            log_density, score, d_gaps = likelihood.slopes(y, f, weight)
+            d_gaps = d_gaps + CutPrior().log_gaps(parameters.gaps)[1] if parameters.gaps.size else parameters.gaps
+        else:
+            log_density, score = likelihood.log_density(y, f), likelihood.score(y, f)
+        if weight is not None:
+            log_density, score = weight * log_density, weight * score
+        d_flat, d_w = gradient(core.kind, w, core.coords, core.ranks, flat, start, design.index, score)
+        d_U = []
+        for d, (mode, U) in enumerate(zip(design.modes, parameters.U, strict=True)):
+            d_psi = d_flat[start[d] : start[d + 1]].reshape(-1, U.shape[1])
+            d_U.append(np.asarray(mode.table.T @ d_psi) - U / self.sigma_u[d] ** 2)
+        value = float(np.sum(log_density)) + self.log_prior(parameters, design)
+        return value, Parameters(tuple(d_U), d_w - parameters.W / self.sigma_w**2, gaps=d_gaps)

@@ -1,0 +1,261 @@
+"""Fits that can be continued, and a search over them by successive halving on a validation part.
+
+A search sees only the ratings it is given: `tuckergp.paper.movielens` gives it nine tenths of a split's training
+part to learn from and one tenth to choose by.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from itertools import product
+from typing import Any, Literal
+
+import numpy as np
+
+from tuckergp.errors import DivergenceError
+from tuckergp.evaluation.metrics import rmse
+from tuckergp.inference.base import Problem
+from tuckergp.inference.sgd import SGD
+from tuckergp.likelihoods import Gaussian
+from tuckergp.model.tucker import TuckerModel, make_core
+from tuckergp.paper.movielens_data import Entities, Ratings, design_of, modes_of
+from tuckergp.random import stream
+
+__all__ = ["RANK", "VARIANTS", "Choice", "Fit", "Rung", "Settings", "Variant", "halve", "search"]
+
+RANK = 15
+BATCH = 100
+LOWEST, HIGHEST = 1.0, 5.0
+CORE_JITTER = 0.1
+
+CoreStart = Literal["prior", "identity"]
+Start = tuple[float, CoreStart]
+
+
+@dataclass(frozen=True)
+class Settings:
+    """One cell of a grid, and where it starts.
+
+    ``step_w=None`` fixes W = I, ``side=None`` leaves the side information out. U starts at a draw from its prior times
+    ``init_scale``; a learned W at a draw from its prior, or at the identity plus a tenth of such a draw.
+    """
+
+    sigma_u: float
+    noise: float
+    step_u: float
+    step_w: float | None = None
+    init_scale: float = 0.1
+    core_start: CoreStart = "prior"
+    side: tuple[float, float, float] | None = None
+
+    @classmethod
+    def from_json(cls, values: dict[str, Any]) -> Settings:
+        """The inverse of `dataclasses.asdict`, after a trip through JSON."""
+        side = values.get("side")
+        return cls(**{**values, "side": None if side is None else tuple(side)})
+
+
+@dataclass(frozen=True)
+class Rung:
+    """Run to ``epochs`` at the most, then keep the best ``keep``."""
+
+    epochs: int
+    keep: int
+
+
+@dataclass(frozen=True)
+class Variant:
+    """One row of the paper's table: its title, the paper's mean and sd, and its grids."""
+
+    title: str
+    paper: tuple[float, float]
+    grid: tuple[Settings, ...]
+    starts: tuple[Start, ...]
+    rungs: tuple[Rung, ...]
+    patience: int
+    sides: tuple[tuple[float, float, float], ...] = ()
+
+
+@dataclass(frozen=True)
+class Choice:
+    """What a search settles on: the best settings and how long to run them, and what it cost."""
+
+    settings: Settings
+    epochs: int
+    score: float
+    trained_epochs: int
+
+
+MIDDLE = (0.5, 0.3, 0.3)
+# The paper's grids (appendix, "Hyperparameter tuning for MovieLens 100K")
+_FIXED = [Settings(*cell) for cell in product((0.3, 0.1, 0.03), (1.0, 0.1, 0.01, 0.001), (1e-5, 1e-6, 1e-7))]
+_LEARNED = [Settings(*cell) for cell in product((0.3, 0.1), (1.0, 0.75), (1e-5, 1e-6), (1e-5, 1e-6))]
+_SIDES = tuple(product((0.25, 0.5, 0.75), (0.15, 0.3, 0.45), (0.15, 0.3, 0.45)))
+
+
+def _with_side(grid: list[Settings]) -> tuple[Settings, ...]:
+    return tuple(replace(cell, side=MIDDLE) for cell in grid)
+
+
+# W = I is soon past its best; a learned W improves slowly, so it is given more time.
+_FAST = ((Rung(8, 8), Rung(16, 3), Rung(100, 2)), 6)
+_SLOW = ((Rung(10, 6), Rung(30, 2), Rung(200, 2)), 12)
+# How U and W start is not in the paper, so starts are part of the search, the first with all of the grid. Their order
+# comes from validation parts within the training parts: small starts overfit later, and without side information a
+# learned W does best from near the identity.
+_PRIOR: tuple[Start, ...] = ((0.01, "prior"), (0.001, "prior"), (0.1, "prior"), (1.0, "prior"))
+_IDENTITY: tuple[Start, ...] = ((0.1, "identity"), (0.01, "identity"))
+VARIANTS = {
+    "pmf": Variant("W = I (PMF)", (0.9395, 0.0115), tuple(_FIXED), _PRIOR, *_FAST),
+    "learn_w": Variant("learn W", (0.9270, 0.0097), tuple(_LEARNED), _IDENTITY + _PRIOR, *_SLOW),
+    "side": Variant("W = I, side information", (0.9014, 0.0061), _with_side(_FIXED), _PRIOR, *_FAST, _SIDES),
+    "learn_w_side": Variant(
+        "learn W, side information", (0.8995, 0.0062), _with_side(_LEARNED), _PRIOR, *_SLOW, _SIDES
+    ),
+}
+
+
+class Fit:
+    """The paper's SGD on some ratings, one epoch after the other, scored on others with predictions clipped to 1..5.
+
+    Parameters
+    ----------
+    entities : Entities
+    train : Ratings
+        Centred by their own mean.
+    settings : Settings
+    seed : int
+        Names the start and the orders of the epochs.
+    batch_size : int
+    buckets : int or None
+        Hash the ids into so many features.
+    rank : int
+
+    Attributes
+    ----------
+    train_rmse : list of float
+        Met on the way through each epoch, unclipped.
+    """
+
+    def __init__(
+        self,
+        entities: Entities,
+        train: Ratings,
+        settings: Settings,
+        seed: int,
+        batch_size: int = BATCH,
+        buckets: int | None = None,
+        rank: int = RANK,
+    ) -> None:
+        self.settings = settings
+        self.seed = seed
+        self.mean = float(train.rating.mean())
+        core = make_core("identity" if settings.step_w is None else "full", [rank, rank])
+        model = TuckerModel(core, Gaussian(settings.noise), np.full(2, settings.sigma_u), core.default_sigma_w())
+        design = design_of(entities, modes_of(settings.side, buckets), train, seed)
+        self.problem = Problem(model, design, train.rating - self.mean)
+        self.algorithm = SGD(
+            batch_size=batch_size, method="sgd", step_u=settings.step_u, step_w=settings.step_w,
+            noise=settings.noise, sigma_u=settings.sigma_u, init_scale=settings.init_scale, validation=0.0,
+        )  # fmt: skip
+        self.state = self.algorithm.init(self.problem, stream(seed, 0))
+        if core.learned and settings.core_start == "identity":
+            self.state = self.state._replace(w=np.eye(rank).ravel() + CORE_JITTER * self.state.w)
+        self.train_rmse: list[float] = []
+        self.held_rmse: list[float] = []
+        self.diverged = False
+        self._constant = math.inf
+
+    @property
+    def epochs(self) -> int:
+        """How many were run."""
+        return len(self.train_rmse)
+
+    def step(self) -> None:
+        """One epoch; `diverged` says that it left the finite numbers."""
+        try:
+            self.state, info = self.algorithm.step(self.problem, self.state, stream(self.seed, self.epochs + 1))
+        except DivergenceError:
+            self.diverged = True
+            self.train_rmse.append(math.inf)
+        else:
+            self.train_rmse.append(info.figures["train_rmse"])
+
+    def score(self, held: Ratings) -> float:
+        """RMSE on other ratings."""
+        if self.diverged:
+            return math.inf
+        parameters = self.algorithm.parameters(self.problem, self.state)
+        f = self.problem.model.predict(parameters, replace(self.problem.design, index=held.index))
+        if not np.isfinite(f).all():
+            return math.inf
+        return rmse(held.rating, np.clip(self.mean + f, LOWEST, HIGHEST))
+
+    def run(self, epochs: int) -> Fit:
+        """Run up to so many epochs in all, without looking at anything else."""
+        while self.epochs < epochs and not self.diverged:
+            self.step()
+        return self
+
+    def watch(self, held: Ratings, epochs: int, patience: int) -> float:
+        """Run up to so many epochs in all, or until ``patience`` of them brought nothing better; the best score."""
+        self._constant = rmse(held.rating, np.full(len(held), self.mean))
+        while self.epochs < epochs and not self.stopped(patience):
+            self.step()
+            self.held_rmse.append(self.score(held))
+        return min(self.held_rmse, default=math.inf)
+
+    def stopped(self, patience: int) -> bool:
+        """Whether it diverged or went stale; while it has not left f = 0, as small starts do late, it is not stale."""
+        if self.diverged or not self.held_rmse:
+            return self.diverged
+        moved = min(self.held_rmse) < 0.99 * self._constant
+        return moved and self.epochs - self.best_epoch >= patience
+
+    @property
+    def best_epoch(self) -> int:
+        """The epoch, counted from 1, with the best score."""
+        return int(np.argmin(self.held_rmse)) + 1
+
+
+def halve(fits: Sequence[Fit], held: Ratings, rungs: Sequence[Rung], patience: int) -> list[Fit]:
+    """Successive halving: every rung runs the survivors further and keeps the best, which are returned best first."""
+    alive = list(fits)
+    for rung in rungs:
+        alive.sort(key=lambda fit: fit.watch(held, rung.epochs, patience))
+        alive = alive[: rung.keep]
+    return alive
+
+
+def _started(settings: Settings, start: Start) -> Settings:
+    return replace(settings, init_scale=start[0], core_start=start[1])
+
+
+def search(entities: Entities, train: Ratings, held: Ratings, variant: Variant, seed: int, rank: int = RANK) -> Choice:
+    """Choose settings and epochs of a variant by the RMSE on ``held``, in stages.
+
+    1. The paper's grid of sigma_u, sigma^2 and step sizes, from the first of the starts and, with side
+       information, its middle (a, b, c).
+    2. With side information: the best cell at all (a, b, c).
+    3. The best cell so far from the other starts.
+
+    Each stage is a successive halving, whose last rung runs to early stopping.
+    """
+    trained = 0
+    finalists: list[Fit] = []
+
+    def stage(cells: Sequence[Settings]) -> Fit:
+        nonlocal trained
+        fits = [Fit(entities, train, cell, seed, rank=rank) for cell in cells]
+        finalists.extend(halve(fits, held, variant.rungs, variant.patience))
+        trained += sum(fit.epochs for fit in fits)
+        return min(finalists, key=lambda fit: min(fit.held_rmse))
+
+    best = stage([_started(cell, variant.starts[0]) for cell in variant.grid])
+    if variant.sides:
+        best = stage([replace(best.settings, side=side) for side in variant.sides if side != best.settings.side])
+    if len(variant.starts) > 1:
+        best = stage([_started(best.settings, start) for start in variant.starts[1:]])
+    return Choice(best.settings, best.best_epoch, min(best.held_rmse), trained)

@@ -1,0 +1,61 @@
+"""Draws as ArviZ data, for its plots and summaries. Only what is identified is handed over, never raw U or W."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from importlib import import_module
+from importlib.metadata import version
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from tuckergp.errors import InputError
+from tuckergp.kernels import Scaled
+from tuckergp.model.design import FittedMode
+from tuckergp.posterior.draws import Draws
+
+__all__ = ["as_inference_data", "block_names"]
+
+Floats = npt.NDArray[np.float64]
+
+
+def block_names(modes: Sequence[FittedMode], names: Sequence[str] | None = None) -> list[str]:
+    """What each feature block is called: its mode and its kernel, with a number where two are alike."""
+    found: list[str] = []
+    for name, mode in zip(names or [mode.mode.name for mode in modes], modes, strict=True):
+        for block in mode.blocks:
+            kernel = block.kernel.kernel if isinstance(block.kernel, Scaled) else block.kernel
+            label = f"{name}: {kernel!r}"
+            count = sum(known == label or known.startswith(f"{label} (") for known in found)
+            found.append(f"{label} ({count + 1})" if count else label)
+    return found
+
+
+def as_inference_data(draws: Draws, mean: float, scale: float, blocks: Sequence[str]) -> Any:
+    """ArviZ's container of the watched quantities, in the units of the targets.
+
+    `arviz.InferenceData` up to ArviZ 0.x, `xarray.DataTree` from 1.0 on. Chains that were stopped early are cut to the
+    shortest.
+    """
+    if not draws.sampled:
+        raise InputError("A most probable point has no draws to hand over; use inference='gibbs'.")
+    if not draws.watched:
+        raise InputError("Variational inference has no chains to hand over; use inference='gibbs'.")
+    try:
+        arviz: Any = import_module("arviz")
+    except ImportError as error:
+        raise ImportError("inference_data() needs ArviZ: pip install 'tuckergp[arviz]'.") from error
+    shortest = min(len(chain["f"]) for chain in draws.watched)
+    found = {name: np.stack([chain[name][:shortest] for chain in draws.watched]) for name in draws.watched[0]}
+    log_likelihood = found.pop("log_likelihood") - np.log(scale)
+    posterior = {"f": mean + scale * found.pop("f")}
+    if "noise" in found:
+        posterior["noise"] = scale * found.pop("noise")
+    posterior |= {name: values for name, values in found.items() if values.size}
+    dims = {"f": ["observation"], "y": ["observation"], "tau": ["block"], "cuts": ["cut"]}
+    coords = {"observation": draws.observations, "block": list(blocks)}
+    groups = {"posterior": posterior, "log_likelihood": {"y": log_likelihood}}
+    if int(version("arviz").split(".")[0]) >= 1:
+        return arviz.from_dict(groups, dims=dims, coords=coords)
+    return arviz.from_dict(**groups, dims=dims, coords=coords)

@@ -1,0 +1,159 @@
+"""The summands of f: for one draw, f is a sum over the entries of the core W of products of one factor a mode.
+
+With two modes f(x) = mean + sum_ij W_ij psi_1i(x) psi_2j(x), the paper's additive components.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from tuckergp.compute.contract import FULL, IDENTITY
+from tuckergp.errors import InputError
+from tuckergp.model.design import Design
+from tuckergp.model.tucker import Core
+from tuckergp.posterior.draws import Draw
+from tuckergp.running.fit import Fit
+
+__all__ = ["Components", "components_of"]
+
+Floats = npt.NDArray[np.float64]
+
+BLOCK = 2_000_000
+"""Numbers that are computed at a time."""
+
+
+@dataclass(frozen=True, repr=False)
+class Components:
+    """The summands of f at N inputs for one draw, the largest first.
+
+    Attributes
+    ----------
+    values : ndarray, shape (N, Q)
+        A column a summand, in the units of the targets.
+    coords : ndarray of int, shape (Q, D)
+        The entry of the core W that each belongs to: ``(i, j)`` for W_ij psi_1i psi_2j. -1 for a mode that it leaves
+        out.
+    sizes : ndarray, shape (Q,)
+        Standard deviation of each summand over the inputs, by which they are ordered.
+    mean : float
+        What is added to the summands: the mean of the training targets.
+    rest : ndarray, shape (N,)
+        The sum of the summands that were left out; zeros unless some were.
+    ranks : tuple of int
+        The shape of W.
+
+    Examples
+    --------
+    >>> values, coords = np.array([[1.0, 2.0], [3.0, 4.0]]), np.array([[0, 1], [1, 0]])
+    >>> parts = Components(values, coords, values.std(axis=0), 10.0, np.zeros(2), (2, 2))
+    >>> parts.total()
+    array([13., 17.])
+    >>> parts
+    Components of 2 inputs: mean 10, W[0, 1] (sd 1), W[1, 0] (sd 1)
+    """
+
+    values: Floats
+    coords: npt.NDArray[np.int64]
+    sizes: Floats
+    mean: float
+    rest: Floats
+    ranks: tuple[int, ...]
+
+    def __len__(self) -> int:
+        return len(self.coords)
+
+    @property
+    def labels(self) -> list[str]:
+        """``W[0, 1]`` and so on; ``-`` for a mode that a summand leaves out."""
+        return [f"W[{', '.join('-' if k < 0 else str(k) for k in place)}]" for place in self.coords.tolist()]
+
+    def total(self) -> Floats:
+        """F of the draw: mean, summands and what was left out, shape (N,)."""
+        return np.asarray(self.mean + self.values.sum(axis=1) + self.rest)
+
+    def tensor(self) -> Floats:
+        """The summands in the places of W, shape (N, r_1, ..., r_D); zero where W has no entry or one was not kept.
+
+        Where summands leave modes out, every axis but the first is longer by one: its last place stands for that.
+        """
+        out = np.zeros((len(self.values), *(r + int((self.coords < 0).any()) for r in self.ranks)))
+        out[(slice(None), *self.coords.T)] = self.values
+        return out
+
+    def __repr__(self) -> str:
+        shown = [f"{label} (sd {size:.3g})" for label, size in zip(self.labels, self.sizes, strict=True)]
+        more = [f"{len(shown) - 6} more"] if len(shown) > 6 else []
+        return f"Components of {len(self.values)} inputs: mean {self.mean:.4g}, {', '.join([*shown[:6], *more])}"
+
+
+def components_of(fit: Fit, design: Design, draw: int, top: int | None) -> Components:
+    """The summands at the observations of a design, of one of the draws, all chains in a row.
+
+    Rows never seen have the mean of what is known of them, as in predictions.
+    """
+    chosen = _draw(fit, draw)
+    if top is not None and (isinstance(top, bool) or not isinstance(top, int | np.integer) or top < 1):
+        raise InputError(f"top must be a whole number from 1 on or None, not {top!r}.")
+    model = fit.draws.model
+    core, psi = model.core, model.factors(chosen.parameters, design)
+    coords = _coords(core)
+    w = np.ones(len(coords)) if core.kind == IDENTITY else np.asarray(chosen.parameters.W, dtype=np.float64)
+    sizes = _sizes(psi, design, coords, w)
+    order = np.argsort(-sizes, kind="stable")
+    kept, others = (order, order[:0]) if top is None else (order[:top], order[top:])
+    values = np.empty((design.n_observations, len(kept)))
+    rest = np.zeros(design.n_observations)
+    for rows in _blocks(design.n_observations, len(coords)):
+        values[rows] = _products(psi, design, coords[kept], w[kept], rows)
+        if len(others):
+            rest[rows] = _products(psi, design, coords[others], w[others], rows).sum(axis=1)
+    ranks = tuple(map(int, core.ranks))
+    return Components(fit.scale * values, coords[kept], fit.scale * sizes[kept], fit.mean, fit.scale * rest, ranks)
+
+
+def _draw(fit: Fit, number: Any) -> Draw:
+    fit.draws.require_kept()
+    if isinstance(number, bool) or not isinstance(number, int | np.integer):
+        raise InputError(f"draw must be the number of a draw, such as 0 or -1, not {number!r}.")
+    n = len(fit.draws)
+    if not -n <= number < n:
+        raise InputError(f"There are {n} draws, so draw must be from {-n} to {n - 1}, not {number}.")
+    return list(fit.draws)[number]
+
+
+def _coords(core: Core) -> npt.NDArray[np.int64]:
+    """The places of the entries of W in the order of its weights, shape (Q, D)."""
+    if core.kind == IDENTITY:
+        return np.tile(np.arange(int(core.ranks[0]))[:, None], (1, core.modes)).astype(np.int64)
+    if core.kind == FULL:
+        return np.indices(tuple(core.ranks)).reshape(core.modes, -1).T.astype(np.int64)
+    return core.coords
+
+
+def _blocks(n: int, width: int) -> list[slice]:
+    step = max(1, BLOCK // width)
+    return [slice(start, min(start + step, n)) for start in range(0, n, step)]
+
+
+def _products(psi: list[Floats], design: Design, coords: npt.NDArray[np.int64], w: Floats, rows: slice) -> Floats:
+    """W_q psi_1q ... psi_Dq at some observations, shape (n, Q)."""
+    out = np.tile(w, (rows.stop - rows.start, 1))
+    for d, factors in enumerate(psi):
+        there = coords[:, d] >= 0
+        out[:, there] *= factors[design.index[rows, d]][:, coords[there, d]]
+    return out
+
+
+def _sizes(psi: list[Floats], design: Design, coords: npt.NDArray[np.int64], w: Floats) -> Floats:
+    """Standard deviations over the observations, shape (Q,)."""
+    n = design.n_observations
+    total, squares = np.zeros(len(coords)), np.zeros(len(coords))
+    for rows in _blocks(n, len(coords)):
+        part = _products(psi, design, coords, w, rows)
+        total += part.sum(axis=0)
+        squares += (part**2).sum(axis=0)
+    return np.asarray(np.sqrt(np.maximum(squares / n - (total / n) ** 2, 0.0)))

@@ -1,0 +1,1 @@
+"""What the features of a mode do not explain, E in psi = Phi B + E: one kind a file."""

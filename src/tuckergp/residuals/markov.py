@@ -1,0 +1,227 @@
+"""A Matern process on a line as a Markov chain: draws, densities, states given data, values between and beyond.
+
+A Matern-1/2, -3/2 or -5/2 process with its 0, 1 or 2 derivatives is Markov, so everything here is exact and linear in
+the number of rows M. The states of a draw hold f, f'/lambda, f''/lambda^2, lambda = sqrt(2 nu) / lengthscale. What a
+sampler does with it is in `tuckergp.residuals.line`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Self
+
+import numpy as np
+import numpy.typing as npt
+from scipy import linalg
+
+from tuckergp.compute import chain as compute
+from tuckergp.compute import chain_data
+from tuckergp.errors import InputError
+
+__all__ = ["Chain", "independent_ranks", "log_likelihood"]
+
+Floats = npt.NDArray[np.float64]
+
+
+@dataclass(frozen=True, eq=False)
+class Chain:
+    """A Matern process on the distinct values of one column.
+
+    Parameters
+    ----------
+    t : ndarray, shape (M,)
+        Increasing, all different; spaced at will.
+    order : {1, 2, 3}
+        p = nu + 1/2: Matern-1/2, -3/2, -5/2. A state is the value and p - 1 derivatives.
+    lengthscale : float
+        As in `tuckergp.kernels`.
+
+    Examples
+    --------
+    >>> chain = Chain(np.array([0.0, 1.0, 3.0]), order=1, lengthscale=2.0)
+    >>> K = chain.colour(np.eye(3)) @ chain.colour(np.eye(3)).T
+    >>> np.allclose(K[0], np.exp([0.0, -0.5, -1.5]))
+    True
+    """
+
+    t: Floats
+    order: int
+    lengthscale: float
+
+    def __post_init__(self) -> None:
+        if self.order not in (1, 2, 3):
+            raise InputError(f"Chain: order must be 1, 2 or 3 (Matern-1/2, -3/2, -5/2), not {self.order!r}.")
+        if not (np.isfinite(self.lengthscale) and self.lengthscale > 0):
+            raise InputError(f"Chain: lengthscale must be positive and finite, not {self.lengthscale!r}.")
+        if self.t.ndim != 1 or not self.t.size or not np.isfinite(self.t).all() or (np.diff(self.t) <= 0).any():
+            raise InputError("Chain: t must hold at least one finite value, sorted, each once.")
+
+    def at(self, lengthscale: float) -> Self:
+        """Return the same rows with another lengthscale; cheap, because the rows need no second look."""
+        if not 0 < lengthscale < np.inf:
+            raise InputError(f"Chain: lengthscale must be positive and finite, not {lengthscale!r}.")
+        other = object.__new__(type(self))
+        vars(other).update(t=self.t, order=self.order, lengthscale=lengthscale, _gaps=self._gaps)
+        return other
+
+    @property
+    def noise_shape(self) -> tuple[int, int]:
+        """Standard normal numbers a rank that a draw of states takes: (M, 2 p)."""
+        return len(self.t), 2 * self.order
+
+    @property
+    def _rate(self) -> float:
+        return float(np.sqrt(2 * self.order - 1) / self.lengthscale)
+
+    @cached_property
+    def _gaps(self) -> Floats:
+        return np.concatenate([[np.inf], np.diff(self.t)])
+
+    @cached_property
+    def _steps(self) -> tuple[Floats, Floats]:
+        T, L = compute.transitions(self._gaps * self._rate, self.order)
+        return T, L
+
+    @cached_property
+    def _innovations(self) -> tuple[Floats, Floats]:
+        roots, deviations = compute.innovations(*self._steps)
+        return roots, deviations
+
+    # Prior: whitening, its inverse, the density
+
+    def whiten(self, X: Floats) -> Floats:
+        """C^-1 X for X (M, c), where K = C C' (Cholesky), so that its inner products are X'K^-1 X."""
+        return self._filter(X, colour=False)[0]
+
+    def colour(self, Z: Floats) -> Floats:
+        """C Z, the inverse of `whiten`: standard normal columns become draws with covariance K."""
+        return self._filter(Z, colour=True)[0]
+
+    def _filter(self, X: Floats, *, colour: bool, keep: bool = False) -> tuple[Floats, Floats]:
+        X = np.ascontiguousarray(X, dtype=np.float64)
+        states = np.empty((len(X) if keep else 0, self.order, X.shape[1]))
+        return compute.filter_values(self._steps[0], *self._innovations, X, colour, states, keep), states
+
+    @property
+    def log_determinant(self) -> float:
+        """The logarithm of |K|."""
+        return float(2 * np.log(self._innovations[1]).sum())
+
+    def log_density(self, E: Floats, precision: Floats) -> float:
+        """Logarithm of N(E; 0, K kron Lambda^-1) of E (M, r), Lambda = ``precision`` (r, r), normalised."""
+        rows, r = E.shape
+        root = np.asarray(np.linalg.cholesky(precision))
+        scale = rows * (2 * np.log(np.diag(root)).sum() - r * np.log(2 * np.pi)) - r * self.log_determinant
+        return float(scale - (self.whiten(E @ root) ** 2).sum()) / 2
+
+    # Posterior: states given data, states given values
+
+    def states_given_data(
+        self, A: Floats, b: Floats, mean: Floats, precision: Floats, noise: Floats | None = None
+    ) -> Floats:
+        """Mean of p(states of E | data, B), (M, p, r); with standard normal ``noise`` (M, 2 p, r), a draw.
+
+        E is ``[:, 0]`` of it, and psi = mean + E. Filters forward, then draws backward, in O(M (p r)^3), with square
+        roots of covariances: the precision of the states has entries of order gap^(1 - 2p), next to which the data
+        would vanish where rows are close.
+
+        Parameters
+        ----------
+        A, b : ndarray, shapes (M, r, r) and (M, r)
+            Statistics of the rows, noise precision included.
+        mean : ndarray, shape (M, r)
+            Phi B.
+        precision : ndarray, shape (r, r)
+            Lambda.
+        """
+        rows, r = mean.shape
+        inverse, scaled, pull = independent_ranks(A, b, mean, precision)
+        if noise is None:
+            noise = np.zeros((*self.noise_shape, r))
+        noise = np.ascontiguousarray(noise.reshape(rows, 2, self.order * r))
+        roots, inner, means, evidence = chain_data.forward(*self._steps, scaled, pull)
+        if np.isnan(evidence):
+            raise FloatingPointError("the statistics A of a chain's rows are not positive semi-definite")
+        states = chain_data.backward(*self._steps, roots, inner, means, noise)
+        return np.asarray(states.reshape(rows, self.order, r) @ inverse)
+
+    def log_evidence(self, A: Floats, b: Floats, mean: Floats, precision: Floats) -> float:
+        """Logarithm of p(data | B, lengthscale), E integrated out, up to a constant; costs one forward filter.
+
+        That is the log of the integral of exp(sum_m b_m'psi_m - psi_m'A_m psi_m / 2) over p(psi | B).
+        """
+        _, scaled, pull = independent_ranks(A, b, mean, precision)
+        return self.evidence_of(scaled, pull) + log_likelihood(np.zeros_like(mean), A, b, mean)
+
+    def evidence_of(self, A: Floats, b: Floats) -> float:
+        """`log_evidence` of statistics from `independent_ranks`, without the part that E has no say in."""
+        return float(chain_data.forward(*self._steps, A, b)[3])
+
+    def states_given_values(self, E: Floats, precision: Floats, noise: Floats | None = None) -> Floats:
+        """Mean of the states given the values E (M, r), (M, p, r); with ``noise`` (M, 2 p, r), a draw, in O(M r).
+
+        Derivatives are needed for prediction alone, so a sampler may move E and the lengthscale as it likes and draw
+        the states of the draws that it keeps.
+        """
+        if self.order == 1:
+            return E[:, None].copy()
+        root = np.asarray(np.linalg.cholesky(precision))
+        _, states = self._filter(E @ root, colour=False, keep=True)
+        noise = np.zeros((*self.noise_shape, E.shape[1])) if noise is None else np.ascontiguousarray(noise)
+        compute.smooth_values(*self._steps, *self._innovations, states, noise)
+        states = np.asarray(states @ _inverse(root))
+        states[:, 0] = E
+        return states
+
+    # Prediction
+
+    def predict(self, states: Floats, t: Floats) -> tuple[Floats, Floats]:
+        """Mean (M*, r) and variance (M*,), times Lambda^-1, of E at new values t (M*,) given the states (M, p, r).
+
+        Exact between two rows and beyond the ends, because the states next to a value separate it from the rest.
+        """
+        t = np.asarray(t, dtype=np.float64)
+        place = np.searchsorted(self.t, t, side="right")
+        before, after = self._neighbours(t, place)
+        noise = np.zeros((len(t), *states.shape[1:]))
+        out, variance = compute.interpolate(before, after, place, np.ascontiguousarray(states), noise, False)
+        return out[:, 0].copy(), variance
+
+    def draw_at(self, states: Floats, t: Floats, precision: Floats, noise: Floats) -> Floats:
+        """Draw E at new values t (M*,) jointly, in any order and repeated or not, (M*, r); ``noise`` (M*, p, r)."""
+        t = np.asarray(t, dtype=np.float64)
+        order = np.argsort(t, kind="stable")
+        new = t[order]
+        place = np.searchsorted(self.t, new, side="right")
+        before, after = self._neighbours(new, place)
+        chained = np.flatnonzero(np.diff(place) == 0) + 1
+        before[chained] = (new[chained] - new[chained - 1]) * self._rate
+        coloured = np.ascontiguousarray(noise @ _inverse(np.asarray(np.linalg.cholesky(precision))))
+        out, _ = compute.interpolate(before, after, place, np.ascontiguousarray(states), coloured, True)
+        E = np.empty((len(t), states.shape[2]))
+        E[order] = out[:, 0]
+        return E
+
+    def _neighbours(self, t: Floats, place: npt.NDArray[np.intp]) -> tuple[Floats, Floats]:
+        ends = np.concatenate([[-np.inf], self.t, [np.inf]])
+        return (t - ends[place]) * self._rate, (ends[place + 1] - t) * self._rate
+
+
+def _inverse(root: Floats) -> Floats:
+    """Inverse of a lower triangular matrix."""
+    return np.asarray(linalg.solve_triangular(root, np.eye(len(root)), lower=True))
+
+
+def independent_ranks(A: Floats, b: Floats, mean: Floats, precision: Floats) -> tuple[Floats, Floats, Floats]:
+    """L^-1, Lambda = L L', and the statistics of E L, whose ranks are independent a priori."""
+    inverse = _inverse(np.asarray(np.linalg.cholesky(precision)))
+    scaled = np.ascontiguousarray(inverse @ A @ inverse.T)
+    pull = (b - np.einsum("mkl,ml->mk", A, mean)) @ inverse.T
+    return inverse, scaled, np.ascontiguousarray(pull)
+
+
+def log_likelihood(E: Floats, A: Floats, b: Floats, mean: Floats) -> float:
+    """Logarithm of p(data | E), up to a constant: sum_m b_m'psi_m - psi_m'A_m psi_m / 2, psi = mean + E (M, r)."""
+    psi = mean + E
+    return float(np.sum(psi * (b - np.matmul(A, psi[:, :, None])[:, :, 0] / 2)))

@@ -1,0 +1,131 @@
+"""One chain of a sampler, from the start or from where a checkpoint left it."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Generator, Sequence
+from contextlib import closing
+from copy import deepcopy
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from tuckergp.inference.base import ChainSampler, Info, Problem, Sampler
+from tuckergp.posterior import moments
+from tuckergp.posterior.draws import compact
+from tuckergp.posterior.moments import MomentsOf
+from tuckergp.random import stream
+from tuckergp.running.checkpoint import ChainRecord, Checkpoint
+from tuckergp.running.control import Callback
+from tuckergp.running.threads import few_threads
+from tuckergp.store.trees import contiguous
+
+__all__ = ["Task"]
+
+# At so many observations predictions are watched for convergence.
+WATCHED = 100
+
+
+@dataclass(frozen=True)
+class Task:
+    """All that a process needs to run any of the chains."""
+
+    sampler: Sampler[Any] | ChainSampler
+    problem: Problem
+    seed: int
+    checkpoint: Checkpoint | None = None
+    checkpoint_minutes: float = 5.0
+    moments_of: MomentsOf | None = None
+    keep_draws: bool = True
+    starts: Sequence[Any] | None = None
+
+    @cached_property
+    def observations(self) -> npt.NDArray[np.intp]:
+        """Some observations, spread at random, at which predictions are watched for convergence."""
+        return np.sort(stream(self.seed, 2, 0).permutation(len(self.problem.y))[:WATCHED])
+
+    @cached_property
+    def watched(self) -> Problem:
+        """The problem at these observations."""
+        return self.problem.take(self.observations)
+
+    def run(self, chain: int, stop: Callable[[], bool], report: Callback) -> ChainRecord:
+        """Take the sweeps that are left of a chain, until it has all of them or is asked to stop.
+
+        A chain that is not finished takes one sweep at least. With a checkpoint it is saved from time to time, at the
+        end, and before an error of ``report`` is passed on.
+        """
+        record = self.load(chain)
+        if isinstance(self.sampler, ChainSampler):  # nothing to go on from
+            record = self._fresh(ChainRecord(chain))
+        sampler = self.sampler
+        last_saved = time.monotonic()
+        with few_threads(self.problem), closing(self._steps(record, stop)) as steps:
+            for t, (state, info) in enumerate(steps, start=len(record.history) + 1):
+                record.state = contiguous(state)
+                if t > sampler.warmup and (t - sampler.warmup) % sampler.thin == 0:
+                    self._keep(record)
+                info = replace(info, chain=chain)
+                record.history.append(info)
+                try:
+                    report(info)
+                except Exception:  # what goes wrong before leaves a record that is not whole, and is not saved
+                    self._save(record)
+                    raise
+                if stop():
+                    break
+                if (time.monotonic() - last_saved) / 60 >= self.checkpoint_minutes:
+                    self._save(record)
+                    last_saved = time.monotonic()
+        self._save(record)
+        return record
+
+    def _steps(self, record: ChainRecord, stop: Callable[[], bool]) -> Generator[tuple[Any, Info], None, None]:
+        """The steps that a chain has yet to take."""
+        sampler, problem, seed, chain = self.sampler, self.problem, self.seed, record.chain
+        if isinstance(sampler, ChainSampler):
+            yield from sampler.chain(problem, seed, chain, stop)
+            return
+        if record.state is None:
+            start = sampler.init(problem, stream(seed, chain, 0)) if self.starts is None else self.starts[chain]
+            record.state = contiguous(start)
+        for t in range(len(record.history) + 1, sampler.n_steps + 1):
+            yield sampler.step(problem, record.state, stream(seed, chain, t))
+
+    def _save(self, record: ChainRecord) -> None:
+        part = len(record.history) < self.sampler.n_steps
+        if self.checkpoint is not None and not (part and isinstance(self.sampler, ChainSampler)):
+            self.checkpoint.save(record)
+
+    def load(self, chain: int) -> ChainRecord:
+        """The chain as the checkpoint has it, or before its first sweep."""
+        return self._fresh(ChainRecord(chain) if self.checkpoint is None else self.checkpoint.load(chain))
+
+    def _fresh(self, record: ChainRecord) -> ChainRecord:
+        """With moments to add to, where they are asked for."""
+        if self.moments_of is not None and not record.moments:
+            record.moments = moments.start(self.moments_of)
+        return record
+
+    def with_one_draw(self, record: ChainRecord) -> ChainRecord:
+        """The record itself, or one with the last state for a draw where a chain was stopped before its first.
+
+        Such a draw is for the result alone, and never stored: the run may go on later.
+        """
+        if record.watched:
+            return record
+        record = replace(record, moments=deepcopy(record.moments), draws=[], watched=[])
+        self._keep(record)
+        return record
+
+    def _keep(self, record: ChainRecord) -> None:
+        draw = compact(self.sampler.draw(self.problem, record.state))
+        if self.moments_of is not None:
+            number = len(record.watched)
+            moments.add_draw(record.moments, self.moments_of, self.problem.model, draw, record.chain, number)
+        if self.keep_draws:
+            record.draws.append(draw)
+        record.watched.append(self.sampler.watch(self.watched, record.state))

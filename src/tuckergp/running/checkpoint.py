@@ -1,0 +1,197 @@
+"""Checkpoints: a folder in which every chain leaves what it has, so that a stopped run can go on where it was.
+
+``chain-0.safetensors`` holds the state, history, traces and moments of chain 0; the draws lie in files of their own,
+``chain-0-draws-0.safetensors`` and so on by the number of the first, so that a draw is written once. Files are written
+in one move, the draws before the file that counts them: whenever a run dies, the folder is in order. No pickle.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import zlib
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from safetensors import SafetensorError, safe_open
+from safetensors.numpy import save
+
+from tuckergp.errors import InputError
+from tuckergp.files import write_bytes
+from tuckergp.inference.base import Info
+from tuckergp.posterior.draws import Draw
+from tuckergp.posterior.moments import Running
+from tuckergp.store.trees import decode, encode
+
+__all__ = ["ChainRecord", "Checkpoint", "stored_seed"]
+
+FORMAT = "tuckergp checkpoint"
+VERSION = "1"
+
+
+@dataclass
+class ChainRecord:
+    """What there is of one chain.
+
+    Attributes
+    ----------
+    chain : int
+    state : NamedTuple or None
+        None before the first sweep.
+    history : list of Info
+        Of every sweep.
+    draws : list of Draw
+        Those kept.
+    watched : list of dict of str to ndarray
+        F at some observations and more, for every draw, kept or not.
+    moments : dict of str to Running
+    stored : list of int
+        After each save that had new draws, how many draws the checkpoint held.
+    """
+
+    chain: int
+    state: Any = None
+    history: list[Info] = field(default_factory=list)
+    draws: list[Draw] = field(default_factory=list)
+    watched: list[dict[str, npt.NDArray[np.float64]]] = field(default_factory=list)
+    moments: dict[str, Running] = field(default_factory=dict)
+    stored: list[int] = field(default_factory=list)
+
+
+@dataclass(frozen=True)
+class Checkpoint:
+    """The checkpoint of one run: where it is, and whose it is."""
+
+    folder: Path
+    fingerprint: str
+    seed: int
+    steps: int
+
+    def prepare(self, chains: int) -> list[int]:
+        """Make the folder if need be; how many sweeps of each chain it holds. Refuse one that is of no use."""
+        if self.folder.exists() and not self.folder.is_dir():
+            raise InputError(f"The checkpoint {self.folder} is a file; name a folder, new or of an earlier run.")
+        if not self.folder.parent.is_dir():
+            raise InputError(f"There is no folder {self.folder.parent} to make the checkpoint {self.folder.name} in.")
+        try:
+            self.folder.mkdir(exist_ok=True)
+        except OSError as error:
+            raise InputError(f"The checkpoint folder {self.folder} cannot be made: {error.strerror}.") from error
+        if not os.access(self.folder, os.W_OK):
+            raise InputError(f"The checkpoint folder {self.folder} cannot be written to; name another.")
+        return [self._sweeps(chain) for chain in range(chains)]
+
+    def _sweeps(self, chain: int) -> int:
+        path = self._path(chain)
+        if not path.exists():
+            return 0
+        known = _metadata(path)
+        if known.get("fingerprint") != self.fingerprint:
+            raise InputError(
+                f"The checkpoint {path} is of other data or settings; give those that it was made with, or name a new "
+                f"folder."
+            )
+        sweeps = int(known["sweeps"])
+        if sweeps > self.steps:
+            raise InputError(
+                f"The checkpoint {path} holds {sweeps} sweeps, more than the {self.steps} asked for; raise draws, or "
+                f"name a new folder."
+            )
+        return sweeps
+
+    def load(self, chain: int) -> ChainRecord:
+        """The chain as it was last saved; an empty record if it never was."""
+        path = self._path(chain)
+        if not path.exists():
+            return ChainRecord(chain)
+        record: ChainRecord = _read(path)
+        for first, end in pairwise([0, *record.stored]):
+            record.draws += self._read_draws(chain, first, end)
+        return record
+
+    def _read_draws(self, chain: int, first: int, end: int) -> list[Draw]:
+        path = self._path(chain, first)
+        if not path.exists():
+            raise InputError(f"The checkpoint lacks its file {path}; delete the folder to start again.")
+        draws: list[Draw] = _read(path)
+        if len(draws) != end - first:
+            raise _damaged(path)
+        return draws
+
+    def save(self, record: ChainRecord) -> None:
+        """Write the draws that are new, then everything else."""
+        first = record.stored[-1] if record.stored else 0
+        if len(record.draws) > first:
+            self._write(self._path(record.chain, first), record.draws[first:], {})
+            record.stored.append(len(record.draws))
+        self._write(self._path(record.chain), replace(record, draws=[]), {"sweeps": str(len(record.history))})
+
+    def _path(self, chain: int, first: int | None = None) -> Path:
+        return self.folder / (f"chain-{chain}" + ("" if first is None else f"-draws-{first}") + ".safetensors")
+
+    def _write(self, path: Path, tree: Any, more: Mapping[str, str]) -> None:
+        structure, arrays = encode(tree)
+        # the JSON is an array as well: the header of a file has a largest size
+        arrays["tree"] = np.frombuffer(json.dumps(structure).encode(), dtype=np.uint8)
+        metadata = {
+            "format": FORMAT,
+            "version": VERSION,
+            "fingerprint": self.fingerprint,
+            "seed": str(self.seed),
+            "checksum": _checksum(arrays),
+            **more,
+        }
+        write_bytes(path, save(arrays, metadata))
+
+
+def stored_seed(folder: str | Path | None) -> int | None:
+    """The seed of the run that a checkpoint is of; None where there is none yet."""
+    if folder is None:
+        return None
+    path = Path(folder) / "chain-0.safetensors"
+    return int(_metadata(path)["seed"]) if path.exists() else None
+
+
+def _checksum(arrays: Mapping[str, npt.NDArray[Any]]) -> str:
+    found = 0
+    for name in sorted(arrays):
+        found = zlib.crc32(arrays[name].tobytes(), found)
+    return str(found)
+
+
+def _metadata(path: Path) -> dict[str, str]:
+    try:
+        with safe_open(path, framework="numpy") as file:
+            known: dict[str, str] = file.metadata() or {}
+    except (SafetensorError, OSError) as error:
+        raise _damaged(path) from error
+    if known.get("format") != FORMAT or not {"seed", "fingerprint", "checksum"} <= known.keys():
+        raise _damaged(path)
+    if known.get("version") != VERSION:
+        raise InputError(
+            f"The checkpoint {path} has format {known.get('version')}, this version of tuckergp reads {VERSION}; "
+            f"delete the folder to start again."
+        )
+    return known
+
+
+def _read(path: Path) -> Any:
+    known = _metadata(path)
+    try:
+        with safe_open(path, framework="numpy") as file:
+            # copies, because compiled code tells arrays that cannot be written to from others
+            arrays = {name: np.array(file.get_tensor(name)) for name in file.keys()}  # noqa: SIM118
+        if _checksum(arrays) != known["checksum"]:
+            raise _damaged(path)
+        return decode(json.loads(arrays.pop("tree").tobytes()), arrays)
+    except (SafetensorError, OSError, KeyError, TypeError, ValueError) as error:
+        raise _damaged(path) from error
+
+
+def _damaged(path: Path) -> InputError:
+    return InputError(f"The checkpoint file {path} is damaged or no checkpoint; delete its folder to start again.")

@@ -1,0 +1,91 @@
+"""How a run is watched, stopped and stored: the arguments of `fit` that say nothing about the model."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import joblib
+import numpy as np
+
+from tuckergp.errors import InputError
+from tuckergp.inference.base import Info
+from tuckergp.posterior.moments import MomentsOf
+
+__all__ = ["Callback", "Control"]
+
+Callback = Callable[[Info], None]
+
+
+@dataclass(frozen=True)
+class Control:
+    """The run-control arguments of an estimator's `fit`.
+
+    Attributes
+    ----------
+    checkpoint : path or None
+        Folder to which sampling writes what it has, and from which it goes on.
+    checkpoint_minutes : float
+        How often.
+    max_time : float or None
+        Seconds after which to stop with what there is.
+    callback : callable or None
+        Called with the `Info` of every step.
+    progress : bool or None
+        Show a progress line; None shows it when standard error is a terminal.
+    n_jobs : int or None
+        Processes among which to share the chains, as in scikit-learn.
+    moments_of : MomentsOf or None
+        Where to keep running moments of predictions.
+    keep_draws : bool
+        False keeps the moments alone.
+    unit : float
+        Standard deviation of the targets, by which the progress line multiplies its figures.
+    """
+
+    checkpoint: str | Path | None = None
+    checkpoint_minutes: float = 5.0
+    max_time: float | None = None
+    callback: Callback | None = None
+    progress: bool | None = None
+    n_jobs: int | None = None
+    moments_of: MomentsOf | None = None
+    keep_draws: bool = True
+    unit: float = 1.0
+
+    def __post_init__(self) -> None:
+        _check_number("checkpoint_minutes", self.checkpoint_minutes, least=0.0)
+        if self.max_time is not None:
+            _check_number("max_time", self.max_time, least=0.0)
+        if self.callback is not None and not callable(self.callback):
+            raise InputError(f"callback must be a function of one argument or None, not {self.callback!r}.")
+        if not isinstance(self.checkpoint, str | Path | None):
+            raise InputError(f"checkpoint must be the path of a folder or None, not {self.checkpoint!r}.")
+        if self.keep_draws not in (True, False):
+            raise InputError(f"keep_draws must be True or False, not {self.keep_draws!r}.")
+        if not self.keep_draws and self.moments_of is None:
+            raise InputError("keep_draws=False leaves nothing without moments_of; say where moments are wanted.")
+
+    @property
+    def jobs(self) -> int:
+        """How many processes ``n_jobs`` means here."""
+        try:
+            return int(joblib.effective_n_jobs(self.n_jobs))
+        except (TypeError, ValueError) as error:
+            raise InputError(
+                f"n_jobs must be None, a positive number or -1 for all cores, not {self.n_jobs!r}."
+            ) from error
+
+    def refuse_without_draws(self, inference: object) -> None:
+        """Refuse what only sampling can do."""
+        for name, default in (("checkpoint", None), ("moments_of", None), ("keep_draws", True)):
+            if getattr(self, name) is not default:
+                raise InputError(f"{name} is an argument for inference='gibbs'; with {inference!r} leave it out.")
+
+
+def _check_number(name: str, value: Any, least: float) -> None:
+    numeric = isinstance(value, int | float | np.integer | np.floating) and not isinstance(value, bool)
+    if not (numeric and value >= least):
+        raise InputError(f"{name} must be a number from {least:g} on, not {value!r}.")

@@ -1,0 +1,195 @@
+"""Drives any algorithm: steps, progress on a terminal, callbacks, time limits, checkpoints, several chains."""
+
+from __future__ import annotations
+
+import signal
+import threading
+import time
+import warnings
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+import tuckergp
+from tuckergp.errors import NotConvergedWarning
+from tuckergp.inference.base import Algorithm, ChainSampler, Drawing, Info, Problem, Sampler
+from tuckergp.model.tucker import Parameters
+from tuckergp.posterior.draws import Draws
+from tuckergp.posterior.moments import merged
+from tuckergp.random import stream
+from tuckergp.running.chains import Task
+from tuckergp.running.checkpoint import ChainRecord, Checkpoint
+from tuckergp.running.control import Control
+from tuckergp.running.parallel import run_in_processes, run_one_by_one, turns
+from tuckergp.running.progress import progress_line
+from tuckergp.running.threads import few_threads
+from tuckergp.store.trees import digest
+
+__all__ = ["Result", "run", "sample"]
+
+# Settings that say how long a run is, not what it draws: with a checkpoint they may be raised.
+LENGTHS = ("draws", "chains")
+
+
+@dataclass(frozen=True)
+class Result:
+    """What a run leaves: the parameters, the figures of every step, and the algorithm's last state."""
+
+    parameters: Parameters
+    history: list[Info]
+    state: Any = None
+
+
+def run(
+    algorithm: Algorithm[Any], problem: Problem, seed: int, control: Control | None = None, start: Any = None
+) -> Result:
+    """Take the algorithm's steps until it is done or its time is up.
+
+    Parameters
+    ----------
+    algorithm : Algorithm
+    problem : Problem
+    seed : int
+        Names the random streams: step t of this seed draws the same numbers in every run.
+    control : Control or None
+        Its callback, progress line and time limit; the rest is for samplers and refused.
+    start : state of the algorithm, or None
+        Where to begin instead of its own beginning.
+    """
+    control = control or Control()
+    control.refuse_without_draws(algorithm)
+    began = time.monotonic()
+    state = algorithm.init(problem, stream(seed, 0)) if start is None else start
+    history: list[Info] = []
+    name = type(algorithm).__name__
+    with progress_line(name, algorithm.n_steps, control.progress, control.unit) as advance, few_threads(problem):
+        for t in range(1, algorithm.n_steps + 1):
+            state, info = algorithm.step(problem, state, stream(seed, t))
+            history.append(info)
+            advance(info)
+            if control.callback is not None:
+                control.callback(info)
+            if info.done or (control.max_time is not None and time.monotonic() - began > control.max_time):
+                break
+    return Result(algorithm.parameters(problem, state), history, state)
+
+
+def sample(
+    sampler: Sampler[Any] | ChainSampler,
+    problem: Problem,
+    seed: int,
+    control: Control | None = None,
+    starts: Sequence[Any] | None = None,
+) -> tuple[Draws, list[Info]]:
+    """Run the sampler's chains, from ``starts`` where they are given, and keep their draws.
+
+    Ctrl-C and ``max_time`` (seconds for all chains together) end the run early, after the sweep under way, with the
+    draws there are; one draw at least is kept of every chain that began. A second Ctrl-C stops at once.
+    """
+    control = control or Control()
+    checkpoint = _checkpoint(sampler, problem, seed, control, starts)
+    chains = range(sampler.chains)
+    stored = [0] * sampler.chains if checkpoint is None else checkpoint.prepare(sampler.chains)
+    task = Task(
+        sampler,
+        problem,
+        seed,
+        checkpoint,
+        control.checkpoint_minutes,
+        control.moments_of,
+        control.keep_draws,
+        starts,
+    )
+    unfinished = [chain for chain in chains if stored[chain] < sampler.n_steps]
+    jobs = min(control.jobs, len(unfinished))
+    todo = turns(unfinished, max(jobs, 1), control.max_time)
+    total = sampler.n_steps * sampler.chains
+    with (
+        progress_line(type(sampler).__name__, total, control.progress, control.unit, sum(stored)) as advance,
+        _ctrl_c_asks() as interrupted,
+    ):
+
+        def report(info: Info) -> None:
+            advance(info)
+            if control.callback is not None:
+                control.callback(info)
+
+        if jobs > 1:
+            ran = run_in_processes(task, todo, jobs, interrupted, report)
+        else:
+            ran = run_one_by_one(task, todo, interrupted, report)
+    records = {record.chain: record for record in ran}
+    records |= {chain: task.load(chain) for chain in chains if stored[chain] and chain not in records}
+    draws = _assemble(task, [records[chain] for chain in sorted(records)])
+    warning = draws.diagnostics().warning(share=0.25)
+    if warning is not None:
+        warnings.warn(warning, NotConvergedWarning, stacklevel=5)
+    history = [info for chain in sorted(records) for info in records[chain].history]
+    _warn_of_divergences(history)
+    return draws, history
+
+
+def _warn_of_divergences(history: list[Info]) -> None:
+    """Say how many draws diverged, for samplers whose last figures count them."""
+    last = {info.chain: int(info.figures.get("divergences", 0)) for info in history}
+    count = sum(last.values())
+    if count:
+        draws = "1 trajectory" if count == 1 else f"{count} trajectories"
+        warnings.warn(
+            f"{draws} after the warm-up diverged, so parts of the posterior may be missing: raise target towards 1, "
+            f"or warmup.",
+            NotConvergedWarning,
+            stacklevel=6,
+        )
+
+
+def _assemble(task: Task, records: list[ChainRecord]) -> Draws:
+    records = [task.with_one_draw(record) for record in records]
+    watched = [
+        {name: np.stack([draw[name] for draw in record.watched]) for name in record.watched[0]} for record in records
+    ]
+    return Draws(
+        task.problem.model,
+        [record.draws for record in records],
+        sampled=True,
+        traces=[values["f"] for values in watched],
+        watched=watched,
+        observations=task.observations.tolist(),
+        moments=None if task.moments_of is None else merged([record.moments for record in records]),
+    )
+
+
+def _checkpoint(
+    sampler: Drawing[Any], problem: Problem, seed: int, control: Control, starts: Sequence[Any] | None
+) -> Checkpoint | None:
+    if control.checkpoint is None:
+        return None
+    settings = {name: value for name, value in vars(sampler).items() if name not in LENGTHS}
+    what = (tuckergp.__version__, settings, problem, seed, control.moments_of, control.keep_draws)
+    whose = digest(what if starts is None else (*what, list(starts)))
+    return Checkpoint(Path(control.checkpoint), whose, seed, sampler.n_steps)
+
+
+@contextmanager
+def _ctrl_c_asks() -> Iterator[Callable[[], bool]]:
+    """Turn the first Ctrl-C into a question that is answered between sweeps, never in the middle of compiled code."""
+    asked = False
+
+    def ask(number: int, frame: Any) -> None:
+        nonlocal asked
+        if asked:
+            raise KeyboardInterrupt
+        asked = True
+
+    if threading.current_thread() is not threading.main_thread():
+        yield lambda: False
+        return
+    before = signal.signal(signal.SIGINT, ask)
+    try:
+        yield lambda: asked
+    finally:
+        signal.signal(signal.SIGINT, before)

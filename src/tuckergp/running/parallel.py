@@ -1,0 +1,158 @@
+"""Chains in processes of their own: the same draws as one after the other, sooner.
+
+Processes, because numba's default threads may not be entered from two threads at once. They are started by loky, as
+scikit-learn's are, so a script needs no ``if __name__ == "__main__"``. Each reports every sweep to the parent, which
+shows progress, calls back, and tells them to stop.
+"""
+
+from __future__ import annotations
+
+import signal
+import threading
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from multiprocessing.connection import Connection, wait
+from typing import Any
+
+import numba
+from joblib.externals.loky.backend import get_context
+
+from tuckergp.running.chains import Task
+from tuckergp.running.checkpoint import ChainRecord
+from tuckergp.running.control import Callback
+
+__all__ = ["Turn", "run_in_processes", "run_one_by_one", "turns"]
+
+# A chain and when its time is up, on the clock of time.monotonic, which all processes share; None: never.
+Turn = tuple[int, float | None]
+
+
+def turns(chains: Sequence[int], jobs: int, max_time: float | None) -> list[Turn]:
+    """Share the time out: the chains that run at the same time have the same end."""
+    rounds = -(-len(chains) // jobs) if chains else 0
+    began = time.monotonic()
+    return [
+        (chain, None if max_time is None else began + max_time * (number // jobs + 1) / rounds)
+        for number, chain in enumerate(chains)
+    ]
+
+
+def run_one_by_one(
+    task: Task, todo: Sequence[Turn], interrupted: Callable[[], bool], report: Callback
+) -> list[ChainRecord]:
+    """Run chains in this process, until one is interrupted."""
+    records = []
+    for chain, until in todo:
+        records.append(task.run(chain, lambda until=until: interrupted() or _past(until), report))  # type: ignore[misc]
+        if interrupted():
+            break
+    return records
+
+
+def run_in_processes(
+    task: Task, todo: Sequence[Turn], jobs: int, interrupted: Callable[[], bool], report: Callback
+) -> list[ChainRecord]:
+    """Run chains in ``jobs`` processes; an error of one of them or of ``report`` stops all and is raised here."""
+    context = get_context("loky")
+    threads = max(1, numba.get_num_threads() // jobs)
+    working: dict[Connection, Any] = {}
+    records: list[ChainRecord] = []
+    failure: Exception | None = None
+    told = False
+    try:
+        for job in range(jobs):
+            mine, theirs = context.Pipe()
+            process = context.Process(target=_work, args=(task, todo[job::jobs], threads, theirs), daemon=True)
+            with _deaf_to_ctrl_c():
+                process.start()
+            theirs.close()
+            working[mine] = process
+        while working:
+            for connection in wait(list(working), timeout=0.1):
+                kind, content = _receive(connection)  # type: ignore[arg-type]
+                if kind == "sweep" and failure is None:
+                    try:
+                        report(content)
+                    except Exception as error:
+                        failure = error
+                elif kind == "chain":
+                    records.append(content)
+                elif kind == "error":
+                    failure = failure or content
+                if kind in ("error", "end"):
+                    working.pop(connection).join()  # type: ignore[call-overload]
+            if not told and (failure is not None or interrupted()):
+                told = True
+                for connection in working:
+                    _tell_to_stop(connection)
+    finally:
+        for process in working.values():
+            process.terminate()
+            process.join()
+    if failure is not None:
+        raise failure
+    return records
+
+
+@contextmanager
+def _deaf_to_ctrl_c() -> Iterator[None]:
+    """Processes started here never hear Ctrl-C, which a terminal sends to all: it is for the parent to answer."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    before = signal.signal(signal.SIGINT, signal.SIG_IGN)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)
+
+
+def _receive(connection: Connection) -> tuple[str, Any]:
+    try:
+        message: tuple[str, Any] = connection.recv()
+    except (EOFError, OSError):
+        return "error", RuntimeError(
+            "A process that ran chains ended without a word, perhaps for want of memory; lower n_jobs, and give a "
+            "checkpoint to lose little."
+        )
+    return message
+
+
+def _tell_to_stop(connection: Connection) -> None:
+    try:
+        connection.send("stop")
+    except OSError:  # it has just ended by itself
+        return
+
+
+def _work(task: Task, todo: Sequence[Turn], threads: int, connection: Connection) -> None:
+    """What a process does: its chains one after the other."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    numba.set_num_threads(min(threads, numba.get_num_threads()))
+    stopped = False
+
+    def asked() -> bool:
+        nonlocal stopped
+        stopped = stopped or connection.poll()
+        return stopped
+
+    try:
+        for number, (chain, until) in enumerate(todo):
+            if number and asked():  # the first takes a sweep in any case, so that there is something
+                break
+            record = task.run(
+                chain,
+                lambda until=until: asked() or _past(until),  # type: ignore[misc]
+                lambda info: connection.send(("sweep", info)),
+            )
+            connection.send(("chain", record))
+        connection.send(("end", None))
+    except (BrokenPipeError, ConnectionResetError):  # the parent is gone
+        return
+    except Exception as error:
+        connection.send(("error", error))
+
+
+def _past(until: float | None) -> bool:
+    return until is not None and time.monotonic() > until

@@ -1,6 +1,0 @@
-"""`tune`: try settings of a model on the same folds and keep the best."""
-
-from tuckergp.tuning.search import default_grid, tune
-from tuckergp.tuning.trials import Tuning
-
-__all__ = ["Tuning", "default_grid", "tune"]

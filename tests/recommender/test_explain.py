@@ -1,0 +1,211 @@
+"""Explanations: parts add up to predictions, are what a hand computation gives, and find what matters."""
+
+import importlib
+import json
+
+import matplotlib as mpl
+import numpy as np
+import pytest
+
+from tuckergp import TuckerRecommender
+from tuckergp.data.datasets import make_ratings
+from tuckergp.errors import InputError
+from tuckergp.inference import Gibbs
+
+mpl.use("Agg")
+
+SETTINGS = {
+    "gibbs": {"inference": Gibbs(draws=8, warmup=5, noise="rows"), "implicit": True},
+    "drift and context": {"inference": Gibbs(draws=5, warmup=5), "time": "week", "context": "device"},
+    "full core": {"inference": Gibbs(draws=5, warmup=5), "core": "full"},
+    "als": {"inference": "als"},
+    "no attributes": {"inference": "als", "side_information": False},
+}
+
+
+@pytest.fixture(scope="module")
+def data():
+    return make_ratings(n_users=60, n_items=50, n_ratings=1500, random_state=0)
+
+
+def table(data):
+    columns = {name: values.tolist() for name, values in data.train.columns.items()}
+    return columns | {"device": ["tv", "phone"] * (len(data.train) // 2) + ["tv"] * (len(data.train) % 2)}
+
+
+def fitted(data, **settings):
+    settings = {"rank": 3, "time": None, "random_state": 0} | settings
+    return TuckerRecommender(**settings).fit(table(data), data.users, data.items)
+
+
+@pytest.mark.parametrize("name", SETTINGS)
+def test_parts_add_up_to_the_prediction(name, data):
+    rec = fitted(data, **SETTINGS[name])
+    cold = data.test["user_id"][data.new_user][0]
+    moment = {"timestamp": data.train["timestamp"][3], "device": "tv"} if "context" in SETTINGS[name] else {}
+    for user in (data.train["user_id"][3], cold, "nobody"):
+        for item in (data.train["item_id"][3], "nothing"):
+            for known in (moment, {}):
+                found = rec.explain(user, item, **known)
+                pair = {"user_id": [user], "item_id": [item], **{key: [value] for key, value in known.items()}}
+                np.testing.assert_allclose(found.total, rec.predict(pair, clip=False)[0], rtol=0, atol=1e-10)
+                assert found.predicted == rec.predict(pair, clip=False)[0]
+    shares = [row.contribution for row in rec.feature_importance().rows]
+    np.testing.assert_allclose(sum(shares), 1.0, atol=1e-10)
+
+
+@pytest.mark.parametrize("likelihood", ["ordinal", "bernoulli"])
+def test_latent_models_explain_the_latent_utility(likelihood, data):
+    ratings = table(data)
+    if likelihood == "bernoulli":
+        ratings["rating"] = (np.array(ratings["rating"]) > 3.5).astype(int)
+    rec = TuckerRecommender(rank=2, likelihood=likelihood, time=None, draws=6, warmup=5, random_state=0).fit(ratings)
+    user, item = ratings["user_id"][0], ratings["item_id"][0]
+    found = rec.explain(user, item)
+    design = rec.layout_.pairs(rec._read_pairs({"user_id": [user], "item_id": [item]}))
+    f = np.mean([values for values, _ in rec.fit_.draws.functions(design)])
+    np.testing.assert_allclose(found.total, f, atol=1e-10)
+    assert found.latent
+    assert found.predicted == rec.predict({"user_id": [user], "item_id": [item]}, clip=False)[0]
+    assert "predicted rating" in str(found)
+
+
+def test_a_small_case_by_hand():
+    ratings = {"user_id": ["a", "a", "b", "b"], "item_id": [1, 2, 1, 2], "rating": [1.0, 2.0, 3.0, 5.0]}
+    users = {"user_id": ["a", "b"], "job": ["x", "y"]}
+    rec = TuckerRecommender(rank=2, inference="als", time=None, random_state=0).fit(ratings, users)
+    draw = next(iter(rec.fit_.draws))
+    U, V = draw.parameters.U
+    left, right = (side.table for side in rec.layout_.sides)
+    (job,) = [block.columns for block in rec.layout_.sides[0].mode.blocks if "job" in repr(block.kernel)]
+    features = left.features.toarray() if hasattr(left.features, "toarray") else left.features
+    B, C = U[2:], V[2:]
+    average = features[:2].mean(axis=0) @ B
+    of_job = (features[0, job] - features[:2, job].mean(axis=0)) @ B[job]
+    own = left.residual.toarray()[0] @ U[:2]
+    item, item_average = (right.table @ V)[0], C[0]
+    item_own = right.residual.toarray()[0] @ V[:2]
+    np.testing.assert_allclose(item_average + item_own, item)
+    unit = rec.fit_.scale
+    expected = {
+        ("", "base"): rec.fit_.mean + unit * average @ item_average,
+        ("user", "job"): unit * of_job @ (item_average + item) / 2,
+        ("user", "own"): unit * own @ (item_average + item) / 2,
+        ("item", "own"): unit * item_own @ (average + (average + of_job + own)) / 2,
+    }
+    found = rec.explain("a", 1)
+    assert {(row.side, row.what): pytest.approx(row.contribution, abs=1e-12) for row in found.rows} == expected
+    assert [(row.what, row.value) for row in found.rows if row.side == "user"] == [
+        ("job", "x"),
+        ("own", "learned from ratings"),
+    ]
+
+
+def test_three_modes_share_products_by_thirds(data):
+    rec = fitted(data, **SETTINGS["drift and context"])
+    from tuckergp.recommender.explain import _shares, parts_of
+
+    design = rec.layout_.pairs(rec._read_pairs({**table(data)}))
+    small = type(design)(design.modes, design.index[:5])
+    parts, draw = parts_of(rec.layout_, rec.history_), next(iter(rec.fit_.draws))
+    _, shares = _shares(rec.fit_.draws.model.core, parts, draw, small)
+    U = [u.astype(float) for u in draw.parameters.U]
+    stacks = [
+        [part.base(u)[None].repeat(mode.n_rows, axis=0), *part.of(mode, u)]
+        for part, mode, u in zip(parts, small.modes, U, strict=True)
+    ]
+    for row, index in enumerate(small.index):
+        tables = [np.stack([part[m] for part in stack]) for stack, m in zip(stacks, index, strict=True)]
+        terms = np.einsum("ak,bk,ck,dk->abcd", *tables)  # users, items, weeks, contexts
+        count = sum(np.meshgrid(*[np.arange(n) > 0 for n in terms.shape], indexing="ij"), np.zeros(terms.shape))
+        split = terms / np.maximum(count, 1)
+        for d in range(4):
+            by_hand = split.sum(axis=tuple(e for e in range(4) if e != d))[1:]
+            np.testing.assert_allclose([values[row] for values in shares[d]], by_hand, atol=1e-12)
+
+
+def test_importance_finds_the_attribute_that_matters():
+    rng = np.random.default_rng(0)
+    users, items = np.arange(120), np.arange(40)
+    job, colour = rng.choice(["cook", "judge"], 120), rng.choice(["red", "blue"], 120)
+    user, item = rng.integers(120, size=2500), rng.integers(40, size=2500)
+    rating = 3 + np.where(job[user] == "cook", 1.0, -1.0) + 0.3 * rng.standard_normal(2500)
+    tables = {"user_id": users, "job": job.astype(object), "colour": colour.astype(object)}, {"item_id": items}
+    rec = TuckerRecommender(rank=2, draws=20, warmup=20, time=None, random_state=0)
+    rec.fit({"user_id": user, "item_id": item, "rating": rating}, *tables)
+    share = {(row.side, row.what): row.contribution for row in rec.feature_importance().rows}
+    assert share["user", "job"] > 0.8
+    assert abs(share["user", "colour"]) < 0.05
+    cook = int(users[job == "cook"][0])
+    assert max(rec.explain(cook, 0).rows[1:], key=lambda row: row.contribution).what == "job"
+
+
+def test_it_reads_well(data):
+    rec = fitted(data, **SETTINGS["gibbs"])
+    user, item = data.train["user_id"][0], data.train["item_id"][0]
+    found = rec.explain(user, item)
+    values = {row.what: row.value for row in found.rows if row.side == "user"}
+    row = data.users["user_id"].tolist().index(user)
+    assert values["occupation"] == data.users["occupation"][row]
+    assert float(values["age"]) == data.users["age"][row]
+    assert values["who rated what"] == f"{(data.train['user_id'] == user).sum()} items"
+    text = str(found)
+    assert text.splitlines()[1].startswith("base")
+    assert f"user occupation={values['occupation']}" in text
+    assert "<pre>" in found._repr_html_()
+    assert json.loads(json.dumps(found.to_dict()))["total"] == pytest.approx(found.total)
+    unknown = {row.what: row.value for row in rec.explain("nobody", item).rows if row.side == "user"}
+    assert unknown == {
+        "age": "missing", "sex": "missing", "occupation": "missing",
+        "who rated what": "as on average", "own": "no ratings",
+    }  # fmt: skip
+    shares = rec.feature_importance()
+    assert "share" in str(shares)
+    assert "<pre>" in shares._repr_html_()
+    assert set(json.loads(json.dumps(shares.to_dict()))["rows"][0]) == {"side", "what", "share", "std"}
+
+
+def test_after_fold_in_new_users_are_explained_too(data):
+    rec = fitted(data, **SETTINGS["gibbs"])
+    rec.fold_in({"user_id": ["new"] * 2, "item_id": data.items["item_id"][:2].tolist(), "rating": [1.0, 1.0]})
+    item = data.items["item_id"][0]
+    found = rec.explain("new", item)
+    assert {row.what: row.value for row in found.rows if row.side == "user"}["own"] == "learned from ratings"
+    np.testing.assert_allclose(
+        found.total, rec.predict({"user_id": ["new"], "item_id": [item]}, clip=False)[0], atol=1e-10
+    )
+
+
+def test_pictures_are_drawn(data):
+    from matplotlib import pyplot
+
+    rec = fitted(data, inference="als")
+    found = rec.explain(data.train["user_id"][0], data.train["item_id"][0])
+    ax = found.plot()
+    ends = [bar.get_x() + bar.get_width() for bar in ax.patches]
+    assert len(ax.patches) == len(found.rows) - 1
+    np.testing.assert_allclose(ends[-1], found.total)
+    _, own = pyplot.subplots()
+    assert rec.feature_importance().plot(own) is own
+    np.testing.assert_allclose(sum(bar.get_width() for bar in own.patches), 1.0)
+    pyplot.close("all")
+
+
+def test_without_matplotlib_one_sentence_says_so(data, monkeypatch):
+    rec = fitted(data, inference="als")
+    real = importlib.import_module
+
+    def without(name, *args):
+        if name.startswith("matplotlib"):
+            raise ImportError(name)
+        return real(name, *args)
+
+    monkeypatch.setattr("tuckergp.recommender.plots.import_module", without)
+    with pytest.raises(ImportError, match=r"pip install 'tuckergp\[plot\]'"):
+        rec.feature_importance().plot()
+
+
+def test_circumstances_that_the_model_does_not_know_are_refused(data):
+    rec = fitted(data, inference="als")
+    with pytest.raises(InputError, match="does not know 'device'; the circumstances of this model are none"):
+        rec.explain("a", "b", device="tv")

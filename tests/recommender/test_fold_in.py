@@ -1,0 +1,371 @@
+"""Folding new ratings in: exact conditionals of the rows concerned, and nothing else moves."""
+
+import numpy as np
+import pytest
+
+from tuckergp import TuckerRecommender
+from tuckergp.data.datasets import make_ratings
+from tuckergp.data.tables import Table, as_table
+from tuckergp.errors import InputError
+from tuckergp.evaluation.metrics import rmse
+from tuckergp.inference.gibbs import Gibbs
+from tuckergp.recommender.attributes import WHO_RATED_WHAT
+from tuckergp.recommender.fold_in import _part, fold_in, posterior_rows
+
+USERS = {"user_id": ["a", "b", "c", "d"], "age": [20, 30, 40, 50], "job": ["x", "y", "x", "y"]}
+ITEMS = {"item_id": [1, 2, 3, 4, 5], "kind": ["p", "q", "p", "q", "p"]}
+
+
+def small_ratings():
+    rng = np.random.default_rng(3)
+    pairs = [(u, i) for u in ("a", "b", "c") for i in (1, 2, 3, 4)]
+    return {
+        "user_id": [u for u, _ in pairs],
+        "item_id": [i for _, i in pairs],
+        "rating": rng.integers(1, 6, len(pairs)).astype(float),
+        "timestamp": [f"1998-0{1 + k % 3}-01" for k in range(len(pairs))],
+        "device": ["tv", "phone"] * 6,
+    }
+
+
+NEW = {
+    "user_id": ["d", "b", "new", "d", "new"],
+    "item_id": [1, 2, 3, 4, 1],
+    "rating": [5.0, 1.0, 2.0, 4.0, 3.0],
+    "timestamp": ["1998-01-05", "1998-01-01", "1998-02-01", None, "1998-05-01"],
+    "device": ["tv", "tv", "watch", None, "phone"],
+}
+SETTINGS = {
+    "rows": {"inference": Gibbs(draws=4, warmup=3, noise="rows")},
+    "shared": {"inference": Gibbs(draws=4, warmup=3), "implicit": False, "side_information": False},
+    "drift and context": {"inference": Gibbs(draws=3, warmup=3, noise="rows"), "time": "week", "context": "device"},
+    "full core": {"inference": Gibbs(draws=3, warmup=3), "core": "full"},
+    "als": {"inference": "als"},
+}
+
+
+def fitted(**settings):
+    settings = {"rank": 2, "time": None, "random_state": 0, "implicit": True} | settings
+    return TuckerRecommender(**settings).fit(small_ratings(), USERS, ITEMS)
+
+
+def pieces(rec):
+    return rec.layout_, rec.fit_, rec.history_
+
+
+def dense_conditional(rec, draw, ratings, user, features):
+    """Mean and covariance of a user's row given all ratings of theirs, in plain NumPy."""
+    design, model = rec.layout_.pairs(as_table(ratings, "all")), rec.fit_.draws.model
+    core, W = model.core.dense(draw.parameters.W), draw.parameters.W
+    assert W is not None
+    psi = [np.asarray(mode.table @ U.astype(float)) for mode, U in zip(design.modes, draw.parameters.U, strict=True)]
+    side, U = rec.layout_.sides[0], draw.parameters.U[0].astype(float)
+    scale = side.mode.residual_scale
+    B = U[side.table.residual.shape[1] :]
+    mean = features @ B
+    r = len(mean)
+    sd = model.sigma_u[0] * scale
+    P = np.linalg.inv(draw.covariance[0]) if draw.covariance else np.eye(r) / sd**2
+    A, b = P.copy(), P @ mean
+    for row in np.flatnonzero(np.array([u == user for u in ratings["user_id"]])):
+        z = core
+        for d in range(len(psi) - 1, 0, -1):
+            z = np.tensordot(z, psi[d][design.index[row, d]], axes=(z.ndim - 1, 0))
+        w = draw.alpha
+        for d, factors in enumerate(draw.noise):
+            group = design.modes[d].groups[design.index[row, d]]
+            w *= 1.0 if factors is None or group < 0 else float(factors[group])
+        y = (ratings["rating"][row] - rec.fit_.mean) / rec.fit_.scale
+        A += w * np.outer(z, z)
+        b += w * z * y
+    return np.linalg.solve(A, b), np.linalg.inv(A)
+
+
+def both(old, new):
+    return {name: np.array([*old[name], *new[name]], dtype=object) for name in old}
+
+
+def features_by_hand(rec, user, items):
+    """A user's features: those of the table, who rated what as the unit vector of the set."""
+    side = rec.layout_.sides[0]
+    row = side.table.features[side.numbers([user])]
+    row = row.toarray()[0] if hasattr(row, "toarray") else np.array(row)[0]
+    for block in side.mode.blocks:
+        if WHO_RATED_WHAT in repr(block.kernel):
+            scale = np.sqrt(block.kernel.variance())
+            number = [rec.layout_.sides[1].number[item] for item in sorted(set(items))]
+            values = np.zeros(block.columns.stop - block.columns.start)
+            values[number] = scale / np.sqrt(len(number))
+            row[block.columns] = values
+    return row
+
+
+class NoNoise:
+    """A generator of zeros, or of one unit vector a row."""
+
+    def __init__(self, k=None):
+        self.k = k
+
+    def standard_normal(self, shape):
+        noise = np.zeros(shape)
+        if self.k is not None:
+            noise[:, self.k] = 1.0
+        return noise
+
+
+@pytest.mark.parametrize("name", SETTINGS)
+def test_the_conditional_is_the_closed_form(name):
+    rec = fitted(**SETTINGS[name])
+    part = _part(*pieces(rec), as_table(NEW, "new"), (None, None), None, "keep", 4, 0)
+    everything = both(small_ratings(), NEW)
+    for draw in rec.fit_.draws:
+        mean = part.find(draw, NoNoise()).users
+        root = np.stack([part.find(draw, NoNoise(k)).users - mean for k in range(2)])
+        for row, user in enumerate(["d", "b", "new"]):
+            items = [i for u, i in zip(everything["user_id"], everything["item_id"], strict=True) if u == user]
+            features = features_by_hand(rec, user, items)
+            m, C = dense_conditional(rec, draw, everything, user, features)
+            np.testing.assert_allclose(mean[row], m, atol=1e-8)
+            np.testing.assert_allclose(root[:, row].T @ root[:, row], C, atol=1e-8)
+
+
+@pytest.mark.parametrize("name", SETTINGS)
+def test_predictions_use_the_rows_found_and_nothing_else_moves(name):
+    rec = fitted(**SETTINGS[name])
+    table = as_table(NEW, "new")
+    rows = posterior_rows(*pieces(rec), table, seed=5)
+    layout, fit, history = fold_in(*pieces(rec), table, seed=5)
+    assert rows.shape == (len(rec.fit_.draws), 3, 2)
+    assert history.ids[0] == layout.sides[0].ids[: layout.sides[0].n_rated] == ["a", "b", "c", "d", "new"]
+    for s, draw in enumerate(fit.draws):
+        psi = np.asarray(layout.sides[0].table.table @ draw.parameters.U[0].astype(float))
+        np.testing.assert_allclose(psi[layout.sides[0].numbers(["d", "b", "new"])], rows[s], atol=1e-5)
+    others = {
+        "user_id": ["a", "c", "nobody"],
+        "item_id": [1, 5, 2],
+        "timestamp": ["1998-01-01"] * 3,
+        "device": ["tv"] * 3,
+    }
+    before, after = (f.predict(g.pairs(as_table(others, "pairs"))) for f, g in [(rec.fit_, rec.layout_), (fit, layout)])
+    np.testing.assert_array_equal(before, after)
+
+
+def test_it_equals_the_conditional_of_a_sweep_in_which_the_user_was_there():
+    # The same draw, once with the user's ratings in the training data, once folded in.
+    rng = np.random.default_rng(0)
+    all_ratings = both(small_ratings(), {**NEW, "user_id": ["d"] * 5, "item_id": [1, 2, 3, 4, 1]})
+    rec = fitted(inference=Gibbs(draws=3, warmup=2), implicit=False)
+    whole = TuckerRecommender(
+        rank=2, time=None, random_state=0, implicit=False, inference=Gibbs(draws=2, warmup=1)
+    ).fit(all_ratings, USERS, ITEMS)
+    new = {name: values[12:] for name, values in all_ratings.items()}
+    draw = next(iter(rec.fit_.draws))
+    part = _part(*pieces(rec), as_table(new, "new"), (None, None), None, "keep", 4, 0)
+    mean = part.find(draw, NoNoise()).users[0]
+    # a sweep's own solve, with the draw's values put into the larger problem
+    from tuckergp.inference.base import Problem
+    from tuckergp.priors.evidence import Evidence, Precision
+    from tuckergp.priors.rows import factors_given_weights
+
+    design = whole.layout_.design(*whole.history_.codes, whole.history_.moment)
+    y = (whole.history_.rating - rec.fit_.mean) / rec.fit_.scale
+    problem = Problem(rec.fit_.draws.model, design, y)
+    U = [u.astype(float) for u in draw.parameters.U]
+    items = np.asarray(rec.layout_.sides[1].table.table @ U[1])
+    users = rec.layout_.sides[0].table
+    B = U[0][users.residual.shape[1] :]
+    prior = np.asarray(users.features @ B)[rec.layout_.sides[0].numbers([*whole.layout_.sides[0].ids, None])]
+    psi = [rng.standard_normal(prior.shape), items[rec.layout_.sides[1].numbers([*whole.layout_.sides[1].ids, None])]]
+    evidence = Evidence(problem.sorted[0], y, Precision(draw.alpha), problem.model.core, 0, psi, draw.parameters.W)
+    rows = factors_given_weights(evidence, prior, np.linalg.inv(draw.covariance[0]))
+    np.testing.assert_allclose(rows[whole.layout_.sides[0].number["d"]], mean, atol=1e-10)
+
+
+def test_folding_in_twice_is_folding_in_once_with_both():
+    rec = fitted(**SETTINGS["drift and context"])
+    first, second = ({name: values[part] for name, values in NEW.items()} for part in (slice(0, 3), slice(3, 5)))
+    layout, fit, history = fold_in(*pieces(rec), as_table(first, "new"), seed=1)
+    twice = _part(layout, fit, history, as_table(second, "new"), (None, None), None, "keep", 4, 0)
+    once = _part(*pieces(rec), as_table(NEW, "new"), (None, None), None, "keep", 4, 0)
+    for one, two in zip(rec.fit_.draws, fit.draws, strict=True):
+        for k in (None, 0, 1):
+            a, b = once.find(one, NoNoise(k)).users, twice.find(two, NoNoise(k)).users
+            np.testing.assert_allclose(a[[0, 2]], b, atol=1e-10)  # d and new; b has no rating in the second
+
+
+def test_items_never_rated_before_are_found_too():
+    rec = fitted(**SETTINGS["rows"])
+    new = {"user_id": ["new", "new", "a"], "item_id": [1, 5, 10_001], "rating": [5.0, 1.0, 5.0]}
+    pairs = {"user_id": ["new", "a", "b"], "item_id": [5, 10_001, 10_001]}
+    before = rec.predict(pairs)
+    rec.fold_in(new, {"user_id": ["new"], "age": [33]}, {"item_id": [10_001, 10_002], "kind": ["q", "p"]})
+    assert rec.layout_.sides[1].ids == [1, 2, 3, 4, 5, 10_001, 10_002]
+    assert rec.layout_.sides[1].n_rated == 6
+    assert rec.tables_[1]["item_id"].tolist() == [1, 2, 3, 4, 5, 10_001, 10_002]
+    after = rec.predict(pairs)
+    assert after[0] < before[0]
+    assert after[1] > before[1]
+    mean, std = rec.predict({"user_id": ["b", "zzz"], "item_id": [10_002, 10_001]}, return_std=True)
+    assert np.isfinite(mean).all() and (std > 0).all()  # noqa: PT018
+
+
+def test_attributes_of_new_users_count_and_missing_ones_are_allowed():
+    rec = fitted(inference="als", implicit=False)
+    one = {"user_id": ["n1", "n2", "n3"], "item_id": [1, 1, 1], "rating": [3.0, 3.0, 3.0]}
+    users = {"user_id": ["n1", "n2"], "age": [20, None], "job": ["y", "x"], "height": [1, 2]}
+    rec.fold_in(one, users)
+    side = rec.layout_.sides[0]
+    known = side.table.features.toarray()[side.numbers(["n1", "n2", "n3"])]
+    twins = side.realise(
+        as_table({"user_id": ["n1", "n2", "n3"], "age": [20, None, None], "job": ["y", "x", None]}, "u")
+    )
+    np.testing.assert_allclose(known, twins.features.toarray())
+    np.testing.assert_allclose(
+        twins.residual.toarray(), side.table.residual.toarray()[side.numbers(["n1", "n2", "n3"])]
+    )
+
+
+@pytest.mark.parametrize("likelihood", ["ordinal", "bernoulli"])
+def test_latent_utilities_are_near_their_limit(likelihood, monkeypatch):
+    rng = np.random.default_rng(1)
+    n = 400
+    levels = {"ordinal": [1, 2, 3, 4], "bernoulli": [0, 1]}[likelihood]
+    old = {"user_id": rng.integers(20, size=n), "item_id": rng.integers(15, size=n), "rating": rng.choice(levels, n)}
+    rec = TuckerRecommender(rank=2, likelihood=likelihood, draws=1, warmup=20, random_state=0).fit(old)
+    # as many people with the same ratings are as many independent draws
+    people = 1500
+    new = as_table(
+        {
+            "user_id": np.repeat([f"n{k}" for k in range(people)], 12).astype(object),
+            "item_id": np.tile(np.arange(12), people),
+            "rating": np.full(12 * people, levels[-1]),
+        },
+        "new",
+    )
+    few = posterior_rows(*pieces(rec), new, seed=1)[0]
+    monkeypatch.setattr("tuckergp.recommender.fold_in.SCANS", 200)
+    long = posterior_rows(*pieces(rec), new, seed=2)[0]
+    # means of 1,500 draws each: five standard errors, false alarm below 1e-5
+    error = np.sqrt((few.var(axis=0) + long.var(axis=0)) / people)
+    assert (np.abs(few.mean(axis=0) - long.mean(axis=0)) < 5 * error).all()
+    np.testing.assert_allclose(few.std(axis=0), long.std(axis=0), rtol=0.12)
+
+
+def test_clicks_are_folded_in_with_pairs_that_were_not_clicked():
+    rng = np.random.default_rng(2)
+    user = rng.integers(40, size=600)
+    item = np.where(user % 2 == 0, rng.integers(0, 15, size=600), rng.integers(15, 30, size=600))
+    rec = TuckerRecommender(rank=2, likelihood="bernoulli", draws=40, warmup=30, random_state=0)
+    rec.fit({"user_id": user, "item_id": item})
+    rec.fold_in({"user_id": [901] * 7 + [902] * 7, "item_id": [*range(7), *range(15, 22)]})
+    pairs = {"user_id": [901, 901, 902, 902], "item_id": [10, 25, 10, 25]}
+    p = rec.predict(pairs)
+    assert p[0] > p[1] + 0.1
+    assert p[3] > p[2] + 0.1
+    with pytest.raises(InputError, match="learned from clicks"):
+        rec.fold_in({"user_id": [901], "item_id": [1], "rating": [1.0]})
+
+
+def parted(table, users, each, seed=0):
+    """The ratings of other users; ``each`` ratings of these; the rest of theirs."""
+    rng = np.random.default_rng(seed)
+    held = np.isin(table["user_id"], users)
+    rows = rng.permutation(np.flatnonzero(held))
+    first = np.zeros(len(table), dtype=bool)
+    for user in users:
+        first[rows[table["user_id"][rows] == user][:each]] = True
+    return (table.take(np.flatnonzero(mask)) for mask in (~held, first, held & ~first))
+
+
+@pytest.mark.slow
+def test_folded_in_users_are_predicted_about_as_well_as_by_a_new_fit():
+    gains, losses = [], []
+    for seed in (1, 2, 3):
+        data = make_ratings(n_users=150, n_items=80, n_ratings=6000, random_state=seed)
+        kept, new, rest = parted(data.train, np.unique(data.train["user_id"])[:25], 15)
+        settings = {"rank": 3, "draws": 60, "warmup": 30, "time": None, "random_state": 0}
+        rec = TuckerRecommender(**settings).fit(kept, data.users, data.items)
+        y, cold, before = rest["rating"], rec.predict(rest), rec.predict(kept)
+        warm = rec.fold_in(new).predict(rest)
+        np.testing.assert_array_equal(rec.predict(kept), before)
+        everything = {name: np.concatenate([kept[name], new[name]]) for name in kept.columns}
+        refit = TuckerRecommender(**settings).fit(everything, data.users, data.items).predict(rest)
+        gains.append(rmse(y, cold) - rmse(y, warm))
+        losses.append(rmse(y, warm) - rmse(y, refit))
+        # two new fits that differ in their seed alone are 0.07 to 0.18 apart
+        assert rmse(warm, refit) < 0.2
+    assert np.mean(gains) > 0.02
+    # over five such data sets and both kinds of noise the loss was 0.003 on average with a deviation of 0.006 each
+    assert np.mean(losses) < 0.015
+
+
+@pytest.mark.slow
+def test_movielens_newcomers_are_better_known_from_ten_ratings_than_from_attributes(movielens):
+    ratings = movielens.ratings
+    ids, counts = np.unique(ratings["user_id"], return_counts=True)
+    users = np.random.default_rng(0).choice(ids[counts >= 40], 20, replace=False)
+    kept, new, rest = parted(ratings, users, 10)
+    rec = TuckerRecommender(rank=8, draws=60, warmup=30, time=None, implicit=False, random_state=0)
+    rec.fit(kept, movielens.users, movielens.items)
+    cold = rmse(rest["rating"], rec.predict(rest))
+    warm = rmse(rest["rating"], rec.fold_in(new).predict(rest))
+    assert warm < cold - 0.02
+
+
+@pytest.mark.parametrize(
+    ("settings", "new", "message"),
+    [
+        ({}, {"user_id": [], "item_id": [], "rating": []}, "ratings is empty"),
+        ({}, {"user_id": ["a"], "item_id": [1]}, "no column 'rating'"),
+        ({}, {"user_id": ["a"], "item_id": [1], "rating": [None]}, "'rating'"),
+        ({"rating_scale": (1, 5)}, {"user_id": ["a"], "item_id": [1], "rating": [7]}, "outside the scale from 1 to 5"),
+        ({"likelihood": "ordinal"}, {"user_id": ["a"], "item_id": [1], "rating": [2.5]}, "none of the levels"),
+        (
+            {"duplicates": "refuse"},
+            {"user_id": ["n", "a"], "item_id": [1, 1], "rating": [2, 3]},
+            "user 'a' and item 1 again, rated before, at row 1",
+        ),
+        (
+            {"duplicates": "refuse"},
+            {"user_id": ["n", "n"], "item_id": [1, 1], "rating": [2, 3]},
+            "user 'n' and item 1 twice, at row 0 and row 1",
+        ),
+    ],
+)
+def test_what_cannot_be_folded_in_is_refused_and_leaves_all_as_it_was(settings, new, message):
+    rec = fitted(inference=Gibbs(draws=2, warmup=1), **settings)
+    before = rec.layout_, rec.fit_, rec.history_, rec.tables_, rec.rating_range_
+    with pytest.raises(InputError, match=message):
+        rec.fold_in(new)
+    after = rec.layout_, rec.fit_, rec.history_, rec.tables_, rec.rating_range_
+    assert all(a is b for a, b in zip(before, after, strict=True))
+
+
+def test_attribute_tables_with_an_id_twice_are_refused():
+    rec = fitted(inference="als")
+    users = {"user_id": ["n", "n"], "age": [1, 2]}
+    with pytest.raises(InputError, match="user_id 'n' twice"):
+        rec.fold_in({"user_id": ["n"], "item_id": [1], "rating": [2]}, users)
+
+
+def test_draws_that_were_not_kept_cannot_be_folded_into():
+    rec = TuckerRecommender(rank=2, draws=3, warmup=1, time=None, random_state=0)
+    rec.fit(small_ratings(), moments_of={"user_id": ["a"], "item_id": [1]}, keep_draws=False)
+    with pytest.raises(InputError, match="not kept"):
+        rec.fold_in(NEW)
+
+
+def test_duplicates_are_averaged_where_asked_for():
+    rec = fitted(inference="als", duplicates="mean")
+    old = rec.history_.rating[0]
+    rec.fold_in({"user_id": ["a"], "item_id": [1], "rating": [old + 1]})
+    assert len(rec.history_) == 12
+    assert rec.history_.rating[0] == old + 0.5
+
+
+def test_a_table_of_one_kind_of_moment_may_follow_another():
+    rec = fitted(**SETTINGS["drift and context"])
+    assert isinstance(rec.history_.moment, Table)
+    rec.fold_in({"user_id": ["n"], "item_id": [1], "rating": [2.0]})
+    assert rec.history_.moment["device"][-1] is None
+    assert np.isfinite(rec.predict({"user_id": ["n"], "item_id": [2]})).all()
