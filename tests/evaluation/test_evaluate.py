@@ -8,11 +8,12 @@ import pandas as pd
 import pytest
 from rich.console import Console
 
-from tuckergp import TuckerRecommender, scoring
+from tuckergp import TuckerRecommender
 from tuckergp.data.datasets import make_ratings
 from tuckergp.data.splits import ColdUsers, Holdout, KFold, UserHoldout, holdout
 from tuckergp.data.tables import as_table
 from tuckergp.errors import InputError
+from tuckergp.evaluation import scoring
 from tuckergp.evaluation.baselines import Biases, Popularity
 from tuckergp.evaluation.evaluate import DISTRIBUTIONS, ERRORS, METRICS, RANKING, cross_validate, evaluate
 from tuckergp.evaluation.metrics import mae, rmse

@@ -9,7 +9,7 @@ from scipy.integrate import quad
 
 from tests.helpers import core_of, dense_f, dense_others, model_of, random_design, random_problem
 from tuckergp.errors import InputError
-from tuckergp.inference import VI, loop
+from tuckergp.inference import VI
 from tuckergp.inference.base import Problem
 from tuckergp.likelihoods import Gaussian
 from tuckergp.model.design import Design
@@ -19,6 +19,7 @@ from tuckergp.posterior.draws import Draws
 from tuckergp.priors.beliefs import Gammas, Normal, PrecisionBelief
 from tuckergp.priors.expected import Factors, core_statistics, expected_squares, hear, row_statistics
 from tuckergp.priors.hyper import PrecisionPrior
+from tuckergp.running import loop
 
 SURE = 1e8
 """A prior that counts for so much that its mean is as good as given."""

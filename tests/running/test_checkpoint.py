@@ -17,11 +17,12 @@ from tuckergp import TuckerGPRegressor, TuckerRecommender
 from tuckergp.data.datasets import make_ratings
 from tuckergp.errors import InputError
 from tuckergp.files import write_bytes
-from tuckergp.inference import ALS, Gibbs, checkpoint
+from tuckergp.inference import ALS, Gibbs
 from tuckergp.inference.gibbs import GibbsState, ModeState
 from tuckergp.kernels import SE
 from tuckergp.model.mode_table import ModeTable
 from tuckergp.model.tucker import Parameters
+from tuckergp.running import checkpoint
 from tuckergp.store.trees import contiguous, decode, digest, encode
 
 
