@@ -9,7 +9,7 @@ from tuckergp.inference.gibbs import Gibbs
 from tuckergp.likelihoods import Gaussian
 from tuckergp.model.cores import Entries, Learned
 from tuckergp.model.tucker import TuckerModel, make_core
-from tuckergp.priors import core as core_module
+from tuckergp.statistics import core as core_module
 
 # A pairwise core of three modes has seven entries, drawn in blocks of at most three.
 LEARNED = Entries([(0, 0, 0), (1, 1, None), (None, 1, 1), (1, None, None)])

@@ -21,6 +21,7 @@ from tuckergp.data.tables import Table, as_table
 from tuckergp.errors import InputError
 from tuckergp.model.design import Design
 from tuckergp.posterior.export import as_inference_data, block_names
+from tuckergp.posterior.fitted import Fit, predict_with
 from tuckergp.random import seed_of, stream
 from tuckergp.recommender.explain import explain, feature_importance
 from tuckergp.recommender.explanation import Explanation, Importance
@@ -38,7 +39,6 @@ from tuckergp.recommender.questions import (
     is_table,
 )
 from tuckergp.recommender.serving import Request, Strategy, recommend, seen_items
-from tuckergp.running.fit import Fit, OrdinalFit, predict_with, probabilities_with
 from tuckergp.store.model_file import Storable
 
 __all__ = ["Answers", "OnUnknown"]
@@ -122,7 +122,7 @@ class Answers(Storable, BaseEstimator):  # type: ignore[misc]
         table = self._read_pairs(pairs)
         for side in self.layout_.sides:
             side.warn_of_other_types(table)
-        return probabilities_with(self.fit_, self.layout_.pairs(table))
+        return self.fit_.probabilities(self.layout_.pairs(table))
 
     def recommend(
         self,
@@ -220,17 +220,17 @@ class Answers(Storable, BaseEstimator):  # type: ignore[misc]
         """
         check_is_fitted(self)
         self.fit_.draws.require_kept()
-        if isinstance(self.fit_, OrdinalFit):
+        if not self.fit_.likelihood.linear:
             pairs = {"user_id": np.repeat(cells(users), len(items)), "item_id": np.tile(cells(items), len(users))}
             return np.asarray(self.predict(Table(pairs, "pairs", len(users) * len(items)))).reshape(
                 len(users), len(items)
             )
         numbers = [side.numbers(ids) for side, ids in zip(self.layout_.sides, (users, items), strict=True)]
         factors = Factors(self.layout_, self.fit_)
-        width = factors.shape[0] * factors.shape[1]
-        Q = factors.users(numbers[0], Table({}, "users", len(users))).reshape(len(users), width)
-        V = factors.items()[numbers[1]].reshape(len(items), width)
-        return self.fit_.mean + (self.fit_.scale / len(self.fit_.draws)) * (Q @ V.T).astype(np.float64)
+        vectors, alone = factors.users(numbers[0], Table({}, "users", len(users)))
+        V = factors.draws.factors(1, self.layout_.sides[1].table.take(numbers[1])).astype(np.float32)
+        f = vectors.reshape(len(users), -1) @ V.reshape(len(items), -1).T
+        return self.fit_.mean + self.fit_.scale * (f.astype(np.float64) + alone.sum(axis=1)[:, None]) / len(alone[0])
 
     def similar_items(self, item: Any, n: int = 10) -> Any:
         """The items most like one: liked by the same users, beyond what all like.

@@ -12,6 +12,7 @@ from tuckergp.data.periods import Unit
 from tuckergp.data.tables import Table, as_table
 from tuckergp.errors import InputError
 from tuckergp.inference import ALS, SGD, VI, Gibbs
+from tuckergp.likelihoods import LIKELIHOODS
 from tuckergp.model.cores import CoreSpec, Learned
 from tuckergp.model.tucker import make_core
 from tuckergp.random import stream
@@ -175,6 +176,6 @@ class Settings(Answers):
         noise: str = "shared" if self.likelihood == "bernoulli" else "rows"
         noise = noise if self.noise == "auto" else self.noise
         inference = resolve_inference(self, named, noise, ("gaussian", "ordinal", "bernoulli"))
-        if self.likelihood != "gaussian" and not isinstance(inference, Gibbs):
+        if not LIKELIHOODS[self.likelihood].has_noise and not isinstance(inference, Gibbs):
             raise InputError(f"likelihood={self.likelihood!r} needs inference='gibbs', not {inference!r}.")
         return inference

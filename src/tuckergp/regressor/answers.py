@@ -20,7 +20,7 @@ from tuckergp.errors import InputError
 from tuckergp.model.design import Design, FittedMode, Mode
 from tuckergp.model.inputs import ReadsTables, exposure_of
 from tuckergp.posterior.export import as_inference_data, block_names
-from tuckergp.posterior.fitted import CountFit, Fit, predict_with, probabilities_with
+from tuckergp.posterior.fitted import Fit, predict_with
 from tuckergp.posterior.samples import covariance, samples
 from tuckergp.random import seed_of
 from tuckergp.regressor import component_plots
@@ -105,7 +105,7 @@ class RegressorAnswers(Storable, ReadsTables, RegressorMixin, BaseEstimator):  #
     def predict_proba(self, X: Any) -> Floats:
         """Probability of every level (``fit_.levels``) at inputs X, shape (N, K); for ordinal and Bernoulli models."""
         check_is_fitted(self)
-        return probabilities_with(self.fit_, self._inputs(X))
+        return self.fit_.probabilities(self._inputs(X))
 
     def sample_y(
         self, X: Any, n_samples: int = 1, random_state: Any = 0, include_noise: bool = True, exposure: Any = None
@@ -266,7 +266,7 @@ class RegressorAnswers(Storable, ReadsTables, RegressorMixin, BaseEstimator):  #
     def _exposed(self, exposure: Any, design: Design) -> Fit:
         """What was learned, to be asked about these exposures."""
         found = exposure_of(exposure, design.n_observations, self.likelihood)
-        return self.fit_.exposed(found) if isinstance(self.fit_, CountFit) else self.fit_
+        return self.fit_ if found is None else self.fit_.exposed(found)
 
     def _inputs(self, X: Any) -> Design:
         return Design.transform(self.modes_, self._read(X, reset=False))

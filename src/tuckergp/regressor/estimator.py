@@ -17,10 +17,11 @@ from tuckergp.data.grids import GridData, is_grid, of_cells
 from tuckergp.data.tables import Table
 from tuckergp.errors import InputError
 from tuckergp.gp.learning import learn_modes
-from tuckergp.inference import ALS, HMC, NUTS, SGD, SGLD, VI, Gibbs
+from tuckergp.inference import ALS, HMC, NUTS, SGD, SGLD, VI
+from tuckergp.likelihoods import LIKELIHOODS
 from tuckergp.model.cores import CoreSpec
 from tuckergp.model.design import Design, Mode
-from tuckergp.model.inputs import check_counts, default_modes, exposure_of, targets_of
+from tuckergp.model.inputs import default_modes, exposure_of, targets_of
 from tuckergp.posterior.moments import MomentsOf
 from tuckergp.random import stream
 from tuckergp.regressor.answers import RegressorAnswers
@@ -210,16 +211,14 @@ class TuckerGPRegressor(RegressorAnswers):
         target = targets_of(y, table)
         weight = _weights(sample_weight, table)
         exposed = exposure_of(exposure, len(table), self.likelihood)
-        if self.likelihood == "poisson":
-            check_counts(target)
+        LIKELIHOODS[self.likelihood].check(target)
         if weight is not None and not weight.all():  # weight 0 is as good as not there, in the design too
             keep = np.flatnonzero(weight)
             table, target, weight = table.take(keep), target[keep], weight[keep]
             exposed = None if exposed is None else exposed[keep]
         seed = seed_for(self.random_state, checkpoint)
-        modes = self._learn_modes(table, self._as_numbers(target, exposed), weight, seed)
-        chain = isinstance(inference, ALS | Gibbs)  # the others work with weights of features
-        design, self.modes_ = Design.fit(modes, table, weight, stream(seed, 1, 1), chain)
+        modes = self._learn_modes(table, LIKELIHOODS[self.likelihood].as_numbers(target, exposed), weight, seed)
+        design, self.modes_ = Design.fit(modes, table, weight, stream(seed, 1, 1), inference.any_residual)
         self.__dict__.pop("moments_", None)
         control = Control(
             checkpoint=checkpoint,
@@ -248,12 +247,6 @@ class TuckerGPRegressor(RegressorAnswers):
         if moments_of is not None:
             self.moments_ = self.fit_.moments()
         return self
-
-    def _as_numbers(self, target: Floats, exposure: Floats | None) -> Floats:
-        """Targets as maximum likelihood of kernels takes them: of counts the logarithms of rates, half a count more."""
-        if self.likelihood != "poisson":
-            return target
-        return np.asarray(np.log((target + 0.5) / (1.0 if exposure is None else exposure)))
 
     def _read_grid(self, X: Any, sample_weight: Any, exposure: Any) -> tuple[Table, Floats, Any, Any]:
         """The cells of a grid that are there, their values, weights and exposures; the grid is remembered."""
@@ -287,7 +280,7 @@ class TuckerGPRegressor(RegressorAnswers):
 
     def _resolve_inference(self) -> Inference:
         # few counts that are held out say little of an epoch, and the first epochs gain little
-        patience = 40 if self.likelihood == "poisson" else 10
+        patience = 40 if getattr(LIKELIHOODS.get(self.likelihood), "counts", False) else 10
         named: dict[Any, Inference] = {
             "als": ALS(noise=0.05, iterations=50),
             "sgd": SGD(noise=0.05, step_u=0.02, batch_size=20, epochs=200, patience=patience),
