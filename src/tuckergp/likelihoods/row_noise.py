@@ -72,10 +72,9 @@ def draw(
         found = sums(d, precision_of(noise, alpha, weight, observed))
         if noisy:
             groups, size = observed.groups[d], observed.n_groups[d]
-            counts, squares = (np.bincount(groups, each, size) for each in (found.weight, found.scaled))
-            factors = draw_factors(
-                np.asarray(counts, np.float64), np.asarray(alpha * squares, np.float64), noise.nu[d], rng
-            )
+            of_groups = (np.bincount(groups, each, size) for each in (found.weight, alpha * found.scaled))
+            counts, squares = (np.asarray(each, dtype=np.float64) for each in of_groups)
+            factors = draw_factors(counts, squares, noise.nu[d], rng)
             nu = draw_shape(factors, noise.nu[d], rng)
             noise = RowNoise(_replaced(noise.factors, d, factors), _replaced(noise.nu, d, nu))
     scaled = float(_of_rows(noise, d, observed) @ found.scaled) if noisy else float(found.scaled.sum())

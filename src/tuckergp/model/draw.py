@@ -13,7 +13,7 @@ from tuckergp.model.mode_table import ModeTable
 
 __all__ = ["Draw", "ModeDraw", "draw_of"]
 
-Floats = npt.NDArray[np.float64]
+Floats = npt.NDArray[np.floating]
 
 
 @dataclass(frozen=True)

@@ -18,7 +18,7 @@ import numpy.typing as npt
 from tuckergp.errors import InputError
 from tuckergp.likelihoods.base import Predicted
 from tuckergp.model.design import Design
-from tuckergp.model.draw import Draw
+from tuckergp.model.draw import Draw, ModeDraw
 from tuckergp.model.mode_table import ModeTable
 from tuckergp.model.tucker import TuckerModel
 from tuckergp.posterior.diagnostics import Diagnostics, summarise
@@ -135,7 +135,7 @@ class Draws:
     @property
     def size(self) -> int:
         """Bytes of all arrays."""
-        arrays = [self.W, *self.unknowns.values()]
+        arrays: list[npt.NDArray[Any]] = [self.W, *self.unknowns.values()]
         for mode in self.modes:
             arrays += [mode.B, mode.covariance, *mode.rows.values(), *mode.values.values()]
             arrays += [] if mode.noise is None else [mode.noise]
@@ -294,8 +294,6 @@ class Stack:
 
     def at(self, s: int) -> Draw:
         """One of the draws."""
-        from tuckergp.model.draw import ModeDraw
-
         modes = tuple(
             ModeDraw(
                 mode.B[:, s],

@@ -230,7 +230,8 @@ class Answers(Storable, BaseEstimator):  # type: ignore[misc]
         vectors, alone = factors.users(numbers[0], Table({}, "users", len(users)))
         V = factors.draws.factors(1, self.layout_.sides[1].table.take(numbers[1])).astype(np.float32)
         f = vectors.reshape(len(users), -1) @ V.reshape(len(items), -1).T
-        return self.fit_.mean + self.fit_.scale * (f.astype(np.float64) + alone.sum(axis=1)[:, None]) / len(alone[0])
+        total = f.astype(np.float64) + alone.sum(axis=1)[:, None]
+        return np.asarray(self.fit_.mean + self.fit_.scale * total / len(self.fit_.draws))
 
     def similar_items(self, item: Any, n: int = 10) -> Any:
         """The items most like one: liked by the same users, beyond what all like.

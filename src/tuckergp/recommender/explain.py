@@ -69,7 +69,7 @@ class Parts:
 
     def base(self, draws: ModeDraws) -> Floats:
         """Factors of the average row in each draw, (S, r)."""
-        return draws.mean(self.mean[None])[0]
+        return np.asarray(draws.mean(self.mean[None])[0])
 
     def of(self, table: ModeTable, d: int, draws: Draws) -> list[Floats]:
         """What each part adds to the average for the rows of a table in each draw, (M, S, r)."""

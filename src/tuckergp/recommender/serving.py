@@ -110,7 +110,7 @@ def recommend(layout: Layout, fit: Fit, request: Request) -> Recommended:
         row, place = np.nonzero(items >= 0)
         found.append(_ranked(layout, fit, request, rows[row], items[row, place], scores[row, place]))
     order = np.lexsort([np.concatenate([part[column] for part in found]) for column in (4, 0)])
-    return Recommended(*(np.concatenate(parts)[order] for parts in zip(*found, strict=True)))  # type: ignore[arg-type]
+    return Recommended(*(np.concatenate(parts)[order] for parts in zip(*found, strict=True)))
 
 
 def _ranked(layout: Layout, fit: Fit, request: Request, who: Ints, what: Ints, score: Floats) -> Recommended:

@@ -184,7 +184,7 @@ class Residual(ABC):
     def finished(
         self, E: Floats, own: tuple[Any, ...], precision: Floats, rng: np.random.Generator | None
     ) -> tuple[Any, ...]:
-        """Own unknowns that predictions need and no sweep reads, given all else: a draw, or the mean without ``rng``."""
+        """Own unknowns that no sweep reads, but predictions do, given all else: a draw, or the mean without ``rng``."""
         return own
 
     # Draws
