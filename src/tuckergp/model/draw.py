@@ -13,7 +13,7 @@ from tuckergp.model.mode_table import ModeTable
 
 __all__ = ["Draw", "ModeDraw", "draw_of"]
 
-Floats = npt.NDArray[np.floating]
+Floats = npt.NDArray[Any]
 
 
 @dataclass(frozen=True)
