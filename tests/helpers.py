@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+import pytest
 from scipy import sparse
 
 from tuckergp.inference.base import Problem
@@ -10,6 +11,16 @@ from tuckergp.likelihoods import Gaussian
 from tuckergp.model.design import Design
 from tuckergp.model.mode_table import ModeTable
 from tuckergp.model.tucker import Parameters, SparseCore, TuckerModel, make_core
+
+
+def quick_and_long(name, quick, long):
+    """A statistical test at two sizes: the quick one in every run, the long one before a release (`slow`)."""
+    return pytest.mark.parametrize(name, [quick, pytest.param(long, marks=pytest.mark.slow)])
+
+
+def z_scores(changes):
+    """Means in their standard errors, over independent repetitions. changes: array, shape (repetitions, functions)."""
+    return changes.mean(axis=0) / np.maximum(changes.std(axis=0), 1e-12) * np.sqrt(len(changes))
 
 
 def random_design(rng, rows, features, n, kind="dense"):
