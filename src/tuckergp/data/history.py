@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any, Literal, Self, TypeAlias
 
 import numpy as np
@@ -21,6 +22,8 @@ __all__ = ["KEYS", "RATING", "TIMESTAMP", "Duplicates", "History", "id_names", "
 
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int32]
+# Parts that are kept apart before all ratings are put together again.
+MOST_PARTS = 1_000
 Duplicates: TypeAlias = Literal["keep", "mean", "refuse"]
 
 KEYS = ("user_id", "item_id")
@@ -110,6 +113,45 @@ class History:
         history = cls((ids[0], ids[1]), (codes[0], codes[1]), y, kept, clicks)
         return history if duplicates == "keep" and not clicks else history._without_duplicates(table, duplicates)
 
+    @cached_property
+    def _by_user(self) -> tuple[npt.NDArray[np.intp], npt.NDArray[np.intp]]:
+        """The rows sorted by user, and where each user's begin."""
+        counts = np.bincount(self.codes[0], minlength=len(self.ids[0]))
+        return np.argsort(self.codes[0], kind="stable"), np.concatenate([[0], np.cumsum(counts)])
+
+    def rows_of(self, users: npt.NDArray[np.integer]) -> tuple[npt.NDArray[np.intp], npt.NDArray[np.intp]]:
+        """The rows of some users' ratings, one user after the other, and where each one's begin, (n + 1,).
+
+        Users are given by their numbers; one below 0 has none. Sorted once, then it costs what is asked.
+        """
+        order, starts = self._by_user
+        known = np.maximum(users, 0)
+        sizes = np.where(users >= 0, starts[known + 1] - starts[known], 0)
+        ends = np.concatenate([[0], np.cumsum(sizes)])
+        within = np.arange(ends[-1]) - np.repeat(ends[:-1], sizes)
+        return order[np.repeat(starts[known], sizes) + within], ends
+
+    @property
+    def parts(self) -> tuple[History, ...]:
+        """Ratings that were added behind, each part with ids of its own: none here, see `GrownHistory`."""
+        return ()
+
+    @property
+    def base(self) -> History:
+        """The ratings that lie in one piece."""
+        return self
+
+    @property
+    def flat(self) -> History:
+        """All ratings in one piece."""
+        return self
+
+    def appended(self, more: History, table: Table, duplicates: Duplicates = "keep") -> History:
+        """`joined`, without a copy of these ratings where duplicates do not matter."""
+        if duplicates == "keep" and not self.clicks and len(self.parts) < MOST_PARTS:
+            return GrownHistory(self.base, (*self.parts, more))
+        return self.flat.joined(more, table, duplicates)
+
     def take(self, rows: npt.NDArray[np.integer]) -> Self:
         """Some of the ratings, with all ids."""
         codes = (self.codes[0][rows], self.codes[1][rows])
@@ -155,6 +197,44 @@ class History:
         order = np.argsort(first, kind="stable")
         mean = (np.bincount(inverse, self.rating) / np.bincount(inverse))[order]
         return replace(self.take(first[order]), rating=np.asarray(mean))
+
+
+class GrownHistory(History):
+    """Ratings that stay where they lie, and parts with more of them.
+
+    Whatever asks for all of them in one piece gets it, made once; `rows_of` of the base and the parts do not need it.
+    """
+
+    def __init__(self, base: History, parts: tuple[History, ...]) -> None:
+        self.__dict__.update(_base=base, _parts=parts, clicks=base.clicks)
+
+    @property
+    def parts(self) -> tuple[History, ...]:
+        """Those added, in their order."""
+        parts: tuple[History, ...] = self.__dict__["_parts"]
+        return parts
+
+    @property
+    def base(self) -> History:
+        """Those there were."""
+        base: History = self.__dict__["_base"]
+        return base
+
+    @cached_property
+    def flat(self) -> History:
+        """All in one piece."""
+        joined = self.base
+        for part in self.parts:
+            joined = joined.joined(part, Table({}, "ratings", len(part)))
+        return joined
+
+    def __len__(self) -> int:
+        return len(self.base) + sum(map(len, self.parts))
+
+    def __getattr__(self, name: str) -> Any:
+        if name in ("ids", "codes", "rating", "moment"):
+            return getattr(self.flat, name)
+        raise AttributeError(name)
 
 
 def read_ratings(table: Table) -> tuple[Floats, list[list[Any]], list[npt.NDArray[np.intp]]]:

@@ -49,11 +49,16 @@ class Ids:
         return iter(self.values)
 
     def __contains__(self, value: object) -> bool:
-        return value in self._places
+        return value in self.places
 
     @cached_property
-    def _places(self) -> dict[Any, int]:
+    def places(self) -> dict[Any, int]:
+        """The number of each id."""
         return {value: number for number, value in enumerate(self.values)}
+
+    def place(self, value: Any) -> int:
+        """The number of one id, -1 for one that is none."""
+        return self.places.get(value, -1)
 
     @cached_property
     def _integers(self) -> npt.NDArray[np.int64] | None:
@@ -71,9 +76,9 @@ class Ids:
             return _find(self._integers, values)
         listed = _natives(values) if isinstance(values, np.ndarray) else list(values)
         try:
-            return np.fromiter(map(self._places.get, listed, repeat(-1)), dtype=np.int32, count=len(listed))
+            return np.fromiter(map(self.places.get, listed, repeat(-1)), dtype=np.int32, count=len(listed))
         except TypeError:  # something that cannot be hashed is no id
-            return np.array([_place(self._places, value) for value in listed], dtype=np.int32)
+            return np.array([_place(self.places, value) for value in listed], dtype=np.int32)
 
 
 def number_ids(table: Table, key: str) -> tuple[list[Any], Codes]:

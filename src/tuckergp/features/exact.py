@@ -65,14 +65,6 @@ class Exact(FeatureMap):
             )
         self.n_features_ = len(self.feature_names_)
 
-    def with_rows(self, table: Table) -> Exact:
-        """The same unit vectors of an Identity, and one more for each row of ``table``, none of which it knows."""
-        more = copy(self)
-        more.rows_ = stacked(self.rows_, self.kernel_.select(table))
-        more.feature_names_ = row_names(more.rows_)
-        more.n_features_ = len(more.feature_names_)
-        return more
-
     def _transform(self, table: Table) -> Features:
         if isinstance(self.kernel_, Constant):
             return np.ones((len(table), 1))

@@ -53,11 +53,11 @@ class Rows(ResidualMap):
         """Which training row each row of a table is."""
         return residuals.Rows.of_onehot(sparse.csr_array(self.onehot_.transform(table)), scale)
 
-    def with_rows(self, table: Table) -> Self:
-        """The same training rows, and one more for each row of ``table``, none of which it knows."""
-        more = copy(self)
-        more.onehot_ = self.onehot_.with_rows(table)
-        return more
+    def of_rows(self, table: Table) -> Self:
+        """The same mark for other training rows, those of ``table``."""
+        other = copy(self)
+        other.onehot_ = Exact().fit(table, self.kernel_)
+        return other
 
     def refusal(self, term: Kernel, mode: str) -> str:
         """The term is no Identity that tells all inputs apart."""

@@ -34,6 +34,8 @@ class ModeTable:
         The columns of `features` that belong to each kernel term; all of them in one block if not given.
     nested : int or None
         The block that is one-hot in groups of rows, such as the user of a user-week. Noise factors belong to groups.
+    more : ModeTable or None
+        Rows that were added behind these, which stay where they lie; `features` and `residual` are without them.
     """
 
     features: Matrix
@@ -41,6 +43,7 @@ class ModeTable:
     constant: int | None = None
     blocks: tuple[slice, ...] = ()
     nested: int | None = None
+    more: ModeTable | None = None
 
     def __post_init__(self) -> None:
         if not self.blocks and self.features.shape[1]:
@@ -48,24 +51,40 @@ class ModeTable:
 
     def take(self, rows: npt.NDArray[np.integer]) -> ModeTable:
         """Some of the rows, in the order given."""
-        return replace(self, features=self.features[rows], residual=self.residual.take(rows))
+        if self.more is None:
+            return replace(self, features=self.features[rows], residual=self.residual.take(rows))
+        own = int(self.features.shape[0])
+        old = rows < own
+        if old.all():
+            return replace(self, more=None).take(rows)
+        both = replace(self, more=None).take(rows[old])._joined(self.more.take(rows[~old] - own))
+        return both.take(np.argsort(np.concatenate([np.flatnonzero(old), np.flatnonzero(~old)])))
 
-    def with_rows(self, rows: ModeTable, before: int) -> ModeTable:
-        """The rows of another table of the same mode put before one of these."""
-        order = np.insert(np.arange(self.n_rows), before, self.n_rows + np.arange(rows.n_rows))
-        both = replace(
-            self, features=vstack([self.features, rows.features]), residual=self.residual.joined(rows.residual)
-        )
-        return both.take(order)
+    def _joined(self, rows: ModeTable) -> ModeTable:
+        features = vstack([self.features, rows.features])
+        return replace(self, features=features, residual=self.residual.joined(rows.residual))
+
+    def grown(self, rows: ModeTable) -> ModeTable:
+        """These rows, then those of another table of the same mode; these stay where they lie."""
+        return replace(self, more=rows if self.more is None else self.more._joined(rows))
 
     @property
     def n_rows(self) -> int:
         """M."""
-        return int(self.features.shape[0])
+        return int(self.features.shape[0]) + (0 if self.more is None else self.more.n_rows)
+
+    @cached_property
+    def seen(self) -> npt.NDArray[np.bool_]:
+        """Which rows the residual knows from the data, (M,); all where that means nothing."""
+        own = self.residual.seen
+        here = np.ones(int(self.features.shape[0]), dtype=bool) if own is None else own
+        return here if self.more is None else np.concatenate([here, self.more.seen])
 
     @cached_property
     def groups(self) -> Index:
         """The group of each row, (M,): the training row it is, or its column of the nested block; -1 for none."""
+        if self.more is not None:
+            return np.concatenate([replace(self, more=None).groups, self.more.groups])
         groups = np.full(self.n_rows, -1, dtype=np.int32)
         if self.nested is None:
             return groups if self.residual.groups is None else self.residual.groups

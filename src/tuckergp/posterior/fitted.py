@@ -129,9 +129,7 @@ class Fit:
         """Observations with a row of which a draw leaves something open."""
         open_ = np.zeros(design.n_observations, dtype=bool)
         for d, table in enumerate(design.modes):
-            seen = table.residual.seen
-            if seen is not None:
-                open_ |= ~seen[design.index[:, d]]
+            open_ |= ~table.seen[design.index[:, d]]
         return np.flatnonzero(open_)
 
     def quantiles(self, design: Design, levels: Sequence[float], include_noise: bool) -> Floats:

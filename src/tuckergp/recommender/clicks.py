@@ -25,7 +25,13 @@ class Sample(NamedTuple):
     row: Ints
 
 
-def with_negatives(history: History, negatives: int, rng: np.random.Generator, required: bool = True) -> Sample:
+def with_negatives(
+    history: History,
+    negatives: int,
+    rng: np.random.Generator,
+    required: bool = True,
+    never: Ints | None = None,
+) -> Sample:
     """Add up to ``negatives`` pairs for every click: its user and moment, and an item the user never clicked.
 
     A user's items are drawn evenly and without repetition, all of them where there are fewer, so that the model learns
@@ -39,18 +45,23 @@ def with_negatives(history: History, negatives: int, rng: np.random.Generator, r
     rng : Generator
     required : bool
         Refuse a history that leaves no pair without a click.
+    never : ndarray of int or None
+        Numbers that stand for no item.
     """
     if isinstance(negatives, bool) or not isinstance(negatives, int | np.integer) or negatives < 1:
         raise InputError(f"negatives must be a whole number from 1 on, not {negatives!r}.")
     n_items = len(history.ids[1])
     user, item = history.codes
     clicks = np.bincount(user, minlength=len(history.ids[0]))
-    wanted = np.minimum(negatives * clicks, n_items - clicks)
+    never = np.zeros(0, dtype=np.intp) if never is None else never
+    free = n_items - len(never) - clicks
+    wanted = np.minimum(negatives * clicks, free)
     if required and not wanted.any():
         raise InputError("Every user clicked every item; there is nothing to tell apart.")
-    clicked = np.sort(history.pairs())
+    closed = (np.arange(len(clicks))[:, None] * n_items + never).ravel()
+    clicked = np.sort(np.concatenate([history.pairs(), closed]))
     # drawing again what was drawn before takes long where most is wanted: a shuffle is shorter there
-    most = wanted > (n_items - clicks) // 2
+    most = wanted > free // 2
     shuffled = _shuffled(clicked, np.flatnonzero(most), wanted, n_items, rng)
     pairs = np.concatenate([shuffled, _drawn(clicked, np.where(most, 0, wanted), n_items, rng)])
     pairs = pairs[np.argsort(pairs // n_items, kind="stable")]

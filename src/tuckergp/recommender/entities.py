@@ -6,8 +6,9 @@ Ids keep their type. What is known of an entity is its attributes, and whom or w
 from __future__ import annotations
 
 import warnings
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from collections import ChainMap
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any, Self
 
@@ -30,28 +31,34 @@ Ints = npt.NDArray[np.integer]
 class Side:
     """Users or items: the ids known, and the row of a mode of each.
 
+    Ids that are added later, or have something new, get rows of their own behind the others, which stay where they
+    lie: whatever is added costs what it is, not what there was.
+
     Attributes
     ----------
     key : str
         ``user_id`` or ``item_id``.
-    number : dict
-        The ids known and their numbers: those with ratings first, then those with attributes alone.
+    base : Ids
+        The ids known at the fit: those with ratings first, then those with attributes alone.
     table : ModeTable
-        A row for every id, in the order of their numbers, then one for all that are unknown.
+        A row for each of these ids, one for all that are unknown, then the rows that were added.
     attributes : Attributes
         How the columns of the attribute table are read.
     mode : FittedMode
         Turns them into features.
     n_rated : int
-        How many ids have ratings.
+        How many of the ids known at the fit have ratings.
+    more : dict
+        The rows of ids that were added, or that have something new, since the fit.
     """
 
     key: str
-    number: dict[Any, int]
+    base: Ids
     table: ModeTable
     attributes: Attributes
     mode: FittedMode
     n_rated: int
+    more: dict[Any, int] = field(default_factory=dict)
 
     @classmethod
     def of(cls, rated: Sequence[Any], table: Table | None, kind: Attributes, mode: FittedMode) -> Self:
@@ -60,30 +67,76 @@ class Side:
         if table is not None:
             known.update(dict.fromkeys(table[kind.key]))
         rows = mode.realise(kind.encode(join(table, kind.key, [*known, Newcomer()], kind.key)))
-        return cls(kind.key, {value: number for number, value in enumerate(known)}, rows, kind, mode, len(rated))
+        return cls(kind.key, Ids(list(known)), rows, kind, mode, len(rated))
+
+    @property
+    def number(self) -> Mapping[Any, int]:
+        """The row of each id known."""
+        return ChainMap(self.more, self.base.places)
+
+    @property
+    def unknown(self) -> int:
+        """The row for ids that are not known."""
+        return len(self.base)
 
     @property
     def ids(self) -> list[Any]:
-        """The ids known, in the order of their numbers."""
-        return list(self.number)
+        """The ids known, those of the fit first."""
+        return [*self.base, *(value for value in self.more if value not in self.base)]
 
-    def ids_at(self, numbers: npt.NDArray[np.integer]) -> list[Any]:
-        """The ids of some numbers."""
-        ids = self.ids
-        return [ids[number] for number in numbers.tolist()]
+    @property
+    def rated_ids(self) -> list[Any]:
+        """The ids with ratings."""
+        seen = self.table.seen
+        return [
+            *self.base.values[: self.n_rated],
+            *(v for v, row in self.more.items() if seen[row] and self.base.place(v) not in range(self.n_rated)),
+        ]
+
+    @cached_property
+    def current(self) -> npt.NDArray[np.bool_]:
+        """Which rows are those of an id, (M,): neither the unknown one nor one that has been replaced."""
+        out = np.ones(self.table.n_rows, dtype=bool)
+        out[self.unknown :] = False
+        for value, row in self.more.items():
+            place = self.base.place(value)
+            if place >= 0:
+                out[place] = False
+            out[row] = True
+        return out
+
+    @cached_property
+    def _added(self) -> dict[int, Any]:
+        return {row: value for value, row in self.more.items()}
+
+    def ids_at(self, rows: npt.NDArray[np.integer]) -> list[Any]:
+        """The ids of some rows."""
+        base = self.base.values
+        return [base[row] if row < len(base) else self._added[row] for row in rows.tolist()]
 
     def numbers(self, ids: npt.NDArray[Any] | Sequence[Any]) -> Ints:
-        """The number of every id, which is its row of the table; the last one for those unknown."""
-        found = self._index.number(ids).astype(np.intp)
-        found[found < 0] = len(self.number)
+        """The row of each id; that for unknown ones where it is not known."""
+        found = self.base.number(ids).astype(np.intp)
+        found[found < 0] = self.unknown
+        if self.more:
+            listed = ids.tolist() if isinstance(ids, np.ndarray) else ids
+            for place, value in enumerate(listed):
+                found[place] = _place(self.more, value, int(found[place]))
         return found
+
+    def origin(self, rows: Ints) -> Ints:
+        """The rows that ids had at the fit, by which circumstances know them; of later ids the rows they have."""
+        if not self.more or (rows <= self.unknown).all():
+            return rows
+        base = [self.base.place(self._added[row]) if row > self.unknown else row for row in rows.tolist()]
+        return np.array([row if place < 0 else place for row, place in zip(rows.tolist(), base, strict=True)])
 
     def warn_of_other_types(self, table: Table) -> None:
         """Warn if no id of a table is known and none has the type of those known: text, perhaps, instead of numbers."""
         asked = table[self.key]
-        if len(asked) == 0 or not self.number or (self.numbers(asked) < len(self.number)).any():
+        if len(asked) == 0 or not len(self.base) or (self.numbers(asked) != self.unknown).any():
             return
-        known, here = next(iter(self.number)), asked.tolist()[0]
+        known, here = self.base.values[0], asked.tolist()[0]
         if isinstance(known, str) != isinstance(here, str):
             warnings.warn(
                 f"No {self.key} of {table.name} is known: ids are like {here!r} there, and the model's like {known!r}. "
@@ -92,22 +145,21 @@ class Side:
                 stacklevel=3,
             )
 
-    @cached_property
-    def _index(self) -> Ids:
-        return Ids(list(self.number))
-
     def enlarged(self, table: Table) -> Side:
         """The same side with the ids of a table that are not known yet, as its attributes describe them."""
         place: dict[Any, int] = {}
         for row, value in enumerate(table[self.key].tolist()):
-            if value not in self.number:
+            if value not in self.base and value not in self.more:
                 place.setdefault(value, row)
-        new = list(place)
-        if not new or not any(attribute.column in table.columns for attribute in self.attributes.used):
+        if not place or not any(attribute.column in table.columns for attribute in self.attributes.used):
             return self
-        rows = self.realise(table.take(np.array(list(place.values()))))
-        number = {**self.number, **{value: len(self.number) + k for k, value in enumerate(new)}}
-        return replace(self, number=number, table=self.table.with_rows(rows, len(self.number)))
+        return self.grown(list(place), self.realise(table.take(np.array(list(place.values())))))
+
+    def grown(self, ids: Sequence[Any], rows: ModeTable) -> Side:
+        """The same side with these rows for some ids, known or new."""
+        first = self.table.n_rows
+        more = {**self.more, **{value: first + k for k, value in enumerate(ids)}}
+        return replace(self, table=self.table.grown(rows), more=more)
 
     def realise(self, table: Table, sets: Sequence[Sequence[int]] | None = None) -> ModeTable:
         """The rows of a mode that ids would have with these attributes, and these sets of who rated what."""
@@ -139,6 +191,13 @@ def _as_cells(sets: Sequence[Sequence[int]]) -> npt.NDArray[Any]:
     column = np.empty(len(sets), dtype=object)
     column[:] = [tuple(values) for values in sets]
     return column
+
+
+def _place(more: dict[Any, int], value: Any, otherwise: int) -> int:
+    try:
+        return more.get(value, otherwise)
+    except TypeError:  # something that cannot be hashed is no id
+        return otherwise
 
 
 class Newcomer:

@@ -82,7 +82,7 @@ class Factors:
         rows = self.layout.sides[0].table.take(distinct)
         psi = [self.draws.factors(0, rows, self._streams)[place]]
         for e, circumstance in enumerate(self.layout.circumstances, start=2):
-            table, code = circumstance.realise(numbers, moment)
+            table, code = circumstance.realise(self.layout.sides[0].origin(numbers), moment)
             psi.append(self.draws.factors(e, table, self._streams)[code])
         # modes are users, items, circumstances
         z, alone = self.draws.model.core.others_in_draws(self.draws.W, [psi[0], None, *psi[1:]], 1)
@@ -101,7 +101,9 @@ class Factors:
         table = self.layout.sides[d].table
         numbers, kept = table.residual.lying(self.draws.modes[d])
         parts = [Part(numbers, kept)] if len(numbers) else []
-        others = np.setdiff1d(np.arange(table.n_rows), numbers)
+        rest = np.ones(table.n_rows, dtype=bool)
+        rest[numbers] = False
+        others = np.flatnonzero(rest)
         if len(others):
             found = self.draws.factors(d, table.take(others), self._streams)
             parts.append(Part(others, found.astype(np.float32)))

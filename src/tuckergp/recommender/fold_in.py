@@ -26,9 +26,11 @@ from tuckergp.posterior.draws import map_draws
 from tuckergp.posterior.fitted import Fit
 from tuckergp.random import stream
 from tuckergp.recommender.clicks import with_negatives
-from tuckergp.recommender.growth import features_of, grown, read_more, sets_of
+from tuckergp.recommender.entities import Side
+from tuckergp.recommender.growth import features_of, read_more
 from tuckergp.recommender.layout import Layout
 from tuckergp.residuals.base import ModeDraws
+from tuckergp.residuals.grown import grown
 from tuckergp.residuals.rows import Rows
 
 __all__ = ["SCANS", "Folded", "fold_in"]
@@ -66,13 +68,12 @@ def fold_in(
     """A model that knows new ratings too; see `TuckerRecommender.fold_in`. What is given stays as it is."""
     part = _part(layout, fit, history, ratings, tables, scale, duplicates, negatives, seed)
     found = part.find(stream(seed, 0) if fit.draws.sampled else None)
-    draws = map_draws(fit.draws, lambda d, mode: part.locals[d].grown(mode, found[d]) if d < 2 else mode)
-    more = read_more(history, ratings, scale, duplicates)
-    joined = history.joined(more, ratings, duplicates)
+    draws = map_draws(fit.draws, lambda d, mode: part.locals[d].kept(mode, found[d]) if d < 2 else mode)
     sides = [
-        grown(side, joined.ids[d], local.changed, local.changed_features)
+        side.grown(local.changed, local.rows(len(fit.draws.modes[d].rows["psi"])))
         for d, (side, local) in enumerate(zip(layout.sides, part.locals, strict=True))
     ]
+    joined = history.appended(part.more, ratings, duplicates)
     return Folded(replace(layout, sides=(sides[0], sides[1])), replace(fit, draws=draws), joined)
 
 
@@ -84,8 +85,8 @@ class Local:
     ----------
     features : ndarray or csr_array, shape (m, n)
         Those to be found first.
-    column : ndarray, shape (m,)
-        Where their residuals stand among those of the fit, -1 for none.
+    place : ndarray of int32, shape (m,)
+        Where their factors stand among those of the fit, -1 for none.
     free : int
         How many are to be found.
     scale : float
@@ -96,7 +97,7 @@ class Local:
     """
 
     features: Matrix
-    column: Ints
+    place: npt.NDArray[np.int32]
     free: int
     scale: float
     changed: list[Any]
@@ -104,20 +105,25 @@ class Local:
 
     def table(self, n_train: int) -> ModeTable:
         """The rows as those of a mode with so many training rows."""
-        return ModeTable(self.features, Rows(self.column.astype(np.int32), n_train, self.scale))
+        return ModeTable(self.features, Rows(self.place, n_train, self.scale))
 
-    def grown(self, mode: ModeDraws, psi: Floats) -> ModeDraws:
-        """The draws with the factors (m, S, r) of the rows found in place or after those there were."""
+    def rows(self, n_train: int) -> ModeTable:
+        """The rows that the changed ids have from now on: those found are new training rows."""
+        place = np.full(len(self.changed), -1, dtype=np.int32)
+        place[: self.free] = n_train + np.arange(self.free)
+        return ModeTable(self.changed_features, Rows(place, n_train + self.free, self.scale))
+
+    def kept(self, mode: ModeDraws, psi: Floats) -> ModeDraws:
+        """The draws with the factors (m, S, r) of the rows found behind those there were."""
         if not self.free:
             return mode
-        column = self.column[: self.free]
-        known = column >= 0
-        kept = np.concatenate([mode.rows["psi"], psi[~known].astype(np.float32)])
-        kept[column[known]] = psi[known]
         noise = mode.noise
         if noise is not None:
-            noise = np.concatenate([noise, np.ones((int((~known).sum()), noise.shape[1]), dtype=np.float32)])
-        return replace(mode, rows={**mode.rows, "psi": kept}, noise=noise)
+            place = self.place[: self.free]
+            own = np.ones((self.free, noise.shape[1]), dtype=np.float32)
+            own[place >= 0] = noise[place[place >= 0]]
+            noise = grown(noise, own)
+        return replace(mode, rows={**mode.rows, "psi": grown(mode.rows["psi"], psi.astype(np.float32))}, noise=noise)
 
 
 class Found(NamedTuple):
@@ -140,12 +146,15 @@ class Part:
         Rows of users and items by their place above, and of circumstances.
     y : ndarray, shape (n,)
         Targets, as the likelihood takes them.
+    more : History
+        The new ratings.
     """
 
     fit: Fit
     locals: tuple[Local, Local]
     design: Design
     y: Floats
+    more: History
 
     def find(self, rng: np.random.Generator | None) -> Found:
         """The rows to be found given the rest of each draw: a draw of them, or their means without ``rng``."""
@@ -220,54 +229,80 @@ def _part(
     more = read_more(history, ratings, scale, duplicates)
     _check_levels(fit, ratings, more)
     users, items = layout.sides
-    known = users.numbers(more.ids[0])
-    mine = history.take(np.flatnonzero(np.isin(history.codes[0], known[known < users.n_rated])))
-    mine = mine.joined(more, ratings, duplicates)
-    codes, y, moment = mine.codes, mine.rating, mine.moment
+    mine = _ratings_of(history, more.ids[0], users).joined(more, ratings, duplicates)
+    # items by number: those with a row of their own by that row, others behind
+    rows = items.numbers(mine.ids[1])
+    seen = items.table.seen[rows]
+    number = np.where(seen, rows, items.table.n_rows + np.cumsum(~seen) - 1)
+    fresh = [value for value, known in zip(mine.ids[1], seen.tolist(), strict=True) if not known]
+    codes, y, moment = (mine.codes[0], number[mine.codes[1]]), mine.rating, mine.moment
     if history.clicks:
-        sample = with_negatives(mine, negatives, stream(seed, 0, 0, 1), required=False)
+        shown = History((mine.ids[0], range(items.table.n_rows + len(fresh))), codes, y, moment, True)  # type: ignore[arg-type]
+        forbidden = np.flatnonzero(~items.table.seen | ~items.current)
+        sample = with_negatives(shown, negatives, stream(seed, 0, 0, 1), required=False, never=forbidden)
         codes, y, moment = (sample.user, sample.item), sample.y, mine.moment.take(sample.row)
-    fresh = np.arange(items.n_rated, len(mine.ids[1]))
-    number = {value: place for place, value in enumerate(mine.ids[0])}
-    concerned = np.array([number[value] for value in more.ids[0]], dtype=np.intp)
     rated = np.unique(codes[1])
-    local_users = _local(layout, 0, concerned, concerned[:0], tables[0], mine)
-    local_items = _local(layout, 1, fresh, rated[rated < items.n_rated], tables[1], mine)
-    index = [
-        _places(concerned, len(mine.ids[0]))[codes[0]],
-        _places(np.concatenate([fresh, rated[rated < items.n_rated]]), len(mine.ids[1]))[codes[1]],
-    ]
+    rated = rated[rated < items.table.n_rows]
+    sets = _sets(mine, (users, items))
+    local_users = _local(users, mine.ids[0], np.zeros(0, dtype=np.intp), tables[0], sets[0])
+    local_items = _local(items, fresh, rated, tables[1], [sets[1][k] for k in np.flatnonzero(~seen)])
+    place = np.full(items.table.n_rows + len(fresh), -1, dtype=np.intp)
+    place[items.table.n_rows :] = np.arange(len(fresh))
+    place[rated] = len(fresh) + np.arange(len(rated))
+    index = [codes[0], place[codes[1]]]
     modes = [local.table(len(fit.draws.modes[d].rows["psi"])) for d, local in enumerate((local_users, local_items))]
+    known = users.origin(users.numbers(mine.ids[0]))
     for circumstance in layout.circumstances:
-        table, code = circumstance.realise(codes[0], moment)
+        table, code = circumstance.realise(known[codes[0]], moment)
         modes.append(table)
         index.append(code)
     design = Design(tuple(modes), np.ascontiguousarray(np.stack(index, axis=1), dtype=np.int32))
-    return Part(fit, (local_users, local_items), design, fit.likelihood.targets(y))
+    return Part(fit, (local_users, local_items), design, fit.likelihood.targets(y), more)
 
 
-def _local(layout: Layout, d: int, free: Ints, others: Ints, table: Table | None, history: History) -> Local:
-    """Rows to be found, and others as they are."""
-    side, ids = layout.sides[d], history.ids[d]
-    has_ratings = set(ids)
-    changed = [ids[number] for number in free]
+def _ratings_of(history: History, ids: Sequence[Any], side: Side) -> History:
+    """All ratings so far of some users, numbered in the order of these ids."""
+    base = history.base
+    places = np.array([side.base.place(value) for value in ids], dtype=np.intp)
+    rows, ends = base.rows_of(np.where(places < side.n_rated, places, -1))
+    distinct, item = np.unique(base.codes[1][rows], return_inverse=True)
+    user = np.repeat(np.arange(len(ids)), np.diff(ends)).astype(np.int32)
+    listed = [base.ids[1][k] for k in distinct.tolist()]
+    found = History(
+        (list(ids), listed), (user, item.astype(np.int32)), base.rating[rows], base.moment.take(rows), base.clicks
+    )
+    wanted = set(ids)
+    for part in history.parts:
+        if not wanted.isdisjoint(part.ids[0]):
+            mine = np.array([value in wanted for value in part.ids[0]])[part.codes[0]]
+            found = found.joined(part.take(np.flatnonzero(mine)), Table({}, "ratings", len(part)))
+    return replace(found, ids=(list(ids), found.ids[1]))
+
+
+def _sets(mine: History, sides: tuple[Side, Side]) -> tuple[list[list[int]], list[list[int]]]:
+    """For each user and each item of some ratings those of the other side, by their numbers at the fit."""
+    found: list[list[list[int]]] = []
+    for d in range(2):
+        other = sides[1 - d]
+        place = [other.base.place(value) for value in mine.ids[1 - d]]
+        sets: list[list[int]] = [[] for _ in mine.ids[d]]
+        for own, theirs in zip(mine.codes[d].tolist(), mine.codes[1 - d].tolist(), strict=True):
+            if 0 <= place[theirs] < other.n_rated:
+                sets[own].append(place[theirs])
+        found.append(sets)
+    return found[0], found[1]
+
+
+def _local(side: Side, free: Sequence[Any], others: Ints, table: Table | None, sets: Sequence[Sequence[int]]) -> Local:
+    """Rows of ids to be found, and other rows as they are."""
+    changed, found = list(free), set(free)
     if table is not None:
-        changed += [v for v in table[side.key].tolist() if v not in side.number and v not in has_ratings]
-    sets = [*sets_of(history, d, free), *[()] * (len(changed) - len(free))]
-    new = features_of(side, changed, table, sets) if changed else side.table.features[:0]
-    both = vstack([new[: len(free)], side.table.features[others]])
-    column = np.full(len(free) + len(others), -1, dtype=np.intp)
-    known = free < side.n_rated
-    column[: len(free)][known] = side.table.groups[free[known]]
-    column[len(free) :] = side.table.groups[others]
-    return Local(both, column, len(free), side.mode.residual_scale, changed, new)
-
-
-def _places(numbers: Ints, size: int) -> Ints:
-    """Where each of the numbers below ``size`` stands."""
-    place = np.full(size, -1, dtype=np.intp)
-    place[numbers] = np.arange(len(numbers))
-    return place
+        changed += [v for v in table[side.key].tolist() if v not in side.number and v not in found]
+    sets = [*sets, *[()] * (len(changed) - len(free))]
+    known = side.table.take(np.concatenate([side.numbers(list(free)), others]).astype(np.intp))
+    new = features_of(side, changed, table, sets) if changed else known.features[:0]
+    both = vstack([new[: len(free)], known.features[len(free) :]])
+    return Local(both, known.groups, len(free), side.mode.residual_scale, changed, new)
 
 
 def _check_levels(fit: Fit, table: Table, ratings: History) -> None:

@@ -14,6 +14,10 @@ import numpy as np
 import numpy.typing as npt
 from scipy import sparse
 
+from tuckergp.data.ids import Ids
+from tuckergp.posterior.draws import map_draws
+from tuckergp.posterior.fitted import Fit
+from tuckergp.recommender.layout import Layout
 from tuckergp.data.history import RATING, Duplicates, History
 from tuckergp.data.tables import Table, stacked
 from tuckergp.errors import InputError
@@ -24,7 +28,7 @@ from tuckergp.recommender.attributes import WHO_RATED_WHAT, check_keys, join
 from tuckergp.recommender.entities import Side, as_objects
 from tuckergp.residuals import rows as residuals
 
-__all__ = ["features_of", "grown", "merged_tables", "read_more", "sets_of"]
+__all__ = ["compacted", "features_of", "merged_tables", "read_more"]
 
 Ints = npt.NDArray[np.integer]
 
@@ -49,9 +53,10 @@ def features_of(side: Side, ids: Sequence[Any], table: Table | None, sets: Seque
     rows = join(table, side.key, ids, side.key)
     now = side.realise(rows, sets)
     listed = set() if table is None else set(table[side.key].tolist())
-    is_new = side.numbers(ids) == len(side.number)
+    rows_before = side.numbers(ids)
+    is_new = rows_before == side.unknown
     is_listed = np.array([value in listed for value in ids], dtype=bool)
-    before: Matrix = side.table.features[side.numbers(ids)]
+    before: Matrix = side.table.take(rows_before).features
     read = {
         name
         for attribute in side.attributes.used
@@ -66,14 +71,6 @@ def features_of(side: Side, ids: Sequence[Any], table: Table | None, sets: Seque
     return hstack(parts)
 
 
-def sets_of(history: History, d: int, numbers: Ints) -> list[Sequence[int]]:
-    """For some users (d = 0) or items (d = 1), by their numbers, those of the other side that they were rated with."""
-    order = np.argsort(history.codes[d], kind="stable")
-    codes, other = history.codes[d][order], history.codes[1 - d][order]
-    ends = [np.searchsorted(codes, numbers, side) for side in ("left", "right")]
-    return [other[first:last].tolist() for first, last in zip(*ends, strict=True)]
-
-
 def _chosen(first: npt.NDArray[np.bool_], a: Matrix, b: Matrix) -> Matrix:
     """Rows of a where ``first``, else of b."""
     if sparse.issparse(a):
@@ -82,38 +79,39 @@ def _chosen(first: npt.NDArray[np.bool_], a: Matrix, b: Matrix) -> Matrix:
     return np.where(first[:, None], np.asarray(a), np.asarray(b))
 
 
-def grown(side: Side, rated: Sequence[Any], changed: Sequence[Any], features: Matrix) -> Side:
-    """The side with a row and a residual for all that have ratings now.
+def compacted(layout: Layout, fit: Fit, history: History) -> tuple[Layout, Fit, History]:
+    """The same model with all rows in one piece: those with ratings first, in the order of the ratings.
 
-    Parameters
-    ----------
-    side : Side
-    rated : sequence
-        All ids with ratings, those that had some before first.
-    changed : sequence
-        Ids that have new features; those that are not known are added.
-    features : ndarray or csr_array, shape (len(changed), n_features)
+    Copies the draws of users and items; a model that nothing was added to is returned as it is.
     """
-    place = {value: len(side.number) + 1 + row for row, value in enumerate(changed)}
-    has_ratings = set(rated)
-    rest = [value for value in dict.fromkeys([*side.number, *changed]) if value not in has_ratings]
-    ids = [*rated, *rest]
-    source = np.array([place.get(value, side.number.get(value, -1)) for value in ids] + [len(side.number)])
-    before, mark = side.table, side.mode.residual
-    if not isinstance(mark, Rows):
-        raise TypeError("users and items have a row each")
-    fresh = rated[side.n_rated :]
-    width = before.residual.n_groups
-    column = np.full(len(ids) + 1, -1, dtype=np.int32)
-    column[: side.n_rated] = before.groups[: side.n_rated]
-    column[side.n_rated : len(rated)] = width + np.arange(len(fresh))
-    keys = np.empty(len(fresh), dtype=object)
-    keys[:] = fresh
-    residual = residuals.Rows(column, width + len(fresh), side.mode.residual_scale)
-    table = replace(before, features=vstack([before.features, features])[source], residual=residual)
-    mode = replace(side.mode, residual=mark.with_rows(Table({side.key: keys}, side.key, len(keys))))
-    number = {value: row for row, value in enumerate(ids)}
-    return replace(side, number=number, table=table, mode=mode, n_rated=len(rated))
+    if not any(side.more for side in layout.sides):
+        return layout, fit, history.flat
+    history, draws = history.flat, fit.draws
+    sides = []
+    for d, side in enumerate(layout.sides):
+        rated = history.ids[d]
+        ids = list(dict.fromkeys([*rated, *side.ids]))
+        table = side.table.take(np.append(side.numbers(ids), side.unknown).astype(np.intp))
+        place = np.full(len(ids) + 1, -1, dtype=np.int32)
+        place[: len(rated)] = np.arange(len(rated))
+        old = table.groups[: len(rated)]
+        mode = draws.modes[d]
+        noise = None if mode.noise is None else mode.noise[old]
+        own = replace(mode, rows={**mode.rows, "psi": mode.rows["psi"][old]}, noise=noise)
+        draws = map_draws(draws, lambda e, before, d=d, own=own: own if e == d else before)  # type: ignore[misc]
+        keys = np.empty(len(rated), dtype=object)
+        keys[:] = rated
+        mark = side.mode.residual
+        if not isinstance(mark, Rows):
+            raise TypeError("users and items have a row each")
+        fitted = replace(side.mode, residual=mark.of_rows(Table({side.key: keys}, side.key, len(keys))))
+        residual = residuals.Rows(place, len(rated), side.mode.residual_scale)
+        sides.append(
+            replace(
+                side, base=Ids(ids), table=replace(table, residual=residual), mode=fitted, n_rated=len(rated), more={}
+            )
+        )
+    return replace(layout, sides=(sides[0], sides[1])), replace(fit, draws=draws), history
 
 
 def merged_tables(first: Table | None, second: Table | None, key: str) -> Table | None:

@@ -96,7 +96,7 @@ class Layout:
         """The design of pairs of numbers in the circumstances of the rows of ``moment``."""
         tables, index = [side.table for side in self.sides], [users, items]
         for circumstance in self.circumstances:
-            rows, code = circumstance.realise(users, moment)
+            rows, code = circumstance.realise(self.sides[0].origin(users), moment)
             tables.append(rows)
             index.append(code)
         return Design(tuple(tables), np.stack(index, axis=1).astype(np.int32))

@@ -33,7 +33,7 @@ def is_table(value: Any) -> bool:
 def asking_users(users: Any, side: Side, names: Mapping[str, str] | None) -> Table:
     """The users to answer, as a table with user_id and whatever else was given; None for all with ratings."""
     if users is None:
-        ids: Sequence[Any] = side.ids[: side.n_rated]
+        ids: Sequence[Any] = side.rated_ids
     elif is_table(users):
         table = standard_names(as_table(users, "users"), names)
         table[side.key]  # says so if there is none
@@ -66,20 +66,20 @@ def entity_table(entity: Any, name: str, side: Side, names: Mapping[str, str] | 
 
 
 def allowed_items(items: Any, exclude: Any, side: Side) -> npt.NDArray[np.bool_]:
-    """Which items may be recommended, by their numbers; the unknown one, last, never."""
-    allowed = np.full(len(side.number) + 1, items is None)
+    """Which items may be recommended, by their rows; the unknown one never."""
+    allowed = side.current.copy() if items is None else np.zeros(side.table.n_rows, dtype=bool)
     for name, given, value in (("items", items, True), ("exclude", exclude, False)):
         if given is None:
             continue
         ids = _listed(given, side)
         numbers = side.numbers(ids)
-        unknown = numbers == len(side.number)
+        unknown = numbers == side.unknown
         if value and unknown.any():
             raise InputError(
                 f"{name} holds {ids[int(np.argmax(unknown))]!r}, which has neither ratings nor attributes."
             )
         allowed[numbers] = value
-    allowed[-1] = False
+    allowed[side.unknown] = False
     return allowed
 
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Literal, NamedTuple, TypeAlias, get_args
+from typing import Any, Literal, NamedTuple, TypeAlias, get_args
 
 import numpy as np
 import numpy.typing as npt
@@ -26,6 +26,7 @@ __all__ = ["Recommended", "Request", "Strategy", "recommend", "seen_items"]
 
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.integer]
+Singles = npt.NDArray[np.float32]
 Strategy: TypeAlias = Literal["mean", "ucb", "thompson"]
 
 # Predictions held at once: of a block of users for all items.
@@ -56,9 +57,9 @@ class Request:
     moment : Table
         Circumstances, a row a request.
     n : int
-    allowed : ndarray of bool, shape (n_items + 1,)
-        By the items' numbers; the unknown item, last, never is.
-    seen : csr_array, shape (n_users + 1, n_items + 1), or None
+    allowed : ndarray of bool, shape (n_items,)
+        By the items' rows; the unknown item, and rows that were replaced, never are.
+    seen : csr_array of bool, shape (n_requests, n_items), or None
         What is not to be recommended again.
     strategy : {"mean", "ucb", "thompson"}
     kappa : float
@@ -78,14 +79,28 @@ class Request:
 
 
 def seen_items(layout: Layout, history: History, users: Ints) -> sparse.csr_array:
-    """Which items some users have rated, by their numbers, shape (n_users + 1, n_items + 1)."""
-    theirs = [side.numbers(ids) for side, ids in zip(layout.sides, history.ids, strict=True)]
-    asked = np.zeros(len(layout.sides[0].number) + 1, dtype=bool)
-    asked[users] = True
-    rows = np.flatnonzero(asked[theirs[0]][history.codes[0]])
-    number = [places[code[rows]] for places, code in zip(theirs, history.codes, strict=True)]
-    shape = (len(layout.sides[0].number) + 1, len(layout.sides[1].number) + 1)
-    flags = sparse.csr_array((np.ones(len(rows), dtype=bool), tuple(number)), shape=shape)
+    """Which items the users of some requests, by their rows, have rated, shape (n_requests, n_item_rows)."""
+    side, items = layout.sides
+    place = side.origin(users)
+    rows, ends = history.base.rows_of(np.where(place < side.n_rated, place, -1))
+    who, what = np.repeat(np.arange(len(users)), np.diff(ends)), history.base.codes[1][rows]
+    if items.more:  # those that have moved since
+        now = items.numbers(items.base.values[: items.n_rated])
+        what = now[what]
+    if history.parts:
+        asked: dict[Any, list[int]] = {}
+        for request, value in enumerate(side.ids_at(users)) if (users != side.unknown).all() else ():
+            asked.setdefault(value, []).append(request)
+        pairs = [
+            (request, item)
+            for part in history.parts
+            for user, item in zip(part.codes[0].tolist(), items.numbers(part.ids[1])[part.codes[1]], strict=True)
+            for request in asked.get(part.ids[0][user], ())
+        ]
+        who = np.concatenate([who, np.array([request for request, _ in pairs], dtype=np.intp)])
+        what = np.concatenate([what, np.array([item for _, item in pairs], dtype=np.intp)])
+    shape = (len(users), items.table.n_rows)
+    flags = sparse.csr_array((np.ones(len(who), dtype=bool), (who, what)), shape=shape)
     flags.sum_duplicates()
     return flags
 
@@ -147,8 +162,17 @@ def _by_mean(layout: Layout, fit: Fit, request: Request) -> Shortlists:
         flat = queries.vectors.reshape(len(rows), -1)
         scores = np.empty((len(rows), len(request.allowed)), dtype=np.float32)
         for numbers, table in factors.items:
-            scores[:, numbers] = flat @ table.reshape(len(table), -1).T
+            _multiply(flat, table.reshape(len(table), -1), numbers, scores)
         yield rows, *_best(scores, k, request, rows)
+
+
+def _multiply(Q: Singles, V: Singles, numbers: Ints, scores: Singles) -> None:
+    """Write Q V' to the columns ``numbers`` of the scores, in place where these lie side by side."""
+    first, last = int(numbers[0]), int(numbers[-1]) + 1
+    if last - first == len(numbers):
+        np.matmul(Q, V.T, out=scores[:, first:last])
+    else:
+        scores[:, numbers] = Q @ V.T
 
 
 def _by_bound(layout: Layout, fit: Fit, request: Request) -> Shortlists:
@@ -184,7 +208,7 @@ def _by_chance(layout: Layout, fit: Fit, request: Request) -> Shortlists:
             queries = factors.users(request.users[rows], request.moment.take(rows))
             scores = np.empty((len(rows), len(request.allowed)), dtype=np.float32)
             for numbers, table in factors.items:
-                scores[:, numbers] = queries.vectors[:, 0] @ table[:, 0].T
+                _multiply(queries.vectors[:, 0], table[:, 0], numbers, scores)
             items, best = _best(scores, k, request, rows)
             if fit.likelihood.linear:
                 best = fit.mean + fit.scale * (best + queries.alone)
@@ -199,10 +223,7 @@ def _best(
     scores: npt.NDArray[np.float32], k: int, request: Request, rows: Ints
 ) -> tuple[npt.NDArray[np.int64], Floats]:
     """The k best of each row among what is allowed and not seen; -1 where there are fewer."""
-    if not request.allowed[:-1].all():
-        scores[:, ~request.allowed] = -np.inf
-    else:
-        scores[:, -1] = -np.inf
+    scores[:, np.flatnonzero(~request.allowed)] = -np.inf
     items = top_k(scores, k, *_seen(request, rows))
     return items, np.take_along_axis(scores, np.maximum(items, 0), axis=1).astype(np.float64)
 
@@ -210,7 +231,7 @@ def _best(
 def _seen(request: Request, rows: Ints) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
     if request.seen is None:
         return np.zeros(len(rows) + 1, dtype=np.int64), np.zeros(0, dtype=np.int64)
-    seen = request.seen[request.users[rows]]
+    seen = request.seen[rows]
     return seen.indptr.astype(np.int64), seen.indices.astype(np.int64)
 
 

@@ -18,6 +18,7 @@ from tuckergp.priors.regressions import weights_given_factors
 from tuckergp.priors.scales import scales_given_factors
 from tuckergp.priors.setting import ModeSetting
 from tuckergp.random import normals
+from tuckergp.residuals.grown import lying
 from tuckergp.residuals.base import Evidence, Index, ModeDraws, ModeState, Residual, Singles, Streams
 
 __all__ = ["Rows"]
@@ -126,10 +127,10 @@ class Rows(Residual):
 
     def lying(self, draws: ModeDraws) -> tuple[npt.NDArray[np.intp], Singles]:
         """The training rows of this table."""
-        rows, kept = np.flatnonzero(self.seen), draws.rows["psi"]
+        rows, kept = np.flatnonzero(self.seen), lying(draws.rows["psi"])
         place = self.place[rows]
         in_order = len(place) == len(kept) and (place == np.arange(len(place))).all()
-        return rows, kept if in_order else kept[place]
+        return rows, kept if in_order else draws.rows["psi"][place]
 
     def factors(self, features: Matrix, draws: ModeDraws, streams: Streams | None) -> Floats:
         """Those kept; for rows never seen what the features say, and with ``streams`` a draw of E around it."""
