@@ -1,14 +1,14 @@
 """What a parameter may be, declared beside its default, and the one check that refuses everything else.
 
 A declaration is an `Allowed`: a test and the words for what passes it. `setting` attaches it to a field of a dataclass,
-`check_settings` checks all fields of one. Refusals are `InputError` with one sentence that names the parameter.
+and a `Checked` dataclass checks all its fields. Refusals are an `InputError` of one sentence that names the parameter.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, field, fields
-from typing import Any, TypeVar
+from typing import Any, Self, TypeVar
 
 import numpy as np
 
@@ -19,8 +19,8 @@ __all__ = [
     "RANDOM_STATE",
     "RANKS",
     "Allowed",
+    "Checked",
     "check",
-    "check_settings",
     "dict_of",
     "instance",
     "list_of",
@@ -73,16 +73,24 @@ def check(name: str, value: Any, allowed: Allowed) -> None:
 
 
 def setting(default: T, allowed: Allowed) -> T:
-    """A field of a dataclass with a default and a declaration of what it may be; for `check_settings`."""
+    """A field of a dataclass with a default and a declaration of what it may be; for `Checked`."""
     made: T = field(default=default, metadata={"allowed": allowed})
     return made
 
 
-def check_settings(settings: Any, owner: str = "") -> None:
-    """Refuse a dataclass with a field that is not what its declaration allows; messages begin with the owner."""
-    for each in fields(settings):
-        if "allowed" in each.metadata:
-            check(f"{owner}{each.name}", getattr(settings, each.name), each.metadata["allowed"])
+@dataclass(frozen=True)
+class Checked:
+    """A dataclass of parameters, refused if one of them is not what its declaration allows."""
+
+    def __post_init__(self) -> None:
+        for each in fields(self):
+            if "allowed" in each.metadata:
+                check(each.name, getattr(self, each.name), each.metadata["allowed"])
+
+    @classmethod
+    def of(cls, estimator: Any) -> Self:
+        """The parameters of an estimator as they are now."""
+        return cls(**{each.name: getattr(estimator, each.name) for each in fields(cls)})
 
 
 def whole(least: int, most: int | None = None) -> Allowed:
@@ -150,6 +158,6 @@ def _is_whole(value: Any) -> bool:
 
 # What several estimators take.
 
-RANKS = whole(1) | list_of("a list of one per mode", whole(1), least=1)
+RANKS = whole(1) | list_of("a list of such, one per mode", whole(1), least=1)
 JOBS = one_of(None) | Allowed(("a positive number", "-1 for all cores"), lambda value: _is_whole(value) and value != 0)
 RANDOM_STATE = one_of(None) | whole(0) | instance("a NumPy generator", np.random.Generator, np.random.RandomState)

@@ -6,8 +6,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, fields
-from typing import Any, Literal, Self
+from dataclasses import dataclass
+from typing import Any, Literal
 
 import numpy as np
 
@@ -16,7 +16,7 @@ from tuckergp.checks import (
     RANDOM_STATE,
     RANKS,
     Allowed,
-    check_settings,
+    Checked,
     dict_of,
     instance,
     list_of,
@@ -40,7 +40,7 @@ def _is_scale(value: Any) -> bool:
         low, high = map(float, value)
     except (TypeError, ValueError):
         return False
-    return low < high
+    return low < high and not isinstance(value, str)
 
 
 INFERENCES = one_of("gibbs", "als", "sgd", "vi") | instance("an object (Gibbs, ALS, SGD, VI)", Gibbs, ALS, SGD, VI)
@@ -54,7 +54,7 @@ CONTEXT = text("the name of a column") | list_of("a list of such names", text("a
 
 
 @dataclass(frozen=True)
-class Settings:
+class Settings(Checked):
     """The parameters of a `TuckerRecommender`, checked."""
 
     rank: int = setting(16, RANKS)
@@ -78,14 +78,6 @@ class Settings:
     negatives: int = setting(16, whole(1))
     n_jobs: int | None = setting(None, JOBS)
     random_state: int | np.random.Generator | None = setting(None, RANDOM_STATE)
-
-    def __post_init__(self) -> None:
-        check_settings(self)
-
-    @classmethod
-    def of(cls, estimator: Any) -> Self:
-        """The parameters of an estimator as they are now."""
-        return cls(**{each.name: getattr(estimator, each.name) for each in fields(cls)})
 
     @property
     def contexts(self) -> list[str]:
