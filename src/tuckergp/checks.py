@@ -26,6 +26,7 @@ __all__ = [
     "list_of",
     "number",
     "one_of",
+    "positive",
     "setting",
     "text",
     "whole",
@@ -107,6 +108,16 @@ def number(words: str, holds: Callable[[float], bool] = lambda value: True) -> A
         return numeric and bool(np.isfinite(value)) and holds(float(value))
 
     return Allowed((words,), is_such)
+
+
+def positive() -> Allowed:
+    """Positive finite numbers, or arrays of them."""
+
+    def is_positive(value: Any) -> bool:
+        numbers = np.asarray(value)
+        return numbers.dtype.kind in "fiu" and bool((np.isfinite(numbers) & (numbers > 0)).all())
+
+    return Allowed(("positive",), is_positive)
 
 
 def one_of(*options: str | bool | None) -> Allowed:

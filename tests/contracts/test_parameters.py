@@ -1,11 +1,14 @@
 """Every parameter of every estimator: a wrong value is refused by `fit`, with a sentence that names the parameter."""
 
 import inspect
+import re
 from dataclasses import fields
+from pathlib import Path
 
 import numpy as np
 import pytest
 
+import tuckergp
 from tuckergp import Mode, TuckerGPRegressor, TuckerRecommender
 from tuckergp.errors import InputError
 from tuckergp.inference import HMC, Gibbs
@@ -100,3 +103,13 @@ def test_a_value_that_is_long_to_print_is_cut():
 @pytest.mark.parametrize("context", ["device", ["device"], ("device",), np.array(["device"]), {"device"}])
 def test_numpy_and_other_collections_pass_as_lists(context):
     assert RecommenderSettings(context=context, rank=np.int64(3), side_information=np.True_).contexts == ["device"]
+
+
+def test_estimators_are_used_by_nothing_that_they_are_made_of():
+    for package in ("recommender", "regressor"):
+        folder = Path(tuckergp.__file__).parent / package
+        others = [path for path in folder.glob("*.py") if path.name not in ("__init__.py", "estimator.py")]
+        assert others
+        for path in others:
+            assert "estimator import" not in path.read_text(), path
+            assert not re.search(r"^(?!\s*>>>).*import Tucker(Recommender|GPRegressor)", path.read_text(), re.M), path
