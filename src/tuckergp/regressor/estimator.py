@@ -20,7 +20,7 @@ from sklearn.utils.validation import check_is_fitted
 from tuckergp.checks import check, whole
 from tuckergp.data.grids import GridData, asked_grid, is_grid
 from tuckergp.model.cores import CoreSpec
-from tuckergp.model.design import Mode
+from tuckergp.model.design import Design, Mode
 from tuckergp.model.inputs import ReadsTables
 from tuckergp.posterior.export import as_inference_data, block_names
 from tuckergp.posterior.fitted import probabilities_with
@@ -278,8 +278,7 @@ class TuckerGPRegressor(Storable, ReadsTables, RegressorMixin, BaseEstimator):  
     @available_if(_has_levels)  # type: ignore[untyped-decorator]
     def predict_proba(self, X: Any) -> Floats:
         """Probability of every level (``fit_.levels``) at inputs X, shape (N, K); for ordinal and Bernoulli models."""
-        fitted = self._fitted
-        return probabilities_with(fitted.fit, fitted.design(self._read(X, reset=False)))
+        return probabilities_with(self._fitted.fit, self._inputs(X))
 
     def sample_y(
         self, X: Any, n_samples: int = 1, random_state: Any = 0, include_noise: bool = True, exposure: Any = None
@@ -331,8 +330,7 @@ class TuckerGPRegressor(Storable, ReadsTables, RegressorMixin, BaseEstimator):  
         >>> parts.values.shape, bool(np.allclose(parts.total(), model.predict(X)))
         ((100, 4), True)
         """
-        fitted = self._fitted
-        return components_of(fitted.fit, fitted.design(self._read(X, reset=False)), draw, top)
+        return components_of(self._fitted.fit, self._inputs(X), draw, top)
 
     def plot_components(
         self,
@@ -416,6 +414,10 @@ class TuckerGPRegressor(Storable, ReadsTables, RegressorMixin, BaseEstimator):  
         """
         fit = self._fitted.fit
         return as_inference_data(fit.draws, fit.mean, fit.scale, block_names(self.modes_))
+
+    def _inputs(self, X: Any) -> Design:
+        """The design of inputs to answer for."""
+        return self._fitted.design(self._read(X, reset=False))
 
     def _keep(self, fitted: Fitted) -> Self:
         """Set the attributes that users know, and that model files have, from what was learned."""
