@@ -94,20 +94,19 @@ class Checked:
         return cls(**{each.name: getattr(estimator, each.name) for each in fields(cls)})
 
 
-def whole(least: int, most: int | None = None) -> Allowed:
-    """Whole numbers from the least on, or up to the most; bools are none."""
-    words = f"a whole number from {least} on" if most is None else f"a whole number from {least} to {most}"
-    return Allowed((words,), lambda value: _is_whole(value) and least <= value and (most is None or value <= most))
+def whole(least: int) -> Allowed:
+    """Whole numbers from the least on; bools are none."""
+    return Allowed((f"a whole number from {least} on",), lambda value: _is_whole(value) and value >= least)
 
 
-def number(words: str, holds: Callable[[float], bool] = lambda value: True) -> Allowed:
-    """Finite numbers, or those with a property; bools are none."""
+def number() -> Allowed:
+    """Finite numbers; bools are none."""
 
-    def is_such(value: Any) -> bool:
+    def is_number(value: Any) -> bool:
         numeric = isinstance(value, int | float | np.integer | np.floating) and not isinstance(value, bool)
-        return numeric and bool(np.isfinite(value)) and holds(float(value))
+        return numeric and bool(np.isfinite(value))
 
-    return Allowed((words,), is_such)
+    return Allowed(("a finite number",), is_number)
 
 
 def positive() -> Allowed:

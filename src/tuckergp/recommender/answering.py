@@ -125,7 +125,7 @@ def best_items(
     allowed = allowed_items(items, exclude, items_side)
     if not allowed.any():
         raise InputError("There is nothing to recommend: items and exclude leave no item.")
-    check("kappa", kappa, number("a finite number"))
+    check("kappa", kappa, number())
     asking = layout.sides[0].numbers(table["user_id"])
     request = Request(
         asking,
