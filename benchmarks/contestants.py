@@ -159,7 +159,7 @@ class OursStatistics:
         from tuckergp.model.design import Design
         from tuckergp.model.mode_table import ModeTable
         from tuckergp.model.tucker import make_core
-        from tuckergp.priors.evidence import Evidence, Precision, sort_by_row
+        from tuckergp.statistics.evidence import Evidence, Precision, sort_by_row
 
         rng = np.random.default_rng(SEED)
         index = np.stack([data.user, data.item], axis=1)

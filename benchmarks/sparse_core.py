@@ -29,9 +29,9 @@ from tuckergp.model.cores import Random
 from tuckergp.model.design import Design
 from tuckergp.model.mode_table import ModeTable
 from tuckergp.model.tucker import Parameters, TuckerModel, make_core
-from tuckergp.priors.core import core_given_factors
-from tuckergp.priors.evidence import Evidence, Precision
-from tuckergp.priors.selection import entries_given_factors
+from tuckergp.statistics.core import core_given_factors
+from tuckergp.statistics.evidence import Evidence, Precision
+from tuckergp.statistics.selection import entries_given_factors
 
 RANK, ROWS = 10, 50
 ENTRIES = (64, 128, 256, 512, 1024, 2048)

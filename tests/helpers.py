@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
+import pytest
 from scipy import sparse
 
 from tuckergp.inference.base import Problem
@@ -10,6 +13,22 @@ from tuckergp.likelihoods import Gaussian
 from tuckergp.model.design import Design
 from tuckergp.model.mode_table import ModeTable
 from tuckergp.model.tucker import Parameters, SparseCore, TuckerModel, make_core
+
+
+def quick_and_long(names, quick, long):
+    """A test at two sizes: the quick one in every run, the long one before a release (`slow`). Several names: tuples."""
+    long = (long,) if isinstance(names, str) else long
+    return pytest.mark.parametrize(names, [quick, pytest.param(*long, marks=pytest.mark.slow)])
+
+
+def z_scores(changes):
+    """Means in their standard errors, over independent repetitions. changes: array, shape (repetitions, functions)."""
+    return changes.mean(axis=0) / np.maximum(changes.std(axis=0), 1e-12) * np.sqrt(len(changes))
+
+
+def with_share_of_draws(sampler, share):
+    """The same sampler with a share of its draws."""
+    return replace(sampler, draws=round(share * sampler.draws))
 
 
 def random_design(rng, rows, features, n, kind="dense"):

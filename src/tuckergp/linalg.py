@@ -9,14 +9,15 @@ from typing import TypeAlias
 
 import numpy as np
 import numpy.typing as npt
-from scipy import linalg
+from scipy import linalg, sparse
 from scipy.linalg import lapack
 
 from tuckergp.errors import InputError, NotPositiveDefinite
 
-__all__ = ["NEGATIVE", "cholesky_in_place", "inverse_in_place", "no_kernel", "safe_cholesky"]
+__all__ = ["NEGATIVE", "Matrix", "cholesky_in_place", "inverse_in_place", "no_kernel", "safe_cholesky"]
 
 Floats: TypeAlias = npt.NDArray[np.float64]
+Matrix: TypeAlias = Floats | sparse.csr_array
 
 JITTERS = (0.0, 1e-12, 1e-11, 1e-10, 1e-9, 1e-8, 1e-7, 1e-6)
 """What is added to the diagonal, relative to its mean, until the factorisation succeeds."""

@@ -6,11 +6,19 @@ threads, therefore draws the same numbers.
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
+
 import numpy as np
+import numpy.typing as npt
 
 from tuckergp.errors import InputError
 
-__all__ = ["seed_of", "stream"]
+__all__ = ["BLOCK", "block_streams", "gammas", "log_slice", "normals", "seed_of", "stream", "uniforms"]
+
+Floats = npt.NDArray[np.float64]
+
+BLOCK = 1_024
+"""Rows, or observations, that share a stream: a partition of whole blocks draws the same numbers as the whole."""
 
 
 def stream(seed: int, *key: int) -> np.random.Generator:
@@ -37,3 +45,57 @@ def seed_of(random_state: object) -> int:
     raise InputError(
         f"random_state must be None, a whole number from 0 on, or a NumPy generator, not {random_state!r}."
     )
+
+
+def block_streams(count: int, rng: np.random.Generator) -> Iterator[tuple[slice, np.random.Generator]]:
+    """The blocks of so many rows or observations, each with a stream of its own; takes one number from ``rng``."""
+    seed = int(rng.integers(2**63))
+    for block, first in enumerate(range(0, count, BLOCK)):
+        yield slice(first, min(first + BLOCK, count)), stream(seed, block)
+
+
+def normals(shape: tuple[int, ...], rng: np.random.Generator) -> Floats:
+    """Standard normal numbers, by blocks of the first axis."""
+    out = np.empty(shape)
+    for block, own in block_streams(shape[0], rng):
+        own.standard_normal(out=out[block])
+    return out
+
+
+def uniforms(count: int, rng: np.random.Generator) -> Floats:
+    """Numbers between 0 and 1, by blocks."""
+    out = np.empty(count)
+    for block, own in block_streams(count, rng):
+        own.random(out=out[block])
+    return out
+
+
+def gammas(shape: Floats, rng: np.random.Generator) -> Floats:
+    """Gamma variables of these shapes and rate 1, (n,), by blocks."""
+    out = np.empty(len(shape))
+    for block, own in block_streams(len(shape), rng):
+        out[block] = own.gamma(shape[block])
+    return out
+
+
+def log_slice(log_density: Callable[[float], float], x: float, width: float, rng: np.random.Generator) -> float:
+    """One slice-sampling step with stepping out and shrinkage (Neal 2003)."""
+    level = log_density(x) - rng.exponential()
+    left = x - width * rng.random()
+    right = left + width
+    for _ in range(50):
+        if log_density(left) <= level:
+            break
+        left -= width
+    for _ in range(50):
+        if log_density(right) <= level:
+            break
+        right += width
+    while True:
+        proposal = left + (right - left) * rng.random()
+        if log_density(proposal) > level:
+            return float(proposal)
+        if proposal < x:
+            left = proposal
+        else:
+            right = proposal

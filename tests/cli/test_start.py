@@ -8,6 +8,7 @@ import sys
 import pytest
 
 from tests.cli.command import refuse, run, run_process
+from tests.helpers import quick_and_long
 
 DEMO = importlib.import_module("tuckergp.cli.demo")  # tuckergp.cli.demo is also the command
 
@@ -46,9 +47,9 @@ def test_demo_shows_the_figures_that_json_has(tmp_path, monkeypatch):
             assert f"{value:.4f}" in shown.stdout
 
 
-@pytest.mark.slow
-def test_demo_runs_on_movielens(data_dir, monkeypatch):
-    monkeypatch.setattr(DEMO, "DRAWS", 50)
+@quick_and_long("draws", 10, 50)
+def test_demo_runs_on_movielens(data_dir, monkeypatch, draws):
+    monkeypatch.setattr(DEMO, "DRAWS", draws)
     done = run("demo", "--json", "--data", str(data_dir))
     assert done.returncode == 0, done.stderr
     result = json.loads(done.stdout)

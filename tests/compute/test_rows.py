@@ -8,7 +8,7 @@ from tuckergp.compute.rows import BLOCK, PIECE, cholesky, core_rows, solve_lower
 from tuckergp.model.design import Design
 from tuckergp.model.mode_table import ModeTable
 from tuckergp.model.tucker import make_core, pack
-from tuckergp.priors.evidence import Evidence, Precision, sort_by_row
+from tuckergp.statistics.evidence import Evidence, Precision, sort_by_row
 
 CASES = [
     ("identity", (3, 3)),

@@ -7,7 +7,7 @@ from scipy import sparse
 from tests.helpers import flatten, random_problem
 from tuckergp.inference.als import ALS
 from tuckergp.model.mode_table import ModeTable
-from tuckergp.priors import core as core_prior
+from tuckergp.statistics import core as core_prior
 from tuckergp.priors import regression
 from tuckergp.priors import weights as weights_prior
 from tuckergp.random import stream

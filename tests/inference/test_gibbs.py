@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from scipy import sparse, stats
 
-from tests.helpers import core_of
+from tests.helpers import core_of, quick_and_long, z_scores
 from tuckergp.errors import InputError, NotConvergedWarning
 from tuckergp.inference import gibbs as gibbs_module
 from tuckergp.inference.base import Problem
@@ -137,6 +137,7 @@ def summary(model, design, state, y):
     return np.array(values)
 
 
+QUICK = 80  # restarts that show a wrong conditional of `GEWEKE`
 GEWEKE = [
     ("identity", (2, 2), ("rows", "rows"), "shared"),
     ("identity", (2, 2), ("rows", "weights"), "rows"),
@@ -152,39 +153,55 @@ GEWEKE = [
 ]
 
 
-@pytest.mark.parametrize(("core", "ranks", "kinds", "noise"), GEWEKE)
-def test_sampler_and_data_together_keep_the_prior(core, ranks, kinds, noise, monkeypatch):
-    # Geweke's test (2004) with restarts: unknowns from the prior, then three times data given unknowns and one sweep;
-    # every function must on average be what it was at the start. Its mean over the three sweeps shows a wrong sampler
-    # as clearly as the last of five. 400 restarts are independent, so z-scores need no batches; |z| < 4.5 on at most 40
-    # functions, 11 cases: false alarms below 440 P(|z| > 4.5) = 0.004 for Student's t. Blocks of two weights count as
-    # wide, so that their precisions are drawn with and without them.
-    monkeypatch.setattr(gibbs_module, "WIDE", 2)
-    if kinds == ("nested", "rows") and core == "full":  # as where factoring is costly: one precision in some sweeps
-        monkeypatch.setattr(nested_module, "CHEAP", 0)
-        monkeypatch.setattr(regression_module, "CHEAP", 0)
+def changes_from_the_prior(core, ranks, kinds, noise, restarts, **wrong):
+    """What three sweeps change in each function, shape (restarts, functions). wrong: settings of the sampler alone."""
     rng = np.random.default_rng(11)
     design = tiny_design(rng, kinds)
     shape = core_of(core, list(ranks), rng)
     kind = noise.split()[0]
     likelihood = {"ordinal": Ordinal((-0.5, 0.5, 1.0)), "bernoulli": Ordinal((0.0,))}.get(kind, Gaussian(1.0))
     model = TuckerModel(shape, likelihood, shape.default_sigma_u(), shape.default_sigma_w())
-    gibbs = Gibbs(noise="rows" if "rows" in noise else "shared", **TIGHT)
+    prior = Gibbs(noise="rows" if "rows" in noise else "shared", **TIGHT)
+    sampler = dataclasses.replace(prior, **wrong)
     prepared = Problem(model, design, np.zeros(len(design.index)))
     changes = []
-    for restart in range(400):
-        state = draw_prior(model, design, gibbs, rng)._replace(sweep=restart)
+    for restart in range(restarts):
+        state = draw_prior(model, design, prior, rng)._replace(sweep=restart)
         y = draw_data(model, design, state, rng)
         before, after = summary(model, design, state, y), []
         for _ in range(3):
-            state, _ = gibbs.step(with_targets(prepared, y), state, rng)
+            state, _ = sampler.step(with_targets(prepared, y), state, rng)
             y = draw_data(model, design, state, rng)
             after.append(summary(model, design, state, y))
         changes.append(np.mean(after, axis=0) - before)
-    changes = np.array(changes)
+    return np.array(changes)
+
+
+@quick_and_long("restarts", QUICK, 400)
+@pytest.mark.parametrize(("core", "ranks", "kinds", "noise"), GEWEKE)
+def test_sampler_and_data_together_keep_the_prior(core, ranks, kinds, noise, restarts, monkeypatch):
+    """Geweke's test (2004) with restarts: unknowns from the prior, then three times data given unknowns and one sweep;
+    every function must on average be what it was at the start. Its mean over the three sweeps shows a wrong sampler as
+    clearly as the last of five. Restarts are independent, so z-scores need no batches; |z| < 4.5 on at most 40
+    functions, 11 cases: with a fresh seed, false alarms below 440 P(|t| > 4.5) for Student's t, which is 0.004 for 400
+    restarts and 0.01 for 80. Blocks of two weights count as wide, so that their precisions are drawn with and without
+    them.
+    """
+    monkeypatch.setattr(gibbs_module, "WIDE", 2)
+    if kinds == ("nested", "rows") and core == "full":  # as where factoring is costly: one precision in some sweeps
+        monkeypatch.setattr(nested_module, "CHEAP", 0)
+        monkeypatch.setattr(regression_module, "CHEAP", 0)
+    changes = changes_from_the_prior(core, ranks, kinds, noise, restarts)
     assert changes.shape[1] <= 40
-    z = changes.mean(axis=0) / np.maximum(changes.std(axis=0), 1e-12) * np.sqrt(len(changes))
+    z = z_scores(changes)
     assert np.abs(z).max() < 4.5, np.round(z, 1)
+
+
+@pytest.mark.parametrize("wrong", [{"alpha_rate": 3.0}, {"tau_shape": 6.0}], ids=str)
+def test_few_restarts_show_a_wrong_conditional(wrong):
+    """The test above means something at its quick size: a sampler with one other hyperprior fails it."""
+    changes = changes_from_the_prior("identity", (2, 2), ("rows", "rows"), "shared", QUICK, **wrong)
+    assert np.abs(z_scores(changes)).max() > 4.5
 
 
 def test_noise_and_coefficients_of_a_conjugate_model_match_the_exact_posterior():
@@ -214,12 +231,16 @@ def test_noise_and_coefficients_of_a_conjugate_model_match_the_exact_posterior()
     np.testing.assert_allclose(np.cov(draws.T), covariance, rtol=0.15, atol=0.05 * np.abs(covariance).max())
 
 
-def test_intervals_cover_what_they_should_on_data_from_the_model():
-    # simulation-based: 40 data sets, 90 % intervals of f at 8 held-out cells each; coverage within 0.9 +- 4 binomial
-    # standard errors of 320 dependent checks, taken as 80 independent ones
+@quick_and_long("datasets", 8, 40)
+def test_intervals_cover_what_they_should_on_data_from_the_model(datasets):
+    """Simulation-based calibration: 90 % intervals of f at 8 held-out cells of each data set. Coverage is within 0.9
+    +- 4 binomial standard errors, where the 8 dependent checks of a data set count as 2 independent ones: false alarms
+    below 1e-3 with a fresh seed. For 8 data sets the bound is 0.6, which shows intervals half as wide as they should
+    be, but none that are too wide.
+    """
     rng = np.random.default_rng(5)
     inside = []
-    for _ in range(40):
+    for _ in range(datasets):
         design = tiny_design(rng, ("rows", "rows"), rows=8, n=60)
         core = core_of("identity", [2, 2], rng)
         model = TuckerModel(core, Gaussian(1.0), core.default_sigma_u(), 1.0)
@@ -235,7 +256,7 @@ def test_intervals_cover_what_they_should_on_data_from_the_model():
         low, high = np.quantile(draws, [0.05, 0.95], axis=0)
         f = model.contract([mode.psi for mode in truth.modes], truth.W, held_out)
         inside.append((low < f) & (f < high))
-    assert abs(np.mean(inside) - 0.9) < 4 * np.sqrt(0.09 / 80)
+    assert abs(np.mean(inside) - 0.9) < 4 * np.sqrt(0.09 / (2 * datasets))
 
 
 def test_a_sweep_depends_on_its_stream_alone():

@@ -7,7 +7,7 @@ from tests.helpers import core_of, model_of, random_design
 from tuckergp.inference.base import Problem
 from tuckergp.inference.squares import FoldedSquares, PlainSquares, cheapest_fold
 from tuckergp.inference.weights import LogJoint, vector_of
-from tuckergp.priors.evidence import sort_by_row
+from tuckergp.statistics.evidence import sort_by_row
 
 
 def problem_of(core, ranks, kind="dense", rows=5, n=60, weighted=True, seed=0):

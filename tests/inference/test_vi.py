@@ -17,7 +17,7 @@ from tuckergp.model.mode_table import ModeTable
 from tuckergp.model.tucker import TuckerModel, make_core
 from tuckergp.posterior.draws import Draws
 from tuckergp.priors.beliefs import Gammas, Normal, PrecisionBelief
-from tuckergp.priors.expected import Factors, core_statistics, expected_squares, hear, row_statistics
+from tuckergp.statistics.expected import Factors, core_statistics, expected_squares, hear, row_statistics
 from tuckergp.priors.hyper import PrecisionPrior
 from tuckergp.running import loop
 

@@ -16,7 +16,7 @@ from scipy.optimize import minimize
 from scipy.special import ndtr
 
 from tests.contracts.test_samplers import ERRORS, errors_of, fixed_gibbs
-from tests.helpers import core_of, random_design
+from tests.helpers import core_of, quick_and_long, random_design, with_share_of_draws
 from tuckergp.errors import InputError, NotConvergedWarning
 from tuckergp.inference import ALS, HMC, NUTS, SGD, SGLD, Gibbs
 from tuckergp.inference.base import Problem
@@ -107,9 +107,10 @@ def watch(sampler, problem, seed=1):
 CASES = [(name, likelihood) for name in SAMPLERS for likelihood in ("poisson", "bernoulli", "ordinal")]
 
 
+@quick_and_long("of_draws", 0.4, 1)
 @pytest.mark.parametrize(("name", "likelihood"), [case for case in CASES if case != ("gibbs", "poisson")])
-def test_agrees_with_quadrature(name, likelihood):
-    f, cuts = watch(SAMPLERS[name], one_number(likelihood))
+def test_agrees_with_quadrature(name, likelihood, of_draws):
+    f, cuts = watch(with_share_of_draws(SAMPLERS[name], of_draws), one_number(likelihood))
     exact_mean, exact_sd = by_quadrature(likelihood)
     values = np.concatenate([f[:, :, :1], cuts[:, :, 1:]], axis=2)
     mean, sd, mean_error, sd_error = errors_of(values)
@@ -131,8 +132,9 @@ def tucker(likelihood, n=80):
 
 
 @cache
-def probabilities_by_gibbs(likelihood):
-    mean, _, error, _ = errors_of(probabilities(fixed_gibbs(1.0, draws=1000, warmup=50), likelihood))
+def probabilities_by_gibbs(likelihood, of_draws):
+    sampler = with_share_of_draws(fixed_gibbs(1.0, draws=1000, warmup=50), of_draws)
+    mean, _, error, _ = errors_of(probabilities(sampler, likelihood))
     return mean, error
 
 
@@ -145,23 +147,25 @@ def probabilities(sampler, likelihood, observations=25):
     )  # fmt: skip
 
 
+@quick_and_long("of_draws", 0.5, 1)
 @pytest.mark.parametrize("likelihood", ["bernoulli", "ordinal"])
 @pytest.mark.parametrize("name", ["hmc", "nuts"])
-def test_gradients_and_gibbs_sampling_agree_on_probabilities(name, likelihood):
+def test_gradients_and_gibbs_sampling_agree_on_probabilities(name, likelihood, of_draws):
     sampler = {
         "hmc": HMC(draws=300, warmup=150, chains=2, leapfrogs=10),
         "nuts": NUTS(draws=150, warmup=100, chains=2),
     }[name]
-    mean, _, error, _ = errors_of(probabilities(sampler, likelihood))
-    expected, expected_error = probabilities_by_gibbs(likelihood)
+    mean, _, error, _ = errors_of(probabilities(with_share_of_draws(sampler, of_draws), likelihood))
+    expected, expected_error = probabilities_by_gibbs(likelihood, of_draws)
     assert (np.abs(mean - expected) < ERRORS * np.hypot(error, expected_error)).all()
 
 
-def test_sgld_is_near_gibbs_sampling():
+@quick_and_long("of_draws", 0.5, 1)
+def test_sgld_is_near_gibbs_sampling(of_draws):
     """Probabilities of levels within 0.06 by the root mean square; no rate of failure is known."""
-    sampler = SGLD(draws=800, warmup=200, chains=2, batch_size=40, step_size=0.3)
+    sampler = with_share_of_draws(SGLD(draws=800, warmup=200, chains=2, batch_size=40, step_size=0.3), of_draws)
     mean = probabilities(sampler, "ordinal").mean(axis=(0, 1))
-    assert np.sqrt(np.mean((mean - probabilities_by_gibbs("ordinal")[0]) ** 2)) < 0.06
+    assert np.sqrt(np.mean((mean - probabilities_by_gibbs("ordinal", of_draws)[0]) ** 2)) < 0.06
 
 
 def count_problem(n=60, core="full"):

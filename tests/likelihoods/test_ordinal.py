@@ -8,6 +8,7 @@ import pytest
 from scipy import stats
 from scipy.special import log_ndtr, ndtr, ndtri
 
+from tests.helpers import quick_and_long
 from tuckergp.compute import ordinal as compute
 from tuckergp.errors import DivergenceError, InputError
 from tuckergp.likelihoods.levels import (
@@ -165,13 +166,14 @@ def test_initial_cuts_reproduce_the_shares():
     assert (np.diff(shifted) > 0).all()
 
 
+@quick_and_long("restarts", 300, 1500)
 @pytest.mark.parametrize(("fixed_first", "levels"), [(True, 5), (False, 5), (True, 8)])
-def test_draws_of_cuts_leave_prior_times_likelihood_invariant(fixed_first, levels):
+def test_draws_of_cuts_leave_prior_times_likelihood_invariant(fixed_first, levels, restarts):
     # (cuts, y) from the joint; after steps that leave p(cuts | y) alone, cuts have their prior distribution still
     rng = np.random.default_rng(levels + fixed_first)
     prior = CutPrior(first_sd=1.0)
     f = rng.normal(0.5, 2.0, 30)
-    ends, moved = np.empty((1500, levels - 1)), np.empty((1500, 2))
+    ends, moved = np.empty((restarts, levels - 1)), np.empty((restarts, 2))
 
     def statistics(cuts, y):
         return np.array([log_probability(y, f, cuts).sum(), np.log(np.diff(cuts)).sum()])
@@ -196,7 +198,8 @@ def test_draws_of_cuts_leave_prior_times_likelihood_invariant(fixed_first, level
     assert (stats.ttest_1samp(moved, 0.0).pvalue > FALSE_ALARM / 2).all()
 
 
-def test_draws_of_a_cut_follow_its_density_on_a_grid():
+@quick_and_long("size", 1000, 4000)
+def test_draws_of_a_cut_follow_its_density_on_a_grid(size):
     rng = np.random.default_rng(7)
     f = rng.normal(0, 1, 25)
     y = simulate(f, np.array([-0.5, 0.7]), rng)
@@ -209,7 +212,7 @@ def test_draws_of_a_cut_follow_its_density_on_a_grid():
             logs += log_ndtr(value - grid)
     cdf = np.cumsum(np.exp(logs - logs.max()))
     cdf /= cdf[-1]
-    cuts, draws = np.array([-0.5, 0.5]), np.empty(4000)
+    cuts, draws = np.array([-0.5, 0.5]), np.empty(size)
     for i in range(len(draws)):
         for _ in range(3):
             cuts = draw_cuts(cuts, f, y, rng)

@@ -12,7 +12,7 @@ from tuckergp.inference.squares import squares_of
 from tuckergp.kernels import SE
 from tuckergp.model.cores import Entries, Learned, Random, inclusion, places
 from tuckergp.model.tucker import make_core
-from tuckergp.priors.evidence import Evidence, Precision, sort_by_row
+from tuckergp.statistics.evidence import Evidence, Precision, sort_by_row
 
 LEAVING_OUT = {
     "pairwise": ("pairwise", [3, 2, 3]),

@@ -17,8 +17,8 @@ from tuckergp.model.design import Design, Mode
 from tuckergp.model.tucker import Parameters, TuckerModel, make_core
 from tuckergp.paper.movielens_bpmf import sampler
 from tuckergp.priors import hyper
-from tuckergp.priors.evidence import Evidence, Precision
-from tuckergp.priors.rows import factors_given_weights, weights_given_factors
+from tuckergp.statistics.evidence import Evidence, Precision
+from tuckergp.priors.regressions import factors_given_weights, weights_given_factors
 from tuckergp.random import stream
 
 

@@ -9,7 +9,7 @@ from tuckergp.features import Hashing
 from tuckergp.kernels import Cosine
 from tuckergp.priors import regression, weights
 from tuckergp.priors.regression import Regression
-from tuckergp.priors.rows import weights_given_factors
+from tuckergp.priors.regressions import weights_given_factors
 from tuckergp.priors.weights import weights_given_data
 
 SHAPES = {"primal": (12, 5), "dual": (5, 12)}

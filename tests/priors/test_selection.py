@@ -9,10 +9,10 @@ from scipy import special
 from tests.helpers import random_design
 from tuckergp.model.cores import Entries, Learned, Random
 from tuckergp.model.tucker import make_core
-from tuckergp.priors import core as core_module
-from tuckergp.priors.core import core_given_factors
-from tuckergp.priors.evidence import Precision, sort_by_row
-from tuckergp.priors.selection import entries_given_factors
+from tuckergp.statistics import core as core_module
+from tuckergp.statistics.core import core_given_factors
+from tuckergp.statistics.evidence import Precision, sort_by_row
+from tuckergp.statistics.selection import entries_given_factors
 
 
 def regression(core, rng, n=60, noise=0.5, W=None):

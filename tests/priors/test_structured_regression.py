@@ -5,10 +5,10 @@ import pytest
 from scipy import sparse
 
 from tuckergp.model.mode_table import ModeTable
-from tuckergp.priors import rows as rows_module
+from tuckergp.priors import regressions as rows_module
 from tuckergp.priors.nested import NestedRegression
 from tuckergp.priors.regression import Regression
-from tuckergp.priors.rows import regression_of, weights_given_factors
+from tuckergp.priors.regressions import regression_of, weights_given_factors
 from tuckergp.priors.spectral import SpectralRegression
 
 TAU = np.array([0.3, 2.0, 1.5, 4.0])

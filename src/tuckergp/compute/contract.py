@@ -233,6 +233,38 @@ def evaluate_range(
         f[i] = total
 
 
+def evaluate_draws(kind: int, W: Array, coords: Array, ranks: Array, psi: Array, start: Array, index: Array) -> Array:
+    """F of each observation in each draw, shape (N, S), from cores W (S, Q) and factors of rows by draws, laid flat.
+
+    Row m of mode d has its S vectors of length r_d one after the other, at ``start[d] + m S r_d``.
+    """
+    f = np.empty((len(index), len(W)))
+    step = max(1, EVALUATED // max(len(W), 1))
+    bounds = np.append(np.arange(0, len(index), step), len(index))
+    share(evaluate_draws_range, bounds, kind, W, coords, ranks, psi, start, index, f)
+    return f
+
+
+@jit
+def evaluate_draws_range(
+    first: int, last: int,
+    kind: int, W: Array, coords: Array, ranks: Array, psi: Array, start: Array, index: Array, f: Array,
+) -> None:  # fmt: skip
+    """Write f of the observations first:last, all draws."""
+    draws = W.shape[0]
+    at = np.empty(ranks.size, dtype=np.int64)
+    z = np.empty(ranks[0])
+    work = np.empty(W.shape[1] + 1)
+    for i in range(first, last):
+        for s in range(draws):
+            for d in range(ranks.size):
+                at[d] = start[d] + (index[i, d] * draws + s) * ranks[d]
+            total = others(kind, W[s], coords, ranks, psi, at, 0, z, work)
+            for k in range(ranks[0]):
+                total += z[k] * psi[at[0] + k]
+            f[i, s] = total
+
+
 @jit
 def gradient(
     kind: int, w: Array, coords: Array, ranks: Array, psi: Array, start: Array, index: Array, g: Array

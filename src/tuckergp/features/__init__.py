@@ -17,6 +17,7 @@ from tuckergp.features.nystrom import Nystrom
 from tuckergp.features.rows import Rows
 
 __all__ = [
+    "RESIDUALS",
     "Chain",
     "Cholesky",
     "Exact",
@@ -29,3 +30,6 @@ __all__ = [
     "hash_columns",
     "realise",
 ]
+
+RESIDUALS = (Rows, Chain)
+"""The marks of residuals, in the order in which `tuckergp.Mode` tries them by itself."""

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Sequence
-from typing import Any, Self, TypeAlias
+from typing import Any, ClassVar, Self, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -18,8 +18,9 @@ from tuckergp.data.tables import Table
 from tuckergp.errors import InputError
 from tuckergp.kernels import Kernel
 from tuckergp.params import Parameters
+from tuckergp.residuals.base import Residual
 
-__all__ = ["FeatureMap", "Features", "Floats", "RandomState", "hstack", "vstack"]
+__all__ = ["FeatureMap", "Features", "Floats", "RandomState", "ResidualMap", "hstack", "vstack"]
 
 Floats: TypeAlias = npt.NDArray[np.float64]
 Features: TypeAlias = Floats | sparse.csr_array
@@ -91,6 +92,35 @@ class FeatureMap(Parameters):
 
     def _transform(self, table: Table) -> Features:
         raise NotImplementedError
+
+
+class ResidualMap(FeatureMap):
+    """A mark: the term is kept as the residual of its mode, what the other terms' features do not explain.
+
+    It has no features of its own. `tuckergp.Mode` chooses among the marks by itself; naming one insists on it.
+
+    Class attributes
+    ----------------
+    in_weight_space : bool
+        Whether inference that knows weights of features alone can learn it.
+    """
+
+    in_weight_space: ClassVar[bool]
+
+    def serves(self, kernel: Kernel, table: Table) -> bool:
+        """Whether a term can be the residual at these distinct inputs of a mode."""
+        raise NotImplementedError
+
+    def at(self, table: Table, scale: float) -> Residual:
+        """The residual at the rows of a table, with this standard deviation."""
+        raise NotImplementedError
+
+    def refusal(self, term: Kernel, mode: str) -> str:
+        """Why a term of a mode, for which the mark was named, cannot be its residual."""
+        raise NotImplementedError
+
+    def _transform(self, table: Table) -> Features:
+        return np.zeros((len(table), 0))
 
 
 def hstack(blocks: Sequence[Features]) -> Features:

@@ -2,20 +2,23 @@
 
 from __future__ import annotations
 
+from typing import ClassVar
+
 import numpy as np
 
 from tuckergp.data.columns import numbers
 from tuckergp.data.tables import Table
 from tuckergp.errors import InputError
-from tuckergp.features.base import FeatureMap, Features, Floats
+from tuckergp.features.base import Floats, ResidualMap
 from tuckergp.kernels import Kernel, Matern12, Matern32, Matern52
+from tuckergp.residuals.line import Line
 
 __all__ = ["Chain"]
 
 MATERNS = (Matern12, Matern32, Matern52)
 
 
-class Chain(FeatureMap):
+class Chain(ResidualMap):
     """Keep a Matern term as the residual of its mode: exact, and linear in the number of inputs.
 
     A Matern process of one column, with its derivatives, is a Markov chain along the sorted values, so no features are
@@ -44,6 +47,7 @@ class Chain(FeatureMap):
     Chain(learn=True)
     """
 
+    in_weight_space: ClassVar[bool] = False
     column_: str
     knots_: Floats
     order_: int
@@ -79,5 +83,13 @@ class Chain(FeatureMap):
         """Where inputs lie on the line, shape (n,)."""
         return table.numeric(self.column_)
 
-    def _transform(self, table: Table) -> Features:
-        return np.zeros((len(table), 0))
+    def at(self, table: Table, scale: float) -> Line:
+        """Where the rows of a table lie on the line."""
+        return Line(self.knots_, self.values(table), self.order_, self.lengthscale_, scale, self.learn)
+
+    def refusal(self, term: Kernel, mode: str) -> str:
+        """The term is no Matern of one column that tells all inputs apart."""
+        return (
+            f"Chain() is for one Matern term on one column that tells all inputs of the mode apart; {term!r} of mode "
+            f"{mode!r} is not: use Cholesky(), or leave features out."
+        )

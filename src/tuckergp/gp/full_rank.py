@@ -19,9 +19,8 @@ from tuckergp.features.compose import rowwise_kronecker
 from tuckergp.gp.base import GPEstimator, only_one
 from tuckergp.gp.dense import Moments, Posterior, blocks, solve
 from tuckergp.gp.modes import Modes, as_modes
-from tuckergp.linalg import cholesky_in_place
+from tuckergp.linalg import Matrix, cholesky_in_place
 from tuckergp.model.design import Design
-from tuckergp.model.mode_table import Matrix
 from tuckergp.random import seed_of, stream
 
 __all__ = ["FullRank"]

@@ -7,20 +7,20 @@ joint never decreases.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
 from tuckergp.errors import InputError
-from tuckergp.inference.base import Info, Problem, as_weights, check_positive, replaced
-from tuckergp.likelihoods import Gaussian
+from tuckergp.inference.base import Info, Problem, as_weights, check_positive
+from tuckergp.likelihoods.precision import Precision
 from tuckergp.model.tucker import Parameters, refuse_learned
-from tuckergp.priors.core import core_given_factors
-from tuckergp.priors.evidence import Evidence, Precision
-from tuckergp.priors.rows import factors_given_weights, weights_given_factors
-from tuckergp.priors.weights import weights_given_data
-from tuckergp.residuals.line import ChainMode, mean_mode, path_of
+from tuckergp.priors.hyper import PrecisionPrior
+from tuckergp.priors.setting import ModeSetting
+from tuckergp.residuals.base import ModeState
+from tuckergp.statistics.core import core_given_factors
+from tuckergp.statistics.evidence import Evidence
 
 __all__ = ["ALS", "ALSState"]
 
@@ -28,11 +28,10 @@ Floats = npt.NDArray[np.float64]
 
 
 class ALSState(NamedTuple):
-    """Factors psi_d and weights B_d of every mode, the core, and the log joint that must not decrease."""
+    """The unknowns of each mode, the core, and the log joint that must not decrease."""
 
     iteration: int
-    psi: tuple[Floats, ...]
-    B: tuple[Floats, ...]
+    modes: tuple[ModeState, ...]
     W: Floats
     log_joint: float
 
@@ -59,6 +58,9 @@ class ALS:
     0.5
     """
 
+    name: ClassVar[str] = "als"
+    any_residual: ClassVar[bool] = True
+
     iterations: int = 30
     noise: float = 0.5
     sigma_u: float | None = None
@@ -77,61 +79,54 @@ class ALS:
         """Start near a draw from the prior."""
         model, design = problem.model, problem.design
         refuse_learned(model.core, "ALS is")
+        if not model.likelihood.conjugate:
+            raise InputError(
+                "ALS is for a Gaussian likelihood; for an ordinal one use Gibbs, for any other NUTS or SGD."
+            )
         start = model.start(design, rng)
-        B = tuple(U[mode.n_features - mode.features.shape[1] :] for U, mode in zip(start.U, design.modes, strict=True))
-        return ALSState(0, tuple(model.factors(start, design)), B, start.W, -np.inf)
+        psi = model.factors(start, design)
+        modes = [
+            self.mode_state(problem, d, psi[d], U[mode.residual.n_columns :], own)
+            for d, (mode, U, own) in enumerate(zip(design.modes, start.U, start.own, strict=True))
+        ]
+        return ALSState(0, tuple(modes), start.W, -np.inf)
+
+    @staticmethod
+    def mode_state(problem: Problem, d: int, psi: Floats, B: Floats, own: tuple[Any, ...] = ()) -> ModeState:
+        """Factors and weights of a mode with its hyperparameters where they stay."""
+        precision = np.eye(B.shape[1]) / float(problem.model.sigma_u[d]) ** 2
+        return ModeState(psi, B, precision, np.ones(len(problem.design.modes[d].blocks)), own)
 
     def step(self, problem: Problem, state: ALSState, rng: np.random.Generator) -> tuple[ALSState, Info]:
         """One round: every mode, then the core."""
-        model, precision = problem.model, _precision(problem)
-        for d in range(len(problem.design.modes)):
-            state = self._update_mode(problem, state, precision, d)
+        model, modes, W = problem.model, list(state.modes), state.W
+        precision = Precision(float(model.likelihood.unknowns()["alpha"]), problem.weight)
+        for d, table in enumerate(problem.design.modes):
+            psi = [mode.psi for mode in modes]
+            evidence = Evidence(problem.sorted[d], problem.y, precision, model.core, d, psi, W)
+            prior = PrecisionPrior(1.0, float(model.sigma_u[d]) ** 2, True)
+            setting = ModeSetting(table.features, table.blocks, problem.regressions[d], prior)
+            modes[d], _ = table.residual.update(modes[d], evidence, setting, None)
+        psi = [mode.psi for mode in modes]
         if model.core.learned:
             W = core_given_factors(
-                model.core, state.psi, problem.design.index, problem.sorted[0],
-                problem.y, precision, model.sigma_w**-2, state.W,
-            )  # fmt: skip
-            state = state._replace(W=W)
-        f = model.contract(state.psi, state.W, problem.design.index)
+                model.core, psi, problem.design.index, problem.sorted[0], problem.y, precision, model.sigma_w**-2, W
+            )
+        state = ALSState(state.iteration + 1, tuple(modes), W, state.log_joint)
+        f = model.contract(psi, W, problem.design.index)
         density = model.likelihood.log_density(problem.y, f)
         fit = float(np.sum(density if problem.weight is None else problem.weight * density))
         log_joint = fit + model.log_prior(self.parameters(problem, state), problem.design)
         done = log_joint - state.log_joint < self.tolerance * len(problem.y)
-        state = state._replace(iteration=state.iteration + 1, log_joint=log_joint)
         rmse = float(np.sqrt(np.average((problem.y - f) ** 2, weights=problem.weight)))
-        return state, Info(state.iteration, {"log_joint": log_joint, "train_rmse": rmse}, done)
-
-    def _update_mode(self, problem: Problem, state: ALSState, precision: Precision, d: int) -> ALSState:
-        model, mode, B = problem.model, problem.design.modes[d], state.B[d]
-        n, r = B.shape
-        prior = float(model.sigma_u[d]) ** -2 * np.eye(r)
-        evidence = Evidence(problem.sorted[d], problem.y, precision, model.core, d, state.psi, state.W)
-        if mode.line is not None:
-            last = ChainMode(state.psi[d], B, mode.line.lengthscale)
-            psi, B, _ = mean_mode(mode, evidence.statistics(), last, np.ones(len(mode.blocks)), prior)
-        elif mode.residual is None:
-            A, b = evidence.statistics()
-            B = weights_given_data(mode.features, A, b, np.ones(n), prior, B)
-            psi = np.asarray(mode.features @ B)
-        else:
-            variance = mode.residual_scale**2
-            psi = factors_given_weights(evidence, np.asarray(mode.features @ B), prior / variance)
-            B = weights_given_factors(problem.regressions[d], psi, np.full(len(mode.blocks), variance), B)
-        return state._replace(psi=replaced(state.psi, d, psi), B=replaced(state.B, d, B))
+        figures = {"log_joint": log_joint, "train_rmse": rmse}
+        return state._replace(log_joint=log_joint), Info(state.iteration, figures, done)
 
     def parameters(self, problem: Problem, state: ALSState) -> Parameters:
-        """The weight-space form of factors and weights, and the paths of chains."""
-        modes = list(zip(problem.design.modes, state.psi, state.B, strict=True))
-        paths = tuple(
-            path_of(mode, ChainMode(psi, B, mode.line.lengthscale), np.eye(B.shape[1])) if mode.line else None
-            for mode, psi, B in modes
-        )
-        return Parameters(tuple(as_weights(mode, psi, B) for mode, psi, B in modes), state.W, paths)
-
-
-def _precision(problem: Problem) -> Precision:
-    """Noise precision of every observation."""
-    likelihood = problem.model.likelihood
-    if not isinstance(likelihood, Gaussian):
-        raise InputError("ALS is for a Gaussian likelihood; for an ordinal one use Gibbs, for any other NUTS or SGD.")
-    return Precision(1 / likelihood.noise, problem.weight)
+        """The weight-space form of factors and weights, and the own unknowns of residuals."""
+        U, own = [], []
+        for table, mode in zip(problem.design.modes, state.modes, strict=True):
+            E = np.asarray(mode.psi - table.features @ mode.B)
+            U.append(as_weights(table, mode.psi, mode.B))
+            own.append(table.residual.finished(E, mode.own, np.eye(E.shape[1]), None))
+        return Parameters(tuple(U), state.W, tuple(own))

@@ -17,14 +17,15 @@ import numpy.typing as npt
 from tuckergp.checks import check, positive, whole
 from tuckergp.errors import InputError
 from tuckergp.inference.squares import Squares, squares_of
+from tuckergp.likelihoods.base import Observed
 from tuckergp.model.design import Design
+from tuckergp.model.draw import Draw
 from tuckergp.model.mode_table import ModeTable
 from tuckergp.model.tucker import Parameters, TuckerModel
-from tuckergp.posterior.draws import Draw
-from tuckergp.priors.evidence import Sorted, sort_by_row
-from tuckergp.priors.expected import Heard, hear
 from tuckergp.priors.regression import dense
-from tuckergp.priors.rows import AnyRegression, regression_of
+from tuckergp.priors.regressions import AnyRegression, regression_of
+from tuckergp.statistics.evidence import Sorted, sort_by_row
+from tuckergp.statistics.expected import Heard, hear
 
 __all__ = [
     "Algorithm",
@@ -33,7 +34,6 @@ __all__ = [
     "Info",
     "Problem",
     "Sampler",
-    "as_residual_order",
     "as_weights",
     "check_lengths",
     "check_positive",
@@ -66,7 +66,14 @@ class Problem:
     @cached_property
     def regressions(self) -> tuple[AnyRegression, ...]:
         """The regression of factors on features of every mode."""
-        return tuple(regression_of(mode) for mode in self.design.modes)
+        return tuple(regression_of(mode.features, mode.blocks, mode.nested) for mode in self.design.modes)
+
+    @cached_property
+    def observed(self) -> Observed:
+        """The observations as the likelihood sees them."""
+        modes = self.design.modes
+        groups, n_groups = tuple(mode.groups for mode in modes), tuple(mode.n_groups for mode in modes)
+        return Observed(self.y, self.weight, self.offset, self.design.index, groups, n_groups)
 
     @cached_property
     def heard(self) -> tuple[Heard, ...]:
@@ -198,19 +205,8 @@ def check_positive(owner: str, **values: Any) -> None:
 
 
 def as_weights(mode: ModeTable, psi: Floats, B: Floats) -> Floats:
-    """U with psi = table @ U: the rows of E = psi - features @ B, divided by their scale, above B."""
-    if mode.residual is None:
-        return B
-    E = (psi - mode.features @ B) / mode.residual_scale
-    return np.vstack([as_residual_order(mode, E), B])
-
-
-def as_residual_order(mode: ModeTable, values: Floats) -> Floats:
-    """Values of the rows of a training table, in the order of the columns of its residual."""
-    out = np.empty_like(values)
-    if mode.residual is not None:
-        out[mode.residual.indices] = values
-    return out
+    """U with psi = table @ U: what stands for E = psi - features @ B in weight space, above B."""
+    return np.vstack([mode.residual.as_columns(psi - mode.features @ B), B])
 
 
 def replaced(values: tuple[Floats, ...], d: int, value: Floats) -> tuple[Floats, ...]:

@@ -102,7 +102,7 @@ class Coordinates:
         for d in self.turned:
             r = U[d].shape[1]
             W = self._turn(d, np.linalg.qr(U[d][:r].T)[0].T, U, W)
-        return vector_of(Parameters(tuple(U), W, gaps=found.gaps))[self.free]
+        return vector_of(Parameters(tuple(U), W, free=found.free))[self.free]
 
     def spread_out(self, free: Floats) -> Floats:
         """The problem's theta from the unknowns."""
@@ -120,7 +120,7 @@ class Coordinates:
             W = self._turn(d, Q * np.sign(np.diag(R)), U, W)
         parts = zip(U, self.bases, self.whole.model.sigma_u, strict=True)
         lifted = tuple(_lifted(C, V, float(sigma), rng) for C, V, sigma in parts)
-        return vector_of(Parameters(lifted, W, gaps=found.gaps))
+        return vector_of(Parameters(lifted, W, free=found.free))
 
     def _turn(self, d: int, Q: Floats, U: list[Floats], W: Floats) -> Floats:
         """Turn the factors of mode d by Q, in place; the core that makes up for it. Without one, all modes turn."""
@@ -148,7 +148,7 @@ def _counts(problem: Problem, d: int) -> Floats:
 
 def _basis(mode: ModeTable, counts: Floats) -> Floats | None:
     table = mode.features
-    if not isinstance(table, np.ndarray) or mode.residual is not None or not 1 < max(table.shape) <= LARGEST:
+    if not isinstance(table, np.ndarray) or mode.residual.n_columns or not 1 < max(table.shape) <= LARGEST:
         return None
     _, size, axes = np.linalg.svd(np.sqrt(counts)[:, None] * table, full_matrices=False)
     return np.ascontiguousarray(axes[: max(1, int(np.sum(size > ABSENT * size[0])))].T)

@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Literal, NamedTuple
+from typing import ClassVar, Literal, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -127,6 +127,8 @@ class HMC(WeightSampler):
     >>> HMC(draws=100, warmup=50, leapfrogs=20).n_steps
     150
     """
+
+    name: ClassVar[str] = "hmc"
 
     leapfrogs: int = 20
     step_size: float = 0.01

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from importlib import import_module
 from queue import Empty, SimpleQueue
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -23,7 +23,6 @@ from tuckergp.inference.base import Info, Problem
 from tuckergp.inference.coordinates import Coordinates
 from tuckergp.inference.gibbs import Gibbs
 from tuckergp.inference.weights import LogJoint, WeightSampler, prior_scales, vector_of
-from tuckergp.likelihoods import Gaussian
 from tuckergp.random import stream
 
 __all__ = ["NUTS", "NUTSState", "Target"]
@@ -74,7 +73,7 @@ class Target:
 
     @cached_property
     def _at_fixed_noise(self) -> LogJoint | None:
-        if self.noise is None and isinstance(self.coordinates.problem.model.likelihood, Gaussian):
+        if self.noise is None and self.coordinates.problem.model.likelihood.conjugate:
             return None
         return LogJoint(self.coordinates.problem, 1.0 if self.noise is None else 1 / self.noise)
 
@@ -137,6 +136,8 @@ class NUTS(WeightSampler):
     150
     """
 
+    name: ClassVar[str] = "nuts"
+
     chains: int = 4
     max_depth: int = 10
     target: float = 0.8
@@ -158,7 +159,7 @@ class NUTS(WeightSampler):
         theta, alpha = super().start(problem, rng)
         if not self.begin:
             return theta, alpha
-        if not isinstance(problem.model.likelihood, Gaussian):
+        if not problem.model.likelihood.conjugate:
             raise InputError("NUTS: begin takes sweeps of Gibbs sampling with Gaussian noise; leave it out.")
         shape, rate = (self.alpha_shape, self.alpha_rate) if self.noise is None else (SURE * alpha, SURE)
         gibbs = Gibbs(alpha_shape=shape, alpha_rate=rate, dof=SURE, tau_shape=SURE, tau_rate=SURE)
@@ -167,7 +168,7 @@ class NUTS(WeightSampler):
             if stop():
                 break
             state, _ = gibbs.step(problem, state, rng)
-        return vector_of(gibbs.parameters(problem, state)), state.alpha if self.noise is None else alpha
+        return vector_of(gibbs.parameters(problem, state)), state.likelihood.alpha if self.noise is None else alpha
 
     def chain(
         self, problem: Problem, seed: int, chain: int, stop: Callable[[], bool]

@@ -7,7 +7,7 @@ met, so an epoch costs O(N) whatever the number of rows.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal, NamedTuple
+from typing import ClassVar, Literal, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -16,10 +16,9 @@ from scipy import sparse
 from tuckergp.compute import sgd as compute
 from tuckergp.errors import DivergenceError, InputError
 from tuckergp.inference.base import Info, Problem, check_positive
-from tuckergp.likelihoods import Gaussian, Likelihood, Ordinal
-from tuckergp.likelihoods.levels import most_probable_gaps
+from tuckergp.likelihoods import Likelihood
 from tuckergp.model.design import Design
-from tuckergp.model.tucker import Parameters, refuse_learned, refuse_lines
+from tuckergp.model.tucker import Parameters, refuse_learned, refuse_residuals
 
 __all__ = ["SGD", "SGDState"]
 
@@ -42,7 +41,7 @@ class Rows(NamedTuple):
 class SGDState(NamedTuple):
     """Parameters and what Adam and the lazy prior remember; ``paid`` counts the steps each feature has paid for.
 
-    ``gaps`` are the logarithms of distances between cut points, the most probable ones given f after every epoch.
+    ``free`` are the free unknowns of the likelihood, the most probable ones given f after every epoch.
     """
 
     epoch: int
@@ -61,7 +60,7 @@ class SGDState(NamedTuple):
     best: tuple[Floats, Floats, Floats] | None
     best_score: float
     stale: int
-    gaps: Floats = np.zeros(0)
+    free: Floats = np.zeros(0)
 
 
 @dataclass(frozen=True)
@@ -96,6 +95,9 @@ class SGD:
     20
     """
 
+    name: ClassVar[str] = "sgd"
+    any_residual: ClassVar[bool] = False
+
     epochs: int = 100
     batch_size: int = 100
     method: Literal["adam", "sgd"] = "adam"
@@ -123,7 +125,7 @@ class SGD:
     def init(self, problem: Problem, rng: np.random.Generator) -> SGDState:
         """Draw a start from the prior and set a validation part aside. Features that no observation meets are 0."""
         model, design = problem.model, problem.design
-        refuse_lines(design, "SGD is")
+        refuse_residuals(design, "SGD is")
         refuse_learned(model.core, "SGD is")
         rows = _lay_out(design, model.core.ranks)
         n = design.n_observations
@@ -150,7 +152,7 @@ class SGD:
             u_steps=np.zeros(len(counts) if adam else 0, dtype=np.int64),
             slot=np.full(len(counts) if adam else 0, -1, dtype=np.int64),
             rows=rows, counts=counts, train=train, held_out=held_out, best=None, best_score=np.inf, stale=0,
-            gaps=start.gaps,
+            free=start.free,
         )  # fmt: skip
 
     def _check_steps(self, problem: Problem) -> None:
@@ -164,7 +166,7 @@ class SGD:
     def step(self, problem: Problem, state: SGDState, rng: np.random.Generator) -> tuple[SGDState, Info]:
         """One epoch in a random order; then the cut points of an ordinal likelihood, given f."""
         model, design, rows = problem.model, problem.design, state.rows
-        likelihood = _likelihood(problem, state.gaps)
+        likelihood = _likelihood(problem, state.free)
         weight = np.ones(len(problem.y)) if problem.weight is None else problem.weight
         offset = np.zeros(0) if problem.offset is None else problem.offset
         step, misfit = compute.epoch(
@@ -178,7 +180,7 @@ class SGD:
             state.counts, state.u_moments, state.w_moments, state.u_steps, state.slot,
             rows.widest,
         )  # fmt: skip
-        gaussian = isinstance(likelihood, Gaussian)
+        gaussian = likelihood.conjugate
         if not np.isfinite(misfit):
             raise DivergenceError(
                 f"SGD diverged in epoch {state.epoch + 1}: lower step_u={self.step_u:g}"
@@ -187,16 +189,16 @@ class SGD:
             )
         figures = {"train_rmse": float(np.sqrt(misfit))} if gaussian else {"log_probability": -float(misfit)}
         state = state._replace(epoch=state.epoch + 1, step=step)
-        if state.gaps.size and isinstance(likelihood, Ordinal):
+        if state.free.size:
             y, f = problem.y[state.train], self._f(problem, state, state.train)
-            state = state._replace(gaps=most_probable_gaps(likelihood, y, f, weight[state.train]))
+            state = state._replace(free=likelihood.most_probable(y, f, weight[state.train]))
         done = False
         if len(state.held_out):
             name, score = self._validate(problem, state)
             figures[name] = score if gaussian else -score
             if score < state.best_score:
                 self._settle(problem, state)
-                state = state._replace(best=(state.u.copy(), state.w.copy(), state.gaps), best_score=score, stale=0)
+                state = state._replace(best=(state.u.copy(), state.w.copy(), state.free), best_score=score, stale=0)
             else:
                 state = state._replace(stale=state.stale + 1)
                 done = state.stale >= self.patience
@@ -204,10 +206,10 @@ class SGD:
 
     def _validate(self, problem: Problem, state: SGDState) -> tuple[str, float]:
         """Root mean square error of the held-out part, or minus its mean log probability."""
-        part, likelihood = state.held_out, _likelihood(problem, state.gaps)
+        part, likelihood = state.held_out, _likelihood(problem, state.free)
         y, f = problem.y[part], self._f(problem, state, part)
         weight = None if problem.weight is None else problem.weight[part]
-        if isinstance(likelihood, Gaussian):
+        if likelihood.conjugate:
             return "validation_rmse", float(np.sqrt(np.average((y - f) ** 2, weights=weight)))
         return "validation_log_probability", -float(np.average(likelihood.log_density(y, f), weights=weight))
 
@@ -235,15 +237,15 @@ class SGD:
     def parameters(self, problem: Problem, state: SGDState) -> Parameters:
         """The best epoch's parameters by the validation part; the last epoch's without a validation part."""
         self._settle(problem, state)
-        u, w, gaps = state.best if state.best is not None else (state.u, state.w, state.gaps)
+        u, w, free = state.best if state.best is not None else (state.u, state.w, state.free)
         starts = state.rows.u_start
         ranks = problem.model.core.ranks
         U = tuple(u[a:b].reshape(-1, r).copy() for a, b, r in zip(starts, starts[1:], ranks, strict=False))
-        return Parameters(U, w.copy() if problem.model.core.learned else np.zeros(0), gaps=gaps)
+        return Parameters(U, w.copy() if problem.model.core.learned else np.zeros(0), free=free)
 
 
-def _likelihood(problem: Problem, gaps: Floats) -> Likelihood:
-    return problem.model.likelihood_at(Parameters((), np.zeros(0), gaps=gaps))
+def _likelihood(problem: Problem, free: Floats) -> Likelihood:
+    return problem.model.likelihood_at(Parameters((), np.zeros(0), free=free))
 
 
 def _lay_out(design: Design, ranks: Ints) -> Rows:

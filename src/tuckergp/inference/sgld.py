@@ -7,7 +7,7 @@ of the posterior only as far as steps are short (Welling and Teh, 2011).
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import ClassVar, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -86,6 +86,8 @@ class SGLD(WeightSampler):
     >>> round(SGLD(step_size=0.01, decay=1.0, delay=100.0).step_at(100), 6)
     0.005
     """
+
+    name: ClassVar[str] = "sgld"
 
     batch_size: int = 100
     step_size: float = 0.1

@@ -18,10 +18,10 @@ from scipy import sparse
 
 from tuckergp.compute import squares as compute
 from tuckergp.compute.contract import FULL, SPARSE, evaluate, gradient
+from tuckergp.linalg import Matrix
 from tuckergp.model.design import Design
-from tuckergp.model.mode_table import Matrix
 from tuckergp.model.tucker import Core, pack
-from tuckergp.priors.evidence import Sorted, sort_by_row
+from tuckergp.statistics.evidence import Sorted, sort_by_row
 
 __all__ = ["FoldedSquares", "PlainSquares", "Squares", "cheapest_fold", "squares_of"]
 

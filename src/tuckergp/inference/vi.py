@@ -10,20 +10,19 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import product
 from math import prod
-from typing import NamedTuple
+from typing import ClassVar, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
 from tuckergp.errors import InputError
-from tuckergp.inference.base import Info, Problem, check_positive
+from tuckergp.inference.base import Info, Problem, as_weights, check_positive
 from tuckergp.inference.vi_mode import ModeBelief, ModePrior, check_mode
-from tuckergp.likelihoods import Gaussian
+from tuckergp.model.draw import Draw, draw_of
 from tuckergp.model.tucker import Parameters, refuse_learned
-from tuckergp.posterior.draws import Draw, compact
 from tuckergp.priors.beliefs import LOG_2PI, Gammas, Normal, PrecisionBelief, normals
-from tuckergp.priors.expected import core_statistics, expected_squares, row_statistics
 from tuckergp.priors.hyper import PrecisionPrior
+from tuckergp.statistics.expected import core_statistics, expected_squares, row_statistics
 
 __all__ = ["VI", "VIState"]
 
@@ -86,6 +85,9 @@ class VI:
     >>> bool(np.all(np.diff(bounds) > -1e-6))
     True
     """
+
+    name: ClassVar[str] = "vi"
+    any_residual: ClassVar[bool] = False
 
     iterations: int = 200
     tolerance: float = 1e-5
@@ -178,13 +180,13 @@ class VI:
 
     def parameters(self, problem: Problem, state: VIState) -> Parameters:
         """Means under q."""
-        U = tuple(prior.mean(q) for prior, q in zip(self.priors(problem), state.modes, strict=True))
-        return Parameters(U, state.W.mean[:, 0], (None,) * len(U))
+        modes = zip(problem.design.modes, state.modes, strict=True)
+        return Parameters(tuple(as_weights(table, q.psi, q.B.mean) for table, q in modes), state.W.mean[:, 0])
 
     def sample(self, problem: Problem, state: VIState, rng: np.random.Generator) -> list[Draw]:
         """Draws from q, as predictions need them."""
         found = self._signed(problem, state, rng)
-        return [compact(next(found)) for _ in range(self.draws)]
+        return [next(found) for _ in range(self.draws)]
 
     def _signed(self, problem: Problem, state: VIState, rng: np.random.Generator) -> Iterator[Draw]:
         """Draws without end: independent deviations from the means, each set of them with all signs in turn.
@@ -193,21 +195,21 @@ class VI:
         modes that few sets would be left, deviations have no signs.
         """
         learned, modes = problem.model.core.learned, list(zip(self.priors(problem), state.modes, strict=True))
-        mean = self.parameters(problem, state)
+        tables, means = problem.design.modes, state.W.mean[:, 0]
         roots, root = [prior.roots(q) for prior, q in modes], state.W.root() if learned else np.zeros((0, 0))
         while True:
-            U = [prior.deviation(q, own, rng) for (prior, q), own in zip(modes, roots, strict=True)]
+            away = [prior.deviation(q, own, rng) for (prior, q), own in zip(modes, roots, strict=True)]
             W = state.W.deviation(root, rng)[:, 0]
-            several = FEWEST_SETS * 2 ** (len(U) + learned) <= self.draws
-            for signs in product((1.0, -1.0) if several else (1.0,), repeat=len(U) + learned):
-                tables = tuple(m + s * u for m, s, u in zip(mean.U, signs, U, strict=False))
-                parameters = Parameters(tables, mean.W + signs[-1] * W, mean.paths)
-                covariance = tuple(
-                    np.asarray(np.linalg.inv(q.precision.draw(rng)) * prior.table.residual_scale**2)
+            several = FEWEST_SETS * 2 ** (len(away) + learned) <= self.draws
+            for signs in product((1.0, -1.0) if several else (1.0,), repeat=len(away) + learned):
+                psi = [q.psi + s * each[0] for (_, q), s, each in zip(modes, signs, away, strict=False)]
+                B = [q.B.mean + s * each[1] for (_, q), s, each in zip(modes, signs, away, strict=False)]
+                covariance = [
+                    np.asarray(np.linalg.inv(q.precision.draw(rng)) * prior.table.residual.scale**2)
                     for prior, q in modes
-                )
-                alpha = float(rng.gamma(state.alpha.shape[0]) / state.alpha.rate[0])
-                yield Draw(parameters, alpha, covariance, (None,) * len(U))
+                ]
+                alpha = np.asarray(rng.gamma(state.alpha.shape[0]) / state.alpha.rate[0])
+                yield draw_of(tables, psi, B, covariance, (), means + signs[-1] * W, {"alpha": alpha})
 
 
 def _squares(problem: Problem, modes: tuple[ModeBelief, ...], W: Normal) -> float:
@@ -218,7 +220,7 @@ def _squares(problem: Problem, modes: tuple[ModeBelief, ...], W: Normal) -> floa
 def _check(problem: Problem) -> None:
     """Refuse what there is no exact expectation for, or too large a one."""
     core = problem.model.core
-    if not isinstance(problem.model.likelihood, Gaussian) or problem.offset is not None:
+    if not problem.model.likelihood.conjugate or problem.offset is not None:
         raise InputError("VI is for a Gaussian likelihood; for an ordinal one use Gibbs, for any other NUTS or SGD.")
     refuse_learned(core, "VI is")
     if (core.coords < 0).any():

@@ -15,11 +15,11 @@ import numpy.typing as npt
 from scipy import sparse
 
 from tuckergp.errors import InputError
-from tuckergp.inference.base import as_weights
-from tuckergp.model.mode_table import Matrix, ModeTable
+from tuckergp.linalg import Matrix
+from tuckergp.model.mode_table import ModeTable
 from tuckergp.priors.beliefs import LOG_2PI, Gammas, MatrixNormal, Normal, PrecisionBelief, normals
-from tuckergp.priors.expected import Factors
 from tuckergp.priors.weights import joint_precision
+from tuckergp.statistics.expected import Factors
 
 __all__ = ["ModeBelief", "ModePrior", "check_mode"]
 
@@ -88,7 +88,7 @@ class ModePrior:
     @property
     def has_rows(self) -> bool:
         """Whether factors have a residual beside the features."""
-        return self.table.residual is not None
+        return self.table.residual.n_columns > 0
 
     @cached_property
     def sizes(self) -> npt.NDArray[np.int64]:
@@ -110,14 +110,14 @@ class ModePrior:
         count = len(q.B.mean) + (len(q.psi) if self.has_rows else 0)
         spread = np.tensordot(np.repeat(q.tau.mean, self.sizes), q.B.squares, axes=1)
         if self.has_rows:
-            spread = spread + self._residual_squares(q) / self.table.residual_scale**2
+            spread = spread + self._residual_squares(q) / self.table.residual.scale**2
         q = q._replace(precision=self.precision.given(spread, count))
         half = np.add.reduceat(self._weight_squares(q), np.cumsum(self.sizes) - self.sizes) / 2
         shape = self.tau_shape + self.sizes * q.psi.shape[1] / 2
         return q._replace(tau=Gammas(shape, self.tau_rate + half)) if len(self.sizes) else q
 
     def _update_rows(self, q: ModeBelief, A: Floats, b: Floats) -> ModeBelief:
-        variance, features = self.table.residual_scale**2, self.table.features
+        variance, features = self.table.residual.scale**2, self.table.features
         inner = q.precision.mean / variance
         right = np.asarray(features @ q.B.mean) @ inner + b
         psi, covariance, log_det = normals(inner + A, right, q.psi, self.factorised)
@@ -156,7 +156,7 @@ class ModePrior:
         weights -= float(np.repeat(q.tau.mean, self.sizes) @ self._weight_squares(q))
         total = 0.5 * weights + q.B.entropy
         if self.has_rows:
-            variance = self.table.residual_scale**2
+            variance = self.table.residual.scale**2
             residual = rows * (log_det - r * (LOG_2PI + np.log(variance)))
             residual -= float(np.sum(q.precision.mean * self._residual_squares(q))) / variance
             total += 0.5 * (residual + rows * r * (1 + LOG_2PI) + q.log_det)
@@ -167,25 +167,22 @@ class ModePrior:
         """What `deviation` multiplies standard normal numbers by: for weights, and for the rows."""
         return q.B.root(), np.asarray(np.linalg.cholesky(q.covariance)) if self.has_rows else None
 
-    def deviation(self, q: ModeBelief, roots: tuple[Any, Floats | None], rng: np.random.Generator) -> Floats:
-        """A draw of U less its mean, (rows of E and features, r)."""
+    def deviation(
+        self, q: ModeBelief, roots: tuple[Any, Floats | None], rng: np.random.Generator
+    ) -> tuple[Floats, Floats]:
+        """A draw of factors (M, r) and weights (n, r), less their means."""
         B = q.B.deviation(roots[0], rng)
         if roots[1] is None:
-            return B
-        return as_weights(self.table, np.einsum("mkl,ml->mk", roots[1], rng.standard_normal(q.psi.shape)), B)
-
-    def mean(self, q: ModeBelief) -> Floats:
-        """Mean of U, (rows of E and features, r)."""
-        return as_weights(self.table, q.psi, q.B.mean)
+            return np.asarray(self.table.features @ B), B
+        return np.einsum("mkl,ml->mk", roots[1], rng.standard_normal(q.psi.shape)), B
 
 
 def check_mode(table: ModeTable, r: int) -> None:
     """Refuse a mode whose q would have another form, or be too large."""
     n = int(table.features.shape[1])
-    if table.line is not None:
-        raise InputError("VI has no way with a chain; use Gibbs or ALS, or Design.fit(..., chain=False).")
-    if (n if table.residual is not None else n * r) > LARGEST:
-        what = f"{n:,} features" if table.residual is not None else f"{n:,} features times rank {r}"
+    table.residual.refuse_weights("VI is")
+    if (n if table.residual.n_columns else n * r) > LARGEST:
+        what = f"{n:,} features" if table.residual.n_columns else f"{n:,} features times rank {r}"
         raise InputError(
             f"VI keeps the covariances of all weights of a mode, and {what} are more than {LARGEST:,}; use fewer "
             f"features, or Gibbs."

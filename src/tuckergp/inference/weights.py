@@ -1,35 +1,34 @@
 """What samplers of the weights U and W share: the log joint over one vector, the noise, what a draw is.
 
 HMC and SGLD move all weights together, so the unknowns are laid one after the other in a vector theta: U_1 ... U_D,
-then the learned entries of W, then the gaps between cut points of an ordinal likelihood. Prior scales are the model's
+then the learned entries of W, then the free unknowns of the likelihood. Prior scales are the model's
 and stay fixed.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import pairwise
-from typing import Protocol
+from typing import ClassVar, Protocol
 
 import numpy as np
 import numpy.typing as npt
 
 from tuckergp.errors import InputError
 from tuckergp.inference.base import Problem, check_lengths, check_positive
-from tuckergp.likelihoods import Gaussian, Ordinal
-from tuckergp.likelihoods.levels import CutPrior
-from tuckergp.model.tucker import Parameters, TuckerModel, pack, refuse_learned, refuse_lines
-from tuckergp.posterior.draws import Draw
+from tuckergp.likelihoods import Likelihood
+from tuckergp.model.draw import Draw, draw_of
+from tuckergp.model.tucker import Parameters, TuckerModel, pack, refuse_learned, refuse_residuals
 
 __all__ = [
     "LogJoint",
     "WeightSampler",
     "WeightState",
     "block_slices",
-    "cuts_of",
+    "draw_of_weights",
     "per_entry",
     "prior_scales",
     "vector_of",
@@ -43,7 +42,7 @@ class WeightState(Protocol):
 
     @property
     def theta(self) -> Floats:
-        """U_1 ... U_D, W and gaps, one after the other."""
+        """U_1 ... U_D, W and free unknowns, one after the other."""
 
     @property
     def alpha(self) -> float:
@@ -51,19 +50,18 @@ class WeightState(Protocol):
 
 
 def block_slices(problem: Problem) -> list[slice]:
-    """Where each U_d, W if it is learned, and the gaps of cut points if there are some, lie in theta."""
+    """Where each U_d, W if it is learned, and free unknowns of the likelihood if there are some, lie in theta."""
     core = problem.model.core
     sizes = [mode.n_features * int(r) for mode, r in zip(problem.design.modes, core.ranks, strict=True)]
     sizes += [core.n_weights] if core.learned else []
-    sizes += [n_gaps(problem)] if n_gaps(problem) else []
+    sizes += [n_free(problem)] if n_free(problem) else []
     ends = np.cumsum([0, *sizes])
     return [slice(int(a), int(b)) for a, b in pairwise(ends)]
 
 
-def n_gaps(problem: Problem) -> int:
-    """How many distances between cut points are unknown."""
-    likelihood = problem.model.likelihood
-    return likelihood.levels - 2 if isinstance(likelihood, Ordinal) else 0
+def n_free(problem: Problem) -> int:
+    """How many unknowns of the likelihood gradients move."""
+    return len(problem.model.likelihood.free)
 
 
 def per_entry(blocks: Sequence[slice], values: Sequence[float] | Floats) -> Floats:
@@ -75,13 +73,13 @@ def prior_scales(problem: Problem) -> Floats:
     """Prior standard deviation of every entry of theta."""
     model = problem.model
     scales = [*model.sigma_u, *([model.sigma_w] if model.core.learned else [])]
-    scales += [CutPrior().gap_sd] if n_gaps(problem) else []
+    scales += [model.likelihood.free_scale] if n_free(problem) else []
     return per_entry(block_slices(problem), scales)
 
 
 def vector_of(parameters: Parameters) -> Floats:
     """Theta of parameters."""
-    return pack([*parameters.U, parameters.W, parameters.gaps])[0]
+    return pack([*parameters.U, parameters.W, parameters.free])[0]
 
 
 def parameters_of(problem: Problem, theta: Floats) -> Parameters:
@@ -89,24 +87,17 @@ def parameters_of(problem: Problem, theta: Floats) -> Parameters:
     core, blocks = problem.model.core, block_slices(problem)
     U = tuple(theta[block].reshape(-1, r) for block, r in zip(blocks, core.ranks, strict=False))
     W = theta[blocks[len(U)]] if core.learned else np.zeros(0)
-    return Parameters(U, W, gaps=theta[blocks[-1]] if n_gaps(problem) else np.zeros(0))
+    return Parameters(U, W, free=theta[blocks[-1]] if n_free(problem) else np.zeros(0))
 
 
 def model_at(problem: Problem, alpha: float) -> TuckerModel:
     """The model with Gaussian noise of this precision; models without Gaussian noise as they are."""
-    model = problem.model
-    return replace(model, likelihood=Gaussian(1 / alpha)) if isinstance(model.likelihood, Gaussian) else model
-
-
-def cuts_of(model: TuckerModel, parameters: Parameters) -> Floats:
-    """The cut points of an ordinal likelihood; none of others."""
-    likelihood = model.likelihood_at(parameters)
-    return likelihood.parameters if isinstance(likelihood, Ordinal) else np.zeros(0)
+    return replace(problem.model, likelihood=problem.model.likelihood.with_noise(1 / alpha))
 
 
 @dataclass(frozen=True)
 class LogJoint:
-    """Log p(y, U, W, gaps) as a function of theta at one noise precision."""
+    """log p(y, U, W) as a function of theta at one noise precision."""
 
     problem: Problem
     alpha: float
@@ -123,7 +114,7 @@ class LogJoint:
 
     def __call__(self, theta: Floats) -> tuple[float, Floats]:
         """The value, up to a constant, and the gradient."""
-        if not isinstance(self.model.likelihood, Gaussian):
+        if not self.model.likelihood.conjugate:
             return self.of_batch(theta, None)
         total, gradient = self.problem.squares(theta)
         pull = self.precision * theta
@@ -154,6 +145,9 @@ class LogJoint:
 class WeightSampler:
     """Settings and answers that samplers of the weights share; see `HMC` and `SGLD` for what they mean."""
 
+    name: ClassVar[str]
+    any_residual: ClassVar[bool] = False
+
     draws: int = 300
     warmup: int = 300
     thin: int = 1
@@ -176,9 +170,9 @@ class WeightSampler:
 
     def start(self, problem: Problem, rng: np.random.Generator) -> tuple[Floats, float]:
         """Theta near a draw from the prior, and the noise precision to begin with."""
-        refuse_lines(problem.design, f"{type(self).__name__} is")
+        refuse_residuals(problem.design, f"{type(self).__name__} is")
         refuse_learned(problem.model.core, f"{type(self).__name__} is")
-        if not isinstance(problem.model.likelihood, Gaussian):
+        if not problem.model.likelihood.conjugate:
             if self.noise is not None:
                 raise InputError(f"{type(self).__name__}: noise is for a Gaussian likelihood; leave it out.")
             return vector_of(problem.model.start(problem.design, rng)), 1.0
@@ -190,7 +184,7 @@ class WeightSampler:
     ) -> tuple[float, dict[str, float]]:
         """The noise precision from its gamma conditional, unless it is fixed; and figures of the fit."""
         likelihood, count = problem.model.likelihood_at(parameters_of(problem, theta)), problem.count
-        if not isinstance(likelihood, Gaussian):
+        if not likelihood.conjugate:
             f = problem.with_offset(self._f(problem, theta, problem.design.index))
             return alpha, {"log_probability": float(likelihood.log_density(problem.y, f).mean())}
         total = problem.squares(theta)[0]
@@ -199,9 +193,8 @@ class WeightSampler:
         return alpha, {"train_rmse": (total / count) ** 0.5, "noise": alpha**-0.5}
 
     def parameters(self, problem: Problem, state: WeightState) -> Parameters:
-        """U, W and gaps of this state."""
-        found = parameters_of(problem, state.theta)
-        return replace(found, paths=(None,) * len(found.U))
+        """U, W and free unknowns of this state."""
+        return parameters_of(problem, state.theta)
 
     def function(self, problem: Problem, state: WeightState, index: npt.NDArray[np.int32]) -> Floats:
         """F of this state at some observations, shape (n,)."""
@@ -213,17 +206,25 @@ class WeightSampler:
 
     def watch(self, problem: Problem, state: WeightState) -> dict[str, Floats]:
         """What is identified of this state: f and log p(y | f) at the problem's observations, noise or cut points."""
-        f = self.function(problem, state, problem.design.index)
-        likelihood = model_at(problem, state.alpha).likelihood_at(parameters_of(problem, state.theta))
-        found = {"f": f, "log_likelihood": likelihood.log_density(problem.y, problem.with_offset(f))}
-        if isinstance(likelihood, Gaussian):
-            found["noise"] = np.asarray(state.alpha**-0.5)
-        return found | ({"cuts": likelihood.parameters} if isinstance(likelihood, Ordinal) else {})
+        f, likelihood = self.function(problem, state, problem.design.index), self._likelihood(problem, state)
+        density = likelihood.log_density(problem.y, problem.with_offset(f))
+        return {"f": f, "log_likelihood": density, **likelihood.watched(likelihood.unknowns())}
+
+    def _likelihood(self, problem: Problem, state: WeightState) -> Likelihood:
+        return model_at(problem, state.alpha).likelihood_at(parameters_of(problem, state.theta))
 
     def draw(self, problem: Problem, state: WeightState) -> Draw:
         """What predictions need of this state; rows never seen have the prior."""
-        tables = zip(problem.design.modes, problem.model.core.ranks, problem.model.sigma_u, strict=True)
-        covariance = tuple(np.eye(r) * (sigma * table.residual_scale) ** 2 for table, r, sigma in tables)
-        parameters = self.parameters(problem, state)
-        cuts = cuts_of(problem.model, parameters)
-        return Draw(parameters, state.alpha, covariance, (None,) * len(covariance), cuts)
+        return draw_of_weights(problem, self.parameters(problem, state), self._likelihood(problem, state).unknowns())
+
+
+def draw_of_weights(problem: Problem, parameters: Parameters, unknowns: Mapping[str, Floats]) -> Draw:
+    """What predictions need of weights; rows never seen have the prior of the model."""
+    model, tables = problem.model, problem.design.modes
+    covariance = [
+        np.eye(int(r)) * (float(sigma) * table.residual.scale) ** 2
+        for table, r, sigma in zip(tables, model.core.ranks, model.sigma_u, strict=True)
+    ]
+    B = [U[table.residual.n_columns :] for table, U in zip(tables, parameters.U, strict=True)]
+    psi = model.factors(parameters, problem.design)
+    return draw_of(tables, psi, B, covariance, parameters.own, parameters.W, unknowns)

@@ -1,5 +1,10 @@
-"""What an observation says about f: one likelihood a file."""
+"""What an observation says about f: one likelihood in each file, listed here by the names that users know."""
 
-from tuckergp.likelihoods.formulas import Gaussian, Likelihood, Ordinal, Poisson
+from tuckergp.likelihoods.base import Likelihood
+from tuckergp.likelihoods.gaussian import Gaussian
+from tuckergp.likelihoods.ordinal import Bernoulli, Ordinal
+from tuckergp.likelihoods.poisson import Poisson
 
-__all__ = ["Gaussian", "Likelihood", "Ordinal", "Poisson"]
+__all__ = ["LIKELIHOODS", "Bernoulli", "Gaussian", "Likelihood", "Ordinal", "Poisson"]
+
+LIKELIHOODS: dict[str, type[Likelihood]] = {kind.name: kind for kind in (Gaussian, Ordinal, Bernoulli, Poisson)}

@@ -13,13 +13,11 @@ from itertools import pairwise
 
 import numpy as np
 import numpy.typing as npt
-from scipy.optimize import minimize
 from scipy.special import ndtri, polygamma
 
 from tuckergp.compute import ordinal as compute
 from tuckergp.errors import DivergenceError, InputError
-from tuckergp.likelihoods.formulas import LARGEST_GAP, LEAST_GAP, Ordinal
-from tuckergp.priors.hyper import log_slice
+from tuckergp.random import log_slice
 
 __all__ = [
     "CutPrior",
@@ -30,7 +28,6 @@ __all__ = [
     "level_probabilities",
     "log_probability",
     "mean_level",
-    "most_probable_gaps",
 ]
 
 Floats = npt.NDArray[np.float64]
@@ -158,25 +155,6 @@ def draw_cuts(
     for first, last in _blocks(counts, int(fixed_first)):
         _shift(cuts, first, last, groups, _slice_width(counts, first, last, spread), prior, rng)
     return cuts
-
-
-def most_probable_gaps(
-    likelihood: Ordinal, y: Floats, f: Floats, weight: Floats | None = None, prior: CutPrior | None = None
-) -> Floats:
-    """The most probable logarithms of distances between cut points (K - 2,) given f, from those of the likelihood on.
-
-    The density is that of these logarithms, log-concave in the cut points; some ten passes over f (N,).
-    """
-    prior = CutPrior() if prior is None else prior
-
-    def minus_log_density(gaps: Floats) -> tuple[float, Floats]:
-        logs, _, slopes = likelihood.with_gaps(gaps).slopes(y, f, weight)
-        log_prior, pull = prior.log_gaps(gaps)
-        return -float(np.sum(logs if weight is None else weight * logs)) - log_prior, -slopes - pull
-
-    bounds = [(LEAST_GAP, LARGEST_GAP)] * (likelihood.levels - 2)
-    found = minimize(minus_log_density, likelihood.gaps, jac=True, method="L-BFGS-B", bounds=bounds)
-    return np.asarray(found.x, dtype=np.float64)
 
 
 def _blocks(counts: Ints, first: int) -> list[tuple[int, int]]:

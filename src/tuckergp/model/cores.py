@@ -257,6 +257,6 @@ def inclusion(model: Any) -> Inclusion:
     core = draws.model.core
     if core.share == 1:
         raise InputError("All entries of this core are there; fit with core=cores.Learned(...) to learn which are.")
-    there = np.mean([draw.parameters.W != 0 for draw in draws], axis=0)
+    there = np.mean(draws.W != 0, axis=0)
     named = tuple(tuple(None if k < 0 else k for k in place) for place in core.coords.tolist())
     return Inclusion(named, np.asarray(there, dtype=np.float64))

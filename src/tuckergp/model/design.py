@@ -18,10 +18,12 @@ from scipy import sparse
 
 from tuckergp.data.tables import Table, distinct_rows
 from tuckergp.errors import InputError, NotPositiveDefinite
-from tuckergp.features import Chain, Exact, FeatureMap, Rows, realise
-from tuckergp.features.base import hstack
+from tuckergp.features import RESIDUALS, FeatureMap, realise
+from tuckergp.features.base import ResidualMap, hstack
 from tuckergp.kernels import Constant, Cosine, Identity, Kernel, Scaled
-from tuckergp.model.mode_table import Index, Line, Matrix, ModeTable
+from tuckergp.linalg import Matrix
+from tuckergp.model.mode_table import Index, ModeTable
+from tuckergp.residuals import NoResidual
 
 __all__ = ["Block", "Design", "FittedMode", "Mode", "whiten", "whitening_of"]
 
@@ -93,7 +95,7 @@ class Mode:
             chosen = [self.features if _applies(self.features, term) else None for term in terms]
             if self.features is not None and all(entry is None for entry in chosen):
                 raise InputError(f"{self.features!r} fits no term of the kernel {self.kernel!r} of mode {self.name!r}.")
-            if isinstance(self.features, Chain):  # a mode has one chain; other Matern terms become features
+            if isinstance(self.features, ResidualMap):  # a mode has one residual; other terms become features
                 first = chosen.index(self.features)
                 chosen[first + 1 :] = [None] * (len(chosen) - first - 1)
         else:
@@ -192,7 +194,7 @@ class FittedMode:
     mode: Mode
     whitening: dict[str, tuple[float, float]]
     blocks: tuple[Block, ...]
-    residual: FeatureMap | None
+    residual: ResidualMap | None
     residual_scale: float
 
     @classmethod
@@ -212,16 +214,8 @@ class FittedMode:
         for number, (term, features) in enumerate(plan):
             if number == place:
                 continue
-            if isinstance(features, Rows):
-                raise InputError(
-                    f"Rows() is for one Identity term that tells all inputs of the mode apart; {term!r} of mode "
-                    f"{mode.name!r} is not."
-                )
-            if isinstance(features, Chain):
-                raise InputError(
-                    f"Chain() is for one Matern term on one column that tells all inputs of the mode apart; {term!r} "
-                    f"of mode {mode.name!r} is not: use Cholesky(), or leave features out."
-                )
+            if isinstance(features, ResidualMap):
+                raise InputError(features.refusal(term, mode.name))
             try:
                 fitted = realise(term, rows, features, rng)
             except NotPositiveDefinite as error:
@@ -235,20 +229,13 @@ class FittedMode:
         parts = [block.features(rows) for block in self.blocks]
         features = hstack(parts) if parts else np.zeros((len(rows), 0))
         self._check(rows, features)
-        residual, line = None, None
-        if isinstance(self.residual, Chain):
-            chain = self.residual
-            line = Line(
-                chain.knots_, chain.values(rows), chain.order_, chain.lengthscale_, self.residual_scale, chain.learn
-            )
-        elif self.residual is not None:
-            residual = sparse.csr_array(self.residual_scale * self.residual.transform(rows))
-        before = 0 if residual is None else residual.shape[1]
+        residual = NoResidual() if self.residual is None else self.residual.at(rows, self.residual_scale)
+        before = residual.n_columns
         constants = [b.columns.start + before for b in self.blocks if isinstance(_unscaled(b.kernel)[0], Constant)]
         blocks = tuple(block.columns for block in self.blocks)
         coarser = [g for g, block in enumerate(self.blocks) if isinstance(_unscaled(block.kernel)[0], Identity)]
-        nested = coarser[0] if coarser and residual is not None else None
-        return ModeTable(features, residual, constants[0] if constants else None, blocks, nested, line)
+        nested = coarser[0] if coarser and residual.n_groups else None
+        return ModeTable(features, residual, constants[0] if constants else None, blocks, nested)
 
     def _check(self, rows: Table, features: Matrix) -> None:
         values = features.data if sparse.issparse(features) else features
@@ -267,30 +254,25 @@ class FittedMode:
 
 
 def _find_residual(
-    mode: Mode, plan: Sequence[tuple[Kernel, FeatureMap | None]], rows: Table, chain: bool
-) -> tuple[int, FeatureMap | None, float]:
-    """Which term is the residual (-1: none), its fitted map and its standard deviation.
+    mode: Mode, plan: Sequence[tuple[Kernel, FeatureMap | None]], rows: Table, any_residual: bool
+) -> tuple[int, ResidualMap | None, float]:
+    """Which term is the residual (-1: none), its fitted mark and its standard deviation.
 
-    The term that is marked, else an Identity that tells all rows apart, else the first Matern on such a column.
+    The term that is marked, else the first that one of the residuals serves by itself, in their order.
     """
-    kernels = [_unscaled(term) for term, _ in plan]
-    marked = [number for number, (_, features) in enumerate(plan) if isinstance(features, Rows | Chain)]
+    marked = [(number, features) for number, (_, features) in enumerate(plan) if isinstance(features, ResidualMap)]
     free = [number for number, (_, features) in enumerate(plan) if features is None]
-    for number in marked or sorted(free, key=lambda number: not isinstance(kernels[number][0], Identity)):
-        (kernel, variance), features = kernels[number], plan[number][1]
-        if isinstance(features, Chain) and not chain:
-            raise InputError(
-                f"Chain() of mode {mode.name!r} needs inference='gibbs' or 'als'; SGD learns weights of features, so "
-                f"leave features out there."
-            )
-        if isinstance(kernel, Identity) and not isinstance(features, Chain):
-            onehot = Exact().fit(rows, kernel)
-            if onehot.n_features_ == len(rows):
-                return number, onehot, variance**0.5
-        elif chain and not isinstance(features, Rows):
-            spec = features.unfitted() if isinstance(features, Chain) else Chain()
-            if spec.serves(kernel, rows):
-                return number, spec.fit(rows, kernel), variance**0.5
+    for number, mark in marked or [(number, kind()) for kind in RESIDUALS for number in free]:
+        if not any_residual and not mark.in_weight_space:
+            if marked:
+                raise InputError(
+                    f"{type(mark).__name__}() of mode {mode.name!r} needs inference='gibbs' or 'als'; other methods "
+                    f"learn weights of features, so leave features out there."
+                )
+            continue
+        kernel, variance = _unscaled(plan[number][0])
+        if mark.serves(kernel, rows):
+            return number, mark.unfitted().fit(rows, kernel), variance**0.5
     return -1, None, 0.0
 
 
@@ -382,6 +364,17 @@ class Design:
     def take(self, observations: npt.NDArray[Any]) -> Design:
         """The same modes with some of the observations."""
         return replace(self, index=np.ascontiguousarray(self.index[observations]))
+
+    def compact(self) -> Design:
+        """The same observations with the rows that they use alone, where those are few."""
+        modes, index = list(self.modes), self.index
+        for d, table in enumerate(modes):
+            if len(index) < table.n_rows:
+                rows, place = np.unique(index[:, d], return_inverse=True)
+                modes[d] = table.take(rows)
+                index = index.copy() if index is self.index else index
+                index[:, d] = place
+        return Design(tuple(modes), index)
 
 
 def _stack(codes: Sequence[npt.NDArray[Any]]) -> Index:

@@ -15,9 +15,10 @@ from tuckergp.data.grids import GridData, is_grid
 from tuckergp.data.tables import Table, as_table, require_finite
 from tuckergp.errors import InputError
 from tuckergp.kernels import SE, Identity
+from tuckergp.likelihoods import LIKELIHOODS
 from tuckergp.model.design import Mode
 
-__all__ = ["ReadsTables", "check_counts", "default_modes", "exposure_of", "targets_of"]
+__all__ = ["ReadsTables", "default_modes", "exposure_of", "targets_of"]
 
 Floats = npt.NDArray[np.float64]
 
@@ -77,21 +78,11 @@ def targets_of(y: Any, table: Table) -> Floats:
     return Table({"y": np.asarray(values)}, "the target", len(values)).numeric("y")
 
 
-def check_counts(y: Floats) -> None:
-    """Refuse targets that are no counts, naming the first."""
-    bad = (y < 0) | (y != np.floor(y))
-    if bad.any():
-        row = int(np.argmax(bad))
-        raise InputError(
-            f"likelihood='poisson' needs counts, whole numbers from 0 on, but row {row} of the target holds {y[row]:g}."
-        )
-
-
 def exposure_of(exposure: Any, n: int, likelihood: str) -> Floats | None:
     """The exposure of n counts as positive numbers, shape (n,); one number is for all, None for ones."""
     if exposure is None:
         return None
-    if likelihood != "poisson":
+    if not LIKELIHOODS[likelihood].counts:
         raise InputError(f"exposure is for counts; with likelihood={likelihood!r} leave it out.")
     values = np.asarray(exposure)
     values = np.full(n, values) if values.ndim == 0 else values

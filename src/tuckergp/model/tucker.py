@@ -10,33 +10,27 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property, reduce
 from math import prod
-from typing import NamedTuple
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from tuckergp.compute.contract import FULL, IDENTITY, SPARSE, evaluate, gradient
+from tuckergp.compute.contract import FULL, IDENTITY, SPARSE, evaluate, evaluate_draws, gradient
 from tuckergp.errors import InputError
-from tuckergp.likelihoods import Likelihood, Ordinal
-from tuckergp.likelihoods.levels import CutPrior
+from tuckergp.likelihoods import Likelihood
 from tuckergp.model.cores import CoreSpec, Entries, Learned, Random, check_full, inclusion_prior, places
 from tuckergp.model.design import Design
-from tuckergp.model.mode_table import Line
-from tuckergp.residuals.markov import Chain
 
 __all__ = [
     "LARGEST_AUTOMATIC",
     "Core",
     "Parameters",
-    "Path",
     "SparseCore",
     "TuckerModel",
-    "chain_of",
     "make_core",
     "pack",
-    "path_at_rows",
     "refuse_learned",
-    "refuse_lines",
+    "refuse_residuals",
 ]
 
 Floats = npt.NDArray[np.float64]
@@ -148,6 +142,15 @@ class Core:
                 alone += product
         return z, alone
 
+    def others_in_draws(self, W: Floats, psi: Sequence[Floats | None], d: int) -> tuple[Floats, Floats]:
+        """`others` in S draws: (N, S, r_d) and (N, S), from W (S, Q) and tables (N, S, r_e), None for mode d."""
+        if not self.learned:
+            z = reduce(np.multiply, (table for e, table in enumerate(psi) if e != d and table is not None))
+            return z, np.zeros(z.shape[:2])
+        found = [self.others(W[s], [None if table is None else table[:, s] for table in psi], d) for s in range(len(W))]
+        z = np.stack([each for each, _ in found], axis=1)
+        return z, np.stack([np.broadcast_to(alone, len(z)) for _, alone in found], axis=1)
+
 
 def make_core(spec: CoreSpec | Core, ranks: Sequence[int], rng: np.random.Generator | None = None) -> Core:
     """Turn what the user asked for into a core of given ranks.
@@ -176,32 +179,25 @@ def make_core(spec: CoreSpec | Core, ranks: Sequence[int], rng: np.random.Genera
     )
 
 
-class Path(NamedTuple):
-    """One realisation of a chain: its states at the knots, (M, p, r), and its lengthscale."""
-
-    states: Floats
-    lengthscale: float
-
-
 @dataclass(frozen=True)
 class Parameters:
-    """The unknowns: U_d (n_d, r_d) for every mode, the learned entries of W, flat, and the paths of chains.
+    """The unknowns in weight space: U_d (n_d, r_d) for each mode, and the learned entries of W, flat.
 
-    ``paths`` has an entry a mode, None for those without a chain; it may be left out where no mode has one. ``gaps``
-    are the logarithms of distances between the cut points of an ordinal likelihood, which gradients move; left out,
-    the cut points are those of the model.
+    ``own`` has the own unknowns of each mode's residual, such as a path along a line; it may be left out where no
+    residual has any. ``free`` are the unknowns of the likelihood that gradients move; left out, they are those of the
+    model.
     """
 
     U: tuple[Floats, ...]
     W: Floats
-    paths: tuple[Path | None, ...] = ()
-    gaps: Floats = field(default_factory=lambda: np.zeros(0))
+    own: tuple[tuple[Any, ...], ...] = ()
+    free: Floats = field(default_factory=lambda: np.zeros(0))
 
 
-def refuse_lines(design: Design, what: str) -> None:
-    """Refuse a design with a chain where only weights of features are known."""
-    if any(mode.line is not None for mode in design.modes):
-        raise InputError(f"{what} for weights of features, and a mode has a chain; use Design.fit(..., chain=False).")
+def refuse_residuals(design: Design, what: str) -> None:
+    """Refuse a design with a residual that has no features where only weights of features are known."""
+    for mode in design.modes:
+        mode.residual.refuse_weights(what)
 
 
 def refuse_learned(core: Core, what: str) -> None:
@@ -210,35 +206,11 @@ def refuse_learned(core: Core, what: str) -> None:
         raise InputError(f"{what} for cores with given entries; cores.Learned needs inference='gibbs'.")
 
 
-def chain_of(line: Line, lengthscale: float) -> Chain:
-    """The process on the knots of a line, of unit variance."""
-    return Chain(line.knots, line.order, lengthscale)
-
-
 def pack(tables: Sequence[Floats]) -> tuple[Floats, Ints]:
     """Lay tables (M_d, r_d) one after the other: the flat array and where each starts, for `tuckergp.compute`."""
     start = np.cumsum([0, *(table.size for table in tables)]).astype(np.int64)
     filled = [np.ravel(table) for table in tables if table.size]
     return filled[0] if len(filled) == 1 else np.concatenate(filled or [np.zeros(0)]), start
-
-
-def path_at_rows(
-    line: Line, path: Path, precision: Floats | None = None, rng: np.random.Generator | None = None
-) -> Floats:
-    """E at the rows of any table of the mode, (M, r): that of its knots, elsewhere the mean given the states.
-
-    With ``rng`` and ``precision``, Lambda over the residual's variance, new values are a joint draw instead.
-    """
-    states = np.asarray(path.states, dtype=np.float64)
-    E: Floats = states[line.place, 0]
-    new = np.flatnonzero(line.place < 0)
-    if len(new):
-        chain, t = chain_of(line, path.lengthscale), line.t[new]
-        if rng is None or precision is None:
-            E[new] = chain.predict(states, t)[0]
-        else:
-            E[new] = chain.draw_at(states, t, precision, rng.standard_normal((len(new), *states.shape[1:])))
-    return E
 
 
 @dataclass(frozen=True)
@@ -261,10 +233,8 @@ class TuckerModel:
     sigma_w: float
 
     def likelihood_at(self, parameters: Parameters) -> Likelihood:
-        """The likelihood, an ordinal one with the cut points of these parameters."""
-        if isinstance(self.likelihood, Ordinal) and parameters.gaps.size:
-            return self.likelihood.with_gaps(parameters.gaps)
-        return self.likelihood
+        """The likelihood with the unknowns of these parameters."""
+        return self.likelihood.with_free(parameters.free) if parameters.free.size else self.likelihood
 
     @cached_property
     def fixed_w(self) -> Floats:
@@ -272,7 +242,7 @@ class TuckerModel:
         return np.ones(1)
 
     def init(self, design: Design, rng: np.random.Generator) -> Parameters:
-        """Draw parameters from their prior; lengthscales are the kernels', cut points those of the likelihood."""
+        """Draw parameters from their prior; lengthscales are the kernels', unknowns of the likelihood its own."""
         U = tuple(
             sigma * rng.standard_normal((mode.n_features, r))
             for mode, r, sigma in zip(design.modes, self.core.ranks, self.sigma_u, strict=True)
@@ -280,17 +250,9 @@ class TuckerModel:
         W = self.sigma_w * rng.standard_normal(self.core.n_weights)
         if self.core.share < 1:
             W[rng.random(len(W)) >= rng.beta(*inclusion_prior(self.core.share))] = 0.0
-        gaps = self.likelihood.gaps if isinstance(self.likelihood, Ordinal) else np.zeros(0)
-        return Parameters(U, W, tuple(self._draw_path(design, d, rng) for d in range(len(U))), gaps)
-
-    def _draw_path(self, design: Design, d: int, rng: np.random.Generator) -> Path | None:
-        line, r = design.modes[d].line, int(self.core.ranks[d])
-        if line is None:
-            return None
-        chain, scale = chain_of(line, line.lengthscale), line.scale * float(self.sigma_u[d])
-        E = scale * chain.colour(rng.standard_normal((len(line.knots), r)))
-        noise = rng.standard_normal((*chain.noise_shape, r))
-        return Path(chain.states_given_values(E, np.eye(r) / scale**2, noise), line.lengthscale)
+        modes = zip(design.modes, self.core.ranks, self.sigma_u, strict=True)
+        own = tuple(mode.residual.init(int(r), float(sigma), rng) for mode, r, sigma in modes)
+        return Parameters(U, W, own, self.likelihood.free)
 
     def start(self, design: Design, rng: np.random.Generator, scale: float = 1.0) -> Parameters:
         """A place to start optimising: a prior draw, U times ``scale``, but constant features with weight sigma_u.
@@ -309,12 +271,10 @@ class TuckerModel:
         return replace(drawn, U=U, W=W)
 
     def factors(self, parameters: Parameters, design: Design) -> list[Floats]:
-        """psi_d = Phi_d U_d for the rows of every mode, shapes (M_d, r_d), and the mean of a chain given its states."""
+        """psi_d = Phi_d U_d for the rows of each mode, (M_d, r_d), and what own unknowns of residuals say of them."""
         psi = [np.asarray(mode.table @ U, dtype=np.float64) for mode, U in zip(design.modes, parameters.U, strict=True)]
-        for d, path in enumerate(parameters.paths):
-            line = design.modes[d].line
-            if path is not None and line is not None:
-                psi[d] += path_at_rows(line, path)
+        for d, own in enumerate(parameters.own):
+            psi[d] += design.modes[d].residual.values(own)
         return psi
 
     def contract(self, psi: Sequence[Floats], W: Floats, index: npt.NDArray[np.int32]) -> Floats:
@@ -323,20 +283,25 @@ class TuckerModel:
         core = self.core
         return evaluate(core.kind, W if core.learned else self.fixed_w, core.coords, core.ranks, flat, start, index)
 
+    def contract_draws(self, psi: Sequence[Floats], W: Floats, index: npt.NDArray[np.int32]) -> Floats:
+        """F of observations in S draws, (S, N), given the factors of rows in each draw (M_d, S, r_d) and W (S, Q)."""
+        flat, start = pack(psi)
+        core = self.core
+        W = W if core.learned else np.ones((len(W), 1))
+        return evaluate_draws(core.kind, W, core.coords, core.ranks, flat, start, index).T
+
     def predict(self, parameters: Parameters, design: Design) -> Floats:
         """F at every observation of a design, shape (N,)."""
         return self.contract(self.factors(parameters, design), parameters.W, design.index)
 
     def log_prior(self, parameters: Parameters, design: Design) -> float:
-        """Log p(U) + log p(W) + log p(chains at their lengthscales) + log p(gaps), up to a constant."""
+        """Log p(U) + log p(W) + log p(own unknowns of residuals, of the likelihood), up to a constant."""
         refuse_learned(self.core, "A density is")
         total = sum(float(np.vdot(U, U) / s**2) for U, s in zip(parameters.U, self.sigma_u, strict=True))
-        for path, mode, s in zip(parameters.paths, design.modes, self.sigma_u, strict=False):
-            if path is not None and mode.line is not None:
-                Z = chain_of(mode.line, path.lengthscale).whiten(path.states[:, 0])
-                total += float(np.vdot(Z, Z)) / (s * mode.line.scale) ** 2
         weights = -0.5 * (total + float(parameters.W @ parameters.W) / self.sigma_w**2)
-        return weights + (CutPrior().log_gaps(parameters.gaps)[0] if parameters.gaps.size else 0.0)
+        for own, mode, s in zip(parameters.own, design.modes, self.sigma_u, strict=False):
+            weights += mode.residual.log_prior(own, float(s))
+        return weights + (self.likelihood.log_prior(parameters.free)[0] if parameters.free.size else 0.0)
 
     def log_joint(
         self,
@@ -368,7 +333,7 @@ class TuckerModel:
         With psi_d and z_d = W x_{e != d} psi_e once a row, the appendix's derivative in U_d is Phi_d' (sum of
         score times z_d over the observations of each row).
         """
-        refuse_lines(design, "Gradients are")
+        refuse_residuals(design, "Gradients are")
         core = self.core
         flat, start = pack(self.factors(parameters, design))
         w = parameters.W if core.learned else self.fixed_w
@@ -376,12 +341,8 @@ class TuckerModel:
         if offset is not None:
             f = f + offset
         likelihood = self.likelihood_at(parameters)
-        d_gaps = np.zeros(0)
-        if isinstance(likelihood, Ordinal):
-            log_density, score, d_gaps = likelihood.slopes(y, f, weight)
-            d_gaps = d_gaps + CutPrior().log_gaps(parameters.gaps)[1] if parameters.gaps.size else parameters.gaps
-        else:
-            log_density, score = likelihood.log_density(y, f), likelihood.score(y, f)
+        log_density, score, d_free = likelihood.slopes(y, f, weight)
+        d_free = d_free + likelihood.log_prior(parameters.free)[1] if parameters.free.size else parameters.free
         if weight is not None:
             log_density, score = weight * log_density, weight * score
         d_flat, d_w = gradient(core.kind, w, core.coords, core.ranks, flat, start, design.index, score)
@@ -390,4 +351,4 @@ class TuckerModel:
             d_psi = d_flat[start[d] : start[d + 1]].reshape(-1, U.shape[1])
             d_U.append(np.asarray(mode.table.T @ d_psi) - U / self.sigma_u[d] ** 2)
         value = float(np.sum(log_density)) + self.log_prior(parameters, design)
-        return value, Parameters(tuple(d_U), d_w - parameters.W / self.sigma_w**2, gaps=d_gaps)
+        return value, Parameters(tuple(d_U), d_w - parameters.W / self.sigma_w**2, free=d_free)

@@ -1,30 +1,34 @@
-"""What a run leaves behind: one set of parameters from MAP, many draws from a sampler.
+"""What a run leaves behind: one set of parameters from MAP, many draws from a sampler, stacked.
 
-A draw takes 4 bytes (float32) for each entry of the U_d, residual rows included, for each row's noise factor, and for
-the states of chains (M_d p r_d numbers, p = 1, 2, 3 for Matern-1/2, -3/2, -5/2), and 8 for each entry of W and of the
-r_d x r_d covariances of new rows.
+Draws are float32 arrays with the draws on the second axis of whatever belongs to rows: row x draws x rank. One row in
+all draws is one contiguous range, so that an answer is a gather and a product, and a file is written and memory-mapped
+as it lies. A draw takes 4 bytes for each number of the training rows (psi, or the states of a process), of the weights
+of features and of noise factors, and 8 for each entry of W and of the r_d x r_d covariances of new rows.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
 
 from tuckergp.errors import InputError
-from tuckergp.likelihoods.levels import level_probabilities
+from tuckergp.likelihoods.base import Predicted
 from tuckergp.model.design import Design
-from tuckergp.model.tucker import Parameters, TuckerModel, path_at_rows
+from tuckergp.model.draw import Draw, ModeDraw
+from tuckergp.model.mode_table import ModeTable
+from tuckergp.model.tucker import TuckerModel
 from tuckergp.posterior.diagnostics import Diagnostics, summarise
 from tuckergp.random import stream
+from tuckergp.residuals.base import ModeDraws, Streams
 
 if TYPE_CHECKING:
     from tuckergp.posterior.moments import Running
 
-__all__ = ["Draw", "Draws"]
+__all__ = ["PREDICTION_SEED", "Draws", "Stack", "map_draws"]
 
 Floats = npt.NDArray[np.float64]
 
@@ -32,58 +36,40 @@ Floats = npt.NDArray[np.float64]
 PREDICTION_SEED = 0
 
 
-@dataclass(frozen=True)
-class Draw:
-    """One set of unknowns: what predictions need.
-
-    Attributes
-    ----------
-    parameters : Parameters
-        U_d (rows of E, then B), W, and the states and lengthscales of chains.
-    alpha : float
-        Shared noise precision.
-    covariance : tuple of ndarray, shapes (r_d, r_d)
-        Of a row of E that the data say nothing about, Lambda^-1 times the residual's variance; for a chain, of a value
-        far from all knots.
-    noise : tuple of ndarray or None, shapes (groups_d,)
-        Noise precision of each group of rows relative to the shared one; None where a mode has none.
-    cuts : ndarray, shape (K - 1,)
-        Cut points of an ordinal likelihood; none otherwise.
-    """
-
-    parameters: Parameters
-    alpha: float
-    covariance: tuple[Floats, ...]
-    noise: tuple[Floats | None, ...]
-    cuts: Floats = field(default_factory=lambda: np.zeros(0))
-
-
-def compact(draw: Draw) -> Draw:
-    """The same draw in float32."""
-    U = tuple(np.asarray(table, dtype=np.float32) for table in draw.parameters.U)
-    noise = tuple(None if factors is None else np.asarray(factors, dtype=np.float32) for factors in draw.noise)
-    paths = tuple(
-        None if path is None else path._replace(states=np.asarray(path.states, dtype=np.float32))
-        for path in draw.parameters.paths
+def _by_row(change: Callable[[Any], Any], by_draw: Callable[[Any], Any], modes: Sequence[ModeDraws]) -> tuple[Any, ...]:
+    """The arrays of all modes changed: those with draws on the second axis, and those with draws on the first."""
+    return tuple(
+        ModeDraws(
+            change(mode.B),
+            by_draw(mode.covariance),
+            {name: change(values) for name, values in mode.rows.items()},
+            {name: by_draw(values) for name, values in mode.values.items()},
+            None if mode.noise is None else change(mode.noise),
+        )
+        for mode in modes
     )
-    parameters = Parameters(U, np.asarray(draw.parameters.W, dtype=np.float64), paths)  # type: ignore[arg-type]
-    return Draw(parameters, draw.alpha, draw.covariance, noise, draw.cuts)  # type: ignore[arg-type]
 
 
 @dataclass(frozen=True)
 class Draws:
-    """All draws kept, chain by chain.
+    """All draws kept, chain after chain.
 
     Attributes
     ----------
     model : TuckerModel
-    chains : sequence of sequence of Draw
-    traces : sequence of ndarray, shapes (draws, observations)
-        F at some of the training observations, chain by chain: what convergence is judged by.
+    modes : tuple of ModeDraws
+    W : ndarray, shape (S, Q)
+        The learned entries of the core.
+    unknowns : mapping of str to ndarray, shapes (S, ...)
+        Of the likelihood.
     sampled : bool
         False for a single most probable point, which says nothing of how sure it is.
+    lengths : tuple of int
+        How many draws each chain has.
+    traces : sequence of ndarray, shapes (draws, observations)
+        f at some of the training observations, chain by chain: what convergence is judged by.
     watched : sequence of mapping of str to ndarray
-        What else was watched, chain by chain: noise, precisions of blocks, log likelihoods, one row a draw.
+        What else was watched, chain by chain: noise, precisions of blocks, log likelihoods, one row for each draw.
     observations : sequence of int
         The training observations that were watched.
     moments : mapping of str to Running, or None
@@ -93,13 +79,29 @@ class Draws:
     """
 
     model: TuckerModel
-    chains: Sequence[Sequence[Draw]]
+    modes: tuple[ModeDraws, ...]
+    W: Floats
+    unknowns: Mapping[str, Floats]
     sampled: bool
+    lengths: tuple[int, ...]
     traces: Sequence[Floats] = ()
     watched: Sequence[Mapping[str, Floats]] = ()
     observations: Sequence[int] = ()
     moments: Mapping[str, Running] | None = None
     first: tuple[int, int] = (0, 0)
+
+    @classmethod
+    def of_point(cls, model: TuckerModel, draw: Draw) -> Draws:
+        """A most probable point as a single draw."""
+        return cls.of(model, [draw], sampled=False)
+
+    @classmethod
+    def of(cls, model: TuckerModel, draws: Sequence[Draw], sampled: bool = True, **more: Any) -> Draws:
+        """Draws of one chain."""
+        stack = Stack(len(draws))
+        for draw in draws:
+            stack.add(draw)
+        return stack.joined(model, [stack], sampled=sampled, **more)
 
     def diagnostics(self) -> Diagnostics:
         """R-hat and effective sample sizes of f at some of the training observations."""
@@ -112,7 +114,7 @@ class Draws:
 
     def require_kept(self) -> None:
         """Refuse predictions where only moments were kept."""
-        if not any(self.chains):
+        if not len(self):
             raise InputError("The draws were not kept: read moments_, or fit again with keep_draws=True to predict.")
 
     def required_moments(self) -> Mapping[str, Running]:
@@ -122,58 +124,221 @@ class Draws:
         return self.moments
 
     def __len__(self) -> int:
-        return sum(len(chain) for chain in self.chains)
+        return len(self.W)
 
-    def __iter__(self) -> Iterator[Draw]:
-        for chain in self.chains:
-            yield from chain
+    @property
+    def names(self) -> list[tuple[int, int]]:
+        """Chain and number of each draw."""
+        chain, number = self.first
+        return [(chain + c, number + k) for c, length in enumerate(self.lengths) for k in range(length)]
 
-    def functions(self, design: Design, rng: np.random.Generator | None = None) -> Iterator[tuple[Floats, Floats]]:
-        """F at every observation and the variance of the noise there, draw by draw, shapes (N,).
+    @property
+    def size(self) -> int:
+        """Bytes of all arrays."""
+        arrays: list[npt.NDArray[Any]] = [self.W, *self.unknowns.values()]
+        for mode in self.modes:
+            arrays += [mode.B, mode.covariance, *mode.rows.values(), *mode.values.values()]
+            arrays += [] if mode.noise is None else [mode.noise]
+        return sum(array.nbytes for array in arrays)
 
-        Rows never seen have the mean of E, 0 or that of a chain given its states, or with ``rng`` a draw of it, as
-        uncertainty needs. New values of a chain are drawn jointly.
+    def only(self, s: int) -> Draws:
+        """One of the draws, as views."""
+        chain, number = self.names[s]
+        one = slice(s, s + 1) if s >= 0 else slice(s, s + 1 or None)
+        return replace(self._selected(one), lengths=(1,), first=(chain, number))
+
+    def thinned(self, most: int) -> Draws:
+        """At most so many of the draws, evenly spread."""
+        if len(self) <= most:
+            return self
+        chosen = np.linspace(0, len(self) - 1, most).round().astype(int)
+        return replace(self._selected(chosen), lengths=(most,))
+
+    def last_of_chains(self) -> Draws:
+        """The last draw of each chain."""
+        ends = np.cumsum([length for length in self.lengths if length]) - 1
+        return replace(self._selected(ends), lengths=(1,) * len(ends))
+
+    def _selected(self, which: Any) -> Draws:
+        modes = _by_row(lambda a: a[:, which], lambda a: a[which], self.modes)
+        unknowns = {name: values[which] for name, values in self.unknowns.items()}
+        return replace(self, modes=modes, W=self.W[which], unknowns=unknowns)
+
+    # Predictions
+
+    def streams(self, rng: np.random.Generator) -> Streams:
+        """The stream of each draw, named by its chain and number, so that a draw can be used alone; made on demand."""
+        seed, names, made = int(rng.integers(2**63)), self.names, {}
+
+        def of(s: int) -> np.random.Generator:
+            if s not in made:
+                made[s] = stream(seed, *names[s])
+            return made[s]
+
+        return of
+
+    def factors(self, d: int, table: ModeTable, streams: Streams | None = None) -> Floats:
+        """Psi of the rows of a table of mode d in all draws, (M, S, r)."""
+        return table.residual.factors(table.features, self.modes[d], streams)
+
+    def predicted(
+        self, design: Design, rng: np.random.Generator | None = None, exposure: Floats | None = None
+    ) -> Predicted:
+        """F at all observations in all draws, and the noise there.
+
+        Rows never seen have the mean of E, or with ``rng`` a draw of it, as uncertainty needs.
         """
-        for draw, own in self._with_streams(rng):
-            psi = self.model.factors(draw.parameters, design) if own is None else self._draw_factors(draw, design, own)
-            f = self.model.contract(psi, draw.parameters.W, design.index)
-            yield f, self._noise_variance(draw, design, own)
-
-    def _with_streams(self, rng: np.random.Generator | None) -> Iterator[tuple[Draw, np.random.Generator | None]]:
-        """Every draw with a stream of its own, named by its chain and number, so that it can be used alone."""
         self.require_kept()
-        seed = None if rng is None else int(rng.integers(2**63))
-        for c, chain in enumerate(self.chains, start=self.first[0]):
-            for number, draw in enumerate(chain, start=self.first[1]):
-                yield draw, None if seed is None else stream(seed, c, number)
+        design = design.compact()
+        streams = None if rng is None else self.streams(rng)
+        psi = [self.factors(d, table, streams) for d, table in enumerate(design.modes)]
+        f = self.model.contract_draws(psi, self.W, design.index)
+        return Predicted(f, self.unknowns, self.noise_factors(design, streams), exposure)
 
-    def _draw_factors(self, draw: Draw, design: Design, rng: np.random.Generator) -> list[Floats]:
-        psi = self.model.factors(replace(draw.parameters, paths=()), design)
-        paths = draw.parameters.paths or (None,) * len(psi)
-        for d, (mode, path) in enumerate(zip(design.modes, paths, strict=True)):
-            if mode.residual is not None:
-                new = np.flatnonzero(np.diff(mode.residual.indptr) == 0)
-                root = np.linalg.cholesky(draw.covariance[d])
-                psi[d][new] += rng.standard_normal((len(new), len(root))) @ root.T
-            elif mode.line is not None and path is not None:
-                precision = np.asarray(np.linalg.inv(draw.covariance[d]), dtype=np.float64)
-                psi[d] += path_at_rows(mode.line, path, precision, rng)
-        return psi
+    def noise_factors(self, design: Design, streams: Streams | None = None) -> Floats | None:
+        """Products of the noise factors of the observations' rows, (S, N); None for ones.
 
-    def probabilities(self, design: Design, rng: np.random.Generator | None) -> Iterator[Floats]:
-        """Probability of every level at every observation of an ordinal model, draw by draw, shapes (N, K)."""
-        for draw, (f, variance) in zip(self, self.functions(design, rng), strict=True):
-            yield level_probabilities(f, draw.cuts, variance**-0.5)
+        Groups never seen have the mean factor, 1, or with ``streams`` that of some group of the training rows.
+        """
+        product = None
+        for d, (table, mode) in enumerate(zip(design.modes, self.modes, strict=True)):
+            if mode.noise is None:
+                continue
+            at_rows = np.ones((table.n_rows, len(self)))
+            seen = table.groups >= 0
+            at_rows[seen] = mode.noise[table.groups[seen]]
+            new = np.flatnonzero(~seen)
+            if streams is not None and len(new):
+                for s in range(len(self)):
+                    at_rows[new, s] = mode.noise[streams(s).integers(len(mode.noise), size=len(new)), s]
+            here = at_rows[design.index[:, d]]
+            product = here if product is None else product * here
+        return None if product is None else product.T
+
+
+@dataclass
+class Stack:
+    """Draws of one chain as they come, in arrays that are made once for all of them.
+
+    Attributes
+    ----------
+    capacity : int
+        How many there may be.
+    count : int
+        How many there are.
+    """
+
+    capacity: int
+    count: int = 0
+    modes: tuple[ModeDraws, ...] = ()
+    W: Floats = field(default_factory=lambda: np.zeros((0, 0)))
+    unknowns: dict[str, Floats] = field(default_factory=dict)
+
+    def __len__(self) -> int:
+        return self.count
+
+    def add(self, draw: Draw) -> None:
+        """Put one more draw into the arrays."""
+        if not self.count:
+            self._allocate(draw)
+        s = self.count
+        for mode, own in zip(self.modes, draw.modes, strict=True):
+            mode.B[:, s] = own.B
+            mode.covariance[s] = own.covariance
+            for name, values in own.rows.items():
+                mode.rows[name][:, s] = values
+            for name, values in own.values.items():
+                mode.values[name][s] = values
+            if mode.noise is not None:
+                mode.noise[:, s] = own.noise
+        self.W[s] = draw.W
+        for name, values in draw.unknowns.items():
+            self.unknowns[name][s] = values
+        self.count += 1
+
+    def _allocate(self, draw: Draw) -> None:
+        S = self.capacity
+
+        def by_row(values: Floats) -> npt.NDArray[np.float32]:
+            return np.empty((len(values), S, *values.shape[1:]), dtype=np.float32)
+
+        def by_draw(values: Floats) -> Floats:
+            return np.empty((S, *np.shape(values)))
+
+        self.modes = tuple(
+            ModeDraws(
+                by_row(own.B),
+                by_draw(own.covariance),
+                {name: by_row(values) for name, values in own.rows.items()},
+                {name: by_draw(values) for name, values in own.values.items()},
+                None if own.noise is None else by_row(own.noise),
+            )
+            for own in draw.modes
+        )
+        self.W = by_draw(draw.W)
+        self.unknowns = {name: by_draw(values) for name, values in draw.unknowns.items()}
+
+    def part(self, first: int, last: int) -> Stack:
+        """Some of the draws, as views."""
+        cut = slice(first, last)
+        unknowns = {name: values[cut] for name, values in self.unknowns.items()}
+        modes = _by_row(lambda a: a[:, cut], lambda a: a[cut], self.modes)
+        return Stack(last - first, last - first, modes, self.W[cut], unknowns)
+
+    def extend(self, other: Stack) -> None:
+        """Put the draws of another stack after those there are."""
+        if not self.count and other.count:
+            self._allocate(other.at(0))
+        for s in range(other.count):
+            self.add(other.at(s))
+
+    def at(self, s: int) -> Draw:
+        """One of the draws."""
+        modes = tuple(
+            ModeDraw(
+                mode.B[:, s],
+                mode.covariance[s],
+                {name: values[:, s] for name, values in mode.rows.items()},
+                {name: values[s] for name, values in mode.values.items()},
+                None if mode.noise is None else mode.noise[:, s],
+            )
+            for mode in self.modes
+        )
+        return Draw(modes, self.W[s], {name: values[s] for name, values in self.unknowns.items()})
 
     @staticmethod
-    def _noise_variance(draw: Draw, design: Design, rng: np.random.Generator | None) -> Floats:
-        """Groups never seen have the mean factor, 1, or with ``rng`` that of some group of the training rows."""
-        precision = np.full(design.n_observations, draw.alpha)
-        for d, (mode, factors) in enumerate(zip(design.modes, draw.noise, strict=True)):
-            if factors is not None:
-                at_rows = np.append(factors, 1.0)[mode.groups]
-                new = np.flatnonzero(mode.groups < 0)
-                if rng is not None and len(new):
-                    at_rows[new] = factors[rng.integers(len(factors), size=len(new))]
-                precision *= at_rows[design.index[:, d]]
-        return 1 / precision
+    def joined(model: TuckerModel, stacks: Sequence[Stack], sampled: bool = True, **more: Any) -> Draws:
+        """The draws of all chains; a single full stack is used as it is."""
+        lengths = tuple(len(stack) for stack in stacks)
+        kept = [stack.part(0, len(stack)) for stack in stacks if len(stack)]
+        if not kept:
+            return Draws(model, (), np.zeros((0, 0)), {}, sampled, lengths, **more)
+        whole = kept[0]
+        modes, W, unknowns = whole.modes, whole.W, whole.unknowns
+        if len(kept) > 1 or lengths[0] < stacks[0].capacity:
+            modes = tuple(
+                ModeDraws(
+                    np.concatenate([stack.modes[d].B for stack in kept], axis=1),
+                    np.concatenate([stack.modes[d].covariance for stack in kept]),
+                    {k: np.concatenate([stack.modes[d].rows[k] for stack in kept], axis=1) for k in mode.rows},
+                    {k: np.concatenate([stack.modes[d].values[k] for stack in kept]) for k in mode.values},
+                    None
+                    if mode.noise is None
+                    else np.concatenate([_required(stack.modes[d].noise) for stack in kept], axis=1),
+                )
+                for d, mode in enumerate(whole.modes)
+            )
+            W = np.concatenate([stack.W for stack in kept])
+            unknowns = {k: np.concatenate([stack.unknowns[k] for stack in kept]) for k in unknowns}
+        return Draws(model, modes, W, unknowns, sampled, lengths, **more)
+
+
+def _required(values: Any) -> Any:
+    if values is None:
+        raise ValueError("chains differ in their noise")
+    return values
+
+
+def map_draws(draws: Draws, change: Callable[[int, ModeDraws], ModeDraws]) -> Draws:
+    """The draws with each mode changed; ``change`` is given its number."""
+    return replace(draws, modes=tuple(change(d, mode) for d, mode in enumerate(draws.modes)))

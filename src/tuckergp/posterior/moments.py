@@ -12,11 +12,10 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from tuckergp.likelihoods import Poisson
-from tuckergp.likelihoods.levels import mean_level
 from tuckergp.model.design import Design
+from tuckergp.model.draw import Draw
 from tuckergp.model.tucker import TuckerModel
-from tuckergp.posterior.draws import PREDICTION_SEED, Draw, Draws
+from tuckergp.posterior.draws import PREDICTION_SEED, Draws
 from tuckergp.random import stream
 
 __all__ = ["Moments", "MomentsOf", "Running", "add_draw", "merged", "start", "summarised"]
@@ -51,11 +50,9 @@ class Moments:
 
 @dataclass(frozen=True)
 class MomentsOf:
-    """The inputs at which moments are wanted; the values of levels, or the logarithm of the mean rate of counts."""
+    """The inputs at which moments are wanted."""
 
     design: Design
-    levels: Floats | None = None
-    log_rate: float | None = None
 
 
 @dataclass
@@ -103,32 +100,22 @@ class Running:
 def start(of: MomentsOf) -> dict[str, Running]:
     """Nothing added yet."""
     n = of.design.n_observations
-    if of.levels is not None:
-        return {"probabilities": Running(np.zeros((n, len(of.levels)))), "level": Running(np.zeros(n), np.zeros(n))}
-    return {"mean": Running(np.zeros(n)), "f": Running(np.zeros(n), np.zeros(n)), "noise": Running(np.zeros(n))}
+    return {"mean": Running(np.zeros(n)), "given": Running(np.zeros(n), np.zeros(n)), "noise": Running(np.zeros(n))}
 
 
 def add_draw(
     running: dict[str, Running], of: MomentsOf, model: TuckerModel, draw: Draw, chain: int, number: int
 ) -> None:
     """Add the predictions of one draw, drawn with the random numbers that `predict` would use for it."""
-    alone = Draws(model, [[draw]], sampled=True, first=(chain, number))
-    rng = stream(PREDICTION_SEED)
-    if of.levels is not None:
-        (probabilities,) = alone.probabilities(of.design, rng)
-        running["probabilities"].add(probabilities)
-        running["level"].add(mean_level(probabilities, of.levels))
-        return
-    ((f, noise),) = alone.functions(of.design, rng)
-    if of.log_rate is not None:
-        rate = Poisson.mean(of.log_rate + f)
-        for values in running.values():  # the mean, its spread, and the variance of a count
-            values.add(rate)
-        return
-    ((centre, _),) = alone.functions(of.design)
-    running["mean"].add(centre)
-    running["f"].add(f)
-    running["noise"].add(noise)
+    alone, likelihood = Draws.of(model, [draw], first=(chain, number)), model.likelihood
+    at = alone.predicted(of.design, stream(PREDICTION_SEED))
+    given = likelihood.means(at)[0]
+    centre = likelihood.means(alone.predicted(of.design))[0] if likelihood.linear else given
+    for name, values in {"mean": centre, "given": given, "noise": likelihood.variances(at)[0]}.items():
+        running[name].add(values)
+    if hasattr(likelihood, "levels"):
+        probabilities = likelihood.probabilities(at)[0]
+        running.setdefault("probabilities", Running(np.zeros_like(probabilities))).add(probabilities)
 
 
 def merged(chains: Sequence[Mapping[str, Running]]) -> Mapping[str, Running]:
@@ -139,18 +126,14 @@ def merged(chains: Sequence[Mapping[str, Running]]) -> Mapping[str, Running]:
     return total
 
 
-def summarised(running: Mapping[str, Running], levels: Floats | None, mean: float, scale: float) -> Moments:
-    """In the units of the targets, ``mean + scale`` times those of the sampler; levels have units of their own."""
-    if levels is not None:
-        probabilities, level = running["probabilities"].mean, running["level"]
-        centre = mean_level(probabilities, levels)
-        spread = np.sqrt(np.maximum(probabilities @ levels**2 - centre**2, 0.0))
-        return Moments(centre, spread, np.sqrt(level.variance()), probabilities, level.count)
-    between = running["f"].variance()
+def summarised(running: Mapping[str, Running]) -> Moments:
+    """Means and standard deviations."""
+    between = running["given"].variance()
+    probabilities = running["probabilities"].mean if "probabilities" in running else None
     return Moments(
-        mean + scale * running["mean"].mean,
-        scale * np.sqrt(between + running["noise"].mean),
-        scale * np.sqrt(between),
-        None,
-        running["f"].count,
+        running["mean"].mean,
+        np.sqrt(between + running["noise"].mean),
+        np.sqrt(between),
+        probabilities,
+        running["given"].count,
     )

@@ -1,6 +1,6 @@
-"""Draws of what the user need not tune: the precision Lambda, the block precisions tau, the noise.
+"""Draws of what the user need not tune of a mode: the precision Lambda and the block precisions tau.
 
-All are conjugate given the factors, except the spread of the rows' noise, which is drawn by a slice.
+Both are conjugate given factors and weights; tau of a wide block is drawn with the weights integrated out.
 """
 
 from __future__ import annotations
@@ -10,15 +10,13 @@ from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
-from scipy.special import gammaln
+
+from tuckergp.random import log_slice
 
 __all__ = [
     "PrecisionPrior",
     "block_precisions",
     "collapsed_precision",
-    "log_slice",
-    "row_noise",
-    "row_noise_shape",
     "wishart",
 ]
 
@@ -104,47 +102,3 @@ def collapsed_precision(
     out = tau.copy()
     out[block] = np.exp(log_slice(log_posterior, float(np.log(tau[block])), 1.0, rng))
     return out
-
-
-def row_noise(counts: Floats, squares: Floats, nu: float, rng: np.random.Generator) -> Floats:
-    """Draw the noise factor of every row, Gamma((nu + N_m) / 2, (nu + S_m) / 2), S_m its weighted squared residuals."""
-    draw: Floats = rng.gamma((nu + counts) / 2) / ((nu + squares) / 2)
-    return draw
-
-
-def row_noise_shape(factors: Floats, nu: float, rng: np.random.Generator, least: float = 4.0) -> float:
-    """Draw nu given factors ~ Gamma(nu / 2, nu / 2), by a slice on log nu under the prior nu ~ exponential(mean 20)."""
-    total_log, total, count = float(np.log(factors).sum()), float(factors.sum()), len(factors)
-
-    def log_density(log_nu: float) -> float:
-        nu = float(np.exp(log_nu))
-        if nu < least:
-            return -np.inf
-        half = nu / 2
-        fit = count * (half * np.log(half) - gammaln(half)) + (half - 1) * total_log - half * total
-        return float(fit - nu / 20 + log_nu)
-
-    return float(np.exp(log_slice(log_density, float(np.log(nu)), 0.5, rng)))
-
-
-def log_slice(log_density: Callable[[float], float], x: float, width: float, rng: np.random.Generator) -> float:
-    """One slice-sampling step with stepping out and shrinkage (Neal 2003)."""
-    level = log_density(x) - rng.exponential()
-    left = x - width * rng.random()
-    right = left + width
-    for _ in range(50):
-        if log_density(left) <= level:
-            break
-        left -= width
-    for _ in range(50):
-        if log_density(right) <= level:
-            break
-        right += width
-    while True:
-        proposal = left + (right - left) * rng.random()
-        if log_density(proposal) > level:
-            return float(proposal)
-        if proposal < x:
-            left = proposal
-        else:
-            right = proposal

@@ -16,7 +16,7 @@ from scipy import linalg, sparse
 from scipy.sparse.linalg import LinearOperator, cg
 
 from tuckergp.errors import InputError
-from tuckergp.model.mode_table import Matrix
+from tuckergp.linalg import Matrix
 
 __all__ = ["Collapsed", "Regression", "dense"]
 

@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy import linalg, sparse
 
-from tuckergp.model.mode_table import Matrix
+from tuckergp.linalg import Matrix
 from tuckergp.priors.regression import Collapsed, dense
 
 __all__ = ["SpectralRegression"]

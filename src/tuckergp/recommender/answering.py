@@ -17,6 +17,7 @@ from tuckergp.checks import check, number, one_of
 from tuckergp.data.frames import as_frame
 from tuckergp.data.tables import Table, as_table
 from tuckergp.errors import InputError
+from tuckergp.posterior.fitted import predict_with
 from tuckergp.random import seed_of
 from tuckergp.recommender.explain import explain
 from tuckergp.recommender.explanation import Explanation
@@ -34,7 +35,6 @@ from tuckergp.recommender.questions import (
 )
 from tuckergp.recommender.reading import pairs_table
 from tuckergp.recommender.serving import Request, Strategy, recommend, seen_items
-from tuckergp.running.fit import OrdinalFit, predict_with, probabilities_with
 
 __all__ = ["OnUnknown", "best_items", "explain_pair", "most_alike", "predict", "predict_proba", "scores"]
 
@@ -87,23 +87,24 @@ def _unknown(table: Table, layout: Layout, on_unknown: OnUnknown) -> npt.NDArray
 
 def predict_proba(fitted: Fitted, pairs: Any) -> Floats:
     """Probability of every rating level for every pair, shape (n_pairs, K)."""
-    return probabilities_with(fitted.fit, fitted.layout.pairs(pairs_table(pairs, fitted.names, fitted.layout)))
+    return fitted.fit.probabilities(fitted.layout.pairs(pairs_table(pairs, fitted.names, fitted.layout)))
 
 
 def scores(fitted: Fitted, users: Sequence[Any], items: Sequence[Any]) -> Floats:
     """Predictions, not clipped, of some items for some users, shape (n_users, n_items)."""
     layout, fit = fitted.layout, fitted.fit
     fit.draws.require_kept()
-    if isinstance(fit, OrdinalFit):
+    if not fit.likelihood.linear:
         pairs = {"user_id": np.repeat(cells(users), len(items)), "item_id": np.tile(cells(items), len(users))}
         found = predict(fitted, Table(pairs, "pairs", len(users) * len(items)))
         return np.asarray(found).reshape(len(users), len(items))
     numbers = [side.numbers(ids) for side, ids in zip(layout.sides, (users, items), strict=True)]
     factors = Factors(layout, fit)
-    width = factors.shape[0] * factors.shape[1]
-    Q = factors.users(numbers[0], Table({}, "users", len(users))).reshape(len(users), width)
-    V = factors.items()[numbers[1]].reshape(len(items), width)
-    return fit.mean + (fit.scale / len(fit.draws)) * (Q @ V.T).astype(np.float64)
+    vectors, alone = factors.users(numbers[0], Table({}, "users", len(users)))
+    V = factors.draws.factors(1, layout.sides[1].table.take(numbers[1])).astype(np.float32)
+    f = vectors.reshape(len(users), -1) @ V.reshape(len(items), -1).T
+    total = f.astype(np.float64) + alone.sum(axis=1)[:, None]
+    return np.asarray(fit.mean + fit.scale * total / len(fit.draws))
 
 
 def best_items(

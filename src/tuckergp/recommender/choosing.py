@@ -14,6 +14,7 @@ from tuckergp.data.periods import Unit
 from tuckergp.data.tables import Table
 from tuckergp.errors import InputError
 from tuckergp.inference import ALS, SGD, VI, Gibbs
+from tuckergp.likelihoods import LIKELIHOODS
 from tuckergp.model.cores import Learned
 from tuckergp.model.tucker import make_core
 from tuckergp.random import stream
@@ -41,7 +42,7 @@ def inference_of(settings: Settings) -> Inference:
     noise = "shared" if settings.likelihood == "bernoulli" else "rows"
     noise = noise if settings.noise == "auto" else settings.noise
     inference = resolve_inference(settings, named, noise, ("gaussian", "ordinal", "bernoulli"))
-    if settings.likelihood != "gaussian" and not isinstance(inference, Gibbs):
+    if not LIKELIHOODS[settings.likelihood].has_noise and not isinstance(inference, Gibbs):
         raise InputError(f"likelihood={settings.likelihood!r} needs inference='gibbs', not {inference!r}.")
     return inference
 

@@ -12,25 +12,26 @@ from tuckergp.errors import InputError
 from tuckergp.inference import SGD, VI, Gibbs
 from tuckergp.model.design import Design, FittedMode
 from tuckergp.model.mode_table import ModeTable
-from tuckergp.posterior.draws import Draw
 from tuckergp.posterior.export import block_names
+from tuckergp.posterior.fitted import Fit
 from tuckergp.priors.hyper import block_precisions
 from tuckergp.random import seed_of, stream
 from tuckergp.recommender.layout import Layout
-from tuckergp.running.fit import Fit, Inference, OrdinalFit, seed_for
+from tuckergp.running.fit import Inference, seed_for
 from tuckergp.running.start import ModeValues, Start, Values
 from tuckergp.store.trees import digest
 
 __all__ = ["check_continuation", "continued_seed", "last_draws", "start_from"]
 
 Floats = npt.NDArray[np.float64]
+Singles = npt.NDArray[np.float32]
 Ints = npt.NDArray[np.integer]
 
 
 def last_draws(fit: Fit) -> Fit:
     """The fit with the last draw of every chain alone."""
     fit.draws.require_kept()
-    return replace(fit, draws=replace(fit.draws, chains=[[chain[-1]] for chain in fit.draws.chains if chain]))
+    return replace(fit, draws=fit.draws.last_of_chains())
 
 
 def check_continuation(fit: Fit, inference: Inference, rank: int, likelihood: str) -> None:
@@ -41,7 +42,7 @@ def check_continuation(fit: Fit, inference: Inference, rank: int, likelihood: st
     if int(fit.draws.model.core.ranks[0]) != rank:
         raise InputError(f"The model has rank {fit.draws.model.core.ranks[0]}, not {rank}; set it back, or fit again.")
     same = fit.draws.sampled == isinstance(inference, Gibbs)
-    if not same or isinstance(fit, OrdinalFit) != (likelihood != "gaussian"):
+    if not same or fit.likelihood.name != likelihood:
         raise InputError("The model was fitted with another inference or likelihood; set it back, or fit again.")
 
 
@@ -52,7 +53,8 @@ def continued_seed(random_state: object, checkpoint: object, last: Fit) -> int:
     """
     if random_state is None:
         return seed_for(None, checkpoint)
-    return int(digest((seed_of(random_state), list(last.draws)))[:15], 16)
+    arrays = (last.draws.modes, last.draws.W, last.draws.unknowns)
+    return int(digest((seed_of(random_state), arrays))[:15], 16)
 
 
 def start_from(layout: Layout, fit: Fit, new: Layout, design: Design, moment: Table, gibbs: Gibbs, seed: int) -> Start:
@@ -79,51 +81,38 @@ def start_from(layout: Layout, fit: Fit, new: Layout, design: Design, moment: Ta
         table, code = circumstance.realise(user, moment)
         _, first = np.unique(design.index[:, e], return_index=True)
         rows.append((table, code[first]))
+    draws = fit.draws
+    psi = [draws.factors(d, table)[place] for d, (table, place) in enumerate(rows)]
     chains = []
-    for c, chain in enumerate(fit.draws.chains):
-        draw, rng = chain[-1], stream(seed, c, 0, 1)
+    for c in range(len(draws)):
+        rng = stream(seed, c, 0, 1)
         modes = []
         for d, (before, after) in enumerate(zip(layout.modes, new.modes, strict=True)):
             table, place = rows[d]
-            precision = _precision(draw, d, fit, before)
-            tau = _block_precisions(draw, d, before, after, precision, gibbs, rng)
-            psi = np.asarray(table.table @ draw.parameters.U[d].astype(np.float64))[place]
-            modes.append(ModeValues(psi, precision, tau, _noise(draw, d, table, place, design.modes[d])))
-        chains.append(Values(tuple(modes), draw.parameters.W, draw.alpha, draw.cuts))
-    return Start(fit.mean, fit.scale, chains)
-
-
-def _precision(draw: Draw, d: int, fit: Fit, mode: FittedMode) -> Floats:
-    """Lambda."""
-    if draw.covariance:
-        return np.asarray(np.linalg.inv(draw.covariance[d]) * mode.residual_scale**2, dtype=np.float64)
-    model = fit.draws.model
-    return np.asarray(np.eye(int(model.core.ranks[d])) / float(model.sigma_u[d]) ** 2)
+            mode = draws.modes[d]
+            precision = np.asarray(np.linalg.inv(mode.covariance[c]) * before.residual_scale**2, dtype=np.float64)
+            tau = np.ones(len(after.blocks))
+            if draws.sampled:
+                tau = _block_precisions(mode.B[:, c], before, after, precision, gibbs, rng)
+            noise = None if mode.noise is None else _noise(mode.noise[:, c], table.groups[place], design.modes[d])
+            modes.append(ModeValues(np.ascontiguousarray(psi[d][:, c]), precision, tau, noise))
+        unknowns = {name: values[c] for name, values in draws.unknowns.items()}
+        chains.append(Values(tuple(modes), draws.W[c], unknowns))
+    return Start(fit.likelihood, chains)
 
 
 def _block_precisions(
-    draw: Draw,
-    d: int,
-    before: FittedMode,
-    after: FittedMode,
-    precision: Floats,
-    gibbs: Gibbs,
-    rng: np.random.Generator,
+    B: Singles, before: FittedMode, after: FittedMode, precision: Floats, gibbs: Gibbs, rng: np.random.Generator
 ) -> Floats:
-    """Tau of the blocks there were, drawn given their weights, and its prior mean for others; ones for a point."""
-    if not draw.covariance:
-        return np.ones(len(after.blocks))
-    U = draw.parameters.U[d].astype(np.float64)
+    """Tau of the blocks there were, drawn given their weights, and its prior mean for others."""
     blocks = [block.columns for block in before.blocks]
-    width = blocks[-1].stop if blocks else 0
-    tau = block_precisions(U[len(U) - width :], precision, blocks, gibbs.tau_shape, gibbs.tau_rate, rng)
+    tau = block_precisions(B.astype(np.float64), precision, blocks, gibbs.tau_shape, gibbs.tau_rate, rng)
     known = dict(zip(block_names([before], [""]), tau, strict=True))
     return np.array([known.get(name, gibbs.tau_shape / gibbs.tau_rate) for name in block_names([after], [""])])
 
 
-def _noise(draw: Draw, d: int, table: ModeTable, place: Ints, after: ModeTable) -> Floats:
+def _noise(factors: Singles, groups: Ints, after: ModeTable) -> Floats:
     """Noise factors of the groups of a new table, 1 for those that had none."""
-    noise, factors = np.ones(after.n_groups), draw.noise[d]
-    if factors is not None and after.n_groups:
-        noise[after.groups] = np.append(factors.astype(np.float64), 1.0)[table.groups[place]]
+    noise = np.ones(after.n_groups)
+    noise[after.groups] = np.append(factors.astype(np.float64), 1.0)[groups]
     return noise

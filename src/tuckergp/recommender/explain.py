@@ -8,8 +8,8 @@ of the parts. They do not change when factors are rotated, so that means over dr
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -20,13 +20,13 @@ from tuckergp.data.tables import Table
 from tuckergp.kernels import Constant, Scaled
 from tuckergp.model.design import Block, Design, FittedMode
 from tuckergp.model.mode_table import ModeTable
-from tuckergp.model.tucker import Core
-from tuckergp.posterior.draws import Draw
+from tuckergp.posterior.draws import Draws
+from tuckergp.posterior.fitted import Fit
 from tuckergp.recommender.attributes import WHO_RATED_WHAT
 from tuckergp.recommender.circumstances import Context
 from tuckergp.recommender.explanation import Explanation, Importance, Line
 from tuckergp.recommender.layout import Layout
-from tuckergp.running.fit import Fit, OrdinalFit
+from tuckergp.residuals.base import ModeDraws
 
 __all__ = ["explain", "feature_importance"]
 
@@ -67,22 +67,21 @@ class Parts:
         """Of the parts: attributes, then what only the id explains."""
         return [*self.groups, OWN]
 
-    def base(self, U: Floats) -> Floats:
-        """Factors of the average row, (r,)."""
-        return np.asarray(self.mean @ U[len(U) - len(self.mean) :])
+    def base(self, draws: ModeDraws) -> Floats:
+        """Factors of the average row in each draw, (S, r)."""
+        return np.asarray(draws.mean(self.mean[None])[0])
 
-    def of(self, table: ModeTable, U: Floats) -> list[Floats]:
-        """What each part adds to the average for the rows of a table, (M, r)."""
-        width = len(U) - len(self.mean)
-        B = U[width:]
+    def of(self, table: ModeTable, d: int, draws: Draws) -> list[Floats]:
+        """What each part adds to the average for the rows of a table in each draw, (M, S, r)."""
+        mode = draws.modes[d]
         parts = []
         for blocks in self.groups.values():
-            part = np.zeros((table.n_rows, U.shape[1]))
+            part = np.zeros((table.n_rows, *mode.B.shape[1:]))
             for columns in (block.columns for block in blocks):
-                part += table.features[:, columns] @ B[columns] - self.mean[columns] @ B[columns]
+                own = replace(mode, B=mode.B[columns])
+                part += own.mean(table.features[:, columns]) - own.mean(self.mean[None, columns])
             parts.append(part)
-        own = np.zeros((table.n_rows, U.shape[1])) if table.residual is None else table.residual @ U[:width]
-        return [*parts, np.asarray(own)]
+        return [*parts, draws.factors(d, table) - mode.mean(table.features)]
 
 
 def parts_of(layout: Layout, history: History) -> list[Parts]:
@@ -114,50 +113,47 @@ def _groups(mode: FittedMode, attributes: Sequence[Any]) -> dict[str, tuple[Bloc
     return groups
 
 
-def _shares(core: Core, parts: Sequence[Parts], draw: Draw, design: Design) -> tuple[float, list[list[Floats]]]:
-    """F of the average, and what every part of every mode adds to it, (N,) each.
+def _shares(parts: Sequence[Parts], draws: Draws, design: Design) -> tuple[Floats, list[list[Floats]]]:
+    """F of the average in each draw (S,), and what each part of each mode adds to it, (N, S) each.
 
     The Shapley value of part a of mode d is the integral over s from 0 to 1 of f with a in mode d and the average plus
     s times the rest in the others: s^k integrates to 1 / (k + 1), the share of a product of k + 1 such parts.
     """
-    U = [np.asarray(u, dtype=np.float64) for u in draw.parameters.U]
-    base = [part.base(u) for part, u in zip(parts, U, strict=True)]
-    added = [part.of(table, u) for part, table, u in zip(parts, design.modes, U, strict=True)]
-    at = [np.sum(each, axis=0)[design.index[:, d]] for d, each in enumerate(added)]
+    core, index = draws.model.core, design.index
+    base = [part.base(mode) for part, mode in zip(parts, draws.modes, strict=True)]
+    added = [part.of(table, d, draws) for d, (part, table) in enumerate(zip(parts, design.modes, strict=True))]
+    at = [np.sum(each, axis=0)[index[:, d]] for d, each in enumerate(added)]
     nodes, weights = np.polynomial.legendre.leggauss(len(base) // 2 + 1)
-    shares: list[list[Floats]] = []
     between = [[b + (node + 1) / 2 * a for b, a in zip(base, at, strict=True)] for node in nodes]
+    shares: list[list[Floats]] = []
     for d, each in enumerate(added):
-        z = sum(
-            weight / 2 * core.others(draw.parameters.W, psi, d)[0] for psi, weight in zip(between, weights, strict=True)
-        )
-        shares.append([(part[design.index[:, d]] * z).sum(axis=1) for part in each])
-    z, alone = core.others(draw.parameters.W, [b[None] for b in base], 0)
-    return float(np.sum(z @ base[0] + alone)), shares
+        z = np.zeros_like(at[d])
+        for psi, weight in zip(between, weights, strict=True):
+            others = [None if e == d else table for e, table in enumerate(psi)]
+            z += weight / 2 * core.others_in_draws(draws.W, others, d)[0]
+        shares.append([(part[index[:, d]] * z).sum(axis=2) for part in each])
+    z, alone = core.others_in_draws(draws.W, [None, *(b[None] for b in base[1:])], 0)
+    return (z[0] * base[0]).sum(axis=1) + alone[0], shares
 
 
 def explain(layout: Layout, fit: Fit, history: History, pair: Table) -> Explanation:
     """What moved the prediction of one pair; see `TuckerRecommender.explain`."""
     fit.draws.require_kept()
-    whole = layout.pairs(pair)
-    # its own rows alone
-    modes = tuple(mode.take(np.array([row])) for mode, row in zip(whole.modes, whole.index[0], strict=True))
-    design = Design(modes, np.zeros((1, len(modes)), dtype=np.int32))
+    design = layout.pairs(pair).compact()  # its own rows alone
     parts = parts_of(layout, history)
-    found = [_shares(fit.draws.model.core, parts, draw, design) for draw in fit.draws]
-    scale = fit.scale
-    starts = fit.mean + scale * np.array([start for start, _ in found])
-    lines = [Line("", "base", "", float(starts.mean()), _deviation(starts))]
+    starts, shares = _shares(parts, fit.draws, design)
+    base = fit.mean + fit.scale * starts
+    lines = [Line("", "base", "", float(base.mean()), _deviation(base))]
     for d, part in enumerate(parts):
         for k, name in enumerate(part.names):
-            values = scale * np.array([shares[d][k][0] for _, shares in found])
-            shown = _value(part, name, modes[d], layout, d)
+            values = fit.scale * shares[d][k][0]
+            shown = _value(part, name, design.modes[d], layout, d)
             lines.append(Line(part.name, name, shown, float(values.mean()), _deviation(values)))
-    total = np.array([start + sum(float(v[0]) for each in shares for v in each) for start, shares in found])
-    latent = isinstance(fit, OrdinalFit)
-    predicted = float(fit.predict(whole)[0])
+    total = starts + sum(value[0] for each in shares for value in each)
+    predicted = float(fit.predict(design)[0])
     ids = {side.key: pair[side.key].tolist()[0] for side in layout.sides}
-    spread = _deviation(scale * total)
+    spread = _deviation(fit.scale * total)
+    latent = not fit.likelihood.linear
     return Explanation(ids["user_id"], ids["item_id"], tuple(lines), spread, predicted, latent)
 
 
@@ -167,7 +163,8 @@ def _deviation(values: Floats) -> float:
 
 def _value(part: Parts, name: str, table: ModeTable, layout: Layout, d: int) -> str:
     """What a row has of an attribute, in words, read from its features."""
-    rated = table.residual is not None and table.residual.nnz > 0
+    seen = table.residual.seen
+    rated = seen is not None and bool(seen[0])
     if name == OWN:
         return "learned from ratings" if rated else "no ratings"
     if name == WHO_RATED_WHAT and not rated:
@@ -219,10 +216,11 @@ def feature_importance(layout: Layout, fit: Fit, history: History, rng: np.rando
     some = history.take(rows)
     design = layout.design(*some.codes, some.moment)
     parts = parts_of(layout, history)
+    draws = fit.draws.thinned(MOST_DRAWS)
     found = []
-    for draw in _some_draws(fit):
-        _, shares = _shares(fit.draws.model.core, parts, draw, design)
-        values = np.stack([value for each in shares for value in each])
+    for s in range(len(draws)):
+        _, shares = _shares(parts, draws.only(s), design)
+        values = np.stack([value[:, 0] for each in shares for value in each])
         values -= values.mean(axis=1, keepdims=True)
         f = values.sum(axis=0)
         found.append(values @ f / max(float(f @ f), np.finfo(float).tiny))
@@ -232,9 +230,3 @@ def feature_importance(layout: Layout, fit: Fit, history: History, rng: np.rando
         Line(side, what, "", float(share[:, k].mean()), _deviation(share[:, k])) for k, (side, what) in enumerate(names)
     ]
     return Importance(tuple(sorted(lines, key=lambda line: -line.contribution)))
-
-
-def _some_draws(fit: Fit) -> Iterator[Draw]:
-    draws = list(fit.draws)
-    for place in np.unique(np.linspace(0, len(draws) - 1, min(len(draws), MOST_DRAWS)).astype(int)):
-        yield draws[place]

@@ -6,9 +6,9 @@ same solves as in `tuckergp.inference.gibbs`, for few rows.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
+from itertools import pairwise
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -18,22 +18,20 @@ from tuckergp.data.history import RATING, Duplicates, History
 from tuckergp.data.tables import Table
 from tuckergp.errors import InputError
 from tuckergp.features.base import vstack
-from tuckergp.inference.base import Problem
-from tuckergp.likelihoods.levels import draw_latent
+from tuckergp.likelihoods.base import Predicted
+from tuckergp.linalg import Matrix
 from tuckergp.model.design import Design
-from tuckergp.model.mode_table import Matrix, ModeTable
-from tuckergp.model.tucker import Parameters, TuckerModel
-from tuckergp.posterior.draws import Draw
-from tuckergp.priors.evidence import Evidence, Precision
-from tuckergp.priors.rows import factors_given_weights
+from tuckergp.model.mode_table import ModeTable
+from tuckergp.posterior.draws import map_draws
+from tuckergp.posterior.fitted import Fit
 from tuckergp.random import stream
 from tuckergp.recommender.clicks import with_negatives
 from tuckergp.recommender.growth import features_of, grown, read_more, sets_of
 from tuckergp.recommender.layout import Layout
-from tuckergp.running.fit import Fit, OrdinalFit
-from tuckergp.running.threads import few_threads
+from tuckergp.residuals.base import ModeDraws
+from tuckergp.residuals.rows import Rows
 
-__all__ = ["SCANS", "Folded", "fold_in", "posterior_rows"]
+__all__ = ["SCANS", "Folded", "fold_in"]
 
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.integer]
@@ -53,45 +51,6 @@ class Folded(NamedTuple):
     history: History
 
 
-def posterior_rows(
-    layout: Layout,
-    fit: Fit,
-    history: History,
-    ratings: Table,
-    users: Table | None = None,
-    *,
-    scale: tuple[float, float] | None = None,
-    duplicates: Duplicates = "keep",
-    negatives: int = 16,
-    seed: int = 0,
-) -> Floats:
-    """The factors of the users of new ratings, draw by draw, given these and their earlier ratings.
-
-    A sampled model gives a draw of each row for every draw of the rest, a most probable point the mean. Nothing of the
-    model changes.
-
-    Parameters
-    ----------
-    layout, fit, history : Layout, Fit, History
-        Of a fitted recommender.
-    ratings : Table
-        With the usual names.
-    users : Table or None
-        Attributes of these users, as far as they are known.
-    scale, duplicates, negatives
-        As in `TuckerRecommender`.
-    seed : int
-        Names the random streams.
-
-    Returns
-    -------
-    ndarray, shape (draws, users, r)
-        Users in the order of their first rating in ``ratings``.
-    """
-    part = _part(layout, fit, history, ratings, (users, None), scale, duplicates, negatives, seed)
-    return np.stack([rows.users for rows in part.rows(seed)])
-
-
 def fold_in(
     layout: Layout,
     fit: Fit,
@@ -106,16 +65,15 @@ def fold_in(
 ) -> Folded:
     """A model that knows new ratings too; see `TuckerRecommender.fold_in`. What is given stays as it is."""
     part = _part(layout, fit, history, ratings, tables, scale, duplicates, negatives, seed)
-    rows = iter(part.rows(seed))
-    chains = [[part.updated(draw, next(rows)) for draw in chain] for chain in fit.draws.chains]
+    found = part.find(stream(seed, 0) if fit.draws.sampled else None)
+    draws = map_draws(fit.draws, lambda d, mode: part.locals[d].grown(mode, found[d]) if d < 2 else mode)
     more = read_more(history, ratings, scale, duplicates)
     joined = history.joined(more, ratings, duplicates)
     sides = [
         grown(side, joined.ids[d], local.changed, local.changed_features)
         for d, (side, local) in enumerate(zip(layout.sides, part.locals, strict=True))
     ]
-    new_layout = replace(layout, sides=(sides[0], sides[1]))
-    return Folded(new_layout, replace(fit, draws=replace(fit.draws, chains=chains)), joined)
+    return Folded(replace(layout, sides=(sides[0], sides[1])), replace(fit, draws=draws), joined)
 
 
 @dataclass(frozen=True)
@@ -144,30 +102,26 @@ class Local:
     changed: list[Any]
     changed_features: Matrix
 
-    def mean(self, U: Floats) -> Floats:
-        """What features say of the rows, (m, r)."""
-        return np.asarray(self.features @ U[len(U) - self.features.shape[1] :], dtype=np.float64)
+    def table(self, n_train: int) -> ModeTable:
+        """The rows as those of a mode with so many training rows."""
+        return ModeTable(self.features, Rows(self.column.astype(np.int32), n_train, self.scale))
 
-    def factors(self, U: Floats, mean: Floats) -> Floats:
-        """Factors of the rows in a draw; those never rated have their mean."""
-        psi, known = mean.copy(), self.column >= 0
-        psi[known] += self.scale * U[self.column[known]]
-        return psi
-
-    def with_rows(self, U: Floats, psi: Floats) -> Floats:
-        """The weights of a draw with the rows found: their residuals in place or after those there were, above B."""
-        width = len(U) - self.features.shape[1]
-        E = ((psi - self.mean(U)[: self.free]) / self.scale).astype(U.dtype)
-        known = self.column[: self.free] >= 0
-        before = U[:width]
-        if known.any():
-            before = before.copy()
-            before[self.column[: self.free][known]] = E[known]
-        return np.concatenate([before, E[~known], U[width:]])
+    def grown(self, mode: ModeDraws, psi: Floats) -> ModeDraws:
+        """The draws with the factors (m, S, r) of the rows found in place or after those there were."""
+        if not self.free:
+            return mode
+        column = self.column[: self.free]
+        known = column >= 0
+        kept = np.concatenate([mode.rows["psi"], psi[~known].astype(np.float32)])
+        kept[column[known]] = psi[known]
+        noise = mode.noise
+        if noise is not None:
+            noise = np.concatenate([noise, np.ones((int((~known).sum()), noise.shape[1]), dtype=np.float32)])
+        return replace(mode, rows={**mode.rows, "psi": kept}, noise=noise)
 
 
-class Rows(NamedTuple):
-    """Factors found in one draw: of users, (m, r), and of items never rated before."""
+class Found(NamedTuple):
+    """Factors in all draws: of users, (m, S, r), and of items never rated before."""
 
     users: Floats
     items: Floats
@@ -185,7 +139,7 @@ class Part:
     design : Design
         Rows of users and items by their place above, and of circumstances.
     y : ndarray, shape (n,)
-        Standardised ratings, or levels.
+        Targets, as the likelihood takes them.
     """
 
     fit: Fit
@@ -193,90 +147,62 @@ class Part:
     design: Design
     y: Floats
 
-    @property
-    def model(self) -> TuckerModel:
-        """Of the fit."""
-        return self.fit.draws.model
-
-    @cached_property
-    def problem(self) -> Problem:
-        """The users' ratings."""
-        return Problem(self.model, self.design, self.y)
-
-    @cached_property
-    def of_items(self) -> tuple[Ints, Problem]:
-        """The ratings of items never rated before: their places, and the problem of these."""
-        places = np.flatnonzero(self.design.index[:, 1] < self.locals[1].free)
-        table = self.design.modes[1].take(np.arange(self.locals[1].free))
-        modes = (self.design.modes[0], table, *self.design.modes[2:])
-        design = Design(modes, np.ascontiguousarray(self.design.index[places]))
-        return places, Problem(self.model, design, self.y[places])
-
-    def rows(self, seed: int) -> Iterator[Rows]:
-        """The rows to be found, draw by draw, each from a stream of its own."""
-        draws = self.fit.draws
-        draws.require_kept()
-        with few_threads(self.problem):
-            for c, chain in enumerate(draws.chains):
-                for number, draw in enumerate(chain):
-                    yield self.find(draw, stream(seed, c, number) if draws.sampled else None)
-
-    def find(self, draw: Draw, rng: np.random.Generator | None) -> Rows:
-        """The rows to be found given one draw of the rest: a draw of them, or their mean without ``rng``."""
-        U, W, free = draw.parameters.U, draw.parameters.W, self.locals[1].free
-        means = [local.mean(u) for local, u in zip(self.locals, U, strict=False)]
-        psi = [local.factors(u, mean) for local, u, mean in zip(self.locals, U, means, strict=False)]
-        psi += [np.asarray(mode.table @ u) for mode, u in zip(self.design.modes[2:], U[2:], strict=True)]
-        precision, inner = self._precision(draw), [self._inner(draw, d) for d in range(2)]
-        ordinal = isinstance(self.fit, OrdinalFit)
-        root = np.sqrt(precision.at(self.design.index)) if ordinal else None
-        y = self.y
-        for _ in range(SCANS if ordinal or free else 1):
-            if ordinal and rng is not None:
-                f = self.model.contract(psi, W, self.design.index)
-                y = draw_latent(f, self.y.astype(np.int64), draw.cuts, rng.random(len(f)), root)
-            evidence = Evidence(self.problem.sorted[0], y, precision, self.model.core, 0, psi, W)
-            psi[0] = factors_given_weights(evidence, means[0], inner[0], _noise(means[0], rng))
-            if free:
-                places, problem = self.of_items
-                evidence = Evidence(problem.sorted[1], y[places], precision, self.model.core, 1, psi, W)
-                psi[1][:free] = factors_given_weights(evidence, means[1][:free], inner[1], _noise(means[1][:free], rng))
-        return Rows(psi[0], psi[1][:free])
-
-    def _inner(self, draw: Draw, d: int) -> Floats:
-        """Precision of a row around what its features say."""
-        if draw.covariance:
-            return np.asarray(np.linalg.inv(draw.covariance[d]), dtype=np.float64)
-        sd = float(self.model.sigma_u[d]) * self.locals[d].scale
-        return np.asarray(np.eye(int(self.model.core.ranks[d])) / sd**2)
-
-    def _precision(self, draw: Draw) -> Precision:
-        """Of the noise; rows never rated have the factor 1."""
-        if all(factors is None for factors in draw.noise):
-            return Precision(draw.alpha)
-        groups: list[npt.NDArray[Any]] = [local.column for local in self.locals]
-        groups += [mode.groups for mode in self.design.modes[2:]]
-        at_rows = [
-            np.ones(len(group)) if factors is None else np.append(factors.astype(np.float64), 1.0)[group]
-            for factors, group in zip(draw.noise, groups, strict=True)
-        ]
-        return Precision(draw.alpha, None, at_rows)
-
-    def updated(self, draw: Draw, rows: Rows) -> Draw:
-        """The draw with the rows found in it."""
-        U, noise = list(draw.parameters.U), list(draw.noise)
-        for d, (local, psi) in enumerate(zip(self.locals, rows, strict=True)):
-            if local.free:
-                U[d] = local.with_rows(U[d], psi)
-            new, factors = int((local.column[: local.free] < 0).sum()), noise[d]
-            if factors is not None and new:
-                noise[d] = np.concatenate([factors, np.ones(new, dtype=factors.dtype)])
-        parameters = Parameters(tuple(U), draw.parameters.W, draw.parameters.paths)
-        return replace(draw, parameters=parameters, noise=tuple(noise))
+    def find(self, rng: np.random.Generator | None) -> Found:
+        """The rows to be found given the rest of each draw: a draw of them, or their means without ``rng``."""
+        draws, likelihood, index = self.fit.draws, self.fit.likelihood, self.design.index
+        core, W = draws.model.core, draws.W
+        means = [draws.modes[d].mean(local.features[: local.free]) for d, local in enumerate(self.locals)]
+        psi = [draws.factors(d, table) for d, table in enumerate(self.design.modes)]
+        free = self.locals[1].free
+        factors = draws.noise_factors(self.design)
+        new_items = np.flatnonzero(index[:, 1] < free)
+        for _ in range(SCANS if likelihood.augmented or free else 1):
+            f = draws.model.contract_draws(psi, W, index) if likelihood.augmented else np.zeros((len(W), len(self.y)))
+            y, w = likelihood.working(Predicted(f, draws.unknowns, factors), self.y, rng)
+            for d, rows in ((0, np.arange(len(index))), (1, new_items)):
+                if not len(rows):
+                    continue
+                at = [None if e == d else table[index[rows, e]] for e, table in enumerate(psi)]
+                z, alone = core.others_in_draws(W, at, d)
+                owner = index[rows, d]
+                found = _rows_given_rest(z, y[:, rows].T - alone, w[:, rows].T, owner, means[d], draws.modes[d], rng)
+                psi[d][: len(found)] = found
+        return Found(psi[0][: self.locals[0].free], psi[1][:free])
 
 
-def _noise(mean: Floats, rng: np.random.Generator | None) -> Floats | None:
-    return None if rng is None else rng.standard_normal(mean.shape)
+def _rows_given_rest(
+    z: Floats, y: Floats, w: Floats, owner: Ints, mean: Floats, mode: ModeDraws, rng: np.random.Generator | None
+) -> Floats:
+    """Mean of p(psi_m | its observations), or with ``rng`` a draw, for each row m in each draw, (M, S, r).
+
+    Parameters
+    ----------
+    z : ndarray, shape (n, S, r)
+        What multiplies psi in each observation.
+    y, w : ndarray, shapes (n, S)
+        Targets and precisions.
+    owner : ndarray of int, shape (n,)
+        The row of each observation.
+    mean : ndarray, shape (M, S, r)
+        What the features say.
+    mode : ModeDraws
+        Has the covariance around that.
+    """
+    inner = np.linalg.inv(mode.covariance)
+    out = np.empty_like(mean)
+    noise = np.zeros_like(mean) if rng is None else rng.standard_normal(mean.shape)
+    order = np.argsort(owner, kind="stable")
+    ends = np.searchsorted(owner[order], np.arange(len(mean) + 1))
+    for m, (first, last) in enumerate(pairwise(ends)):
+        mine = order[first:last]
+        Z = z[mine].transpose(1, 0, 2)  # (S, n_m, r)
+        weighted = Z * w[mine].T[:, :, None]
+        # the conditional of row m: precision P + sum w z z', its mean (P + sum w z z')^-1 (P mean + sum w z y)
+        root = np.linalg.cholesky(inner + weighted.transpose(0, 2, 1) @ Z)
+        pull = np.einsum("skl,sl->sk", inner, mean[m]) + np.einsum("snk,sn->sk", weighted, y[mine].T)
+        half = np.linalg.solve(root, pull[:, :, None]) + noise[m][:, :, None]
+        out[m] = np.linalg.solve(root.transpose(0, 2, 1), half)[:, :, 0]
+    return out
 
 
 def _part(
@@ -311,13 +237,13 @@ def _part(
         _places(concerned, len(mine.ids[0]))[codes[0]],
         _places(np.concatenate([fresh, rated[rated < items.n_rated]]), len(mine.ids[1]))[codes[1]],
     ]
-    modes = [ModeTable(local_users.features), ModeTable(local_items.features)]
+    modes = [local.table(len(fit.draws.modes[d].rows["psi"])) for d, local in enumerate((local_users, local_items))]
     for circumstance in layout.circumstances:
         table, code = circumstance.realise(codes[0], moment)
         modes.append(table)
         index.append(code)
     design = Design(tuple(modes), np.ascontiguousarray(np.stack(index, axis=1), dtype=np.int32))
-    return Part(fit, (local_users, local_items), design, _targets(fit, y))
+    return Part(fit, (local_users, local_items), design, fit.likelihood.targets(y))
 
 
 def _local(layout: Layout, d: int, free: Ints, others: Ints, table: Table | None, history: History) -> Local:
@@ -344,23 +270,15 @@ def _places(numbers: Ints, size: int) -> Ints:
     return place
 
 
-def _targets(fit: Fit, y: Floats) -> Floats:
-    """Standardised ratings, or levels."""
-    if not isinstance(fit, OrdinalFit):
-        return np.asarray((y - fit.mean) / fit.scale)
-    if not np.isin(y, fit.levels).all():
-        raise InputError("Means of ratings are no levels of an ordinal model; use duplicates='keep' or 'refuse'.")
-    return np.searchsorted(fit.levels, y).astype(np.float64)
-
-
 def _check_levels(fit: Fit, table: Table, ratings: History) -> None:
     """Refuse ratings that an ordinal model has no level for."""
-    if not isinstance(fit, OrdinalFit) or ratings.clicks:
+    levels = getattr(fit.likelihood, "levels", None)
+    if levels is None or ratings.clicks:
         return
-    strange = ~np.isin(table.numeric(RATING), fit.levels)
+    strange = ~np.isin(table.numeric(RATING), levels)
     if strange.any():
-        row, levels = int(np.argmax(strange)), ", ".join(f"{level:g}" for level in fit.levels)
+        row, known = int(np.argmax(strange)), ", ".join(f"{level:g}" for level in levels)
         raise InputError(
             f"{table.name} column {RATING!r} holds {table.numeric(RATING)[row]:g} at {table.row_label(row)}, which is "
-            f"none of the levels that were learned: {levels}; correct it, or fit again."
+            f"none of the levels that were learned: {known}; correct it, or fit again."
         )

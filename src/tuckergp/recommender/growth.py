@@ -17,11 +17,12 @@ from scipy import sparse
 from tuckergp.data.history import RATING, Duplicates, History
 from tuckergp.data.tables import Table, stacked
 from tuckergp.errors import InputError
-from tuckergp.features import Exact
+from tuckergp.features import Rows
 from tuckergp.features.base import hstack, vstack
-from tuckergp.model.mode_table import Matrix
+from tuckergp.linalg import Matrix
 from tuckergp.recommender.attributes import WHO_RATED_WHAT, check_keys, join
 from tuckergp.recommender.entities import Side, as_objects
+from tuckergp.residuals import rows as residuals
 
 __all__ = ["features_of", "grown", "merged_tables", "read_more", "sets_of"]
 
@@ -98,20 +99,19 @@ def grown(side: Side, rated: Sequence[Any], changed: Sequence[Any], features: Ma
     rest = [value for value in dict.fromkeys([*side.number, *changed]) if value not in has_ratings]
     ids = [*rated, *rest]
     source = np.array([place.get(value, side.number.get(value, -1)) for value in ids] + [len(side.number)])
-    before = side.table
-    if before.residual is None or not isinstance(side.mode.residual, Exact):
+    before, mark = side.table, side.mode.residual
+    if not isinstance(mark, Rows):
         raise TypeError("users and items have a row each")
-    width, fresh = int(before.residual.shape[1]), rated[side.n_rated :]
-    column = np.full(len(ids) + 1, -1)
+    fresh = rated[side.n_rated :]
+    width = before.residual.n_groups
+    column = np.full(len(ids) + 1, -1, dtype=np.int32)
     column[: side.n_rated] = before.groups[: side.n_rated]
     column[side.n_rated : len(rated)] = width + np.arange(len(fresh))
     keys = np.empty(len(fresh), dtype=object)
     keys[:] = fresh
-    indptr = np.concatenate([[0], np.cumsum(column >= 0)])
-    scale = np.full(int(indptr[-1]), side.mode.residual_scale)
-    residual = sparse.csr_array((scale, column[column >= 0], indptr), shape=(len(column), width + len(fresh)))
+    residual = residuals.Rows(column, width + len(fresh), side.mode.residual_scale)
     table = replace(before, features=vstack([before.features, features])[source], residual=residual)
-    mode = replace(side.mode, residual=side.mode.residual.with_rows(Table({side.key: keys}, side.key, len(keys))))
+    mode = replace(side.mode, residual=mark.with_rows(Table({side.key: keys}, side.key, len(keys))))
     number = {value: row for row, value in enumerate(ids)}
     return replace(side, number=number, table=table, mode=mode, n_rated=len(rated))
 

@@ -72,11 +72,16 @@ def similarities(factors: Factors, d: int, row: int) -> Floats:
 
 
 def _vectors(factors: Factors, d: int) -> Singles:
-    """The vectors of all users or items known and, last, of an unknown one."""
-    if d == 1:
-        return factors.items()
-    everyone = np.arange(factors.layout.sides[0].table.n_rows)
-    return factors.users(everyone, Table({}, "questions", len(everyone)))
+    """The vectors of all users or items known and, last, of an unknown one; users in circumstances not known."""
+    core = factors.draws.model.core
+    if d == 0:
+        everyone = np.arange(factors.layout.sides[0].table.n_rows)
+        vectors, alone = factors.users(everyone, Table({}, "questions", len(everyone)))
+        return np.concatenate([vectors, alone[:, :, None].astype(np.float32)], axis=2) if core.leaves_out else vectors
+    out = np.ones((factors.layout.sides[1].table.n_rows, len(factors.draws), int(core.ranks[1]) + core.leaves_out))
+    for numbers, table in factors.items:
+        out[numbers, :, : table.shape[2]] = table
+    return out.astype(np.float32)
 
 
 def embeddings(factors: Factors, width: int | None) -> Embeddings:
@@ -84,7 +89,7 @@ def embeddings(factors: Factors, width: int | None) -> Embeddings:
     layout, fit = factors.layout, factors.fit
     Q, V = (_vectors(factors, d)[:-1] for d in range(2))
     Q, V = (table.reshape(len(table), -1) for table in (Q, V))
-    Q = Q * np.float32(fit.scale / factors.shape[0])
+    Q = Q * np.float32(fit.scale / len(fit.draws))
     if width is not None:
         if isinstance(width, bool) or not isinstance(width, int | np.integer) or width < 1:
             raise InputError(f"width must be a whole number from 1 on or None, not {width!r}.")

@@ -13,14 +13,14 @@ import numpy as np
 import numpy.typing as npt
 from scipy import sparse
 
-from tuckergp.compute.topk import top_products
+from tuckergp.compute.topk import top_k
 from tuckergp.data.history import History
 from tuckergp.data.tables import Table
 from tuckergp.errors import InputError
+from tuckergp.posterior.fitted import Fit
 from tuckergp.random import stream
 from tuckergp.recommender.factors import Factors
 from tuckergp.recommender.layout import Layout
-from tuckergp.running.fit import Fit, OrdinalFit
 
 __all__ = ["Recommended", "Request", "Strategy", "recommend", "seen_items"]
 
@@ -28,11 +28,12 @@ Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.integer]
 Strategy: TypeAlias = Literal["mean", "ucb", "thompson"]
 
-# Numbers held at once: of the vectors of a block of users, and of predictions of a block for all items.
-BLOCK = 30_000_000
+# Predictions held at once: of a block of users for all items.
+BLOCK = 16_000_000
 
-# Where the last word on the order is not a product, so many times the items asked for, and some, are looked at closely.
-SHORTLIST, MORE = 4, 50
+# So many more items than asked for are looked at closely, and where the last word on the order is not a product so many
+# times as many.
+MORE, SHORTLIST = 20, 4
 
 
 class Recommended(NamedTuple):
@@ -90,10 +91,10 @@ def seen_items(layout: Layout, history: History, users: Ints) -> sparse.csr_arra
 
 
 def recommend(layout: Layout, fit: Fit, request: Request) -> Recommended:
-    """The best items of every request, best first; fewer than asked for where there are no more.
+    """The best items of each request, best first; fewer than asked for where there are no more.
 
     Scores are what the lists are sorted by: the predicted rating, that plus ``kappa`` standard deviations, or the
-    rating in one draw of the posterior, a different one for every request.
+    rating in one draw of the posterior, a different one for each request.
     """
     if request.strategy not in get_args(Strategy):
         raise InputError(f"strategy must be 'mean', 'ucb' or 'thompson', not {request.strategy!r}.")
@@ -103,24 +104,23 @@ def recommend(layout: Layout, fit: Fit, request: Request) -> Recommended:
     if not len(request.users):
         none = np.zeros(0, dtype=np.intp)
         return Recommended(none, none, np.zeros(0), np.zeros(0), none)
-    shortlist = {"mean": _by_mean, "ucb": _by_bound, "thompson": _by_chance}[request.strategy]
+    shortlists = {"mean": _by_mean, "ucb": _by_bound, "thompson": _by_chance}[request.strategy]
     found = []
-    for rows, items, scores in shortlist(layout, fit, request):
+    for rows, items, scores in shortlists(layout, fit, request):
         row, place = np.nonzero(items >= 0)
-        found.append((rows[row], items[row, place], scores[row, place]))
-    who, what, score = (np.concatenate(parts) for parts in zip(*found, strict=True))
-    return _sorted(layout, fit, request, who, what, score)
+        found.append(_ranked(layout, fit, request, rows[row], items[row, place], scores[row, place]))
+    order = np.lexsort([np.concatenate([part[column] for part in found]) for column in (4, 0)])
+    return Recommended(*(np.concatenate(parts)[order] for parts in zip(*found, strict=True)))
 
 
-def _sorted(layout: Layout, fit: Fit, request: Request, who: Ints, what: Ints, score: Floats) -> Recommended:
-    """Exact scores and standard deviations of the shortlists, sorted and cut."""
-    std = np.full(len(who), np.nan)
-    if fit.draws.sampled or request.strategy == "mean":
-        exact, std = _moments(layout, fit, request, who, what)
-        if request.strategy == "mean":
-            score = exact
-        elif request.strategy == "ucb":
-            score = exact + request.kappa * std
+def _ranked(layout: Layout, fit: Fit, request: Request, who: Ints, what: Ints, score: Floats) -> Recommended:
+    """Exact scores and standard deviations of shortlists, sorted and cut."""
+    design = layout.design(request.users[who], what, request.moment.take(who))
+    exact, std = fit.mean_and_spread(design, include_noise=False)
+    if request.strategy == "mean":
+        score = exact
+    elif request.strategy == "ucb":
+        score = exact + request.kappa * std
     order = np.lexsort((what, -score, who))
     who, what, score, std = who[order], what[order], score[order], std[order]
     starts = np.flatnonzero(np.diff(who, prepend=-1))
@@ -129,89 +129,82 @@ def _sorted(layout: Layout, fit: Fit, request: Request, who: Ints, what: Ints, s
     return Recommended(who[kept], what[kept], score[kept], std[kept], rank[kept])
 
 
-def _moments(layout: Layout, fit: Fit, request: Request, who: Ints, what: Ints) -> tuple[Floats, Floats]:
-    """Predicted ratings and their standard deviations without noise, pair by pair."""
-    mean, std = np.empty(len(who)), np.full(len(who), np.nan)
-    for first in range(0, len(who), BLOCK // 8):
-        part = slice(first, first + BLOCK // 8)
-        design = layout.design(request.users[who[part]], what[part], request.moment.take(who[part]))
-        mean[part] = fit.predict(design)
-        if fit.draws.sampled:
-            std[part] = fit.spread(design, include_noise=False)
-    return mean, std
-
-
 Shortlists: TypeAlias = Iterator[tuple[Ints, npt.NDArray[np.int64], Floats]]
 
 
-def _length(request: Request, exact: bool) -> int:
-    """How many items to look at closely."""
-    most = int(request.allowed.sum())
-    return min(request.n if exact else SHORTLIST * request.n + MORE, most)
+def _length(request: Request, linear: bool) -> int:
+    """How many items to look at closely: more than asked for, because products are rounded or not the last word."""
+    more = request.n + MORE if linear else SHORTLIST * request.n + MORE
+    return min(more, int(request.allowed.sum()))
 
 
 def _by_mean(layout: Layout, fit: Fit, request: Request) -> Shortlists:
+    """f, averaged over the draws: one product of width draws x rank."""
     factors = Factors(layout, fit)
-    V = factors.items().reshape(len(request.allowed), -1)
-    k = _length(request, exact=not isinstance(fit, OrdinalFit))
-    for rows in _blocks(len(request.users), V.shape[1]):
-        Q = factors.users(request.users[rows], request.moment.take(rows)).reshape(len(rows), -1)
-        items, scores = top_products(Q, V, k, *_seen(request, rows), request.allowed)
-        yield rows, items, scores
+    k = _length(request, fit.likelihood.linear)
+    for rows in _blocks(len(request.users), len(request.allowed)):
+        queries = factors.users(request.users[rows], request.moment.take(rows))
+        flat = queries.vectors.reshape(len(rows), -1)
+        scores = np.empty((len(rows), len(request.allowed)), dtype=np.float32)
+        for numbers, table in factors.items:
+            scores[:, numbers] = flat @ table.reshape(len(table), -1).T
+        yield rows, *_best(scores, k, request, rows)
 
 
 def _by_bound(layout: Layout, fit: Fit, request: Request) -> Shortlists:
-    """Mean plus kappa standard deviations of f: a product for every draw."""
+    """Mean plus kappa standard deviations of f: a product for each draw."""
     factors = Factors(layout, fit, unseen=1)
-    V = factors.items()
-    k = _length(request, exact=False)
-    S = V.shape[1]
-    for rows in _blocks(len(request.users), max(len(V), V.shape[1] * V.shape[2])):
-        Q = factors.users(request.users[rows], request.moment.take(rows))
-        total = np.zeros((len(rows), len(V)), dtype=np.float32)
+    k, draws = _length(request, linear=False), len(fit.draws)
+    for rows in _blocks(len(request.users), 3 * len(request.allowed)):
+        queries = factors.users(request.users[rows], request.moment.take(rows))
+        total = np.zeros((len(rows), len(request.allowed)), dtype=np.float32)
         squares = np.zeros_like(total)
-        for s in range(S):
-            f = Q[:, s] @ V[:, s].T
-            total += f
-            squares += f * f
-        total /= S
-        variance = np.maximum(squares / S - total * total, 0.0)
-        yield rows, *_best(total + np.float32(request.kappa) * np.sqrt(variance), k, request, rows)
+        for numbers, table in factors.items:
+            for s in range(draws):
+                f = queries.vectors[:, s] @ table[:, s].T
+                total[:, numbers] += f
+                squares[:, numbers] += f * f
+        total /= draws
+        variance = np.maximum(squares / draws - total * total, 0.0)
+        total += np.float32(request.kappa) * np.sqrt(variance)
+        yield rows, *_best(total, k, request, rows)
 
 
 def _by_chance(layout: Layout, fit: Fit, request: Request) -> Shortlists:
-    """F in one draw, at random for every request."""
+    """F in one draw, at random for each request."""
     rng = stream(request.seed, 5)
     chosen = rng.integers(len(fit.draws), size=len(request.users))
     seed = int(rng.integers(2**31))
-    k = _length(request, exact=not isinstance(fit, OrdinalFit))
-    for s, draw in enumerate(fit.draws):
-        rows_of_draw = np.flatnonzero(chosen == s)
-        if not len(rows_of_draw):
-            continue
-        factors = Factors(layout, fit.only(draw), unseen=seed + s)
-        V = factors.items()[:, 0]
-        for block in _blocks(len(rows_of_draw), len(V)):
-            rows = rows_of_draw[block]
-            f = factors.users(request.users[rows], request.moment.take(rows))[:, 0] @ V.T
-            items, best = _best(f, k, request, rows)
-            if isinstance(fit, OrdinalFit):  # the mean level there, with the noise of the user and the item
+    k = _length(request, fit.likelihood.linear)
+    for s in np.unique(chosen).tolist():
+        of_draw = np.flatnonzero(chosen == s)
+        factors = Factors(layout, fit.only(s), unseen=seed + s)
+        for block in _blocks(len(of_draw), len(request.allowed)):
+            rows = of_draw[block]
+            queries = factors.users(request.users[rows], request.moment.take(rows))
+            scores = np.empty((len(rows), len(request.allowed)), dtype=np.float32)
+            for numbers, table in factors.items:
+                scores[:, numbers] = queries.vectors[:, 0] @ table[:, 0].T
+            items, best = _best(scores, k, request, rows)
+            if fit.likelihood.linear:
+                best = fit.mean + fit.scale * (best + queries.alone)
+            else:  # the mean there, with the noise of the user and the item
                 who, what = np.repeat(rows, k), np.maximum(items, 0).ravel()
                 design = layout.design(request.users[who], what, request.moment.take(who))
-                best = fit.only(draw).predict(design).reshape(best.shape)
-            yield rows, items, fit.mean + fit.scale * best
+                best = fit.only(s).predict(design).reshape(best.shape)
+            yield rows, items, best
 
 
 def _best(
     scores: npt.NDArray[np.float32], k: int, request: Request, rows: Ints
 ) -> tuple[npt.NDArray[np.int64], Floats]:
-    """The k best of every row among what is allowed and not seen; -1 where there are fewer."""
-    scores[:, ~request.allowed] = -np.inf
-    indptr, indices = _seen(request, rows)
-    scores[np.repeat(np.arange(len(rows)), np.diff(indptr)), indices] = -np.inf
-    items = np.argpartition(-scores, k - 1, axis=1)[:, :k]
-    values = np.take_along_axis(scores, items, axis=1).astype(np.float64)
-    return np.where(np.isfinite(values), items, -1), values
+    """The k best of each row among what is allowed and not seen; -1 where there are fewer."""
+    if not request.allowed[:-1].all():
+        scores[:, ~request.allowed] = -np.inf
+    else:
+        scores[:, -1] = -np.inf
+    items = top_k(scores, k, *_seen(request, rows))
+    return items, np.take_along_axis(scores, np.maximum(items, 0), axis=1).astype(np.float64)
 
 
 def _seen(request: Request, rows: Ints) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:

@@ -13,7 +13,7 @@ from tuckergp.data.tables import Table
 from tuckergp.errors import InputError
 from tuckergp.model.design import Design
 from tuckergp.model.inputs import exposure_of
-from tuckergp.posterior.fitted import CountFit, Fit, predict_with
+from tuckergp.posterior.fitted import Fit, predict_with
 from tuckergp.posterior.samples import covariance, samples
 from tuckergp.regressor.learning import Fitted
 from tuckergp.regressor.reading import check_coordinates
@@ -52,7 +52,7 @@ def sample(fitted: Fitted, table: Table, n_samples: int, include_noise: bool, ex
 def _exposed(fitted: Fitted, exposure: Any, design: Design) -> Fit:
     """What was learned, to be asked about these exposures."""
     found = exposure_of(exposure, design.n_observations, fitted.likelihood)
-    return fitted.fit.exposed(found) if isinstance(fitted.fit, CountFit) else fitted.fit
+    return fitted.fit if found is None else fitted.fit.exposed(found)
 
 
 def predict_grid(

@@ -7,12 +7,11 @@ from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
-
 from tuckergp.errors import InputError
 from tuckergp.gp.hyper import Values
 from tuckergp.gp.learning import learn_modes
 from tuckergp.inference import ALS, HMC, NUTS, SGD, SGLD, VI
+from tuckergp.likelihoods import LIKELIHOODS
 from tuckergp.model.design import Mode
 from tuckergp.model.inputs import default_modes
 from tuckergp.regressor.reading import Observations
@@ -25,7 +24,7 @@ __all__ = ["inference_of", "modes_of"]
 def inference_of(settings: Settings) -> Inference:
     """The inference object that the settings ask for; a name stands for one with settings for regression."""
     # few counts that are held out say little of an epoch, and the first epochs gain little
-    patience = 40 if settings.likelihood == "poisson" else 10
+    patience = 40 if LIKELIHOODS[settings.likelihood].counts else 10
     named: dict[Any, Inference] = {
         "als": ALS(noise=0.05, iterations=50),
         "sgd": SGD(noise=0.05, step_u=0.02, batch_size=20, epochs=200, patience=patience),
@@ -42,16 +41,9 @@ def modes_of(settings: Settings, data: Observations, seed: int) -> tuple[list[Mo
     modes = list(settings.modes) if settings.modes is not None else default_modes(data.table)
     if settings.hyperparameters == "ml":
         rows = int(settings.learn_rows)
-        target = _as_numbers(settings, data)
+        target = LIKELIHOODS[settings.likelihood].as_numbers(data.target, data.exposure)
         found = learn_modes(modes, data.table, target, data.weight, rows, settings.fixed, seed)
         return found.modes, found.hyperparameters
     if len(settings.fixed):
         raise InputError("fixed names numbers that hyperparameters='ml' is not to learn; without it leave it out.")
     return modes, None
-
-
-def _as_numbers(settings: Settings, data: Observations) -> Any:
-    """Targets as maximum likelihood of kernels takes them: of counts the logarithms of rates, half a count more."""
-    if settings.likelihood != "poisson":
-        return data.target
-    return np.log((data.target + 0.5) / (1.0 if data.exposure is None else data.exposure))

@@ -16,7 +16,7 @@ from tuckergp.compute.contract import FULL, IDENTITY
 from tuckergp.errors import InputError
 from tuckergp.model.design import Design
 from tuckergp.model.tucker import Core
-from tuckergp.posterior.draws import Draw
+from tuckergp.posterior.draws import Draws
 from tuckergp.running.fit import Fit
 
 __all__ = ["Components", "components_of"]
@@ -99,9 +99,9 @@ def components_of(fit: Fit, design: Design, draw: int, top: int | None) -> Compo
     chosen = _draw(fit, draw)
     check("top", top, whole(1) | one_of(None))
     model = fit.draws.model
-    core, psi = model.core, model.factors(chosen.parameters, design)
+    core, psi = model.core, [chosen.factors(d, table)[:, 0] for d, table in enumerate(design.modes)]
     coords = _coords(core)
-    w = np.ones(len(coords)) if core.kind == IDENTITY else np.asarray(chosen.parameters.W, dtype=np.float64)
+    w = np.ones(len(coords)) if core.kind == IDENTITY else chosen.W[0]
     sizes = _sizes(psi, design, coords, w)
     order = np.argsort(-sizes, kind="stable")
     kept, others = (order, order[:0]) if top is None else (order[:top], order[top:])
@@ -115,14 +115,14 @@ def components_of(fit: Fit, design: Design, draw: int, top: int | None) -> Compo
     return Components(fit.scale * values, coords[kept], fit.scale * sizes[kept], fit.mean, fit.scale * rest, ranks)
 
 
-def _draw(fit: Fit, number: Any) -> Draw:
+def _draw(fit: Fit, number: Any) -> Draws:
     fit.draws.require_kept()
     if isinstance(number, bool) or not isinstance(number, int | np.integer):
         raise InputError(f"draw must be the number of a draw, such as 0 or -1, not {number!r}.")
     n = len(fit.draws)
     if not -n <= number < n:
         raise InputError(f"There are {n} draws, so draw must be from {-n} to {n - 1}, not {number}.")
-    return list(fit.draws)[number]
+    return fit.draws.only(int(number) % n)
 
 
 def _coords(core: Core) -> npt.NDArray[np.int64]:

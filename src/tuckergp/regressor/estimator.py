@@ -23,7 +23,6 @@ from tuckergp.model.cores import CoreSpec
 from tuckergp.model.design import Design, Mode
 from tuckergp.model.inputs import ReadsTables
 from tuckergp.posterior.export import as_inference_data, block_names
-from tuckergp.posterior.fitted import probabilities_with
 from tuckergp.random import seed_of
 from tuckergp.regressor import answering, component_plots
 from tuckergp.regressor.component_plots import Colour
@@ -278,7 +277,7 @@ class TuckerGPRegressor(Storable, ReadsTables, RegressorMixin, BaseEstimator):  
     @available_if(_has_levels)  # type: ignore[untyped-decorator]
     def predict_proba(self, X: Any) -> Floats:
         """Probability of every level (``fit_.levels``) at inputs X, shape (N, K); for ordinal and Bernoulli models."""
-        return probabilities_with(self._fitted.fit, self._inputs(X))
+        return self._fitted.fit.probabilities(self._inputs(X))
 
     def sample_y(
         self, X: Any, n_samples: int = 1, random_state: Any = 0, include_noise: bool = True, exposure: Any = None

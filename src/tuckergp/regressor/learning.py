@@ -6,7 +6,6 @@ from dataclasses import dataclass, replace
 
 from tuckergp.data.tables import Table
 from tuckergp.gp.hyper import Values
-from tuckergp.inference import ALS, Gibbs
 from tuckergp.model.design import Design, FittedMode
 from tuckergp.posterior.moments import Moments, MomentsOf
 from tuckergp.random import stream
@@ -51,8 +50,7 @@ def learn(settings: Settings, data: Observations, control: Control, moments_of: 
     inference = inference_of(settings)
     seed = seed_for(settings.random_state, control.checkpoint)
     modes, hyperparameters = modes_of(settings, data, seed)
-    chain = isinstance(inference, ALS | Gibbs)  # the others work with weights of features
-    design, fitted_modes = Design.fit(modes, data.table, data.weight, stream(seed, 1, 1), chain)
+    design, fitted_modes = Design.fit(modes, data.table, data.weight, stream(seed, 1, 1), inference.any_residual)
     if moments_of is not None:
         control = replace(control, moments_of=MomentsOf(Design.transform(fitted_modes, moments_of)))
     fit = fit_model(

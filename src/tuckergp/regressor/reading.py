@@ -14,8 +14,9 @@ import numpy.typing as npt
 from tuckergp.data.grids import GridData, of_cells
 from tuckergp.data.tables import Table
 from tuckergp.errors import InputError
+from tuckergp.likelihoods import LIKELIHOODS
 from tuckergp.model.design import Mode
-from tuckergp.model.inputs import check_counts, exposure_of, targets_of
+from tuckergp.model.inputs import exposure_of, targets_of
 
 __all__ = ["GridCells", "Observations", "check_coordinates", "read_cells", "read_observations"]
 
@@ -46,8 +47,7 @@ def read_observations(table: Table, y: Any, sample_weight: Any, exposure: Any, l
     target = targets_of(y, table)
     weight = _weights(sample_weight, table)
     exposed = exposure_of(exposure, len(table), likelihood)
-    if likelihood == "poisson":
-        check_counts(target)
+    LIKELIHOODS[likelihood].check(target)
     if weight is not None and not weight.all():  # weight 0 is as good as not there, in the design too
         keep = np.flatnonzero(weight)
         table, target, weight = table.take(keep), target[keep], weight[keep]

@@ -1,1 +1,8 @@
-"""What the features of a mode do not explain, E in psi = Phi B + E: one kind a file."""
+"""What the features of a mode do not explain, E in psi = Phi B + E: one residual in each file."""
+
+from tuckergp.residuals.base import Residual
+from tuckergp.residuals.line import Line
+from tuckergp.residuals.none import NoResidual
+from tuckergp.residuals.rows import Rows
+
+__all__ = ["Line", "NoResidual", "Residual", "Rows"]

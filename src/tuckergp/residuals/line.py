@@ -1,37 +1,36 @@
-"""Prior `chain`: psi = Phi B + E with rows on a line, E ~ N(0, K kron Lambda^-1), K a Matern correlation.
+"""Rows on a line: E ~ N(0, scale^2 K kron Lambda^-1), K a Matern correlation of one column.
 
-What a sampler and alternating least squares do with a `tuckergp.residuals.markov.Chain`: its lengthscale, the factors
-given data, the weights given the factors.
+A Markov process along the sorted values, so a draw is exact and linear in their number; the lengthscale is drawn as
+well. The process itself is in `tuckergp.residuals.markov`.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import NamedTuple
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 from scipy import sparse
 
-from tuckergp.model.mode_table import Line, Matrix, ModeTable
-from tuckergp.model.tucker import Path, chain_of
-from tuckergp.priors.hyper import log_slice
+from tuckergp.errors import InputError
+from tuckergp.linalg import Matrix
 from tuckergp.priors.regression import Regression
-from tuckergp.priors.rows import weights_given_factors as regress
+from tuckergp.priors.regressions import weights_given_factors as regress
+from tuckergp.priors.setting import ModeSetting
+from tuckergp.random import log_slice
+from tuckergp.residuals.base import Evidence, ModeDraws, ModeState, Residual, Streams
 from tuckergp.residuals.markov import Chain, independent_ranks, log_likelihood
 
 __all__ = [
-    "Chain",
-    "ChainMode",
     "LengthscalePrior",
-    "draw_mode",
+    "Line",
+    "Path",
     "lengthscale_given_data",
     "lengthscale_given_noise",
     "lengthscale_given_values",
-    "log_likelihood",
-    "mean_mode",
-    "path_of",
-    "residual_of",
     "weights_given_factors",
 ]
 
@@ -53,7 +52,7 @@ def weights_given_factors(
     """Mean of p(B | psi), (n, r), E of psi = Phi B + E being the chain; with ``rng``, a draw.
 
     Generalised least squares: whitened, features and factors are those of independent rows, and the regression is that
-    of `tuckergp.priors.rows`, whose parameters these are. Whitening costs O(M n) and makes the features dense;
+    of `tuckergp.priors.regressions`, whose parameters these are. Whitening costs O(M n) and makes the features dense;
     ``blocks`` are the columns of them that share a precision ``tau`` (blocks,).
     """
     dense = np.asarray(sparse.csr_array(features).toarray() if sparse.issparse(features) else features)
@@ -145,84 +144,157 @@ def lengthscale_given_noise(
     return moved, moved.colour(Z)
 
 
-class ChainMode(NamedTuple):
-    """The unknowns of a mode with a chain: factors psi (M, r), weights B (n, r), the lengthscale."""
+class Path(NamedTuple):
+    """The own unknowns of a line: the states of the process at the knots, (M, p, r), and its lengthscale."""
 
-    psi: Floats
-    B: Floats
+    states: Floats
     lengthscale: float
 
 
-def draw_mode(
-    table: ModeTable,
-    statistics: tuple[Floats, Floats],
-    mode: ChainMode,
-    tau: Floats,
-    precision: Floats,
-    collapse: bool,
-    rng: np.random.Generator,
-) -> ChainMode:
-    """One sweep over a mode with a chain: the lengthscale, E and psi given data and B, then B given psi.
+@dataclass(frozen=True)
+class Line(Residual):
+    """Where the rows of a table lie on the line.
 
-    Parameters
+    Attributes
     ----------
-    statistics : ndarray, shapes (M, r, r) and (M, r)
-        A and b of the rows, in the order of the table, noise precision included.
-    mode : ChainMode
-        The last draw; its factors are not read.
-    tau : ndarray, shape (blocks,)
-    precision : ndarray, shape (r, r)
-        Lambda.
-    collapse : bool
-        Draw the lengthscale with E integrated out, the dearer and better way; else interweave the whitened and the
-        centred form. Either leaves the posterior as it is, so a sampler may choose by sweep.
+    knots : ndarray, shape (M_train,)
+        The values of the training rows, sorted.
+    t : ndarray, shape (M,)
+        The values of the rows of this table, in their order.
+    order : {1, 2, 3}
+        Matern-1/2, -3/2, -5/2.
+    lengthscale, scale : float
+        The kernel's own; the scale is a standard deviation.
+    learn : bool
+        Whether the lengthscale is to be learned.
     """
-    line = _line(table)
-    A, b = (statistic[line.sorter] for statistic in statistics)
-    mean = np.asarray(table.features @ mode.B)[line.sorter]
-    inner, prior = precision / line.scale**2, LengthscalePrior(line.lengthscale)
-    chain = chain_of(line, mode.lengthscale)
-    if line.learn and collapse:
-        chain = lengthscale_given_data(chain, A, b, mean, inner, prior, rng)
-    noise = rng.standard_normal((*chain.noise_shape, len(precision)))
-    E = chain.states_given_data(A, b, mean, inner, noise)[:, 0]
-    if line.learn and not collapse:
-        chain, E = lengthscale_given_noise(chain, E, lambda E: log_likelihood(E, A, b, mean), prior, rng)
-        chain = lengthscale_given_values(chain, E, inner, prior, rng)
-    psi = mean + E
-    features = table.features[line.sorter]
-    B = weights_given_factors(chain, features, table.blocks, psi, line.scale**2 * tau, mode.B, inner, rng)
-    return ChainMode(line.to_rows(psi), B, chain.lengthscale)
 
+    knots: Floats
+    t: Floats
+    order: int
+    lengthscale: float
+    scale: float
+    learn: bool = True
 
-def mean_mode(
-    table: ModeTable, statistics: tuple[Floats, Floats], mode: ChainMode, tau: Floats, precision: Floats
-) -> ChainMode:
-    """The means of `draw_mode`, the lengthscale held fixed: factors given data, then weights given factors."""
-    line = _line(table)
-    A, b = (statistic[line.sorter] for statistic in statistics)
-    chain = chain_of(line, mode.lengthscale)
-    mean = np.asarray(table.features @ mode.B)[line.sorter]
-    psi = mean + chain.states_given_data(A, b, mean, precision / line.scale**2)[:, 0]
-    B = weights_given_factors(chain, table.features[line.sorter], table.blocks, psi, line.scale**2 * tau, mode.B)
-    return ChainMode(line.to_rows(psi), B, mode.lengthscale)
+    @cached_property
+    def sorter(self) -> npt.NDArray[np.intp]:
+        """The rows of a training table in the order of the knots."""
+        return np.argsort(self.t, kind="stable")
 
+    @cached_property
+    def place(self) -> npt.NDArray[np.intp]:
+        """The knot that each row is, -1 for values between and beyond them."""
+        nearest = np.minimum(np.searchsorted(self.knots, self.t), len(self.knots) - 1)
+        return np.where(self.knots[nearest] == self.t, nearest, -1)
 
-def residual_of(table: ModeTable, psi: Floats, B: Floats) -> Floats:
-    """E at the knots, (M, r)."""
-    return np.asarray(psi - table.features @ B)[_line(table).sorter]
+    def process(self, lengthscale: float) -> Chain:
+        """The process on the knots, of unit variance."""
+        return Chain(self.knots, self.order, lengthscale)
 
+    def take(self, rows: npt.NDArray[np.integer]) -> Line:
+        """Some of the rows."""
+        return replace(self, t=self.t[rows])
 
-def path_of(table: ModeTable, mode: ChainMode, precision: Floats, rng: np.random.Generator | None = None) -> Path:
-    """States of the chain given psi and B: their mean, or with ``rng`` a draw; needed for predictions alone."""
-    line = _line(table)
-    E = residual_of(table, mode.psi, mode.B)
-    chain = chain_of(line, mode.lengthscale)
-    noise = None if rng is None else rng.standard_normal((*chain.noise_shape, E.shape[1]))
-    return Path(chain.states_given_values(E, precision / line.scale**2, noise), mode.lengthscale)
+    def refuse_weights(self, what: str) -> None:
+        """Refuse: a process on a line has no features."""
+        raise InputError(f"{what} for weights of features, and a mode has a chain; use Design.fit(..., chain=False).")
 
+    # Own unknowns
 
-def _line(table: ModeTable) -> Line:
-    if table.line is None:
-        raise ValueError("this mode has no chain")
-    return table.line
+    def init(self, r: int, sd: float, rng: np.random.Generator) -> Path:
+        """A path at the kernel's lengthscale."""
+        process, scale = self.process(self.lengthscale), self.scale * sd
+        E = scale * process.colour(rng.standard_normal((len(self.knots), r)))
+        noise = rng.standard_normal((*process.noise_shape, r))
+        return Path(process.states_given_values(E, np.eye(r) / scale**2, noise), self.lengthscale)
+
+    def values(self, own: tuple[Any, ...]) -> Floats:
+        """That of the knots, elsewhere the mean given the states."""
+        return self._at_rows(Path(*own))
+
+    def _at_rows(self, path: Path, precision: Floats | None = None, rng: np.random.Generator | None = None) -> Floats:
+        """E at the rows of any table, (M, r); with ``rng`` and Lambda / scale^2 new values are drawn jointly."""
+        states = np.asarray(path.states, dtype=np.float64)
+        E: Floats = states[self.place, 0]
+        new = np.flatnonzero(self.place < 0)
+        if len(new):
+            process, t = self.process(float(path.lengthscale)), self.t[new]
+            if rng is None or precision is None:
+                E[new] = process.predict(states, t)[0]
+            else:
+                E[new] = process.draw_at(states, t, precision, rng.standard_normal((len(new), *states.shape[1:])))
+        return E
+
+    def log_prior(self, own: tuple[Any, ...], sd: float) -> float:
+        """Of E at the knots, at its lengthscale."""
+        path = Path(*own)
+        Z = self.process(path.lengthscale).whiten(path.states[:, 0])
+        return -0.5 * float(np.vdot(Z, Z)) / (sd * self.scale) ** 2
+
+    # Conditionals
+
+    def update(
+        self, mode: ModeState, evidence: Evidence, setting: ModeSetting, rng: np.random.Generator | None
+    ) -> tuple[ModeState, bool]:
+        """The lengthscale, E given data and B, then B given psi.
+
+        The lengthscale is drawn with E integrated out, the dearer and better way, where that is affordable; else the
+        whitened and the centred form are interwoven. Either leaves the posterior as it is. Means hold it fixed.
+        """
+        A, b = (statistic[self.sorter] for statistic in evidence.statistics())
+        mean = np.asarray(setting.features @ mode.B)[self.sorter]
+        inner, prior = mode.precision / self.scale**2, LengthscalePrior(self.lengthscale)
+        process = self.process(Path(*mode.own).lengthscale)
+        noise = None
+        if rng is not None:
+            if self.learn and setting.affordable:
+                process = lengthscale_given_data(process, A, b, mean, inner, prior, rng)
+            noise = rng.standard_normal((*process.noise_shape, len(inner)))
+        E = process.states_given_data(A, b, mean, inner, noise)[:, 0]
+        if rng is not None and self.learn and not setting.affordable:
+            process, E = lengthscale_given_noise(process, E, lambda E: log_likelihood(E, A, b, mean), prior, rng)
+            process = lengthscale_given_values(process, E, inner, prior, rng)
+        psi, tau = mean + E, self.scale**2 * mode.tau
+        features = setting.features[self.sorter]
+        B = weights_given_factors(process, features, setting.blocks, psi, tau, mode.B, inner, rng)
+        own = Path(Path(*mode.own).states, process.lengthscale)
+        return mode._replace(psi=self._to_rows(psi), B=B, own=own), False
+
+    def _to_rows(self, values: Floats) -> Floats:
+        """Values at the knots, (M_train, ...), in the order of the rows of a training table."""
+        out = np.empty_like(values)
+        out[self.sorter] = values
+        return out
+
+    def whitened(self, E: Floats, own: tuple[Any, ...]) -> Floats:
+        """C^-1 E over the scale, where K = C C'."""
+        return self.process(Path(*own).lengthscale).whiten(E[self.sorter] / self.scale)
+
+    def finished(
+        self, E: Floats, own: tuple[Any, ...], precision: Floats, rng: np.random.Generator | None
+    ) -> tuple[Any, ...]:
+        """The derivatives of a Matern-3/2 or -5/2."""
+        process = self.process(Path(*own).lengthscale)
+        noise = None if rng is None else rng.standard_normal((*process.noise_shape, E.shape[1]))
+        states = process.states_given_values(E[self.sorter], precision / self.scale**2, noise)
+        return Path(states, process.lengthscale)
+
+    # Draws
+
+    def kept(self, psi: Floats, own: tuple[Any, ...]) -> tuple[dict[str, Floats], dict[str, Floats]]:
+        """States and lengthscale."""
+        path = Path(*own)
+        return {"states": path.states}, {"lengthscale": np.asarray(path.lengthscale)}
+
+    def factors(self, features: Matrix, draws: ModeDraws, streams: Streams | None) -> Floats:
+        """Phi B, and E given the states in each draw."""
+        psi = draws.mean(features)
+        states = draws.rows["states"]
+        for s, lengthscale in enumerate(draws.values["lengthscale"]):
+            path = Path(np.asarray(states[:, s]), float(lengthscale))
+            if streams is None or (self.place >= 0).all():
+                psi[:, s] += self._at_rows(path)
+            else:
+                precision = np.asarray(np.linalg.inv(draws.covariance[s]), dtype=np.float64)
+                psi[:, s] += self._at_rows(path, precision, streams(s))
+        return psi

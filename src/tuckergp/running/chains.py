@@ -15,7 +15,7 @@ import numpy.typing as npt
 
 from tuckergp.inference.base import ChainSampler, Info, Problem, Sampler
 from tuckergp.posterior import moments
-from tuckergp.posterior.draws import compact
+from tuckergp.posterior.draws import Stack
 from tuckergp.posterior.moments import MomentsOf
 from tuckergp.random import stream
 from tuckergp.running.checkpoint import ChainRecord, Checkpoint
@@ -60,7 +60,7 @@ class Task:
         """
         record = self.load(chain)
         if isinstance(self.sampler, ChainSampler):  # nothing to go on from
-            record = self._fresh(ChainRecord(chain))
+            record = self._fresh(ChainRecord(chain, draws=Stack(self.sampler.draws // self.sampler.thin)))
         sampler = self.sampler
         last_saved = time.monotonic()
         with few_threads(self.problem), closing(self._steps(record, stop)) as steps:
@@ -102,7 +102,8 @@ class Task:
 
     def load(self, chain: int) -> ChainRecord:
         """The chain as the checkpoint has it, or before its first sweep."""
-        return self._fresh(ChainRecord(chain) if self.checkpoint is None else self.checkpoint.load(chain))
+        record = ChainRecord(chain, draws=Stack(self.sampler.draws // self.sampler.thin))
+        return self._fresh(record if self.checkpoint is None else self.checkpoint.load(record))
 
     def _fresh(self, record: ChainRecord) -> ChainRecord:
         """With moments to add to, where they are asked for."""
@@ -117,15 +118,15 @@ class Task:
         """
         if record.watched:
             return record
-        record = replace(record, moments=deepcopy(record.moments), draws=[], watched=[])
+        record = replace(record, moments=deepcopy(record.moments), draws=Stack(1), watched=[])
         self._keep(record)
         return record
 
     def _keep(self, record: ChainRecord) -> None:
-        draw = compact(self.sampler.draw(self.problem, record.state))
+        draw = self.sampler.draw(self.problem, record.state)
         if self.moments_of is not None:
             number = len(record.watched)
             moments.add_draw(record.moments, self.moments_of, self.problem.model, draw, record.chain, number)
         if self.keep_draws:
-            record.draws.append(draw)
+            record.draws.add(draw)
         record.watched.append(self.sampler.watch(self.watched, record.state))

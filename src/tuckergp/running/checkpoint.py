@@ -24,7 +24,7 @@ from safetensors.numpy import save
 from tuckergp.errors import InputError
 from tuckergp.files import write_bytes
 from tuckergp.inference.base import Info
-from tuckergp.posterior.draws import Draw
+from tuckergp.posterior.draws import Stack
 from tuckergp.posterior.moments import Running
 from tuckergp.store.trees import decode, encode
 
@@ -45,7 +45,7 @@ class ChainRecord:
         None before the first sweep.
     history : list of Info
         Of every sweep.
-    draws : list of Draw
+    draws : Stack
         Those kept.
     watched : list of dict of str to ndarray
         F at some observations and more, for every draw, kept or not.
@@ -57,7 +57,7 @@ class ChainRecord:
     chain: int
     state: Any = None
     history: list[Info] = field(default_factory=list)
-    draws: list[Draw] = field(default_factory=list)
+    draws: Stack = field(default_factory=lambda: Stack(0))
     watched: list[dict[str, npt.NDArray[np.float64]]] = field(default_factory=list)
     moments: dict[str, Running] = field(default_factory=dict)
     stored: list[int] = field(default_factory=list)
@@ -104,22 +104,22 @@ class Checkpoint:
             )
         return sweeps
 
-    def load(self, chain: int) -> ChainRecord:
-        """The chain as it was last saved; an empty record if it never was."""
-        path = self._path(chain)
+    def load(self, empty: ChainRecord) -> ChainRecord:
+        """The chain as it was last saved; the empty record if it never was."""
+        path = self._path(empty.chain)
         if not path.exists():
-            return ChainRecord(chain)
-        record: ChainRecord = _read(path)
+            return empty
+        record: ChainRecord = replace(_read(path), draws=empty.draws)
         for first, end in pairwise([0, *record.stored]):
-            record.draws += self._read_draws(chain, first, end)
+            record.draws.extend(self._read_draws(record.chain, first, end))
         return record
 
-    def _read_draws(self, chain: int, first: int, end: int) -> list[Draw]:
+    def _read_draws(self, chain: int, first: int, end: int) -> Stack:
         path = self._path(chain, first)
         if not path.exists():
             raise InputError(f"The checkpoint lacks its file {path}; delete the folder to start again.")
-        draws: list[Draw] = _read(path)
-        if len(draws) != end - first:
+        draws = _read(path)
+        if not isinstance(draws, Stack) or len(draws) != end - first:
             raise _damaged(path)
         return draws
 
@@ -127,9 +127,9 @@ class Checkpoint:
         """Write the draws that are new, then everything else."""
         first = record.stored[-1] if record.stored else 0
         if len(record.draws) > first:
-            self._write(self._path(record.chain, first), record.draws[first:], {})
+            self._write(self._path(record.chain, first), record.draws.part(first, len(record.draws)), {})
             record.stored.append(len(record.draws))
-        self._write(self._path(record.chain), replace(record, draws=[]), {"sweeps": str(len(record.history))})
+        self._write(self._path(record.chain), replace(record, draws=Stack(0)), {"sweeps": str(len(record.history))})
 
     def _path(self, chain: int, first: int | None = None) -> Path:
         return self.folder / (f"chain-{chain}" + ("" if first is None else f"-draws-{first}") + ".safetensors")

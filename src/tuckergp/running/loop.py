@@ -18,7 +18,7 @@ import tuckergp
 from tuckergp.errors import NotConvergedWarning
 from tuckergp.inference.base import Algorithm, ChainSampler, Drawing, Info, Problem, Sampler
 from tuckergp.model.tucker import Parameters
-from tuckergp.posterior.draws import Draws
+from tuckergp.posterior.draws import Draws, Stack
 from tuckergp.posterior.moments import merged
 from tuckergp.random import stream
 from tuckergp.running.chains import Task
@@ -152,10 +152,9 @@ def _assemble(task: Task, records: list[ChainRecord]) -> Draws:
     watched = [
         {name: np.stack([draw[name] for draw in record.watched]) for name in record.watched[0]} for record in records
     ]
-    return Draws(
+    return Stack.joined(
         task.problem.model,
         [record.draws for record in records],
-        sampled=True,
         traces=[values["f"] for values in watched],
         watched=watched,
         observations=task.observations.tolist(),

@@ -17,10 +17,11 @@ from tuckergp.compute import rows as compute
 from tuckergp.compute.contract import IDENTITY, SPARSE
 from tuckergp.compute.threads import share
 from tuckergp.compute.tiles import padded
+from tuckergp.likelihoods.precision import Precision, RowSums
 from tuckergp.model.design import Design
 from tuckergp.model.tucker import Core, pack
 
-__all__ = ["Evidence", "Precision", "Residuals", "Sorted", "sort_by_row"]
+__all__ = ["Evidence", "Sorted", "sort_by_row"]
 
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
@@ -78,41 +79,6 @@ def sort_by_row(design: Design, d: int) -> Sorted:
     return Sorted(ptr, order, other)
 
 
-@dataclass(frozen=True)
-class Precision:
-    """Noise precision of the observations: alpha times weight_i times the factors of the observation's rows.
-
-    Kept in parts, so that nothing as long as the data is made of them.
-
-    Attributes
-    ----------
-    alpha : float
-    weight : ndarray, shape (N,), or None
-        One each; None for ones.
-    factors : sequence of ndarray, shapes (M_d,), or None
-        One for every row of every mode; None for ones.
-    """
-
-    alpha: float = 1.0
-    weight: Floats | None = None
-    factors: Sequence[Floats] | None = None
-
-    def at(self, index: npt.NDArray[np.int32], observations: slice = slice(None)) -> Floats:
-        """The precisions of some observations of a design with this ``index`` (N, D)."""
-        rows = index[observations]
-        precision = np.full(len(rows), self.alpha)
-        if self.weight is not None:
-            precision *= self.weight[observations]
-        for d, factors in enumerate(self.factors or ()):
-            precision *= factors[rows[:, d]]
-        return precision
-
-    def _arguments(self) -> compute.Noise:
-        weight = _NONE if self.weight is None else _contiguous(self.weight)
-        factors, start = pack(self.factors) if self.factors else (_NONE, _NOWHERE)
-        return compute.Noise(float(self.alpha), weight, factors, start)
-
-
 _NONE, _NOWHERE = np.zeros(0), np.zeros(1, dtype=np.int64)
 
 
@@ -120,23 +86,10 @@ def _contiguous(values: Floats) -> Floats:
     return np.require(values, np.float64, ["C", "W"])  # one signature to compile
 
 
-@dataclass(frozen=True)
-class Residuals:
-    """Sums over the observations of every row of a mode, shapes (M,).
-
-    Attributes
-    ----------
-    weight : ndarray
-        Of the weights.
-    squares : ndarray
-        Of weight times squared residual.
-    scaled : ndarray
-        Of weight times squared residual times the noise factors of the other modes' rows.
-    """
-
-    weight: Floats
-    squares: Floats
-    scaled: Floats
+def _noise(precision: Precision) -> compute.Noise:
+    weight = _NONE if precision.weight is None else _contiguous(precision.weight)
+    factors, start = pack(precision.factors) if precision.factors else (_NONE, _NOWHERE)
+    return compute.Noise(float(precision.alpha), weight, factors, start)
 
 
 @dataclass(frozen=True)
@@ -181,7 +134,7 @@ class Evidence:
         flat, start = pack(tables)
         observations = compute.Observations(data.ptr, data.order, data.other, _contiguous(self.y))
         tensor = compute.Tensor(kind, w, coords, ranks, flat, start)
-        return observations, self.precision._arguments(), tensor, d
+        return observations, _noise(self.precision), tensor, d
 
     def _pieces(self, arguments: tuple[Any, ...]) -> tuple[Ints, Floats, Floats]:
         """Statistics of the pieces of long rows, and which are whose."""
@@ -207,9 +160,9 @@ class Evidence:
             raise FloatingPointError(f"the precision of {failed} rows of mode {self.d} is not positive definite")
         return psi
 
-    def residuals(self) -> Residuals:
+    def residuals(self) -> RowSums:
         """How far f is from the targets, summed over the observations of every row."""
         mine = _contiguous(self.psi[self.d])
         sums = np.zeros((len(mine), 3))
         share(compute.squared_residuals, self.data.shares, *self._arguments(), mine, sums)
-        return Residuals(*np.ascontiguousarray(sums.T))
+        return RowSums(*np.ascontiguousarray(sums.T))

@@ -14,9 +14,9 @@ import numpy.typing as npt
 
 from tuckergp.compute.contract import evaluate
 from tuckergp.compute.selection import draw_entries
+from tuckergp.likelihoods.precision import Precision
 from tuckergp.model.cores import inclusion_prior
 from tuckergp.model.tucker import Core, pack
-from tuckergp.priors.evidence import Precision
 
 __all__ = ["entries_given_factors"]
 

@@ -17,8 +17,9 @@ from scipy.sparse.linalg import LinearOperator, cg
 from tuckergp.compute.contract import FULL, SPARSE, evaluate, gradient
 from tuckergp.compute.rows import core_rows
 from tuckergp.errors import InputError
+from tuckergp.likelihoods.precision import Precision
 from tuckergp.model.tucker import Core, make_core, pack
-from tuckergp.priors.evidence import Evidence, Precision, Sorted
+from tuckergp.statistics.evidence import Evidence, Sorted
 
 __all__ = ["core_given_factors"]
 

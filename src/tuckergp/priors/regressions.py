@@ -1,24 +1,20 @@
-"""Prior `rows`: psi_m ~ N(Phi_m B, Lambda^-1), independent rows around what the features explain.
-
-The identity kernel plus side information, so PMF and the paper's collaborative filtering model. Rows are solved one by
-one; B given psi is a regression on the M rows.
-"""
+"""Weights given factors: which regression of psi on Phi is the cheapest, and its mean or draw."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 from scipy import linalg
 
-from tuckergp.model.mode_table import ModeTable
-from tuckergp.priors.evidence import Evidence
+from tuckergp.linalg import Matrix
 from tuckergp.priors.nested import NestedRegression
 from tuckergp.priors.regression import LARGEST_DENSE, Regression
 from tuckergp.priors.spectral import SpectralRegression
 
-__all__ = ["AnyRegression", "factors_given_weights", "regression_of", "weights_given_factors"]
+__all__ = ["AnyRegression", "regression_of", "weights_given_factors"]
 
 Floats = npt.NDArray[np.float64]
 AnyRegression: TypeAlias = Regression | NestedRegression | SpectralRegression
@@ -28,30 +24,19 @@ LARGEST_SPECTRUM = 4_000
 NARROW = 300
 
 
-def regression_of(mode: ModeTable) -> AnyRegression:
-    """The regression of a mode's factors on its features, by the cheapest exact route."""
-    sizes = sorted(block.stop - block.start for block in mode.blocks)
-    if mode.nested is not None:
-        nested = NestedRegression(mode.features, mode.blocks, mode.nested)
-        if nested.unknowns <= LARGEST_DENSE:
-            return nested
-    elif sizes and NARROW < min(sizes[-1], mode.n_rows) <= LARGEST_SPECTRUM and sum(sizes[:-1]) <= NARROW:
-        return SpectralRegression(mode.features, mode.blocks)
-    return Regression(mode.features, mode.blocks)
+def regression_of(features: Matrix, blocks: Sequence[slice], nested: int | None = None) -> AnyRegression:
+    """The regression of a mode's factors on its features (M, n), by the cheapest exact route.
 
-
-def factors_given_weights(evidence: Evidence, mean: Floats, precision: Floats, noise: Floats | None = None) -> Floats:
-    """Mean of p(psi | data, B), (M, r); with standard normal ``noise`` (M, r), a draw from it.
-
-    Parameters
-    ----------
-    evidence : Evidence
-    mean : ndarray, shape (M, r)
-        Phi B.
-    precision : ndarray, shape (r, r)
-        Lambda, the precision of the rows of E.
+    ``nested`` is the block that is one-hot in groups of rows, if there is one.
     """
-    return evidence.solve(mean @ precision, precision, np.zeros_like(mean) if noise is None else noise)
+    sizes = sorted(block.stop - block.start for block in blocks)
+    if nested is not None:
+        grouped = NestedRegression(features, blocks, nested)
+        if grouped.unknowns <= LARGEST_DENSE:
+            return grouped
+    elif sizes and NARROW < min(sizes[-1], features.shape[0]) <= LARGEST_SPECTRUM and sum(sizes[:-1]) <= NARROW:
+        return SpectralRegression(features, blocks)
+    return Regression(features, blocks)
 
 
 def weights_given_factors(

@@ -1,0 +1,196 @@
+"""Gaussian noise: y ~ N(f, 1 / (alpha a_m b_m' ...)), alpha shared, with a factor for each row on request.
+
+Targets are standardised, so that priors and noise are in units of their standard deviation.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar, NamedTuple, Self
+
+import numpy as np
+import numpy.typing as npt
+
+from tuckergp.errors import InputError
+from tuckergp.likelihoods import row_noise
+from tuckergp.likelihoods.base import Likelihood, NoiseSettings, Observed, Predicted
+from tuckergp.likelihoods.mixture import mixture_quantiles
+from tuckergp.likelihoods.precision import Precision
+from tuckergp.likelihoods.row_noise import RowNoise, Sums
+
+__all__ = ["Gaussian", "GaussianState"]
+
+Floats = npt.NDArray[np.float64]
+
+
+class GaussianState(NamedTuple):
+    """The shared precision, and the factors of rows where they have some."""
+
+    alpha: float
+    rows: RowNoise
+
+
+@dataclass(frozen=True)
+class Gaussian(Likelihood):
+    """y ~ N(f, noise), ``noise`` a variance.
+
+    Attributes
+    ----------
+    noise : float
+        In units of the targets' variance.
+    mean, scale : float
+        Of the targets.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> Gaussian(noise=0.25).score(np.array([1.0]), np.array([0.5]))
+    array([2.])
+    """
+
+    noise: float = 1.0
+    mean: float = 0.0
+    scale: float = 1.0
+
+    name: ClassVar[str] = "gaussian"
+    inferences: ClassVar[tuple[str, ...]] = ("gibbs", "als", "sgd", "vi", "hmc", "nuts", "sgld")
+    code: ClassVar[int] = 0
+    conjugate: ClassVar[bool] = True
+    has_noise: ClassVar[bool] = True
+    augmented: ClassVar[bool] = False
+    linear: ClassVar[bool] = True
+    row_noise: ClassVar[bool] = True
+
+    def __post_init__(self) -> None:
+        if not (np.isfinite(self.noise) and self.noise > 0):
+            raise InputError(f"The noise variance must be a positive number, not {self.noise!r}.")
+
+    # Targets
+
+    @classmethod
+    def read(cls, y: Floats, weight: Floats | None = None, exposure: Floats | None = None) -> Self:
+        """With the mean and the standard deviation of the targets; 1 for targets that are all the same."""
+        mean = float(np.average(y, weights=weight))
+        spread = float(np.sqrt(np.average((y - mean) ** 2, weights=weight)))
+        return cls(mean=mean, scale=spread if spread > 1e-12 * max(1.0, abs(mean)) else 1.0)
+
+    def targets(self, y: Floats) -> Floats:
+        """Standardised."""
+        return (y - self.mean) / self.scale
+
+    def with_noise(self, variance: float) -> Self:
+        """The same with this variance."""
+        return replace(self, noise=variance)
+
+    # Density
+
+    @property
+    def parameters(self) -> Floats:
+        """The noise variance alone."""
+        return np.array([self.noise])
+
+    def log_density(self, y: Floats, f: Floats) -> Floats:
+        """Log of the normal density, normaliser included."""
+        density: Floats = -0.5 * ((y - f) ** 2 / self.noise + np.log(2 * np.pi * self.noise))
+        return density
+
+    def score(self, y: Floats, f: Floats) -> Floats:
+        """(y - f) / noise."""
+        return (y - f) / self.noise
+
+    def information(self, y: Floats) -> float:
+        """1 / noise."""
+        return 1 / self.noise
+
+    # Gibbs sampling
+
+    def start(self, observed: Observed, settings: NoiseSettings) -> GaussianState:
+        """The precision at its prior mean."""
+        return GaussianState(settings.shape / settings.rate, row_noise.start(observed, settings))
+
+    def augment(
+        self, state: GaussianState, observed: Observed, f: Callable[[], Floats], rng: np.random.Generator
+    ) -> tuple[Floats, Precision]:
+        """The targets themselves."""
+        return observed.y, row_noise.precision_of(state.rows, state.alpha, observed.weight, observed)
+
+    def draw_noise(
+        self,
+        state: GaussianState,
+        observed: Observed,
+        precision: Precision,
+        sums: Sums,
+        settings: NoiseSettings,
+        rng: np.random.Generator,
+    ) -> tuple[GaussianState, float]:
+        """Factors of rows, then alpha ~ Gamma(shape + N / 2, rate + S / 2), S the sum of scaled squared residuals."""
+        rows, count, squares, scaled = row_noise.draw(state.rows, state.alpha, precision.weight, observed, sums, rng)
+        alpha = float(rng.gamma(settings.shape + count / 2) / (settings.rate + scaled / 2))
+        return GaussianState(alpha, rows), squares / count
+
+    def log_likelihood(self, state: GaussianState, observed: Observed, f: Floats) -> Floats:
+        """Log N(y; f, 1 / precision)."""
+        precision = row_noise.precision_of(state.rows, state.alpha, None, observed).at(observed.index)
+        fit: Floats = 0.5 * (np.log(precision / (2 * np.pi)) - precision * (observed.y - f) ** 2)
+        return fit
+
+    def kept(self, state: GaussianState) -> dict[str, Floats]:
+        """``alpha``."""
+        return {"alpha": np.asarray(state.alpha)}
+
+    def factors(self, state: GaussianState) -> tuple[Floats | None, ...]:
+        """Those of rows."""
+        return tuple(values if len(values) else None for values in state.rows.factors)
+
+    def working(self, at: Predicted, y: Floats, rng: np.random.Generator | None) -> tuple[Floats, Floats]:
+        """The targets themselves."""
+        return np.broadcast_to(y, at.f.shape), 1 / self._variance(at)
+
+    def continued(
+        self,
+        state: GaussianState,
+        unknowns: Mapping[str, Floats],
+        factors: Sequence[Floats | None],
+        rng: np.random.Generator,
+    ) -> GaussianState:
+        """With these alpha and factors."""
+        rows = row_noise.continued(state.rows, factors, rng)
+        return GaussianState(float(unknowns["alpha"]), rows)
+
+    def unknowns(self) -> dict[str, Floats]:
+        """``alpha``."""
+        return {"alpha": np.asarray(1 / self.noise)}
+
+    def watched(self, unknowns: Mapping[str, Floats]) -> dict[str, Floats]:
+        """The standard deviation of the noise."""
+        return {"noise": np.asarray(unknowns["alpha"] ** -0.5)}
+
+    def figures(self, mean_square: float, log_likelihood: Callable[[], Floats], unknowns: Mapping[str, Floats]) -> Any:
+        """Root mean square error and noise."""
+        return {"train_rmse": mean_square**0.5, "noise": float(unknowns["alpha"]) ** -0.5}
+
+    # Predictions
+
+    def means(self, at: Predicted) -> Floats:
+        """F in the units of the targets."""
+        return self.mean + self.scale * at.f
+
+    def variances(self, at: Predicted) -> Floats:
+        """1 / precision in the units of the targets."""
+        return np.asarray(self.scale**2 * self._variance(at))
+
+    def _variance(self, at: Predicted) -> Floats:
+        precision = at.unknowns["alpha"][:, None]
+        precision = precision if at.factors is None else precision * at.factors
+        return np.asarray(np.broadcast_to(1 / precision, at.f.shape))
+
+    def quantiles(self, at: Predicted, levels: Sequence[float]) -> Floats:
+        """Of a mixture of normals, one for each draw."""
+        sd = np.sqrt(self._variance(at))
+        found = np.stack([mixture_quantiles(at.f, sd, level) for level in levels], axis=1)
+        return self.mean + self.scale * found
+
+    def sample(self, at: Predicted, rng: np.random.Generator) -> Floats:
+        """F plus noise."""
+        return self.mean + self.scale * (at.f + np.sqrt(self._variance(at)) * rng.standard_normal(at.f.shape))

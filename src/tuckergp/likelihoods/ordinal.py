@@ -1,0 +1,316 @@
+"""Ordered levels: y counts the cut points below z ~ N(f, 1), so that P(y <= k | f) = Phi(c_k - f).
+
+Two levels with their cut point at 0 are the Bernoulli probit model. The formulas and draws are in
+`tuckergp.likelihoods.levels`; given z the model is Gaussian, and the noise of rows may have factors.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import ClassVar, NamedTuple, Self
+
+import numpy as np
+import numpy.typing as npt
+from scipy.optimize import minimize
+
+from tuckergp.compute.ordinal import level_slopes
+from tuckergp.errors import InputError
+from tuckergp.likelihoods import row_noise
+from tuckergp.likelihoods.base import Likelihood, NoiseSettings, Observed, Predicted
+from tuckergp.likelihoods.levels import (
+    CutPrior,
+    draw_cuts,
+    draw_latent,
+    initial_cuts,
+    level_interval,
+    level_probabilities,
+    log_probability,
+)
+from tuckergp.likelihoods.precision import Precision
+from tuckergp.likelihoods.row_noise import RowNoise, Sums
+from tuckergp.random import uniforms
+
+__all__ = ["Bernoulli", "Ordinal", "OrdinalState"]
+
+Floats = npt.NDArray[np.float64]
+
+MOST_LEVELS = 100
+# Logarithms of distances between cut points are kept in here, so that sums of them still increase.
+LEAST_GAP, LARGEST_GAP = -20.0, 10.0
+
+
+class OrdinalState(NamedTuple):
+    """The cut points (K - 1,), and the noise factors of rows where they have some."""
+
+    cuts: Floats
+    rows: RowNoise
+
+
+@dataclass(frozen=True)
+class Ordinal(Likelihood):
+    """Ordered levels 0..K-1.
+
+    The first cut point is fixed, because a constant in f says the same; the others are learned. By gradients the
+    unknowns are the logarithms of the distances c_k - c_{k-1}.
+
+    Attributes
+    ----------
+    cuts : tuple of float, length K - 1
+        The cut points, increasing; in a model, where they start.
+    values : tuple of float, length K
+        The targets that the levels stand for; 0 to K - 1 if not given.
+
+    Examples
+    --------
+    >>> Ordinal((0.0,)).n_levels
+    2
+    >>> Ordinal((0.0, 1.0)).with_free(np.log([2.0])).cuts
+    (0.0, 2.0)
+    """
+
+    cuts: tuple[float, ...]
+    values: tuple[float, ...] = ()
+
+    name: ClassVar[str] = "ordinal"
+    inferences: ClassVar[tuple[str, ...]] = ("gibbs", "hmc", "nuts", "sgld", "sgd")
+    code: ClassVar[int] = 1
+    row_noise: ClassVar[bool] = True
+    repeats: ClassVar[bool] = False
+
+    def __post_init__(self) -> None:
+        if not self.cuts or not np.isfinite(self.cuts).all() or (np.diff(self.cuts) <= 0).any():
+            raise InputError(f"Cut points must be finite and increasing, not {self.cuts!r}.")
+        if not self.values:
+            object.__setattr__(self, "values", tuple(map(float, range(len(self.cuts) + 1))))
+
+    @property
+    def n_levels(self) -> int:
+        """K."""
+        return len(self.cuts) + 1
+
+    @property
+    def levels(self) -> Floats:
+        """The values of the levels, (K,)."""
+        return np.array(self.values)
+
+    # Targets
+
+    @classmethod
+    def read(cls, y: Floats, weight: Floats | None = None, exposure: Floats | None = None) -> Self:
+        """Levels are the distinct targets, in order."""
+        levels, code = np.unique(y, return_inverse=True)
+        if not 2 <= len(levels) <= MOST_LEVELS:
+            raise InputError(
+                f"likelihood='ordinal' needs from 2 to {MOST_LEVELS} different target values, not {len(levels)}; "
+                f"use likelihood='gaussian'."
+            )
+        cuts = initial_cuts(np.bincount(code, minlength=len(levels)))
+        return cls(tuple(map(float, cuts)), tuple(map(float, levels)))
+
+    def targets(self, y: Floats) -> Floats:
+        """Numbers of levels."""
+        if not np.isin(y, self.values).all():
+            raise InputError("Means of ratings are no levels of an ordinal model; use duplicates='keep' or 'refuse'.")
+        return np.searchsorted(self.values, y).astype(np.float64)
+
+    # Density
+
+    @property
+    def parameters(self) -> Floats:
+        """The cut points."""
+        return np.array(self.cuts)
+
+    def log_density(self, y: Floats, f: Floats) -> Floats:
+        """Log of the probability of level y; finite however improbable."""
+        return self.slopes(y, f)[0]
+
+    def score(self, y: Floats, f: Floats) -> Floats:
+        """The densities of z at both ends of the level's interval, the first less the second, over its probability."""
+        return self.slopes(y, f)[1]
+
+    def information(self, y: Floats) -> float:
+        """That of z: 1, and a little less of its level."""
+        return 1.0
+
+    # Gaps: logarithms of the distances between cut points
+
+    @property
+    def free(self) -> Floats:
+        """Logarithms of the distances between cut points, shape (K - 2,)."""
+        return np.asarray(np.log(np.diff(self.cuts)))
+
+    @property
+    def free_scale(self) -> float:
+        """Prior standard deviation of the logarithm of a distance."""
+        return CutPrior().gap_sd
+
+    def with_free(self, values: Floats) -> Self:
+        """The same first cut point, and the others at these logarithms of distances (K - 2,)."""
+        distances = np.exp(np.clip(np.nan_to_num(values), LEAST_GAP, LARGEST_GAP))
+        others = self.cuts[0] + np.cumsum(distances)
+        return replace(self, cuts=(self.cuts[0], *others.tolist()))
+
+    def log_prior(self, values: Floats) -> tuple[float, Floats]:
+        """Of the logarithms of distances, and its gradient."""
+        return CutPrior().log_gaps(values)
+
+    def slopes(self, y: Floats, f: Floats, weight: Floats | None = None) -> tuple[Floats, Floats, Floats]:
+        """Log densities and scores (N,), and derivatives of the weighted sum of the first in the gaps (K - 2,)."""
+        weight = np.zeros(0) if weight is None else np.ascontiguousarray(weight, dtype=np.float64)
+        levels = np.ascontiguousarray(y, dtype=np.float64)
+        if levels.size and not (levels.min() >= 0 and levels.max() <= len(self.cuts)):
+            raise InputError(f"Levels must be 0 to {len(self.cuts)}, not {levels.min():g} to {levels.max():g}.")
+        cuts = np.array(self.cuts)
+        logs, score, d_cuts = level_slopes(levels, np.ascontiguousarray(f, dtype=np.float64), cuts, weight)
+        # a distance moves its own cut point and all above it
+        onwards = np.cumsum(d_cuts[:0:-1])[::-1]
+        return logs, score, np.diff(cuts) * onwards
+
+    def most_probable(self, y: Floats, f: Floats, weight: Floats | None = None) -> Floats:
+        """The most probable gaps (K - 2,) given f, from the present ones on; some ten passes over f.
+
+        The density is that of the logarithms of distances, log-concave in the cut points.
+        """
+        if not len(self.free):
+            return self.free
+
+        def minus_log_density(gaps: Floats) -> tuple[float, Floats]:
+            logs, _, slopes = self.with_free(gaps).slopes(y, f, weight)
+            log_prior, pull = self.log_prior(gaps)
+            return -float(np.sum(logs if weight is None else weight * logs)) - log_prior, -slopes - pull
+
+        bounds = [(LEAST_GAP, LARGEST_GAP)] * (self.n_levels - 2)
+        found = minimize(minus_log_density, self.free, jac=True, method="L-BFGS-B", bounds=bounds)
+        return np.asarray(found.x, dtype=np.float64)
+
+    # Gibbs sampling
+
+    def start(self, observed: Observed, settings: NoiseSettings) -> OrdinalState:
+        """The cut points of this object."""
+        if observed.weight is not None and not (observed.weight == 1).all():
+            raise InputError("Weights are for a Gaussian likelihood; repeat the rows of an ordinal one instead.")
+        return OrdinalState(np.array(self.cuts), row_noise.start(observed, settings))
+
+    def draw_given_function(
+        self, state: OrdinalState, observed: Observed, f: Floats, rng: np.random.Generator
+    ) -> OrdinalState:
+        """Cut points, with z integrated out: given z they could hardly move (Cowles 1996)."""
+        if len(state.cuts) == 1:
+            return state
+        levels, root = observed.y.astype(np.int64), self._root(state, observed)
+        return state._replace(cuts=draw_cuts(state.cuts, f, levels, rng, root=root))
+
+    def augment(
+        self, state: OrdinalState, observed: Observed, f: Callable[[], Floats], rng: np.random.Generator
+    ) -> tuple[Floats, Precision]:
+        """Z between the cut points around each level."""
+        precision = row_noise.precision_of(state.rows, 1.0, None, observed)
+        levels, root = observed.y.astype(np.int64), np.sqrt(precision.at(observed.index))
+        return draw_latent(f(), levels, state.cuts, uniforms(len(levels), rng), root), precision
+
+    def draw_noise(
+        self,
+        state: OrdinalState,
+        observed: Observed,
+        precision: Precision,
+        sums: Sums,
+        settings: NoiseSettings,
+        rng: np.random.Generator,
+    ) -> tuple[OrdinalState, float]:
+        """Factors of rows; the shared precision is 1."""
+        rows, count, squares, _ = row_noise.draw(state.rows, 1.0, None, observed, sums, rng)
+        return state._replace(rows=rows), squares / count
+
+    def _root(self, state: OrdinalState, observed: Observed) -> Floats:
+        return np.sqrt(row_noise.precision_of(state.rows, 1.0, None, observed).at(observed.index))
+
+    def log_likelihood(self, state: OrdinalState, observed: Observed, f: Floats) -> Floats:
+        """Log probability of the levels."""
+        return log_probability(observed.y.astype(np.int64), f, state.cuts, self._root(state, observed))
+
+    def kept(self, state: OrdinalState) -> dict[str, Floats]:
+        """``cuts``."""
+        return {"cuts": state.cuts}
+
+    def factors(self, state: OrdinalState) -> tuple[Floats | None, ...]:
+        """Those of rows."""
+        return tuple(values if len(values) else None for values in state.rows.factors)
+
+    def working(self, at: Predicted, y: Floats, rng: np.random.Generator | None) -> tuple[Floats, Floats]:
+        """Z between the cut points around each level."""
+        if rng is None:
+            raise InputError("A most probable point of an ordinal model takes in no ratings; use inference='gibbs'.")
+        precision, levels = np.ones_like(at.f) if at.factors is None else at.factors, y.astype(np.int64)
+        each = zip(at.f, at.unknowns["cuts"], np.sqrt(precision), strict=True)
+        z = [draw_latent(f, levels, cuts, rng.random(len(f)), root) for f, cuts, root in each]
+        return np.stack(z), precision
+
+    def continued(
+        self,
+        state: OrdinalState,
+        unknowns: Mapping[str, Floats],
+        factors: Sequence[Floats | None],
+        rng: np.random.Generator,
+    ) -> OrdinalState:
+        """With these cut points and factors."""
+        rows = row_noise.continued(state.rows, factors, rng)
+        return OrdinalState(np.array(unknowns["cuts"]), rows)
+
+    def unknowns(self) -> dict[str, Floats]:
+        """``cuts``."""
+        return {"cuts": np.array(self.cuts)}
+
+    def watched(self, unknowns: Mapping[str, Floats]) -> dict[str, Floats]:
+        """The cut points."""
+        return {"cuts": unknowns["cuts"]}
+
+    # Predictions
+
+    def probabilities(self, at: Predicted) -> Floats:
+        """Of each level in each draw, (S, n, K)."""
+        roots = np.ones_like(at.f) if at.factors is None else np.sqrt(at.factors)
+        each = zip(at.f, at.unknowns["cuts"], roots, strict=True)
+        return np.stack([level_probabilities(f, cuts, root) for f, cuts, root in each])
+
+    def means(self, at: Predicted) -> Floats:
+        """The mean of the distribution over levels."""
+        return self.probabilities(at) @ self.levels
+
+    def variances(self, at: Predicted) -> Floats:
+        """The variance of the distribution over levels."""
+        probabilities = self.probabilities(at)
+        return np.maximum(probabilities @ self.levels**2 - (probabilities @ self.levels) ** 2, 0.0)
+
+    def quantiles(self, at: Predicted, levels: Sequence[float]) -> Floats:
+        """The lowest level that reaches each quantile."""
+        together = self.probabilities(at).mean(axis=0)
+        reached = np.cumsum(together, axis=1)[:, :, None] >= np.asarray(levels) - 1e-12
+        reached[:, -1] = True
+        return np.asarray(self.levels[np.argmax(reached, axis=1)])
+
+    def interval(self, at: Predicted, share: float) -> Floats:
+        """The levels between which a new observation is with about this probability."""
+        return level_interval(self.probabilities(at).mean(axis=0), self.levels, share)
+
+    def sample(self, at: Predicted, rng: np.random.Generator) -> Floats:
+        """A level of each draw, by the probabilities."""
+        probability = self.probabilities(at)
+        reached = np.cumsum(probability, axis=2) >= rng.random((*at.f.shape, 1))
+        reached[:, :, -1] = True
+        return np.asarray(self.levels[np.argmax(reached, axis=2)])
+
+
+@dataclass(frozen=True)
+class Bernoulli(Ordinal):
+    """Targets 0 and 1 by a probit: P(y = 1 | f) = Phi(f)."""
+
+    name: ClassVar[str] = "bernoulli"
+
+    @classmethod
+    def read(cls, y: Floats, weight: Floats | None = None, exposure: Floats | None = None) -> Self:
+        """With the cut point at 0."""
+        strange = ~np.isin(y, (0.0, 1.0))
+        if strange.any():
+            raise InputError(f"likelihood='bernoulli' needs targets 0 and 1, but one is {y[strange][0]:g}.")
+        return cls((0.0,), (0.0, 1.0))

@@ -1,0 +1,62 @@
+"""The noise precision of observations in parts: a shared one, weights, factors of rows."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+__all__ = ["Precision", "RowSums"]
+
+Floats = npt.NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Precision:
+    """Noise precision of the observations: alpha times weight_i times the factors of the observation's rows.
+
+    Kept in parts, so that nothing as long as the data is made of them.
+
+    Attributes
+    ----------
+    alpha : float
+    weight : ndarray, shape (N,), or None
+        One for each observation; None for ones.
+    factors : sequence of ndarray, shapes (M_d,), or None
+        One for each row of each mode; None for ones.
+    """
+
+    alpha: float = 1.0
+    weight: Floats | None = None
+    factors: Sequence[Floats] | None = None
+
+    def at(self, index: npt.NDArray[np.int32], observations: slice = slice(None)) -> Floats:
+        """The precisions of some observations of a design with this ``index`` (N, D)."""
+        rows = index[observations]
+        precision = np.full(len(rows), self.alpha)
+        if self.weight is not None:
+            precision *= self.weight[observations]
+        for d, factors in enumerate(self.factors or ()):
+            precision *= factors[rows[:, d]]
+        return precision
+
+
+@dataclass(frozen=True)
+class RowSums:
+    """Sums of squared residuals over the observations of each row of a mode, shapes (M,).
+
+    Attributes
+    ----------
+    weight : ndarray
+        Of the weights.
+    squares : ndarray
+        Of weight times squared residual.
+    scaled : ndarray
+        Of weight times squared residual times the noise factors of the other modes' rows.
+    """
+
+    weight: Floats
+    squares: Floats
+    scaled: Floats

@@ -1,0 +1,112 @@
+"""Noise factors of rows: some people rate erratically, some items divide opinions.
+
+The noise precision of an observation is alpha times the factors of its rows, each ~ Gamma(nu / 2, nu / 2) with mean 1,
+nu >= 4 unknown. Rows may come in groups (the weeks of one user) that share a factor.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+from scipy.special import gammaln
+
+from tuckergp.errors import InputError
+from tuckergp.likelihoods.base import NoiseSettings, Observed
+from tuckergp.likelihoods.precision import Precision, RowSums
+from tuckergp.random import gammas, log_slice
+
+__all__ = ["RowNoise", "Sums", "continued", "draw", "draw_factors", "draw_shape", "precision_of", "start"]
+
+Floats = npt.NDArray[np.float64]
+# Squared residuals summed by the rows of mode d, under a precision.
+Sums: TypeAlias = Callable[[int, Precision], RowSums]
+
+# Of nu: where it starts, its least value, and its prior mean beyond 0.
+START, LEAST, PRIOR_MEAN = 10.0, 4.0, 20.0
+
+
+class RowNoise(NamedTuple):
+    """Factors of the groups of rows of each mode, (groups,), none where a mode has none; and nu of each mode."""
+
+    factors: tuple[Floats, ...] = ()
+    nu: tuple[float, ...] = ()
+
+
+def start(observed: Observed, settings: NoiseSettings) -> RowNoise:
+    """All factors 1; none if the noise is shared."""
+    if not settings.rows:
+        return RowNoise()
+    if not any(observed.n_groups):
+        raise InputError(
+            "Gibbs: noise='rows' needs a mode with rows, an Identity term that tells its inputs apart; use "
+            "noise='shared'."
+        )
+    return RowNoise(tuple(np.ones(n) for n in observed.n_groups), (START,) * len(observed.n_groups))
+
+
+def continued(noise: RowNoise, factors: Sequence[Floats | None], rng: np.random.Generator) -> RowNoise:
+    """Fresh factors with those given in their place, and nu drawn given them."""
+    if not noise.factors:
+        return noise
+    values = tuple(own if given is None else given for own, given in zip(noise.factors, factors, strict=True))
+    nu = tuple(draw_shape(own, START, rng) if len(own) else START for own in values)
+    return RowNoise(values, nu)
+
+
+def precision_of(noise: RowNoise, alpha: float, weight: Floats | None, observed: Observed) -> Precision:
+    """The noise precision of the observations."""
+    if not noise.factors:
+        return Precision(alpha, weight)
+    return Precision(alpha, weight, [_of_rows(noise, d, observed) for d in range(len(noise.factors))])
+
+
+def draw(
+    noise: RowNoise, alpha: float, weight: Floats | None, observed: Observed, sums: Sums, rng: np.random.Generator
+) -> tuple[RowNoise, float, float, float]:
+    """Factors and nu, mode by mode, given f; also the count, the sum of squares and the same with all factors in it."""
+    noisy = [d for d, factors in enumerate(noise.factors) if len(factors)]
+    for d in noisy or [0]:
+        found = sums(d, precision_of(noise, alpha, weight, observed))
+        if noisy:
+            groups, size = observed.groups[d], observed.n_groups[d]
+            of_groups = (np.bincount(groups, each, size) for each in (found.weight, alpha * found.scaled))
+            counts, squares = (np.asarray(each, dtype=np.float64) for each in of_groups)
+            factors = draw_factors(counts, squares, noise.nu[d], rng)
+            nu = draw_shape(factors, noise.nu[d], rng)
+            noise = RowNoise(_replaced(noise.factors, d, factors), _replaced(noise.nu, d, nu))
+    scaled = float(_of_rows(noise, d, observed) @ found.scaled) if noisy else float(found.scaled.sum())
+    return noise, float(found.weight.sum()), float(found.squares.sum()), scaled
+
+
+def draw_factors(counts: Floats, squares: Floats, nu: float, rng: np.random.Generator) -> Floats:
+    """Draw the factor of each group, Gamma((nu + N_m) / 2, (nu + S_m) / 2), S_m its weighted squared residuals."""
+    return gammas((nu + counts) / 2, rng) / ((nu + squares) / 2)
+
+
+def draw_shape(factors: Floats, nu: float, rng: np.random.Generator) -> float:
+    """Draw nu given factors ~ Gamma(nu / 2, nu / 2), by a slice on log nu under an exponential prior."""
+    total_log, total, count = float(np.log(factors).sum()), float(factors.sum()), len(factors)
+
+    def log_density(log_nu: float) -> float:
+        nu = float(np.exp(log_nu))
+        if nu < LEAST:
+            return -np.inf
+        half = nu / 2
+        # log prod_m Gamma(a_m; nu / 2, nu / 2), the prior, and the Jacobian of the logarithm
+        fit = count * (half * np.log(half) - gammaln(half)) + (half - 1) * total_log - half * total
+        return float(fit - nu / PRIOR_MEAN + log_nu)
+
+    return float(np.exp(log_slice(log_density, float(np.log(nu)), 0.5, rng)))
+
+
+def _of_rows(noise: RowNoise, d: int, observed: Observed) -> Floats:
+    """The factor of each row of a mode; ones for a mode without."""
+    groups, factors = observed.groups[d], noise.factors[d]
+    return factors[groups] if len(factors) else np.ones(len(groups))
+
+
+def _replaced(values: tuple[Any, ...], d: int, value: Any) -> tuple[Any, ...]:
+    return (*values[:d], value, *values[d + 1 :])

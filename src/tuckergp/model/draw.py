@@ -1,0 +1,67 @@
+"""One set of unknowns: what predictions need of a state of any algorithm."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from tuckergp.model.mode_table import ModeTable
+
+__all__ = ["Draw", "ModeDraw", "draw_of"]
+
+Floats = npt.NDArray[Any]
+
+
+@dataclass(frozen=True)
+class ModeDraw:
+    """Of one mode; `tuckergp.residuals.base.ModeDraws` has the same of many draws.
+
+    Attributes
+    ----------
+    B : ndarray, shape (n, r)
+    covariance : ndarray, shape (r, r)
+        Of a row of E that the data say nothing about: Lambda^-1 times the residual's variance.
+    rows, values : mapping of str to ndarray
+        What the residual keeps of each training row, and besides.
+    noise : ndarray, shape (groups,), or None
+    """
+
+    B: Floats
+    covariance: Floats
+    rows: Mapping[str, Floats]
+    values: Mapping[str, Floats]
+    noise: Floats | None = None
+
+
+@dataclass(frozen=True)
+class Draw:
+    """Modes, the learned entries of W, and the unknowns of the likelihood by name."""
+
+    modes: tuple[ModeDraw, ...]
+    W: Floats
+    unknowns: Mapping[str, Floats]
+
+
+def draw_of(
+    tables: Sequence[ModeTable],
+    psi: Sequence[Floats],
+    B: Sequence[Floats],
+    covariance: Sequence[Floats],
+    own: Sequence[tuple[Any, ...]],
+    W: Floats,
+    unknowns: Mapping[str, Floats],
+    factors: Sequence[Floats | None] = (),
+) -> Draw:
+    """A draw from the factors psi of the training tables, weights, covariances of unseen rows and the rest.
+
+    ``own`` and ``factors`` (noise factors) have an entry for each mode, or none at all.
+    """
+    modes = []
+    for d, table in enumerate(tables):
+        rows, values = table.residual.kept(psi[d], own[d] if own else ())
+        modes.append(ModeDraw(B[d], covariance[d], rows, values, factors[d] if factors else None))
+    return Draw(tuple(modes), W, dict(unknowns))

@@ -1,0 +1,52 @@
+"""Scales of a mode with rows given its factors, with the weights integrated out: tau of wide blocks, then Lambda.
+
+Given the weights, thousands of them hold tau where it was; psi given tau alone is a matrix normal with covariance
+K(tau) of rows, from which both are drawn.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+
+from tuckergp.priors.hyper import collapsed_precision
+from tuckergp.priors.setting import ModeSetting
+
+__all__ = ["scales_given_factors"]
+
+Floats = npt.NDArray[np.float64]
+
+# Weights of a block from which on its precision is drawn with the weights integrated out.
+WIDE = 50
+
+
+def scales_given_factors(
+    setting: ModeSetting, psi: Floats, tau: Floats, variance: float, rng: np.random.Generator
+) -> tuple[Floats, Floats] | None:
+    """Draw tau of wide blocks and Lambda given psi (M, r); None where that is too costly in this sweep.
+
+    Parameters
+    ----------
+    setting : ModeSetting
+    psi : ndarray, shape (M, r)
+    tau : ndarray, shape (blocks,)
+        The last draw.
+    variance : float
+        The variance that the residual's kernel gives a row.
+    """
+    regression, prior = setting.regression, setting.prior
+    evaluate = regression.collapse(psi) if regression.cheap or setting.affordable else None
+    if evaluate is None:
+        return None
+
+    def log_density(tau: Floats) -> float:
+        # psi | tau ~ MN(0, K(tau), Lambda^-1): |K|^(-r/2), and Lambda integrated out of etr(-psi'K^-1 psi Lambda / 2)
+        log_det, spread = evaluate(variance * tau)
+        return prior.log_marginal(spread / variance, len(psi)) - 0.5 * len(spread) * log_det
+
+    wide = [g for g, size in enumerate(regression.sizes) if size >= WIDE]
+    for g in wide if regression.cheap else wide[setting.turn % max(len(wide), 1) :][:1]:
+        tau = collapsed_precision(tau, g, log_density, setting.tau_shape, setting.tau_rate, rng)
+    # Lambda | psi, tau: the prior's degrees of freedom plus M, its scale plus psi'K^-1 psi
+    _, spread = evaluate(variance * tau)
+    return tau, prior.draw(spread / variance, len(psi), rng)

@@ -1,0 +1,62 @@
+"""What stands still while one mode is drawn: its features, its priors, and the number of the sweep."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from tuckergp.linalg import Matrix
+from tuckergp.priors.hyper import PrecisionPrior
+from tuckergp.priors.regressions import AnyRegression
+
+__all__ = ["ModeSetting"]
+
+Floats = npt.NDArray[np.float64]
+
+# Sweeps in which scales are drawn with what they scale integrated out, where that is costly: the first ones, then every
+# so many-th. In the others cheaper steps do.
+COLLAPSED_AT_FIRST = 20
+COLLAPSED_EVERY = 5
+
+
+@dataclass(frozen=True)
+class ModeSetting:
+    """What stands still while a mode is drawn.
+
+    Attributes
+    ----------
+    features : ndarray or csr_array, shape (M, n)
+    blocks : sequence of slice
+    regression : AnyRegression
+        Of factors on features.
+    prior : PrecisionPrior
+        Of Lambda.
+    tau_shape, tau_rate : float
+        Gamma prior of the precision of a block.
+    sweep : int
+    """
+
+    features: Matrix
+    blocks: Sequence[slice]
+    regression: AnyRegression
+    prior: PrecisionPrior
+    tau_shape: float = 1.0
+    tau_rate: float = 0.1
+    sweep: int = 0
+
+    @property
+    def affordable(self) -> bool:
+        """Whether costly draws are due in this sweep."""
+        return self.sweep < COLLAPSED_AT_FIRST or self.sweep % COLLAPSED_EVERY == 0
+
+    @property
+    def turn(self) -> int:
+        """How often they were due before."""
+        return self.sweep if self.sweep < COLLAPSED_AT_FIRST else self.sweep // COLLAPSED_EVERY
+
+    def by_feature(self, tau: Floats) -> Floats:
+        """The block precisions, one for each feature."""
+        return np.repeat(tau, [block.stop - block.start for block in self.blocks])

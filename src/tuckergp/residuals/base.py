@@ -1,0 +1,207 @@
+"""What every residual answers: E of psi = Phi B + E, what the features of a mode do not explain.
+
+A residual is one object in one file. It knows where the rows of one table lie among the training rows, draws E and the
+weights B given the rows' statistics (or takes their means), and says what is known of E at inputs never seen. No
+algorithm asks which residual it is.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple, Protocol, Self, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+from scipy import sparse
+
+from tuckergp.linalg import Matrix
+from tuckergp.priors.setting import ModeSetting
+
+__all__ = ["Evidence", "ModeDraws", "ModeState", "Residual", "Streams"]
+
+Floats = npt.NDArray[np.float64]
+Singles = npt.NDArray[np.float32]
+Index = npt.NDArray[np.int32]
+# The random stream of draw s, for what a draw does not say.
+Streams: TypeAlias = Callable[[int], np.random.Generator]
+
+
+class Evidence(Protocol):
+    """What the data say about the rows of a mode while the others stand still."""
+
+    def statistics(self) -> tuple[Floats, Floats]:
+        """A (M, r, r) and b (M, r)."""
+
+    def solve(self, pull: Floats, precision: Floats, noise: Floats) -> Floats:
+        """For each row m the mean of N(psi; (P + A_m)^-1 (pull_m + b_m), (P + A_m)^-1), or with noise a draw."""
+
+
+class ModeState(NamedTuple):
+    """The unknowns of one mode.
+
+    Attributes
+    ----------
+    psi : ndarray, shape (M, r)
+        Factors.
+    B : ndarray, shape (n, r)
+        Weights of the features.
+    precision : ndarray, shape (r, r)
+        Lambda.
+    tau : ndarray, shape (blocks,)
+        Precision of each feature block relative to Lambda.
+    own : tuple
+        The residual's own unknowns, such as a lengthscale; none for most.
+    """
+
+    psi: Floats
+    B: Floats
+    precision: Floats
+    tau: Floats
+    own: tuple[Any, ...] = ()
+
+
+@dataclass(frozen=True)
+class ModeDraws:
+    """S draws of one mode, as predictions need them.
+
+    Attributes
+    ----------
+    B : ndarray, shape (n, S, r)
+        Weights of the features.
+    covariance : ndarray, shape (S, r, r)
+        Of a row of E that the data say nothing about.
+    rows : mapping of str to ndarray, shapes (M_train, S, ...)
+        What the residual keeps of each training row.
+    values : mapping of str to ndarray, shapes (S, ...)
+        What it keeps besides.
+    noise : ndarray, shape (groups, S), or None
+        Noise precision of each group of rows relative to the shared one; None where a mode has none.
+    """
+
+    B: Singles
+    covariance: Floats
+    rows: Mapping[str, Singles] = field(default_factory=dict)
+    values: Mapping[str, Floats] = field(default_factory=dict)
+    noise: Singles | None = None
+
+    def mean(self, features: Matrix) -> Floats:
+        """Phi B of some rows of features (m, n) in all draws, (m, S, r); reads the weights of their features alone."""
+        n, draws, r = self.B.shape
+        if not sparse.issparse(features):
+            B = np.asarray(self.B, dtype=np.float64).reshape(n, draws * r)
+            return np.asarray(features @ B).reshape(-1, draws, r)
+        used, place = np.unique(features.indices, return_inverse=True)
+        B = np.asarray(self.B[used], dtype=np.float64).reshape(len(used), draws * r)
+        compact = sparse.csr_array((features.data, place, features.indptr), shape=(features.shape[0], len(used)))
+        return np.asarray(compact @ B).reshape(-1, draws, r)
+
+
+class Residual(ABC):
+    """E at the rows of one table.
+
+    Attributes
+    ----------
+    scale : float
+        The standard deviation that its kernel gives a row; 0 without a residual.
+    """
+
+    scale: float
+
+    # Rows of a table
+
+    @abstractmethod
+    def take(self, rows: npt.NDArray[np.integer]) -> Self:
+        """Some of the rows, in the order given."""
+
+    def joined(self, other: Any) -> Self:
+        """These rows, then those of another table of the same mode."""
+        raise TypeError(f"rows of a {type(self).__name__} cannot be joined")
+
+    @property
+    def groups(self) -> Index | None:
+        """The training row that each row is, (M,), -1 for none, where rows may have noise factors; None otherwise."""
+        return None
+
+    @property
+    def n_groups(self) -> int:
+        """How many training rows there are, where rows may have noise factors; 0 otherwise."""
+        return 0
+
+    @property
+    def seen(self) -> npt.NDArray[np.bool_] | None:
+        """Which rows have something of their own from the data, (M,); None where that means nothing."""
+        return None
+
+    # Weight space: gradient methods see psi = [columns, Phi] U
+
+    @property
+    def n_columns(self) -> int:
+        """How many features stand for E in weight space."""
+        return 0
+
+    def columns(self) -> sparse.csr_array | None:
+        """These features, (M, n_columns); None for none."""
+        return None
+
+    def as_columns(self, E: Floats) -> Floats:
+        """The weights of these features for E at the rows of the training table, (n_columns, r)."""
+        return np.zeros((0, E.shape[1]))
+
+    def refuse_weights(self, what: str) -> None:
+        """Refuse an inference that knows weights of features alone, where no features stand for E."""
+
+    # Own unknowns
+
+    def init(self, r: int, sd: float, rng: np.random.Generator) -> tuple[Any, ...]:
+        """A prior draw of the own unknowns, with entries of Lambda^-1/2 of this size."""
+        return ()
+
+    def values(self, own: tuple[Any, ...]) -> Floats | float:
+        """What the own unknowns say of E at the rows of any table, (M, r): its mean there."""
+        return 0.0
+
+    def log_prior(self, own: tuple[Any, ...], sd: float) -> float:
+        """Log density of E at the training rows, up to a constant, where it is an own unknown."""
+        return 0.0
+
+    # Conditionals
+
+    @abstractmethod
+    def update(
+        self, mode: ModeState, evidence: Evidence, setting: ModeSetting, rng: np.random.Generator | None
+    ) -> tuple[ModeState, bool]:
+        """Factors and weights, and own unknowns, from their conditional, or their means without ``rng``.
+
+        Also whether tau of wide blocks and Lambda were drawn with them.
+        """
+
+    def whitened(self, E: Floats, own: tuple[Any, ...]) -> Floats:
+        """Independent rows N(0, Lambda^-1) from E at the training rows, (k, r): what Lambda's conditional sums."""
+        return np.zeros((0, E.shape[1]))
+
+    def finished(
+        self, E: Floats, own: tuple[Any, ...], precision: Floats, rng: np.random.Generator | None
+    ) -> tuple[Any, ...]:
+        """Own unknowns that no sweep reads, but predictions do, given all else: a draw, or the mean without ``rng``."""
+        return own
+
+    # Draws
+
+    @abstractmethod
+    def kept(self, psi: Floats, own: tuple[Any, ...]) -> tuple[dict[str, Floats], dict[str, Floats]]:
+        """What a draw keeps of each training row (M_train, ...), and what besides, by name."""
+
+    def lying(self, draws: ModeDraws) -> tuple[npt.NDArray[np.intp], Singles]:
+        """Rows whose psi lie in the draws as they are, and these, (m, S, r), without a copy where they lie in order."""
+        _, count, r = draws.B.shape
+        return np.zeros(0, dtype=np.intp), np.zeros((0, count, r), dtype=np.float32)
+
+    @abstractmethod
+    def factors(self, features: Matrix, draws: ModeDraws, streams: Streams | None) -> Floats:
+        """Psi at the rows of this table in all draws, (M, S, r).
+
+        What a draw does not say of rows never seen has its mean, or with ``streams`` is drawn, jointly for all rows:
+        the one place from which every answer takes it.
+        """

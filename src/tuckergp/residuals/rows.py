@@ -1,0 +1,148 @@
+"""Independent rows: psi_m ~ N(Phi_m B, Lambda^-1) around what the features explain.
+
+The identity kernel plus side information, so PMF and the paper's collaborative filtering model. Rows are solved one by
+one; B given psi is a regression on the M rows that never touches the observations.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any, Self
+
+import numpy as np
+import numpy.typing as npt
+from scipy import sparse
+
+from tuckergp.linalg import Matrix
+from tuckergp.priors.regressions import weights_given_factors
+from tuckergp.priors.scales import scales_given_factors
+from tuckergp.priors.setting import ModeSetting
+from tuckergp.random import normals
+from tuckergp.residuals.base import Evidence, Index, ModeDraws, ModeState, Residual, Singles, Streams
+
+__all__ = ["Rows"]
+
+Floats = npt.NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Rows(Residual):
+    """A free row for each training input.
+
+    Attributes
+    ----------
+    place : ndarray of int32, shape (M,)
+        The training row that each row is, -1 for an input never seen.
+    n_train : int
+    scale : float
+    """
+
+    place: Index
+    n_train: int
+    scale: float = 1.0
+
+    @classmethod
+    def of_onehot(cls, onehot: sparse.csr_array, scale: float) -> Self:
+        """From one-hot rows (M, n_train), without an entry for inputs never seen."""
+        place = np.full(onehot.shape[0], -1, dtype=np.int32)
+        place[np.diff(onehot.indptr) > 0] = onehot.indices
+        return cls(place, int(onehot.shape[1]), scale)
+
+    def take(self, rows: npt.NDArray[np.integer]) -> Rows:
+        """Some of the rows."""
+        return replace(self, place=self.place[rows])
+
+    def joined(self, other: Any) -> Rows:
+        """These rows, then others of the same training rows."""
+        return replace(self, place=np.concatenate([self.place, other.place]))
+
+    @property
+    def groups(self) -> Index:
+        """The training row that each row is."""
+        return self.place
+
+    @property
+    def n_groups(self) -> int:
+        """Training rows."""
+        return self.n_train
+
+    @property
+    def seen(self) -> npt.NDArray[np.bool_]:
+        """Whether the row is a training row."""
+        return self.place >= 0
+
+    # Weight space
+
+    @property
+    def n_columns(self) -> int:
+        """One for each training row."""
+        return self.n_train
+
+    def columns(self) -> sparse.csr_array:
+        """One-hot rows times the scale; a zero row for an input never seen."""
+        indptr = np.concatenate([[0], np.cumsum(self.seen)])
+        indices = self.place[self.seen]
+        return sparse.csr_array(
+            (np.full(len(indices), self.scale), indices, indptr), shape=(len(self.place), self.n_train)
+        )
+
+    def as_columns(self, E: Floats) -> Floats:
+        """E over the scale, in the order of the training rows."""
+        return self._by_training_row(E / self.scale)
+
+    def _by_training_row(self, values: Floats) -> Floats:
+        out = np.empty((self.n_train, *values.shape[1:]))
+        out[self.place] = values
+        return out
+
+    # Conditionals
+
+    def update(
+        self, mode: ModeState, evidence: Evidence, setting: ModeSetting, rng: np.random.Generator | None
+    ) -> tuple[ModeState, bool]:
+        """Psi given B, row by row; scales given psi with B integrated out; B given psi."""
+        variance = self.scale**2
+        inner = mode.precision / variance
+        mean = np.asarray(setting.features @ mode.B)
+        noise = np.zeros_like(mean) if rng is None else normals(mean.shape, rng)
+        psi = evidence.solve(mean @ inner, inner, noise)
+        mode, collapsed = mode._replace(psi=psi), False
+        if rng is not None:
+            scales = scales_given_factors(setting, psi, mode.tau, variance, rng)
+            if scales is not None:
+                mode, collapsed = mode._replace(tau=scales[0], precision=scales[1]), True
+        B = weights_given_factors(setting.regression, psi, variance * mode.tau, mode.B, mode.precision / variance, rng)
+        return mode._replace(B=B), collapsed
+
+    def whitened(self, E: Floats, own: tuple[Any, ...]) -> Floats:
+        """E over the scale."""
+        return E / self.scale
+
+    # Draws
+
+    def kept(self, psi: Floats, own: tuple[Any, ...]) -> tuple[dict[str, Floats], dict[str, Floats]]:
+        """The factors of the training rows, what the features explain included: an answer reads nothing else."""
+        return {"psi": self._by_training_row(psi)}, {}
+
+    def lying(self, draws: ModeDraws) -> tuple[npt.NDArray[np.intp], Singles]:
+        """The training rows of this table."""
+        rows, kept = np.flatnonzero(self.seen), draws.rows["psi"]
+        place = self.place[rows]
+        in_order = len(place) == len(kept) and (place == np.arange(len(place))).all()
+        return rows, kept if in_order else kept[place]
+
+    def factors(self, features: Matrix, draws: ModeDraws, streams: Streams | None) -> Floats:
+        """Those kept; for rows never seen what the features say, and with ``streams`` a draw of E around it."""
+        kept, seen = draws.rows["psi"], self.seen
+        if seen.all():
+            return np.asarray(kept[self.place], dtype=np.float64)
+        out = np.empty((len(self.place), *kept.shape[1:]))
+        out[seen] = kept[self.place[seen]]
+        new = np.flatnonzero(~seen)
+        psi = draws.mean(features[new])
+        if streams is not None:
+            for s, covariance in enumerate(draws.covariance):
+                root = np.linalg.cholesky(covariance)
+                psi[:, s] += streams(s).standard_normal((len(new), len(root))) @ root.T
+        out[new] = psi
+        return out
