@@ -245,16 +245,16 @@ def test_bad_tables_get_one_clear_sentence(tables, message):
 @pytest.mark.parametrize(
     ("settings", "message"),
     [
-        ({"rank": 0}, "rank must be at least 1"),
-        ({"inference": "gibs"}, "inference must be one of 'gibbs', 'als', 'sgd', 'vi' or an object"),
-        ({"likelihood": "normal"}, "likelihood must be one of 'gaussian', 'ordinal', 'bernoulli', not 'normal'"),
+        ({"rank": 0}, "rank must be a whole number from 1 on"),
+        ({"inference": "gibs"}, "inference must be 'gibbs', 'als', 'sgd', 'vi' or an object"),
+        ({"likelihood": "normal"}, "likelihood must be 'gaussian', 'ordinal' or 'bernoulli', not 'normal'"),
         ({"likelihood": "ordinal", "inference": "als"}, "likelihood='ordinal' needs inference='gibbs'"),
         ({"likelihood": "bernoulli"}, "needs targets 0 and 1, but one is 2"),
         ({"implicit": "maybe"}, "implicit must be True, False or 'auto'"),
         ({"core": "tucker"}, "core must be"),
         ({"inference": "als", "draws": 100}, "draws is a setting of inference='gibbs'; with 'als' leave it out"),
         ({"inference": Gibbs(), "noise": "rows"}, "noise is a setting of inference='gibbs'"),
-        ({"noise": "columns"}, "noise must be 'shared' or 'rows'"),
+        ({"noise": "columns"}, "noise must be 'auto', 'shared' or 'rows'"),
     ],
 )
 def test_settings_that_make_no_sense_are_refused(settings, message):

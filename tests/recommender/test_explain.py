@@ -11,6 +11,7 @@ from tuckergp import TuckerRecommender
 from tuckergp.data.datasets import make_ratings
 from tuckergp.errors import InputError
 from tuckergp.inference import Gibbs
+from tuckergp.recommender.reading import pairs_table
 
 mpl.use("Agg")
 
@@ -62,7 +63,7 @@ def test_latent_models_explain_the_latent_utility(likelihood, data):
     rec = TuckerRecommender(rank=2, likelihood=likelihood, time=None, draws=6, warmup=5, random_state=0).fit(ratings)
     user, item = ratings["user_id"][0], ratings["item_id"][0]
     found = rec.explain(user, item)
-    design = rec.layout_.pairs(rec._read_pairs({"user_id": [user], "item_id": [item]}))
+    design = rec.layout_.pairs(pairs_table({"user_id": [user], "item_id": [item]}, rec.columns))
     f = np.mean([values for values, _ in rec.fit_.draws.functions(design)])
     np.testing.assert_allclose(found.total, f, atol=1e-10)
     assert found.latent
@@ -105,7 +106,7 @@ def test_three_modes_share_products_by_thirds(data):
     rec = fitted(data, **SETTINGS["drift and context"])
     from tuckergp.recommender.explain import _shares, parts_of
 
-    design = rec.layout_.pairs(rec._read_pairs({**table(data)}))
+    design = rec.layout_.pairs(pairs_table({**table(data)}, rec.columns))
     small = type(design)(design.modes, design.index[:5])
     parts, draw = parts_of(rec.layout_, rec.history_), next(iter(rec.fit_.draws))
     _, shares = _shares(rec.fit_.draws.model.core, parts, draw, small)

@@ -11,6 +11,7 @@ from tuckergp.data.datasets import make_ratings
 from tuckergp.data.tables import Table
 from tuckergp.errors import InputError
 from tuckergp.recommender.factors import Factors
+from tuckergp.recommender.reading import pairs_table
 
 pytestmark = pytest.mark.filterwarnings("ignore::tuckergp.errors.NotConvergedWarning")
 
@@ -259,7 +260,8 @@ def test_few_items_to_choose_from_make_short_lists(plain):
 def test_thompson_scores_of_an_ordinal_model_are_means_of_one_draw(data):
     model = TuckerRecommender(**{**FAST, "draws": 6}, likelihood="ordinal").fit(data.train)
     found = model.recommend(n=3, strategy="thompson", random_state=0)
-    of_draws = [model.fit_.only(draw).predict(model._pairs(found)) for draw in model.fit_.draws]
+    design = model.layout_.pairs(pairs_table(found, model.columns))
+    of_draws = [model.fit_.only(draw).predict(design) for draw in model.fit_.draws]
     assert (np.abs(np.array(of_draws) - found["score"].to_numpy()).min(axis=0) < 1e-9).all()
 
 

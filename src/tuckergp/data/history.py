@@ -99,8 +99,6 @@ class History:
         duplicates: Duplicates = "keep",
     ) -> Self:
         """Read a table of ratings, or of clicks, with the usual names; see `TuckerRecommender` for the choices."""
-        if duplicates not in ("keep", "mean", "refuse"):
-            raise InputError(f"duplicates must be 'keep', 'mean' or 'refuse', not {duplicates!r}.")
         if len(table) == 0:
             raise InputError(f"{table.name} is empty; there is nothing to learn from.")
         ids, codes = zip(*(number_ids(table, key) for key in KEYS), strict=True)
@@ -244,12 +242,7 @@ def read_ratings(table: Table) -> tuple[Floats, list[list[Any]], list[npt.NDArra
 
 
 def _check_scale(table: Table, y: Floats, scale: tuple[float, float]) -> None:
-    try:
-        low, high = map(float, scale)
-    except (TypeError, ValueError):
-        low, high = 1.0, 0.0
-    if not low < high:
-        raise InputError(f"rating_scale must be a lowest and a highest rating, not {scale!r}.")
+    low, high = map(float, scale)
     outside = (y < low) | (y > high)
     if outside.any():
         row = int(np.argmax(outside))

@@ -14,6 +14,7 @@ from typing import Any, Protocol, TypeVar, runtime_checkable
 import numpy as np
 import numpy.typing as npt
 
+from tuckergp.checks import check, positive, whole
 from tuckergp.errors import InputError
 from tuckergp.inference.squares import Squares, squares_of
 from tuckergp.likelihoods.base import Observed
@@ -189,12 +190,9 @@ class ChainSampler(Drawing[Any], Protocol):
 def check_lengths(sampler: Drawing[Any]) -> None:
     """Refuse numbers of steps and chains that cannot be."""
     owner = type(sampler).__name__
-    if not isinstance(sampler.warmup, int) or sampler.warmup < 0:
-        raise InputError(f"{owner}: warmup must be a whole number from 0 on, not {sampler.warmup!r}.")
+    check(f"{owner}: warmup", sampler.warmup, whole(0))
     for name in ("draws", "thin", "chains"):
-        check_positive(owner, **{name: getattr(sampler, name)})
-        if not isinstance(getattr(sampler, name), int | np.integer):
-            raise InputError(f"{owner}: {name} must be a whole number, not {getattr(sampler, name)!r}.")
+        check(f"{owner}: {name}", getattr(sampler, name), whole(1))
     if sampler.thin > sampler.draws:
         raise InputError(f"{owner}: thin={sampler.thin} would keep none of {sampler.draws} draws; lower it.")
 
@@ -202,11 +200,8 @@ def check_lengths(sampler: Drawing[Any]) -> None:
 def check_positive(owner: str, **values: Any) -> None:
     """Refuse settings that are not positive finite numbers, by name; None passes."""
     for name, value in values.items():
-        if value is None:
-            continue
-        numbers = np.asarray(value)
-        if numbers.dtype.kind not in "fiu" or not (np.isfinite(numbers).all() and (numbers > 0).all()):
-            raise InputError(f"{owner}: {name} must be positive, not {value!r}.")
+        if value is not None:
+            check(f"{owner}: {name}", value, positive())
 
 
 def as_weights(mode: ModeTable, psi: Floats, B: Floats) -> Floats:

@@ -7,6 +7,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from tuckergp.checks import check, whole
 from tuckergp.data.history import History
 from tuckergp.errors import InputError
 
@@ -48,8 +49,7 @@ def with_negatives(
     never : ndarray of int or None
         Numbers that stand for no item.
     """
-    if isinstance(negatives, bool) or not isinstance(negatives, int | np.integer) or negatives < 1:
-        raise InputError(f"negatives must be a whole number from 1 on, not {negatives!r}.")
+    check("negatives", negatives, whole(1))
     n_items = len(history.ids[1])
     user, item = history.codes
     clicks = np.bincount(user, minlength=len(history.ids[0]))

@@ -3,15 +3,21 @@
 from __future__ import annotations
 
 import warnings
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
-from sklearn.base import clone
 
+from tuckergp.data.periods import Unit
 from tuckergp.data.tables import Table
 from tuckergp.errors import NotConvergedWarning
 from tuckergp.evaluation.metrics import normal_nll
 from tuckergp.random import stream
+from tuckergp.recommender.answering import predict
+from tuckergp.recommender.learning import Run, learn
+from tuckergp.recommender.reading import Given
+from tuckergp.recommender.settings import Settings
+from tuckergp.running.control import Control
 from tuckergp.running.fit import ranks_of
 
 __all__ = ["drift_helps"]
@@ -21,31 +27,36 @@ MOST_RATINGS = 100_000
 LEAST_RATINGS = 500
 HELD_OUT = 0.1
 RANK, WARMUP, DRAWS = 8, 30, 30
+UNITS: tuple[Unit | None, ...] = ("week", None)
 
 
 def drift_helps(model: Any, ratings: Table, users: Any, items: Any, seed: int) -> bool:
     """Whether weeks raise the log score of held-out ratings by more than its standard error.
 
     Two short chains on nine tenths of the ratings (of some users, where there are many), with weeks and without.
+    ``model`` is a recommender or its settings.
     """
     if len(ratings) < LEAST_RATINGS:
         return False
-    rng = stream(seed, 3)
-    held, kept = _parts(ratings, rng)
-    settings = {
-        "rank": min(RANK, ranks_of(model.rank, 2)[0]),
-        "warmup": WARMUP,
-        "draws": DRAWS,
-        "chains": 1,
-        "n_jobs": None,
-    }
+    held, kept = _parts(ratings, stream(seed, 3))
+    short = replace(
+        Settings.of(model),
+        rank=min(RANK, ranks_of(model.rank, 2)[0]),
+        inference="gibbs",
+        likelihood="gaussian",
+        warmup=WARMUP,
+        draws=DRAWS,
+        chains=1,
+        implicit=False,
+        n_jobs=None,
+        random_state=seed,
+    )
     scores = []
-    for unit in ("week", None):
-        trial = clone(model).set_params(**settings, implicit=False, time=unit, likelihood="gaussian", random_state=seed)
+    for unit in UNITS:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", NotConvergedWarning)
-            trial.set_params(inference="gibbs").fit(kept, users, items, progress=False)
-        mean, std = trial.predict(held, return_std=True, clip=False)
+            trial = learn(replace(short, time=unit), Given(kept, users, items), Run(Control(progress=False)))
+        mean, std = predict(trial, held, return_std=True, clip=False)
         scores.append(normal_nll(held.numeric("rating"), mean, std))
     gain = scores[1] - scores[0]
     return bool(gain.mean() > gain.std() / np.sqrt(len(gain)))

@@ -1,43 +1,50 @@
 """`TuckerRecommender`: tables of ratings, users and items in, predictions and recommendations out.
 
-A thin layer: ids become row numbers, attributes become kernels, and the Tucker model with a user and an item mode does
-the rest. What a fitted recommender answers is in `tuckergp.recommender.answers`.
+One class that keeps parameters and what was learned. Its methods hand everything else on: to `learning` and `updating`,
+which make a `Fitted` of tables, and to `answering`, which asks it.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import replace
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any, Self
+from typing import Any, Literal, Self
 
 import numpy as np
+import numpy.typing as npt
+from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
-from tuckergp.data.frames import backend_of
-from tuckergp.data.history import KEYS, History, standard_names
+from tuckergp.data.history import Duplicates
 from tuckergp.data.periods import Unit
-from tuckergp.data.tables import Table, as_table
-from tuckergp.inference import Gibbs
-from tuckergp.posterior.moments import MomentsOf
-from tuckergp.random import seed_of, stream
-from tuckergp.recommender.clicks import with_negatives
-from tuckergp.recommender.continuation import check_continuation, continued_seed, last_draws, start_from
-from tuckergp.recommender.entities import read_attributes
-from tuckergp.recommender.feature_report import FeatureReport
-from tuckergp.recommender.fold_in import Folded, fold_in
-from tuckergp.recommender.growth import merged_tables
-from tuckergp.recommender.layout import SIDES, Layout
+from tuckergp.model.cores import CoreSpec
+from tuckergp.posterior.export import as_inference_data, block_names
+from tuckergp.random import stream
+from tuckergp.recommender import answering
+from tuckergp.recommender.answering import OnUnknown
+from tuckergp.recommender.decisions import Choice
+from tuckergp.recommender.drift_trial import drift_helps
+from tuckergp.recommender.explain import feature_importance
+from tuckergp.recommender.explanation import Explanation, Importance
+from tuckergp.recommender.factors import Factors
+from tuckergp.recommender.fitted import Fitted
+from tuckergp.recommender.learning import Run, learn
+from tuckergp.recommender.neighbours import Embeddings, embeddings
+from tuckergp.recommender.questions import attributes_of
+from tuckergp.recommender.reading import Given
+from tuckergp.recommender.serving import Strategy
 from tuckergp.recommender.settings import Settings
+from tuckergp.recommender.updating import go_on, with_ratings
 from tuckergp.running.control import Callback, Control
-from tuckergp.running.fit import Inference, fit_model, ranks_of, seed_for
+from tuckergp.running.fit import Inference
+from tuckergp.store.model_file import Storable
 
 __all__ = ["TuckerRecommender"]
 
-RUN_ARGUMENTS = ("checkpoint", "checkpoint_minutes", "max_time", "callback", "progress")
+Floats = npt.NDArray[np.float64]
 
 
-class TuckerRecommender(Settings):
+class TuckerRecommender(Storable, BaseEstimator):  # type: ignore[misc]
     """Predict ratings from ratings and from what is known of users and items.
 
     Parameters
@@ -127,6 +134,48 @@ class TuckerRecommender(Settings):
     250
     """
 
+    def __init__(
+        self,
+        rank: int = 16,
+        inference: Literal["gibbs", "als", "sgd", "vi"] | Inference = "gibbs",
+        likelihood: Literal["gaussian", "ordinal", "bernoulli"] = "gaussian",
+        core: CoreSpec = "identity",
+        draws: int = 250,
+        warmup: int = 50,
+        chains: int = 1,
+        side_information: bool = True,
+        implicit: bool | Literal["auto"] = "auto",
+        time: Unit | Literal["auto"] | None = "auto",
+        noise: Literal["auto", "shared", "rows"] = "auto",
+        columns: Mapping[str, str] | None = None,
+        attributes: Mapping[str, Mapping[str, Choice]] | None = None,
+        context: str | Sequence[str] = (),
+        rating_scale: tuple[float, float] | None = None,
+        duplicates: Duplicates = "keep",
+        negatives: int = 16,
+        n_jobs: int | None = None,
+        random_state: int | np.random.Generator | None = None,
+    ) -> None:
+        self.rank = rank
+        self.inference = inference
+        self.likelihood = likelihood
+        self.core = core
+        self.draws = draws
+        self.warmup = warmup
+        self.chains = chains
+        self.side_information = side_information
+        self.implicit = implicit
+        self.time = time
+        self.noise = noise
+        self.columns = columns
+        self.attributes = attributes
+        self.context = context
+        self.rating_scale = rating_scale
+        self.duplicates = duplicates
+        self.negatives = negatives
+        self.n_jobs = n_jobs
+        self.random_state = random_state
+
     def fit(
         self,
         ratings: Any,
@@ -163,75 +212,10 @@ class TuckerRecommender(Settings):
         keep_draws : bool
             False keeps the moments alone, so that memory does not grow with the draws; `predict` is then refused.
         """
-        inference = self._resolve_inference(ranks_of(self.rank, 2)[0])
-        table = self._read_ratings(ratings)
-        seed = seed_for(self.random_state, checkpoint)
-        history = self._read_history(table, inference)
-        sources = zip(self._attribute_tables(users, items), SIDES, KEYS, history.ids, strict=True)
-        tables = [read_attributes(source, name, key, ids) for source, name, key, ids in sources]
-        unit = self._time_unit(inference, table, users, items, history.clicks, seed)
-        if unit is None:
-            history = replace(history, moment=history.moment.select(self._context))
+        settings = Settings.of(self)
         control = Control(checkpoint, checkpoint_minutes, max_time, callback, progress, self.n_jobs)
-        self._learn(inference, history, tables, unit, seed, control, (moments_of, keep_draws))
-        self.backend_ = backend_of(ratings)
-        return self
-
-    def _learn(
-        self,
-        inference: Inference,
-        history: History,
-        tables: Sequence[Table | None],
-        unit: Unit | None,
-        seed: int,
-        control: Control,
-        moments: tuple[Any, bool],
-        last: Folded | None = None,
-    ) -> Self:
-        """Learn from what was read, from the start or from the last draws of a model with the same rows."""
-        codes, y, moment = history.codes, history.rating, history.moment
-        if history.clicks:
-            sample = with_negatives(history, self.negatives, stream(seed, 1, 2))
-            codes, y, moment = (sample.user, sample.item), sample.y, history.moment.take(sample.row)
-        layout, design = Layout.fit(
-            history,
-            tables,
-            codes=codes,
-            moment=moment,
-            choices=self._attribute_choices(),
-            implicit=self._uses_implicit(inference, len(history), history.clicks),
-            unit=unit,
-            context=self._context,
-            rng=stream(seed, 1, 1),
-        )
-        moments_of, keep_draws = moments
-        if moments_of is not None:
-            control = replace(control, moments_of=MomentsOf(layout.pairs(self._read_pairs(moments_of))))
-        gibbs = inference if isinstance(inference, Gibbs) else Gibbs()
-        fit = fit_model(
-            design,
-            y,
-            None,
-            ranks=ranks_of(self.rank, len(design.modes)),
-            core=self.core if last is None else last.fit.draws.model.core,
-            inference=inference,
-            seed=seed,
-            likelihood=self.likelihood,
-            control=replace(control, keep_draws=keep_draws),
-            start=last and start_from(last.layout, last.fit, layout, design, moment, gibbs, seed),
-        )
-        self.layout_, self.fit_, self.history_, self.time_ = layout, fit, history, unit
-        self.tables_ = tuple(tables)
-        self.features_ = FeatureReport(
-            {name: side.attributes.columns for name, side in zip(SIDES, layout.sides, strict=True)}
-        )
-        low, high = self.rating_scale if self.rating_scale is not None else (y.min(), y.max())
-        self.rating_range_ = (float(low), float(high))
-        self.__dict__.pop("moments_", None)
-        if moments_of is not None:
-            found = fit.moments()
-            self.moments_ = replace(found, mean=np.clip(found.mean, *self.rating_range_))
-        return self
+        given, run = Given(ratings, users, items), Run(control, moments_of, keep_draws)
+        return self._keep(learn(settings, given, run, drift_helps))
 
     def fold_in(self, ratings: Any, users: Any = None, items: Any = None) -> Self:
         """Take in new ratings, of known or new users, without a new fit.
@@ -269,21 +253,7 @@ class TuckerRecommender(Settings):
         >>> bool(rec.predict({"user_id": ["newcomer"], "item_id": liked[:1]}) > average)
         True
         """
-        check_is_fitted(self)
-        table = standard_names(as_table(ratings, "ratings"), self.columns)
-        tables = self._attribute_tables(users, items)
-        seed = int(stream(seed_of(self.random_state), 4, len(self.history_)).integers(2**63))
-        for side in self.layout_.sides:
-            side.warn_of_other_types(table)
-        found = fold_in(self.layout_, self.fit_, self.history_, table, tables, **self._reading, seed=seed)
-        self.tables_ = self._merged(tables)
-        self.layout_, self.fit_, self.history_ = found
-        self.__dict__.pop("moments_", None)
-        low, high = self.rating_range_
-        if self.rating_scale is None:
-            rating = found.history.rating
-            self.rating_range_ = (min(low, float(rating.min())), max(high, float(rating.max())))
-        return self
+        return self._keep(with_ratings(self._fitted, Settings.of(self), Given(ratings, users, items)))
 
     def partial_fit(
         self,
@@ -327,30 +297,265 @@ class TuckerRecommender(Settings):
         >>> "newcomer" in rec.layout_.sides[0].number, len(rec.fit_.history)
         (True, 40)
         """
+        settings = Settings.of(self)
         control = Control(checkpoint, checkpoint_minutes, max_time, callback, progress, self.n_jobs)
+        given, run = Given(ratings, users, items), Run(control, moments_of, keep_draws)
         if not hasattr(self, "fit_"):
-            run = {name: getattr(control, name) for name in RUN_ARGUMENTS}
-            return self.fit(ratings, users, items, moments_of=moments_of, keep_draws=keep_draws, **run)
-        inference = self._resolve_inference(ranks_of(self.rank, 2)[0])
-        if isinstance(inference, Gibbs):
-            inference = replace(inference, warmup=warmup)
-        check_continuation(self.fit_, inference, ranks_of(self.rank, 2)[0], self.likelihood)
-        last = Folded(self.layout_, last_draws(self.fit_), self.history_)
-        seed = continued_seed(self.random_state, checkpoint, last.fit)
-        table = standard_names(as_table(ratings, "ratings"), self.columns)
-        tables = self._attribute_tables(users, items)
-        if len(table):
-            last = fold_in(*last, table, tables, **self._reading, seed=seed)
-        return self._learn(
-            inference, last.history, self._merged(tables), self.time_, seed, control, (moments_of, keep_draws), last
-        )
+            return self._keep(learn(settings, given, run, drift_helps))
+        return self._keep(go_on(self._fitted, settings, given, run, warmup))
+
+    def predict(
+        self,
+        pairs: Any,
+        return_std: bool = False,
+        quantiles: Sequence[float] | None = None,
+        include_noise: bool = True,
+        clip: bool = True,
+        interval: float | None = None,
+        on_unknown: OnUnknown = "predict",
+    ) -> Any:
+        """Predict the rating of every row of ``pairs``.
+
+        Parameters
+        ----------
+        pairs : table with columns user_id and item_id, or a path to one
+            With ``time``, a timestamp column says when; without it, or where it is missing, the user is taken as on
+            average. The same goes for context columns. Other columns are ignored; a rating column is never read.
+        return_std : bool
+            Also return standard deviations; needs ``inference="gibbs"``.
+        quantiles : sequence of float or None
+            Also return these quantiles, shape (n_pairs, len(quantiles)), instead of standard deviations.
+        include_noise : bool
+            Standard deviations, quantiles and intervals of a new rating; False for those of its mean.
+        clip : bool
+            Keep means, quantiles and intervals within the range of the ratings learned from, or the ``rating_scale``.
+        interval : float or None
+            Also return an interval that holds a new rating with this probability, shape (n_pairs, 2), instead. Between
+            levels of an ordinal model: as near to it as whole levels allow, and about right on average.
+        on_unknown : {"predict", "nan", "raise"}
+            What to do with ids that have neither ratings nor attributes: predict them as the average one, answer NaN,
+            or refuse.
+
+        Returns
+        -------
+        ndarray, shape (n_pairs,), or a pair of it and the standard deviations, quantiles or interval
+        """
+        return answering.predict(self._fitted, pairs, return_std, quantiles, include_noise, clip, interval, on_unknown)
+
+    def predict_proba(self, pairs: Any) -> Floats:
+        """Probability of every rating level (``fit_.levels``) for every row of ``pairs``, shape (n_pairs, K).
+
+        For ordinal and Bernoulli models.
+        """
+        return answering.predict_proba(self._fitted, pairs)
+
+    def recommend(
+        self,
+        users: Any = None,
+        n: int = 10,
+        exclude_seen: bool = True,
+        items: Any = None,
+        exclude: Any = None,
+        strategy: Strategy = "mean",
+        kappa: float = 1.0,
+        random_state: int | np.random.Generator | None = None,
+        ratings: Any = None,
+    ) -> Any:
+        """The best items for users.
+
+        Parameters
+        ----------
+        users : id, sequence of ids, table, or None
+            A table has a column user_id, and may have timestamp and context columns: when and where to recommend for.
+            It may have attributes, too: those of users never seen are used. None: all users with ratings.
+        n : int
+            Items a user, at most as many as there are; fewer where the choice has no more.
+        exclude_seen : bool
+            Leave out what the user has rated.
+        items : sequence of ids, or None
+            Recommend among these only.
+        exclude : sequence of ids, or None
+            Never recommend these.
+        strategy : {"mean", "ucb", "thompson"}
+            What to sort by. ``"mean"``: the predicted rating. ``"ucb"``: that plus ``kappa`` times its standard
+            deviation, which gives new items a chance. ``"thompson"``: the rating in one draw from the posterior, a new
+            one for every user, which explores as much as is unknown. The last two need ``inference="gibbs"``.
+        kappa : float
+        random_state : int, Generator or None
+            Of ``"thompson"``.
+        ratings : table of ratings, or None
+            New ones, of users known or new, to take into account here without keeping them; see `fold_in`.
+
+        Returns
+        -------
+        data frame with columns user_id, item_id, score, std, rank
+            Of the kind of the ratings' table. ``score`` is what is sorted by, not clipped to the scale of ratings;
+            ``std`` the standard deviation of the predicted rating over the posterior, without the noise of a single
+            rating (NaN for a most probable point).
+
+        Examples
+        --------
+        >>> from tuckergp import TuckerRecommender
+        >>> from tuckergp.datasets import make_ratings
+        >>> data = make_ratings(n_users=60, n_items=50, n_ratings=1500, random_state=0)
+        >>> rec = TuckerRecommender(rank=4, draws=50, random_state=0).fit(data.train, data.users, data.items)
+        >>> list(rec.recommend(data.train["user_id"][0], n=3)["rank"])
+        [1, 2, 3]
+        """
+        fitted = self._fitted
+        if ratings is not None:
+            fitted = with_ratings(fitted, Settings.of(self), Given(ratings, attributes_of(users, fitted)))
+        return answering.best_items(fitted, users, n, exclude_seen, items, exclude, strategy, kappa, random_state)
+
+    def scores(self, users: Sequence[Any], items: Sequence[Any]) -> Floats:
+        """Predictions, not clipped, of some items for some users, shape (n_users, n_items).
+
+        In circumstances that are not known. One matrix product, for a Gaussian likelihood.
+        """
+        return answering.scores(self._fitted, users, items)
+
+    def similar_items(self, item: Any, n: int = 10) -> Any:
+        """The items most like one: liked by the same users, beyond what all like.
+
+        Parameters
+        ----------
+        item : id, or a table of one row with attributes
+            A new item is compared by its attributes.
+        n : int
+
+        Returns
+        -------
+        data frame with columns item_id and similarity
+            From 1, alike, to -1, the correlation of predictions over users.
+        """
+        return answering.most_alike(self._fitted, 1, item, n)
+
+    def similar_users(self, user: Any, n: int = 10) -> Any:
+        """The users most like one: who like the same items, beyond what they rate on average.
+
+        Parameters
+        ----------
+        user : id, or a table of one row with attributes
+            A new user is compared by attributes.
+        n : int
+
+        Returns
+        -------
+        data frame with columns user_id and similarity
+            From 1, alike, to -1, the correlation of predictions over items.
+        """
+        return answering.most_alike(self._fitted, 0, user, n)
+
+    def embeddings(self, width: int | None = None) -> Embeddings:
+        """Vectors of all users and items known, for nearest-neighbour indexes elsewhere.
+
+        ``offset + users @ items.T`` are the predictions (the latent ones of ordinal and Bernoulli models), in
+        circumstances that are not known.
+
+        Parameters
+        ----------
+        width : int or None
+            None puts the draws side by side, and products are exact; a number compresses them to vectors of this width,
+            the nearest there are in least squares over all pairs.
+
+        Returns
+        -------
+        Embeddings
+            ``user_ids``, ``users``, ``item_ids``, ``items``, ``offset``.
+        """
+        fitted = self._fitted
+        fitted.fit.draws.require_kept()
+        return embeddings(Factors(fitted.layout, fitted.fit), width)
+
+    def explain(self, user: Any, item: Any, **circumstances: Any) -> Explanation:
+        """What moved a prediction: the average, each attribute, who rated what, and what is the id's own.
+
+        Parts are measured from the average user and the average item, and add up to ``predict(..., clip=False)``. What
+        a part of the user and a part of the item do together is shared evenly between them (Shapley values). In
+        ordinal and Bernoulli models they add up to the mean of the latent utility.
+
+        Parameters
+        ----------
+        user, item : id
+            Known, known by attributes alone, or unknown.
+        **circumstances
+            The timestamp and context columns, such as ``timestamp="1998-04-22"``; as on average without them.
+
+        Returns
+        -------
+        Explanation
+            ``print`` it, ``plot()`` it (extra ``plot``), or take its ``rows``.
+
+        Examples
+        --------
+        >>> from tuckergp import TuckerRecommender
+        >>> from tuckergp.datasets import make_ratings
+        >>> data = make_ratings(n_users=60, n_items=50, n_ratings=1500, random_state=0)
+        >>> rec = TuckerRecommender(rank=2, draws=20, warmup=10, random_state=0).fit(data.train, data.users, data.items)
+        >>> user, item = data.train["user_id"][0], data.train["item_id"][0]
+        >>> found = rec.explain(user, item)
+        >>> [row.what for row in found.rows if row.side == "user"]
+        ['age', 'sex', 'occupation', 'who rated what', 'own']
+        >>> bool(abs(found.total - rec.predict({"user_id": [user], "item_id": [item]}, clip=False)[0]) < 1e-9)
+        True
+        """
+        return answering.explain_pair(self._fitted, user, item, circumstances)
+
+    def feature_importance(self) -> Importance:
+        """Which share of the variance of f over the training ratings each attribute, and each id's own part, explains.
+
+        The covariance of a part with f, divided by the variance of f, so that shares sum to 1; a share may be slightly
+        negative. Parts are those of `explain`. Means and deviations over up to 100 of the draws, at up to 10,000 of the
+        ratings.
+
+        Examples
+        --------
+        >>> from tuckergp import TuckerRecommender
+        >>> from tuckergp.datasets import make_ratings
+        >>> data = make_ratings(n_users=60, n_items=50, n_ratings=1500, random_state=0)
+        >>> rec = TuckerRecommender(rank=2, draws=20, warmup=10, random_state=0).fit(data.train, data.users, data.items)
+        >>> shares = rec.feature_importance()
+        >>> round(sum(row.contribution for row in shares.rows), 9)
+        1.0
+        """
+        fitted = self._fitted
+        return feature_importance(fitted.layout, fitted.fit, fitted.history, stream(0))
+
+    def inference_data(self) -> Any:
+        """The draws of what is identified, for ArviZ's plots and summaries (extra ``arviz``).
+
+        Returns
+        -------
+        arviz.InferenceData, or xarray.DataTree from ArviZ 1.0 on
+            Group ``posterior``: ``f`` at up to 100 training observations, ``noise`` (its standard deviation), ``tau``
+            (the precision of every feature block), ``cuts`` of ordered levels. Group ``log_likelihood``: ``y`` at the
+            same observations. Dimensions chain and draw first; in the units of the targets.
+        """
+        fitted = self._fitted
+        layout, fit = fitted.layout, fitted.fit
+        return as_inference_data(fit.draws, fit.mean, fit.scale, block_names(layout.modes, layout.names))
+
+    def _keep(self, fitted: Fitted) -> Self:
+        """Set the attributes that users know, and that model files have, from what was learned."""
+        self.layout_, self.fit_, self.history_, self.time_ = fitted.layout, fitted.fit, fitted.history, fitted.time
+        self.tables_, self.features_, self.rating_range_ = fitted.tables, fitted.features, fitted.rating_range
+        self.backend_ = fitted.backend
+        self.__dict__.pop("moments_", None)
+        if fitted.moments is not None:
+            self.moments_ = fitted.moments
+        return self
 
     @property
-    def _reading(self) -> dict[str, Any]:
-        """How ratings are read."""
-        return {"scale": self.rating_scale, "duplicates": self.duplicates, "negatives": self.negatives}
-
-    def _merged(self, tables: Sequence[Table | None]) -> tuple[Table | None, Table | None]:
-        """The attribute tables there are with new rows."""
-        merged = [merged_tables(self.tables_[d], tables[d], KEYS[d]) for d in range(2)]
-        return merged[0], merged[1]
+    def _fitted(self) -> Fitted:
+        """What was learned, for those who answer."""
+        check_is_fitted(self)
+        return Fitted(
+            self.layout_,
+            self.fit_,
+            self.history_,
+            self.time_,
+            self.tables_,
+            self.rating_range_,
+            self.backend_,
+            self.columns,
+        )

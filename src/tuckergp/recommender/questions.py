@@ -8,17 +8,19 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from tuckergp.checks import check, whole
 from tuckergp.data.history import standard_names
 from tuckergp.data.tables import Table, as_table
 from tuckergp.errors import InputError
 from tuckergp.recommender.entities import Newcomer, Side
+from tuckergp.recommender.fitted import Fitted
 
 __all__ = [
     "allowed_items",
     "asked_number",
     "asking_users",
+    "attributes_of",
     "cells",
-    "check_number",
     "entity_table",
     "first_rows",
     "is_table",
@@ -83,6 +85,14 @@ def allowed_items(items: Any, exclude: Any, side: Side) -> npt.NDArray[np.bool_]
     return allowed
 
 
+def attributes_of(users: Any, fitted: Fitted) -> Table | None:
+    """What a table of users to answer says of them; None for ids alone."""
+    if not is_table(users):
+        return None
+    side = fitted.layout.sides[0]
+    return first_rows(asking_users(users, side, fitted.names), side)
+
+
 def first_rows(table: Table, side: Side) -> Table | None:
     """The first row of every id of a table with attributes of the side; None for a table without."""
     columns = [side.key, *(a.column for a in side.attributes.used if a.column in table.columns)]
@@ -94,17 +104,10 @@ def first_rows(table: Table, side: Side) -> Table | None:
 
 def asked_number(n: Any, most: int, what: str) -> int:
     """How many are wanted, at most as many as there are."""
-    if isinstance(n, bool) or not isinstance(n, int | np.integer) or n < 1:
-        raise InputError(f"n must be a whole number from 1 on, not {n!r}.")
+    check("n", n, whole(1))
     if n > most:
         raise InputError(f"n is {n:,}, but there are {most:,} {what}; lower n.")
     return int(n)
-
-
-def check_number(name: str, value: Any) -> None:
-    """Refuse what is no finite number."""
-    if isinstance(value, bool) or not isinstance(value, int | float | np.number) or not np.isfinite(value):
-        raise InputError(f"{name} must be a finite number, not {value!r}.")
 
 
 def cells(values: Sequence[Any]) -> npt.NDArray[Any]:

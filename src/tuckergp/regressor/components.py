@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from tuckergp.checks import check, one_of, whole
 from tuckergp.compute.contract import FULL, IDENTITY
 from tuckergp.errors import InputError
 from tuckergp.model.design import Design
@@ -96,8 +97,7 @@ def components_of(fit: Fit, design: Design, draw: int, top: int | None) -> Compo
     Rows never seen have the mean of what is known of them, as in predictions.
     """
     chosen = _draw(fit, draw)
-    if top is not None and (isinstance(top, bool) or not isinstance(top, int | np.integer) or top < 1):
-        raise InputError(f"top must be a whole number from 1 on or None, not {top!r}.")
+    check("top", top, whole(1) | one_of(None))
     model = fit.draws.model
     core, psi = model.core, [chosen.factors(d, table)[:, 0] for d, table in enumerate(design.modes)]
     coords = _coords(core)

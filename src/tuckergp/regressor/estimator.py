@@ -1,7 +1,7 @@
 """`TuckerGPRegressor`: the Tucker GP as a scikit-learn estimator.
 
-A thin layer: it reads inputs and targets, builds the design, calls the inference, and keeps what was learned. What a
-fitted one answers is in `tuckergp.regressor.answers`.
+One class that keeps parameters and what was learned. Its methods read X and hand everything else on: to `learning`,
+which makes a `Fitted` of observations, and to `answering`, `components` and `component_plots`, which ask it.
 """
 
 from __future__ import annotations
@@ -12,35 +12,40 @@ from typing import Any, Literal, Self
 
 import numpy as np
 import numpy.typing as npt
+from sklearn.base import BaseEstimator, RegressorMixin
+from sklearn.metrics import r2_score
+from sklearn.utils.metaestimators import available_if
+from sklearn.utils.validation import check_is_fitted
 
-from tuckergp.data.grids import GridData, is_grid, of_cells
-from tuckergp.data.tables import Table
-from tuckergp.errors import InputError
-from tuckergp.gp.learning import learn_modes
-from tuckergp.inference import ALS, HMC, NUTS, SGD, SGLD, VI
-from tuckergp.likelihoods import LIKELIHOODS
+from tuckergp.checks import check, whole
+from tuckergp.data.grids import GridData, asked_grid, is_grid
 from tuckergp.model.cores import CoreSpec
 from tuckergp.model.design import Design, Mode
-from tuckergp.model.inputs import default_modes, exposure_of, targets_of
-from tuckergp.posterior.moments import MomentsOf
-from tuckergp.random import stream
-from tuckergp.regressor.answers import RegressorAnswers
+from tuckergp.model.inputs import ReadsTables
+from tuckergp.posterior.export import as_inference_data, block_names
+from tuckergp.random import seed_of
+from tuckergp.regressor import answering, component_plots
+from tuckergp.regressor.component_plots import Colour
+from tuckergp.regressor.components import Components, components_of
+from tuckergp.regressor.learning import Fitted, learn
+from tuckergp.regressor.reading import read_cells, read_observations
+from tuckergp.regressor.settings import Settings
 from tuckergp.running.control import Callback, Control
-from tuckergp.running.fit import (
-    Inference,
-    LikelihoodName,
-    fit_model,
-    ranks_of,
-    resolve_inference,
-    seed_for,
-)
+from tuckergp.running.fit import Inference, LikelihoodName
+from tuckergp.store.model_file import Storable
 
 __all__ = ["TuckerGPRegressor"]
 
 Floats = npt.NDArray[np.float64]
 
 
-class TuckerGPRegressor(RegressorAnswers):
+def _has_levels(estimator: Any) -> bool:
+    if estimator.likelihood not in ("ordinal", "bernoulli"):
+        raise AttributeError("Only models with likelihood='ordinal' or 'bernoulli' have probabilities of levels.")
+    return True
+
+
+class TuckerGPRegressor(Storable, ReadsTables, RegressorMixin, BaseEstimator):  # type: ignore[misc]
     """Gaussian-process regression with a product kernel and a low-rank Tucker weight tensor.
 
     Parameters
@@ -128,6 +133,8 @@ class TuckerGPRegressor(RegressorAnswers):
     True
     """
 
+    grid_: GridData | None = None
+
     def __init__(
         self,
         modes: Sequence[Mode] | None = None,
@@ -203,109 +210,225 @@ class TuckerGPRegressor(RegressorAnswers):
         keep_draws : bool
             False keeps the moments alone, so that memory does not grow with the draws; `predict` is then refused.
         """
-        inference = self._resolve_inference()
+        settings = Settings.of(self)
+        control = Control(checkpoint, checkpoint_minutes, max_time, callback, progress, self.n_jobs)
         self.__dict__.pop("grid_", None)
         if y is None and is_grid(X):
-            X, y, sample_weight, exposure = self._read_grid(X, sample_weight, exposure)
-        table = self._read(X, reset=True)
-        target = targets_of(y, table)
-        weight = _weights(sample_weight, table)
-        exposed = exposure_of(exposure, len(table), self.likelihood)
-        LIKELIHOODS[self.likelihood].check(target)
-        if weight is not None and not weight.all():  # weight 0 is as good as not there, in the design too
-            keep = np.flatnonzero(weight)
-            table, target, weight = table.take(keep), target[keep], weight[keep]
-            exposed = None if exposed is None else exposed[keep]
-        seed = seed_for(self.random_state, checkpoint)
-        modes = self._learn_modes(table, LIKELIHOODS[self.likelihood].as_numbers(target, exposed), weight, seed)
-        design, self.modes_ = Design.fit(modes, table, weight, stream(seed, 1, 1), inference.any_residual)
-        self.__dict__.pop("moments_", None)
-        control = Control(
-            checkpoint=checkpoint,
-            checkpoint_minutes=checkpoint_minutes,
-            max_time=max_time,
-            callback=callback,
-            progress=progress,
-            n_jobs=self.n_jobs,
-            moments_of=None
-            if moments_of is None
-            else MomentsOf(Design.transform(self.modes_, self._read(moments_of, reset=False))),
-            keep_draws=keep_draws,
+            self.grid_, X, y, sample_weight, exposure = read_cells(X, sample_weight, exposure, self.modes)
+        data = read_observations(self._read(X, reset=True), y, sample_weight, exposure, self.likelihood)
+        asked = None if moments_of is None else self._read(moments_of, reset=False)
+        return self._keep(learn(settings, data, control, asked, keep_draws))
+
+    @property
+    def learned_modes_(self) -> list[Mode]:
+        """The modes that were used, with the numbers in their kernels given or learned."""
+        return [fitted.mode for fitted in self.modes_]
+
+    def predict(
+        self,
+        X: Any,
+        return_std: bool = False,
+        return_cov: bool = False,
+        quantiles: Sequence[float] | None = None,
+        include_noise: bool = True,
+        interval: float | None = None,
+        exposure: Any = None,
+    ) -> Any:
+        """Predict the targets at inputs X.
+
+        Parameters
+        ----------
+        X : as in `fit`
+        return_std : bool
+            Also return standard deviations; needs a sampler, such as ``inference="gibbs"``.
+        return_cov : bool
+            Also return the covariance matrix, shape (N, N), instead of standard deviations.
+        quantiles : sequence of float or None
+            Also return these quantiles, shape (N, len(quantiles)), instead of standard deviations.
+        include_noise : bool
+            Standard deviations, covariances, quantiles and intervals of new observations; False for those of f, or of
+            the mean level or count.
+        interval : float or None
+            Also return an interval that holds a new observation with this probability, shape (N, 2). Between levels of
+            an ordinal model: as near to it as whole levels allow, and about right on average. Between counts: with this
+            probability at least.
+        exposure : number, array of shape (N,), or None
+            Of counts (``likelihood="poisson"``): the time, area or population that each is to be of; None is 1.
+
+        Returns
+        -------
+        ndarray, shape (N,), or a pair of it and the standard deviations, covariances, quantiles or interval
+        """
+        return answering.predict(
+            self._fitted,
+            self._read(X, reset=False),
+            return_std,
+            return_cov,
+            quantiles,
+            include_noise,
+            interval,
+            exposure,
         )
-        self.fit_ = fit_model(
-            design,
-            target,
-            weight,
-            ranks=ranks_of(self.rank, len(modes)),
-            core=self.core,
-            inference=inference,
-            seed=seed,
-            likelihood=self.likelihood,
-            control=control,
-            exposure=exposed,
-        )
-        if moments_of is not None:
-            self.moments_ = self.fit_.moments()
+
+    def score(self, X: Any, y: Any, sample_weight: Any = None, exposure: Any = None) -> float:
+        """R^2 of the predictions at inputs X, shape (N, p), of targets y (N,); ``exposure`` is that of counts."""
+        return float(r2_score(y, self.predict(X, exposure=exposure), sample_weight=sample_weight))
+
+    @available_if(_has_levels)  # type: ignore[untyped-decorator]
+    def predict_proba(self, X: Any) -> Floats:
+        """Probability of every level (``fit_.levels``) at inputs X, shape (N, K); for ordinal and Bernoulli models."""
+        return self._fitted.fit.probabilities(self._inputs(X))
+
+    def sample_y(
+        self, X: Any, n_samples: int = 1, random_state: Any = 0, include_noise: bool = True, exposure: Any = None
+    ) -> Floats:
+        """Draw from the joint distribution of the targets at inputs X.
+
+        Parameters
+        ----------
+        X : as in `fit`
+        n_samples : int
+            Each is f of one posterior draw at all inputs; beyond the number of draws, draws are used again.
+        random_state : int, Generator or None
+        include_noise : bool
+            New observations; False for f itself, or the mean level or count.
+        exposure : as in `predict`
+
+        Returns
+        -------
+        ndarray, shape (N, n_samples)
+        """
+        fitted, table = self._fitted, self._read(X, reset=False)
+        return answering.sample(fitted, table, n_samples, include_noise, exposure, seed_of(random_state))
+
+    def components(self, X: Any, draw: int = -1, top: int | None = None) -> Components:
+        """The summands of f at inputs X for one draw: W_ij psi_1i psi_2j with two modes, the largest first.
+
+        Summands of different draws have nothing to do with one another, so their averages mean nothing.
+
+        Parameters
+        ----------
+        X : as in `fit`
+        draw : int
+            Number of the draw, all chains in a row; -1 is the last.
+        top : int or None
+            Keep this many and add up the others.
+
+        Returns
+        -------
+        Components
+            ``values`` (N, Q) in the units of the targets (of the latent f in ordinal models, of log rates in those of
+            counts), ``coords`` (Q, D); ``total()`` is f of that draw.
+
+        Examples
+        --------
+        >>> from tuckergp import TuckerGPRegressor
+        >>> X = np.random.default_rng(0).uniform(-2, 2, size=(100, 2))
+        >>> model = TuckerGPRegressor(rank=2, inference="als", random_state=0).fit(X, np.sin(X[:, 0]) * X[:, 1])
+        >>> parts = model.components(X)
+        >>> parts.values.shape, bool(np.allclose(parts.total(), model.predict(X)))
+        ((100, 4), True)
+        """
+        return components_of(self._fitted.fit, self._inputs(X), draw, top)
+
+    def plot_components(
+        self,
+        X: Any,
+        draw: int = -1,
+        top: int = 4,
+        columns: str | Sequence[str] | None = None,
+        colour: Colour = "percentile",
+        extent: Sequence[float] | None = None,
+        axes: Any = None,
+    ) -> npt.NDArray[Any]:
+        """Draw the largest summands of f for one draw, a panel each (extra ``plot``).
+
+        Parameters
+        ----------
+        X : as in `fit`
+        draw : int
+            Number of the draw; -1 is the last.
+        top : int
+            How many summands, at most.
+        columns : str or sequence of str, or None
+            Draw over two columns (maps) or one (lines). None: the first two numeric columns, or the one that there is.
+        colour : {"percentile", "uniform"}
+            Colour values by their percentile, which shows differences everywhere, or evenly. Red is high, blue is low,
+            with the same colours in all panels.
+        extent : sequence of float or None
+            Bounds of a part to draw and to colour: ``(left, right, bottom, top)``; over one column ``(left, right)``.
+        axes : matplotlib Axes, or an array of them, or None
+            Where to draw.
+
+        Returns
+        -------
+        ndarray of matplotlib Axes
+        """
+        fitted, table = self._fitted, self._read(X, reset=False)
+        check("top", top, whole(1))
+        parts = components_of(fitted.fit, fitted.design(table), draw, top)
+        return component_plots.plot(parts, table, columns, colour, extent, axes)
+
+    def predict_grid(
+        self,
+        like: Any = None,
+        return_std: bool = False,
+        include_noise: bool = True,
+        keep_observed: bool = False,
+        exposure: Any = None,
+    ) -> Any:
+        """Predict every cell of a grid, those that were missing included (extra ``grid``).
+
+        Parameters
+        ----------
+        like : xarray DataArray or Dataset, dict of coordinates, or None
+            The grid to predict. None: the one of `fit`. A dict replaces coordinates of that one, such as
+            ``{"day": [1, 2, 3]}``; a dimension's other coordinates have to be given with it if the model reads them.
+        return_std : bool
+            Also return standard deviations; needs a sampler, such as ``inference="gibbs"``.
+        include_noise : bool
+            Those of new observations; False for those of f.
+        keep_observed : bool
+            Leave cells that are there as they are, with standard deviation 0, and fill in missing ones alone.
+        exposure : number, array of the shape of the grid, or None
+            Of counts, as in `predict`.
+
+        Returns
+        -------
+        xarray.DataArray with the dimensions, coordinates and attributes of the grid, or an xarray.Dataset of such with
+        ``mean`` and ``std``
+        """
+        fitted, grid = self._fitted, asked_grid(self.grid_, like)
+        return answering.predict_grid(fitted, grid, self._names, return_std, include_noise, keep_observed, exposure)
+
+    def inference_data(self) -> Any:
+        """The draws of what is identified, for ArviZ's plots and summaries (extra ``arviz``).
+
+        Returns
+        -------
+        arviz.InferenceData, or xarray.DataTree from ArviZ 1.0 on
+            Group ``posterior``: ``f`` at up to 100 training observations, ``noise`` (its standard deviation), ``tau``
+            (the precision of every feature block), ``cuts`` of ordered levels. Group ``log_likelihood``: ``y`` at the
+            same observations. Dimensions chain and draw first; in the units of the targets.
+        """
+        fit = self._fitted.fit
+        return as_inference_data(fit.draws, fit.mean, fit.scale, block_names(self.modes_))
+
+    def _inputs(self, X: Any) -> Design:
+        """The design of inputs to answer for."""
+        return self._fitted.design(self._read(X, reset=False))
+
+    def _keep(self, fitted: Fitted) -> Self:
+        """Set the attributes that users know, and that model files have, from what was learned."""
+        self.modes_, self.fit_ = fitted.modes, fitted.fit
+        for name, value in (("hyperparameters_", fitted.hyperparameters), ("moments_", fitted.moments)):
+            self.__dict__.pop(name, None)
+            if value is not None:
+                setattr(self, name, value)
         return self
 
-    def _read_grid(self, X: Any, sample_weight: Any, exposure: Any) -> tuple[Table, Floats, Any, Any]:
-        """The cells of a grid that are there, their values, weights and exposures; the grid is remembered."""
-        grid = GridData.of(X)
-        cells = grid.observed()
-        used = grid.dims if self.modes is None else [name for mode in self.modes for name in mode.columns]
-        unknown = [name for name in used if name not in grid.columns]
-        if unknown:
-            raise InputError(f"The grid has no coordinate {unknown[0]!r}; it has {', '.join(grid.columns)}.")
-        weight = of_cells(sample_weight, "sample_weight", grid)
-        exposed = of_cells(exposure, "exposure", grid)
-        self.grid_ = grid
-        found = [values[cells] if np.ndim(values) else values for values in (weight, exposed)]
-        return grid.table(used, cells), grid.values.ravel()[cells], *found
-
-    def _learn_modes(self, table: Table, target: Floats, weight: Floats | None, seed: int) -> list[Mode]:
-        """The modes as given, or with the numbers in their kernels learned by maximum likelihood."""
-        modes = list(self.modes) if self.modes is not None else default_modes(table)
-        self.__dict__.pop("hyperparameters_", None)
-        if self.hyperparameters == "ml":
-            rows = self.learn_rows
-            if isinstance(rows, bool) or not isinstance(rows, int | np.integer) or rows < 2:
-                raise InputError(f"learn_rows must be a whole number from 2 on, not {rows!r}.")
-            found = learn_modes(modes, table, target, weight, int(rows), self.fixed, seed)
-            modes, self.hyperparameters_ = found.modes, found.hyperparameters
-        elif self.hyperparameters != "fixed":
-            raise InputError(f"hyperparameters must be 'fixed' or 'ml', not {self.hyperparameters!r}.")
-        elif len(self.fixed):
-            raise InputError("fixed names numbers that hyperparameters='ml' is not to learn; without it leave it out.")
-        return modes
-
-    def _resolve_inference(self) -> Inference:
-        # few counts that are held out say little of an epoch, and the first epochs gain little
-        patience = 40 if getattr(LIKELIHOODS.get(self.likelihood), "counts", False) else 10
-        named: dict[Any, Inference] = {
-            "als": ALS(noise=0.05, iterations=50),
-            "sgd": SGD(noise=0.05, step_u=0.02, batch_size=20, epochs=200, patience=patience),
-            "vi": VI(),
-            "hmc": HMC(),
-            "nuts": NUTS(),
-            "sgld": SGLD(batch_size=20, step_size=0.3),
-        }
-        return resolve_inference(self, named, noise=self.noise)
-
-
-def _weights(sample_weight: Any, table: Table) -> Floats | None:
-    if sample_weight is None:
-        return None
-    values = np.asarray(sample_weight)
-    if values.ndim == 0:
-        values = np.full(len(table), values)
-    if values.shape != (len(table),):
-        raise InputError(
-            f"sample_weight must have one entry for each of the {len(table)} rows, not shape {values.shape}."
-        )
-    weight = Table({"sample_weight": values}, "the data", len(values)).numeric("sample_weight")
-    if (weight < 0).any():
-        row = int(np.argmax(weight < 0))
-        raise InputError(f"sample_weight must not be negative, but row {row} holds {weight[row]:g}.")
-    if not weight.any():
-        raise InputError("sample_weight is zero everywhere; there is nothing to learn from.")
-    return weight
+    @property
+    def _fitted(self) -> Fitted:
+        """What was learned, for those who answer."""
+        check_is_fitted(self)
+        return Fitted(self.modes_, self.fit_, self.likelihood)

@@ -1,0 +1,188 @@
+"""Answers of a fitted recommender: predictions, lists, who is like whom, and what moved a prediction.
+
+Questions are read in `tuckergp.recommender.questions`; the numbers come from `tuckergp.recommender.serving`,
+`neighbours` and `explain`. Here ids, unknown ones included, become rows of the model, and results become data frames.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any, Literal, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+from tuckergp.checks import check, number, one_of
+from tuckergp.data.frames import as_frame
+from tuckergp.data.tables import Table, as_table
+from tuckergp.errors import InputError
+from tuckergp.posterior.fitted import predict_with
+from tuckergp.random import seed_of
+from tuckergp.recommender.explain import explain
+from tuckergp.recommender.explanation import Explanation
+from tuckergp.recommender.factors import Factors
+from tuckergp.recommender.fitted import Fitted
+from tuckergp.recommender.layout import SIDES, Layout
+from tuckergp.recommender.neighbours import MOST_DRAWS, similarities
+from tuckergp.recommender.questions import (
+    allowed_items,
+    asked_number,
+    asking_users,
+    cells,
+    entity_table,
+    is_table,
+)
+from tuckergp.recommender.reading import pairs_table
+from tuckergp.recommender.serving import Request, Strategy, recommend, seen_items
+
+__all__ = ["OnUnknown", "best_items", "explain_pair", "most_alike", "predict", "predict_proba", "scores"]
+
+Floats = npt.NDArray[np.float64]
+OnUnknown: TypeAlias = Literal["predict", "nan", "raise"]
+
+
+def predict(
+    fitted: Fitted,
+    pairs: Any,
+    return_std: bool = False,
+    quantiles: Sequence[float] | None = None,
+    include_noise: bool = True,
+    clip: bool = True,
+    interval: float | None = None,
+    on_unknown: OnUnknown = "predict",
+) -> Any:
+    """Predictions for pairs and how sure they are, as `TuckerRecommender.predict` describes."""
+    table = pairs_table(pairs, fitted.names, fitted.layout)
+    unknown = _unknown(table, fitted.layout, on_unknown)
+    found = predict_with(fitted.fit, fitted.layout.pairs(table), return_std, quantiles, interval, include_noise)
+    low, high = fitted.rating_range if clip else (-np.inf, np.inf)
+    mean, more = found if isinstance(found, tuple) else (found, None)
+    mean = np.clip(mean, low, high)
+    mean[unknown] = np.nan
+    if more is None:
+        return mean
+    more = more if return_std else np.clip(more, low, high)
+    more[unknown] = np.nan
+    return mean, more
+
+
+def _unknown(table: Table, layout: Layout, on_unknown: OnUnknown) -> npt.NDArray[np.bool_]:
+    """The rows to answer with NaN."""
+    check("on_unknown", on_unknown, one_of("predict", "nan", "raise"))
+    unknown = np.zeros(len(table), dtype=bool)
+    if on_unknown == "predict":
+        return unknown
+    for side in layout.sides:
+        here = side.numbers(table[side.key]) == len(side.number)
+        if on_unknown == "raise" and here.any():
+            row = int(np.argmax(here))
+            raise InputError(
+                f"{table.name} column {side.key!r} holds {table[side.key][row]!r} at {table.row_label(row)}, which "
+                f"has neither ratings nor attributes; leave it out, or use on_unknown='predict' or 'nan'."
+            )
+        unknown |= here
+    return unknown
+
+
+def predict_proba(fitted: Fitted, pairs: Any) -> Floats:
+    """Probability of every rating level for every pair, shape (n_pairs, K)."""
+    return fitted.fit.probabilities(fitted.layout.pairs(pairs_table(pairs, fitted.names, fitted.layout)))
+
+
+def scores(fitted: Fitted, users: Sequence[Any], items: Sequence[Any]) -> Floats:
+    """Predictions, not clipped, of some items for some users, shape (n_users, n_items)."""
+    layout, fit = fitted.layout, fitted.fit
+    fit.draws.require_kept()
+    if not fit.likelihood.linear:
+        pairs = {"user_id": np.repeat(cells(users), len(items)), "item_id": np.tile(cells(items), len(users))}
+        found = predict(fitted, Table(pairs, "pairs", len(users) * len(items)))
+        return np.asarray(found).reshape(len(users), len(items))
+    numbers = [side.numbers(ids) for side, ids in zip(layout.sides, (users, items), strict=True)]
+    factors = Factors(layout, fit)
+    vectors, alone = factors.users(numbers[0], Table({}, "users", len(users)))
+    V = factors.draws.factors(1, layout.sides[1].table.take(numbers[1])).astype(np.float32)
+    f = vectors.reshape(len(users), -1) @ V.reshape(len(items), -1).T
+    total = f.astype(np.float64) + alone.sum(axis=1)[:, None]
+    return np.asarray(fit.mean + fit.scale * total / len(fit.draws))
+
+
+def best_items(
+    fitted: Fitted,
+    users: Any,
+    n: int,
+    exclude_seen: bool,
+    items: Any,
+    exclude: Any,
+    strategy: Strategy,
+    kappa: float,
+    random_state: int | np.random.Generator | None,
+) -> Any:
+    """A data frame with the best items for users, as `TuckerRecommender.recommend` describes."""
+    users_side, items_side = fitted.layout.sides
+    table = asking_users(users, users_side, fitted.names)
+    layout = replace(fitted.layout, sides=(users_side.enlarged(table), items_side))
+    layout.sides[0].warn_of_other_types(table)
+    allowed = allowed_items(items, exclude, items_side)
+    if not allowed.any():
+        raise InputError("There is nothing to recommend: items and exclude leave no item.")
+    check("kappa", kappa, number())
+    asking = layout.sides[0].numbers(table["user_id"])
+    request = Request(
+        asking,
+        table,
+        min(asked_number(n, len(items_side.number), "items to recommend"), int(allowed.sum())),
+        allowed,
+        seen_items(layout, fitted.history, asking) if exclude_seen else None,
+        strategy,
+        kappa,
+        seed_of(random_state),
+    )
+    found = recommend(layout, fitted.fit, request)
+    asked = table["user_id"].tolist()
+    columns = {
+        "user_id": [asked[row] for row in found.request],
+        "item_id": items_side.ids_at(found.item),
+        "score": found.score,
+        "std": found.std,
+        "rank": found.rank,
+    }
+    return _frame(fitted, columns)
+
+
+def most_alike(fitted: Fitted, d: int, entity: Any, n: int) -> Any:
+    """A data frame with the users (d = 0) or items (d = 1) that are most like one, which may be new."""
+    fitted.fit.draws.require_kept()
+    layout, side = fitted.layout, fitted.layout.sides[d]
+    known = len(side.number)
+    if is_table(entity):
+        table = entity_table(entity, SIDES[d], side, fitted.names)
+        side, entity = side.enlarged(table), table[side.key].tolist()[0]
+        layout = replace(layout, sides=(side, layout.sides[1]) if d == 0 else (layout.sides[0], side))
+    row = int(side.numbers([entity])[0])
+    if row == len(side.number):
+        raise InputError(f"{side.key} {entity!r} has neither ratings nor attributes to compare.")
+    n = asked_number(n, known - (row < known), "others")
+    alike = similarities(Factors(layout, fitted.fit).thinned(MOST_DRAWS), d, row)[:known]
+    alike[row : row + 1] = -np.inf
+    best = np.argsort(-alike, kind="stable")[:n]
+    return _frame(fitted, {side.key: side.ids_at(best), "similarity": alike[best]})
+
+
+def explain_pair(fitted: Fitted, user: Any, item: Any, circumstances: Mapping[str, Any]) -> Explanation:
+    """What moved the prediction of one pair in some circumstances, which may have the names of the user's tables."""
+    usual = {theirs: name for name, theirs in (fitted.names or {}).items()}
+    named = {usual.get(name, name): [value] for name, value in circumstances.items()}
+    known = fitted.history.moment.columns
+    for name in named:
+        if name not in known:
+            there = ", ".join(known) or "none"
+            raise InputError(f"explain does not know {name!r}; the circumstances of this model are {there}.")
+    pair = as_table({"user_id": [user], "item_id": [item], **named}, "pair")
+    return explain(fitted.layout, fitted.fit, fitted.history, pair)
+
+
+def _frame(fitted: Fitted, columns: Mapping[str, Any]) -> Any:
+    """A data frame of the kind that came, with the names that came."""
+    names = fitted.names or {}
+    return as_frame({names.get(name, name): values for name, values in columns.items()}, fitted.backend)

@@ -1,0 +1,90 @@
+"""What a recommender does by itself: which inference a name stands for, who-rated-what kernels, drift over time.
+
+Settings that do not go together are refused here, with a sentence. What single parameters may be is declared in
+`tuckergp.recommender.settings`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from tuckergp.data.history import TIMESTAMP, History
+from tuckergp.data.periods import Unit
+from tuckergp.data.tables import Table
+from tuckergp.errors import InputError
+from tuckergp.inference import ALS, SGD, VI, Gibbs
+from tuckergp.likelihoods import LIKELIHOODS
+from tuckergp.model.cores import Learned
+from tuckergp.model.tucker import make_core
+from tuckergp.random import stream
+from tuckergp.recommender.decisions import Choice
+from tuckergp.recommender.layout import SIDES
+from tuckergp.recommender.settings import Settings
+from tuckergp.running.fit import Inference, ranks_of, resolve_inference
+
+__all__ = ["LARGEST_IMPLICIT", "attribute_choices", "check_context", "inference_of", "time_unit", "uses_implicit"]
+
+LARGEST_IMPLICIT = 1_000_000
+
+
+def inference_of(settings: Settings) -> Inference:
+    """The inference object that the settings ask for; a name stands for one with settings for ratings."""
+    # Most probable values overfit under the prior that matches moments: a prior sd of half as much, and a noise
+    # as large as the ratings' variance, did best on held-out parts of MovieLens 100K's training data.
+    rank = ranks_of(settings.rank, 2)[0]
+    sigma_u = 0.5 * float(make_core(settings.core, [rank, rank], stream(0)).default_sigma_u()[0])
+    named: dict[Any, Inference] = {
+        "als": ALS(noise=1.0, sigma_u=sigma_u),
+        "sgd": SGD(noise=1.0, sigma_u=sigma_u),
+        "vi": VI(),
+    }
+    noise = "shared" if settings.likelihood == "bernoulli" else "rows"
+    noise = noise if settings.noise == "auto" else settings.noise
+    inference = resolve_inference(settings, named, noise, ("gaussian", "ordinal", "bernoulli"))
+    if not LIKELIHOODS[settings.likelihood].has_noise and not isinstance(inference, Gibbs):
+        raise InputError(f"likelihood={settings.likelihood!r} needs inference='gibbs', not {inference!r}.")
+    return inference
+
+
+def check_context(settings: Settings, inference: Inference) -> None:
+    """Refuse context columns where the inference or the core has no way with them."""
+    pattern = settings.core.candidates if isinstance(settings.core, Learned) else settings.core
+    able = pattern in ("identity", "superdiagonal", "cp", "pairwise")
+    if settings.contexts and not (isinstance(inference, Gibbs) and able):
+        raise InputError(
+            "Context needs inference='gibbs' and a core that is 'identity', 'superdiagonal' or 'pairwise'; else "
+            "use context=()."
+        )
+
+
+def uses_implicit(settings: Settings, inference: Inference, history: History) -> bool:
+    """Whether users are alike by the items that they rated, and items by their raters."""
+    if settings.implicit == "auto":
+        return isinstance(inference, Gibbs) and len(history) <= LARGEST_IMPLICIT and not history.clicks
+    if settings.implicit and history.clicks:
+        raise InputError("Who clicked what is all there is to learn from clicks; use implicit=False.")
+    return bool(settings.implicit)
+
+
+def attribute_choices(settings: Settings) -> Mapping[str, Mapping[str, Choice]] | None:
+    """What to do with some attributes; None without side information."""
+    for name in settings.attributes or {}:
+        if name not in SIDES:
+            raise InputError(f"attributes has choices for 'users' and for 'items', not for {name!r}.")
+    return settings.attributes if settings.side_information else None
+
+
+def time_unit(
+    settings: Settings, inference: Inference, table: Table, clicks: bool, helps: Callable[[], bool]
+) -> Unit | None:
+    """The unit of drift asked for; for ``time="auto"`` weeks, where drift is possible and ``helps`` says so."""
+    if settings.time is None:
+        return None
+    possible = isinstance(inference, Gibbs) and settings.core == "identity"
+    if settings.time == "auto":
+        return "week" if possible and not clicks and TIMESTAMP in table.columns and helps() else None
+    if not possible:
+        raise InputError("Drift over time needs inference='gibbs' and core='identity'; else use time=None.")
+    table[TIMESTAMP]  # says so if there is none
+    return settings.time

@@ -1,0 +1,132 @@
+"""From tables to a fitted recommender: reading, choosing what is not said, laying out the modes, fitting the model.
+
+Each step is in a file of its own. How a fitted recommender takes in more ratings is in `tuckergp.recommender.updating`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any, NamedTuple, TypeAlias
+
+import numpy as np
+
+from tuckergp.data.frames import backend_of
+from tuckergp.data.history import KEYS, History
+from tuckergp.data.periods import Unit
+from tuckergp.data.tables import Table
+from tuckergp.inference import Gibbs
+from tuckergp.posterior.moments import Moments, MomentsOf
+from tuckergp.random import stream
+from tuckergp.recommender.choosing import attribute_choices, check_context, inference_of, time_unit, uses_implicit
+from tuckergp.recommender.clicks import with_negatives
+from tuckergp.recommender.continuation import start_from
+from tuckergp.recommender.entities import read_attributes
+from tuckergp.recommender.fitted import Fitted
+from tuckergp.recommender.fold_in import Folded
+from tuckergp.recommender.layout import SIDES, Layout
+from tuckergp.recommender.reading import Given, attribute_tables, pairs_table, ratings_table, read_history
+from tuckergp.recommender.settings import Settings
+from tuckergp.running.control import Control
+from tuckergp.running.fit import Inference, fit_model, ranks_of, seed_for
+
+__all__ = ["Material", "Run", "learn", "learn_from"]
+
+
+# Whether drift over weeks helps: of settings, ratings, attributes of users and of items, and a seed.
+Trial: TypeAlias = Callable[[Settings, Table, Any, Any, int], bool]
+
+
+class Run(NamedTuple):
+    """How a run is watched and stopped, and what is kept of it."""
+
+    control: Control = Control()
+    moments_of: Any = None
+    keep_draws: bool = True
+
+
+class Material(NamedTuple):
+    """What is learned from, read: ratings, attributes, the unit of drift, the seed, the kind of data frames."""
+
+    history: History
+    tables: tuple[Table | None, Table | None]
+    unit: Unit | None
+    seed: int
+    backend: str
+
+
+def learn(settings: Settings, given: Given, run: Run, drift_helps: Trial = lambda *_: False) -> Fitted:
+    """A recommender that has learned from tables, as `TuckerRecommender.fit` describes.
+
+    ``drift_helps`` decides what ``time="auto"`` means where drift is possible.
+    """
+    inference = inference_of(settings)
+    table = ratings_table(given.ratings, settings)
+    seed = seed_for(settings.random_state, run.control.checkpoint)
+    check_context(settings, inference)
+    history = read_history(table, settings)
+    sources = zip(attribute_tables(given, settings), SIDES, KEYS, history.ids, strict=True)
+    users, items = (read_attributes(source, name, key, ids) for source, name, key, ids in sources)
+
+    def helps() -> bool:
+        return drift_helps(settings, table, given.users, given.items, seed)
+
+    unit = time_unit(settings, inference, table, history.clicks, helps)
+    if unit is None:
+        history = replace(history, moment=history.moment.select(settings.contexts))
+    material = Material(history, (users, items), unit, seed, backend_of(given.ratings))
+    return learn_from(settings, inference, material, run)
+
+
+def learn_from(
+    settings: Settings, inference: Inference, material: Material, run: Run, last: Folded | None = None
+) -> Fitted:
+    """Learn from what was read, from the start or from the last draws of a model with the same rows."""
+    history, seed = material.history, material.seed
+    codes, y, moment = history.codes, history.rating, history.moment
+    if history.clicks:
+        sample = with_negatives(history, settings.negatives, stream(seed, 1, 2))
+        codes, y, moment = (sample.user, sample.item), sample.y, history.moment.take(sample.row)
+    layout, design = Layout.fit(
+        history,
+        material.tables,
+        codes=codes,
+        moment=moment,
+        choices=attribute_choices(settings),
+        implicit=uses_implicit(settings, inference, history),
+        unit=material.unit,
+        context=settings.contexts,
+        rng=stream(seed, 1, 1),
+    )
+    gibbs = inference if isinstance(inference, Gibbs) else Gibbs()
+    fit = fit_model(
+        design,
+        y,
+        None,
+        ranks=ranks_of(settings.rank, len(design.modes)),
+        core=settings.core if last is None else last.fit.draws.model.core,
+        inference=inference,
+        seed=seed,
+        likelihood=settings.likelihood,
+        control=_control(run, layout, settings),
+        start=last and start_from(last.layout, last.fit, layout, design, moment, gibbs, seed),
+    )
+    low, high = settings.rating_scale if settings.rating_scale is not None else (y.min(), y.max())
+    between = (float(low), float(high))
+    moments = None if run.moments_of is None else _clipped(fit.moments(), between)
+    return Fitted(
+        layout, fit, history, material.unit, material.tables, between, material.backend, settings.columns, moments
+    )
+
+
+def _control(run: Run, layout: Layout, settings: Settings) -> Control:
+    """The run's control, with the design of the pairs whose moments are wanted."""
+    control = run.control
+    if run.moments_of is not None:
+        pairs = layout.pairs(pairs_table(run.moments_of, settings.columns))
+        control = replace(control, moments_of=MomentsOf(pairs))
+    return replace(control, keep_draws=run.keep_draws)
+
+
+def _clipped(moments: Moments, between: tuple[float, float]) -> Moments:
+    return replace(moments, mean=np.clip(moments.mean, *between))

@@ -1,0 +1,87 @@
+"""Tables as users give them become tables with the usual column names, and ratings become a `History`.
+
+Ids, files and data frames are read in `tuckergp.data`; what is made of attributes is decided in
+`tuckergp.recommender.decisions`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, NamedTuple, TypeAlias
+
+import numpy as np
+
+from tuckergp.data.history import KEYS, RATING, TIMESTAMP, History, id_names, standard_names
+from tuckergp.data.tables import Table, as_table
+from tuckergp.errors import InputError
+from tuckergp.recommender.layout import SIDES, Layout
+from tuckergp.recommender.settings import Settings
+
+__all__ = ["Attributes", "Given", "attribute_tables", "pairs_table", "ratings_table", "read_history"]
+
+Attributes: TypeAlias = tuple[Table | None, Table | None]
+
+
+class Given(NamedTuple):
+    """What `fit`, `fold_in` and `partial_fit` are given: ratings, and attributes of users and of items."""
+
+    ratings: Any
+    users: Any = None
+    items: Any = None
+
+
+def ratings_table(ratings: Any, settings: Settings) -> Table:
+    """The columns of ratings that are needed to learn from them, by their usual names."""
+    names = settings.columns or {}
+    table = as_table(ratings, "ratings", settings.contexts, [*KEYS, RATING, TIMESTAMP, *names.values()])
+    renamed = standard_names(table, names)
+    for usual in dict.fromkeys((*KEYS, *names)):
+        if usual not in renamed.columns:
+            table[names.get(usual, usual)]  # says that there is none
+    return renamed
+
+
+def attribute_tables(given: Given, settings: Settings) -> Attributes:
+    """The attribute tables of users and items, with the usual names of ids; None without side information."""
+    read = [
+        None
+        if source is None or not settings.side_information
+        else standard_names(as_table(source, name), id_names(settings.columns))
+        for source, name in zip((given.users, given.items), SIDES, strict=True)
+    ]
+    return read[0], read[1]
+
+
+def pairs_table(pairs: Any, names: Mapping[str, str] | None, layout: Layout | None = None) -> Table:
+    """Pairs to answer, by the usual names; with a layout, ids of another type than the known ones are warned of."""
+    table = standard_names(as_table(pairs, "pairs"), names)
+    for side in layout.sides if layout is not None else ():
+        side.warn_of_other_types(table)
+    return table
+
+
+def read_history(table: Table, settings: Settings) -> History:
+    """The ratings, or clicks, as numbers; their times are kept where there are some and drift is not ruled out."""
+    clicks = _are_clicks(table, settings)
+    if clicks and settings.rating_scale is not None:
+        raise InputError("rating_scale is for ratings, and there are clicks alone; leave it out.")
+    timed = settings.time is not None and TIMESTAMP in table.columns
+    moment = [*([TIMESTAMP] if timed else []), *settings.contexts]
+    history = History.read(table, moment, clicks, settings.rating_scale, settings.duplicates)
+    averaged = settings.likelihood == "ordinal" and settings.duplicates == "mean"
+    if averaged and not np.isin(history.rating, table.numeric(RATING)).all():
+        raise InputError("Means of ratings are no levels of an ordinal model; use duplicates='keep' or 'refuse'.")
+    return history
+
+
+def _are_clicks(table: Table, settings: Settings) -> bool:
+    """Whether a table has pairs alone, which a Bernoulli model can learn from."""
+    if RATING in table.columns:
+        return False
+    if settings.likelihood != "bernoulli":
+        there = ", ".join(map(str, table.columns)) or "none"
+        raise InputError(
+            f"{table.name} has no column {(settings.columns or {}).get(RATING, RATING)!r}; its columns are {there}. "
+            f"For clicks, which have no ratings, use likelihood='bernoulli'."
+        )
+    return True

@@ -1,0 +1,73 @@
+"""More ratings for a fitted recommender: folded in without a new fit, or learned from where the last draws are."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+from tuckergp.data.history import KEYS, standard_names
+from tuckergp.data.tables import as_table
+from tuckergp.inference import Gibbs
+from tuckergp.random import seed_of, stream
+from tuckergp.recommender.choosing import inference_of
+from tuckergp.recommender.continuation import check_continuation, continued_seed, last_draws
+from tuckergp.recommender.fitted import Fitted
+from tuckergp.recommender.fold_in import Folded, fold_in
+from tuckergp.recommender.growth import merged_tables
+from tuckergp.recommender.learning import Material, Run, learn_from
+from tuckergp.recommender.reading import Attributes, Given, attribute_tables
+from tuckergp.recommender.settings import Settings
+from tuckergp.running.fit import ranks_of
+
+__all__ = ["go_on", "with_ratings"]
+
+
+def with_ratings(fitted: Fitted, settings: Settings, given: Given) -> Fitted:
+    """The recommender with new ratings folded in, as `TuckerRecommender.fold_in` describes."""
+    table = standard_names(as_table(given.ratings, "ratings"), settings.columns)
+    tables = attribute_tables(given, settings)
+    seed = int(stream(seed_of(settings.random_state), 4, len(fitted.history)).integers(2**63))
+    for side in fitted.layout.sides:
+        side.warn_of_other_types(table)
+    layout, fit, history = fold_in(
+        fitted.layout, fitted.fit, fitted.history, table, tables, **_reading(settings), seed=seed
+    )
+    low, high = fitted.rating_range
+    if settings.rating_scale is None:
+        low, high = min(low, float(history.rating.min())), max(high, float(history.rating.max()))
+    return replace(
+        fitted,
+        layout=layout,
+        fit=fit,
+        history=history,
+        tables=_merged(fitted.tables, tables),
+        rating_range=(low, high),
+        moments=None,
+    )
+
+
+def go_on(fitted: Fitted, settings: Settings, given: Given, run: Run, warmup: int) -> Fitted:
+    """The recommender after more learning from old and new ratings, as `TuckerRecommender.partial_fit` describes."""
+    inference = inference_of(settings)
+    if isinstance(inference, Gibbs):
+        inference = replace(inference, warmup=warmup)
+    check_continuation(fitted.fit, inference, ranks_of(settings.rank, 2)[0], settings.likelihood)
+    last = Folded(fitted.layout, last_draws(fitted.fit), fitted.history)
+    seed = continued_seed(settings.random_state, run.control.checkpoint, last.fit)
+    table = standard_names(as_table(given.ratings, "ratings"), settings.columns)
+    tables = attribute_tables(given, settings)
+    if len(table):
+        last = fold_in(*last, table, tables, **_reading(settings), seed=seed)
+    material = Material(last.history, _merged(fitted.tables, tables), fitted.time, seed, fitted.backend)
+    return learn_from(settings, inference, material, run, last)
+
+
+def _reading(settings: Settings) -> dict[str, Any]:
+    """How ratings are read."""
+    return {"scale": settings.rating_scale, "duplicates": settings.duplicates, "negatives": settings.negatives}
+
+
+def _merged(before: Attributes, new: Attributes) -> Attributes:
+    """The attribute tables there are with new rows."""
+    users, items = (merged_tables(before[d], new[d], KEYS[d]) for d in range(2))
+    return users, items

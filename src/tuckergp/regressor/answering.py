@@ -1,0 +1,77 @@
+"""Answers of a fitted regressor at inputs that were read: predictions and their certainty, samples, whole grids."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from tuckergp.data.grids import GridData, of_cells
+from tuckergp.data.tables import Table
+from tuckergp.errors import InputError
+from tuckergp.model.design import Design
+from tuckergp.model.inputs import exposure_of
+from tuckergp.posterior.fitted import Fit, predict_with
+from tuckergp.posterior.samples import covariance, samples
+from tuckergp.regressor.learning import Fitted
+from tuckergp.regressor.reading import check_coordinates
+
+__all__ = ["predict", "predict_grid", "sample"]
+
+Floats = npt.NDArray[np.float64]
+
+
+def predict(
+    fitted: Fitted,
+    table: Table,
+    return_std: bool = False,
+    return_cov: bool = False,
+    quantiles: Sequence[float] | None = None,
+    include_noise: bool = True,
+    interval: float | None = None,
+    exposure: Any = None,
+) -> Any:
+    """Predictions at inputs and how sure they are, as `TuckerGPRegressor.predict` describes."""
+    if return_cov and (return_std or quantiles is not None or interval is not None):
+        raise InputError("Ask for one of standard deviations, covariances, quantiles and an interval, not for several.")
+    design = fitted.design(table)
+    fit = _exposed(fitted, exposure, design)
+    if return_cov:
+        return fit.predict(design), covariance(fit, design, include_noise)
+    return predict_with(fit, design, return_std, quantiles, interval, include_noise)
+
+
+def sample(fitted: Fitted, table: Table, n_samples: int, include_noise: bool, exposure: Any, seed: int) -> Floats:
+    """Joint draws of targets at inputs, shape (N, n_samples)."""
+    design = fitted.design(table)
+    return samples(_exposed(fitted, exposure, design), design, n_samples, include_noise, seed)
+
+
+def _exposed(fitted: Fitted, exposure: Any, design: Design) -> Fit:
+    """What was learned, to be asked about these exposures."""
+    found = exposure_of(exposure, design.n_observations, fitted.likelihood)
+    return fitted.fit if found is None else fitted.fit.exposed(found)
+
+
+def predict_grid(
+    fitted: Fitted,
+    grid: GridData,
+    names: Sequence[str],
+    return_std: bool,
+    include_noise: bool,
+    keep_observed: bool,
+    exposure: Any,
+) -> Any:
+    """Predictions of all cells of a grid as xarray objects; ``names`` are the coordinates that the model reads."""
+    check_coordinates(grid, names)
+    exposed = of_cells(exposure, "exposure", grid)
+    found = predict(fitted, grid.table(names), return_std=return_std, include_noise=include_noise, exposure=exposed)
+    mean, std = found if return_std else (found, None)
+    if keep_observed:
+        there = np.flatnonzero(~np.isnan(grid.values.ravel()))
+        mean[there] = grid.values.ravel()[there]
+        if std is not None:
+            std[there] = 0.0
+    return grid.to_xarray(mean) if std is None else grid.to_dataset(mean=mean, std=std)

@@ -1,0 +1,49 @@
+"""What a regressor does by itself: which inference a name stands for, and the modes where none are given.
+
+What single parameters may be is declared in `tuckergp.regressor.settings`.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tuckergp.errors import InputError
+from tuckergp.gp.hyper import Values
+from tuckergp.gp.learning import learn_modes
+from tuckergp.inference import ALS, HMC, NUTS, SGD, SGLD, VI
+from tuckergp.likelihoods import LIKELIHOODS
+from tuckergp.model.design import Mode
+from tuckergp.model.inputs import default_modes
+from tuckergp.regressor.reading import Observations
+from tuckergp.regressor.settings import Settings
+from tuckergp.running.fit import Inference, resolve_inference
+
+__all__ = ["inference_of", "modes_of"]
+
+
+def inference_of(settings: Settings) -> Inference:
+    """The inference object that the settings ask for; a name stands for one with settings for regression."""
+    # few counts that are held out say little of an epoch, and the first epochs gain little
+    patience = 40 if LIKELIHOODS[settings.likelihood].counts else 10
+    named: dict[Any, Inference] = {
+        "als": ALS(noise=0.05, iterations=50),
+        "sgd": SGD(noise=0.05, step_u=0.02, batch_size=20, epochs=200, patience=patience),
+        "vi": VI(),
+        "hmc": HMC(),
+        "nuts": NUTS(),
+        "sgld": SGLD(batch_size=20, step_size=0.3),
+    }
+    return resolve_inference(settings, named, noise=settings.noise)
+
+
+def modes_of(settings: Settings, data: Observations, seed: int) -> tuple[list[Mode], Values | None]:
+    """The modes given, or one per column; with ``hyperparameters="ml"`` with learned numbers, which come second."""
+    modes = list(settings.modes) if settings.modes is not None else default_modes(data.table)
+    if settings.hyperparameters == "ml":
+        rows = int(settings.learn_rows)
+        target = LIKELIHOODS[settings.likelihood].as_numbers(data.target, data.exposure)
+        found = learn_modes(modes, data.table, target, data.weight, rows, settings.fixed, seed)
+        return found.modes, found.hyperparameters
+    if len(settings.fixed):
+        raise InputError("fixed names numbers that hyperparameters='ml' is not to learn; without it leave it out.")
+    return modes, None

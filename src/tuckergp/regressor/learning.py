@@ -1,0 +1,69 @@
+"""From observations to a fitted regressor: choosing what is not said, building the design, fitting the model."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from tuckergp.data.tables import Table
+from tuckergp.gp.hyper import Values
+from tuckergp.model.design import Design, FittedMode
+from tuckergp.posterior.moments import Moments, MomentsOf
+from tuckergp.random import stream
+from tuckergp.regressor.choosing import inference_of, modes_of
+from tuckergp.regressor.reading import Observations
+from tuckergp.regressor.settings import Settings
+from tuckergp.running.control import Control
+from tuckergp.running.fit import Fit, fit_model, ranks_of, seed_for
+
+__all__ = ["Fitted", "learn"]
+
+
+@dataclass(frozen=True)
+class Fitted:
+    """What a regressor has learned.
+
+    Attributes
+    ----------
+    modes : tuple of FittedMode
+    fit : Fit
+        Model and draws.
+    likelihood : str
+    hyperparameters : dict of str to ndarray, or None
+        Numbers in kernels that maximum likelihood found.
+    moments : Moments or None
+        Of chosen predictions, taken while sampling.
+    """
+
+    modes: tuple[FittedMode, ...]
+    fit: Fit
+    likelihood: str
+    hyperparameters: Values | None = None
+    moments: Moments | None = None
+
+    def design(self, table: Table) -> Design:
+        """The design of inputs to answer for."""
+        return Design.transform(self.modes, table)
+
+
+def learn(settings: Settings, data: Observations, control: Control, moments_of: Table | None, keep: bool) -> Fitted:
+    """A regressor that has learned from observations; ``keep`` says whether to keep the draws."""
+    inference = inference_of(settings)
+    seed = seed_for(settings.random_state, control.checkpoint)
+    modes, hyperparameters = modes_of(settings, data, seed)
+    design, fitted_modes = Design.fit(modes, data.table, data.weight, stream(seed, 1, 1), inference.any_residual)
+    if moments_of is not None:
+        control = replace(control, moments_of=MomentsOf(Design.transform(fitted_modes, moments_of)))
+    fit = fit_model(
+        design,
+        data.target,
+        data.weight,
+        ranks=ranks_of(settings.rank, len(modes)),
+        core=settings.core,
+        inference=inference,
+        seed=seed,
+        likelihood=settings.likelihood,
+        control=replace(control, keep_draws=keep),
+        exposure=data.exposure,
+    )
+    moments = None if moments_of is None else fit.moments()
+    return Fitted(fitted_modes, fit, settings.likelihood, hyperparameters, moments)

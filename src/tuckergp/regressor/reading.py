@@ -1,0 +1,92 @@
+"""What a regressor learns from, read: rows of inputs with their targets, weights and exposures, or cells of a grid.
+
+X itself is read by `tuckergp.model.inputs.ReadsTables`, which remembers its columns as scikit-learn does.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from tuckergp.data.grids import GridData, of_cells
+from tuckergp.data.tables import Table
+from tuckergp.errors import InputError
+from tuckergp.likelihoods import LIKELIHOODS
+from tuckergp.model.design import Mode
+from tuckergp.model.inputs import exposure_of, targets_of
+
+__all__ = ["GridCells", "Observations", "check_coordinates", "read_cells", "read_observations"]
+
+Floats = npt.NDArray[np.float64]
+
+
+class Observations(NamedTuple):
+    """Rows of inputs, their targets (N,), and weights and exposures (N,) where there are some."""
+
+    table: Table
+    target: Floats
+    weight: Floats | None
+    exposure: Floats | None
+
+
+class GridCells(NamedTuple):
+    """A grid, and the cells of it that are there: inputs, values, weights and exposures."""
+
+    grid: GridData
+    table: Table
+    target: Floats
+    weight: Any
+    exposure: Any
+
+
+def read_observations(table: Table, y: Any, sample_weight: Any, exposure: Any, likelihood: str) -> Observations:
+    """The rows with targets, weights and exposures as numbers; rows of weight 0 are left out."""
+    target = targets_of(y, table)
+    weight = _weights(sample_weight, table)
+    exposed = exposure_of(exposure, len(table), likelihood)
+    LIKELIHOODS[likelihood].check(target)
+    if weight is not None and not weight.all():  # weight 0 is as good as not there, in the design too
+        keep = np.flatnonzero(weight)
+        table, target, weight = table.take(keep), target[keep], weight[keep]
+        exposed = None if exposed is None else exposed[keep]
+    return Observations(table, target, weight, exposed)
+
+
+def _weights(sample_weight: Any, table: Table) -> Floats | None:
+    if sample_weight is None:
+        return None
+    values = np.asarray(sample_weight)
+    if values.ndim == 0:
+        values = np.full(len(table), values)
+    if values.shape != (len(table),):
+        raise InputError(
+            f"sample_weight must have one entry for each of the {len(table)} rows, not shape {values.shape}."
+        )
+    weight = Table({"sample_weight": values}, "the data", len(values)).numeric("sample_weight")
+    if (weight < 0).any():
+        row = int(np.argmax(weight < 0))
+        raise InputError(f"sample_weight must not be negative, but row {row} holds {weight[row]:g}.")
+    if not weight.any():
+        raise InputError("sample_weight is zero everywhere; there is nothing to learn from.")
+    return weight
+
+
+def read_cells(X: Any, sample_weight: Any, exposure: Any, modes: Sequence[Mode] | None) -> GridCells:
+    """The cells of an xarray grid that are not missing, with the coordinates that the modes read."""
+    grid = GridData.of(X)
+    cells = grid.observed()
+    used = list(grid.dims) if modes is None else [name for mode in modes for name in mode.columns]
+    check_coordinates(grid, used)
+    given = (of_cells(sample_weight, "sample_weight", grid), of_cells(exposure, "exposure", grid))
+    weight, exposed = (values[cells] if np.ndim(values) else values for values in given)
+    return GridCells(grid, grid.table(used, cells), grid.values.ravel()[cells], weight, exposed)
+
+
+def check_coordinates(grid: GridData, names: Sequence[str]) -> None:
+    """Refuse a grid that lacks a coordinate."""
+    for name in names:
+        if name not in grid.columns:
+            raise InputError(f"The grid has no coordinate {name!r}; it has {', '.join(grid.columns)}.")

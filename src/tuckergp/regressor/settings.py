@@ -1,0 +1,60 @@
+"""The parameters of a regressor in one immutable object: types, defaults and what each may be.
+
+`TuckerGPRegressor` says what they mean. What follows from them and the data is in `tuckergp.regressor.choosing`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+
+from tuckergp.checks import (
+    JOBS,
+    RANDOM_STATE,
+    RANKS,
+    Checked,
+    instance,
+    list_of,
+    one_of,
+    setting,
+    text,
+    whole,
+)
+from tuckergp.inference import ALS, HMC, NUTS, SGD, SGLD, VI, Gibbs
+from tuckergp.model.cores import CoreSpec, Entries, Learned, Random
+from tuckergp.model.design import Mode
+from tuckergp.running.fit import Inference, LikelihoodName
+
+__all__ = ["Settings"]
+
+MODES = list_of("a list of at least one Mode", instance("a Mode", Mode), least=1) | one_of(None)
+INFERENCES = one_of("gibbs", "als", "sgd", "vi", "hmc", "nuts", "sgld") | instance(
+    "an object (Gibbs, ALS, SGD, VI, HMC, NUTS, SGLD)", Gibbs, ALS, SGD, VI, HMC, NUTS, SGLD
+)
+LIKELIHOODS = one_of("gaussian", "ordinal", "bernoulli", "poisson")
+CORES = one_of("auto", "identity", "full", "superdiagonal", "cp", "pairwise") | instance(
+    "one of tuckergp.cores", Random, Entries, Learned
+)
+
+
+@dataclass(frozen=True)
+class Settings(Checked):
+    """The parameters of a `TuckerGPRegressor`, checked."""
+
+    modes: Sequence[Mode] | None = setting(None, MODES)
+    rank: int | Sequence[int] = setting(5, RANKS)
+    inference: Literal["gibbs", "als", "sgd", "vi", "hmc", "nuts", "sgld"] | Inference = setting("gibbs", INFERENCES)
+    likelihood: LikelihoodName = setting("gaussian", LIKELIHOODS)
+    core: CoreSpec = setting("auto", CORES)
+    noise: Literal["shared", "rows"] = setting("shared", one_of("shared", "rows"))
+    hyperparameters: Literal["fixed", "ml"] = setting("fixed", one_of("fixed", "ml"))
+    learn_rows: int = setting(2000, whole(2))
+    fixed: Sequence[str] = setting((), list_of("a list of names", text("a name")))
+    draws: int = setting(300, whole(1))
+    warmup: int = setting(300, whole(0))
+    chains: int = setting(1, whole(1))
+    n_jobs: int | None = setting(None, JOBS)
+    random_state: int | np.random.Generator | None = setting(None, RANDOM_STATE)
