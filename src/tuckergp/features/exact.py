@@ -5,13 +5,11 @@ The paper's "identity features" and side information. Everything that is not a f
 
 from __future__ import annotations
 
-from copy import copy
-
 import numpy as np
 from scipy import sparse
 
 from tuckergp.data.columns import Encoder, distinct, joint_codes, row_names
-from tuckergp.data.tables import Table, stacked
+from tuckergp.data.tables import Table
 from tuckergp.errors import InputError
 from tuckergp.features.base import FeatureMap, Features, hstack
 from tuckergp.kernels import Constant, Cosine, Identity, Kernel, Linear

@@ -74,7 +74,7 @@ def _unknown(table: Table, layout: Layout, on_unknown: OnUnknown) -> npt.NDArray
     if on_unknown == "predict":
         return unknown
     for side in layout.sides:
-        here = side.numbers(table[side.key]) == len(side.number)
+        here = side.numbers(table[side.key]) == side.unknown
         if on_unknown == "raise" and here.any():
             row = int(np.argmax(here))
             raise InputError(
@@ -131,7 +131,7 @@ def best_items(
     request = Request(
         asking,
         table,
-        min(asked_number(n, len(items_side.number), "items to recommend"), int(allowed.sum())),
+        min(asked_number(n, int(items_side.current.sum()), "items to recommend"), int(allowed.sum())),
         allowed,
         seen_items(layout, fitted.history, asking) if exclude_seen else None,
         strategy,
@@ -154,18 +154,19 @@ def most_alike(fitted: Fitted, d: int, entity: Any, n: int) -> Any:
     """A data frame with the users (d = 0) or items (d = 1) that are most like one, which may be new."""
     fitted.fit.draws.require_kept()
     layout, side = fitted.layout, fitted.layout.sides[d]
-    known = len(side.number)
+    others = side.current.copy()
     if is_table(entity):
         table = entity_table(entity, SIDES[d], side, fitted.names)
         side, entity = side.enlarged(table), table[side.key].tolist()[0]
         layout = replace(layout, sides=(side, layout.sides[1]) if d == 0 else (layout.sides[0], side))
     row = int(side.numbers([entity])[0])
-    if row == len(side.number):
+    if row == side.unknown:
         raise InputError(f"{side.key} {entity!r} has neither ratings nor attributes to compare.")
-    n = asked_number(n, known - (row < known), "others")
-    alike = similarities(Factors(layout, fitted.fit).thinned(MOST_DRAWS), d, row)[:known]
-    alike[row : row + 1] = -np.inf
-    best = np.argsort(-alike, kind="stable")[:n]
+    others[row : row + 1] = False
+    n = asked_number(n, int(others.sum()), "others")
+    alike = similarities(Factors(layout, fitted.fit).thinned(MOST_DRAWS), d, row)
+    known = np.flatnonzero(others)
+    best = known[np.argsort(-alike[known], kind="stable")[:n]]
     return _frame(fitted, {side.key: side.ids_at(best), "similarity": alike[best]})
 
 
@@ -173,13 +174,13 @@ def explain_pair(fitted: Fitted, user: Any, item: Any, circumstances: Mapping[st
     """What moved the prediction of one pair in some circumstances, which may have the names of the user's tables."""
     usual = {theirs: name for name, theirs in (fitted.names or {}).items()}
     named = {usual.get(name, name): [value] for name, value in circumstances.items()}
-    known = fitted.history.moment.columns
+    known = fitted.history.base.moment.columns
     for name in named:
         if name not in known:
             there = ", ".join(known) or "none"
             raise InputError(f"explain does not know {name!r}; the circumstances of this model are {there}.")
     pair = as_table({"user_id": [user], "item_id": [item], **named}, "pair")
-    return explain(fitted.layout, fitted.fit, fitted.history, pair)
+    return explain(fitted.layout, fitted.fit, pair)
 
 
 def _frame(fitted: Fitted, columns: Mapping[str, Any]) -> Any:

@@ -79,10 +79,11 @@ class Context:
 
 @dataclass(frozen=True)
 class Circumstance:
-    """One of them with its fitted mode."""
+    """One of them with its fitted mode, and the features of the average rating, (n,)."""
 
     reader: Drift | Context
     mode: FittedMode
+    average: npt.NDArray[np.float64]
 
     def realise(self, user: Ints, table: Table) -> tuple[ModeTable, Ints]:
         """The distinct rows of the mode at some users and moments, and the row of each."""

@@ -22,9 +22,10 @@ from tuckergp.model.design import FittedMode
 from tuckergp.model.mode_table import ModeTable
 from tuckergp.recommender.attributes import WHO_RATED_WHAT, Attributes, check_keys, join
 
-__all__ = ["Newcomer", "Side", "as_objects", "read_attributes", "who_rated_what", "with_sets"]
+__all__ = ["Newcomer", "Side", "as_objects", "average_of", "read_attributes", "who_rated_what", "with_sets"]
 
 Ints = npt.NDArray[np.integer]
+Floats = npt.NDArray[np.float64]
 
 
 @dataclass(frozen=True)
@@ -48,6 +49,8 @@ class Side:
         Turns them into features.
     n_rated : int
         How many of the ids known at the fit have ratings.
+    average : ndarray, shape (n,)
+        The features of the average of these.
     more : dict
         The rows of ids that were added, or that have something new, since the fit.
     """
@@ -58,6 +61,7 @@ class Side:
     attributes: Attributes
     mode: FittedMode
     n_rated: int
+    average: Floats
     more: dict[Any, int] = field(default_factory=dict)
 
     @classmethod
@@ -67,7 +71,7 @@ class Side:
         if table is not None:
             known.update(dict.fromkeys(table[kind.key]))
         rows = mode.realise(kind.encode(join(table, kind.key, [*known, Newcomer()], kind.key)))
-        return cls(kind.key, Ids(list(known)), rows, kind, mode, len(rated))
+        return cls(kind.key, Ids(list(known)), rows, kind, mode, len(rated), average_of(rows, len(rated)))
 
     @property
     def number(self) -> Mapping[Any, int]:
@@ -191,6 +195,11 @@ def _as_cells(sets: Sequence[Sequence[int]]) -> npt.NDArray[Any]:
     column = np.empty(len(sets), dtype=object)
     column[:] = [tuple(values) for values in sets]
     return column
+
+
+def average_of(table: ModeTable, count: int) -> Floats:
+    """The mean of the features of the first so many rows, (n,)."""
+    return np.asarray(table.features[:count].mean(axis=0), dtype=np.float64).ravel()
 
 
 def _place(more: dict[Any, int], value: Any, otherwise: int) -> int:

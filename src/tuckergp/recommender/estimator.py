@@ -7,6 +7,7 @@ which make a `Fitted` of tables, and to `answering`, which asks it.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Literal, Self
 
@@ -28,6 +29,7 @@ from tuckergp.recommender.explain import feature_importance
 from tuckergp.recommender.explanation import Explanation, Importance
 from tuckergp.recommender.factors import Factors
 from tuckergp.recommender.fitted import Fitted
+from tuckergp.recommender.growth import compacted
 from tuckergp.recommender.learning import Run, learn
 from tuckergp.recommender.neighbours import Embeddings, embeddings
 from tuckergp.recommender.questions import attributes_of
@@ -535,6 +537,16 @@ class TuckerRecommender(Storable, BaseEstimator):  # type: ignore[misc]
         layout, fit = fitted.layout, fitted.fit
         return as_inference_data(fit.draws, fit.mean, fit.scale, block_names(layout.modes, layout.names))
 
+    def save(self, path: str | Path) -> None:
+        """Write the fitted model to a file, which `tuckergp.load` reads; see `tuckergp.store.model_file.Storable`.
+
+        Ratings that were folded in are put in order first, which copies the draws once.
+        """
+        fitted = self._fitted
+        layout, fit, history = compacted(fitted.layout, fitted.fit, fitted.history)
+        self._keep(replace(fitted, layout=layout, fit=fit, history=history))
+        super().save(path)
+
     def _keep(self, fitted: Fitted) -> Self:
         """Set the attributes that users know, and that model files have, from what was learned."""
         self.layout_, self.fit_, self.history_, self.time_ = fitted.layout, fitted.fit, fitted.history, fitted.time
@@ -558,4 +570,5 @@ class TuckerRecommender(Storable, BaseEstimator):  # type: ignore[misc]
             self.rating_range_,
             self.backend_,
             self.columns,
+            getattr(self, "moments_", None),
         )

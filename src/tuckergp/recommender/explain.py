@@ -84,18 +84,16 @@ class Parts:
         return [*parts, draws.factors(d, table) - mode.mean(table.features)]
 
 
-def parts_of(layout: Layout, history: History) -> list[Parts]:
+def parts_of(layout: Layout) -> list[Parts]:
     """The parts of every mode. The average is over users and items with ratings, and over ratings for the rest."""
     found = []
     for side, name in zip(layout.sides, ("user", "item"), strict=True):
-        mean = side.table.features[: side.n_rated].mean(axis=0)
-        found.append(Parts(side.mode, name, _groups(side.mode, side.attributes.used), np.asarray(mean).ravel()))
+        mean = side.average
+        found.append(Parts(side.mode, name, _groups(side.mode, side.attributes.used), mean))
     for circumstance in layout.circumstances:
-        table, code = circumstance.realise(history.codes[0], history.moment)
-        share = np.bincount(code, minlength=table.n_rows) / max(len(code), 1)
         reader = circumstance.reader
         groups = _groups(circumstance.mode, reader.attributes.used if isinstance(reader, Context) else [])
-        found.append(Parts(circumstance.mode, circumstance.reader.name, groups, np.asarray(share @ table.features)))
+        found.append(Parts(circumstance.mode, circumstance.reader.name, groups, circumstance.average))
     return found
 
 
@@ -136,11 +134,11 @@ def _shares(parts: Sequence[Parts], draws: Draws, design: Design) -> tuple[Float
     return (z[0] * base[0]).sum(axis=1) + alone[0], shares
 
 
-def explain(layout: Layout, fit: Fit, history: History, pair: Table) -> Explanation:
+def explain(layout: Layout, fit: Fit, pair: Table) -> Explanation:
     """What moved the prediction of one pair; see `TuckerRecommender.explain`."""
     fit.draws.require_kept()
     design = layout.pairs(pair).compact()  # its own rows alone
-    parts = parts_of(layout, history)
+    parts = parts_of(layout)
     starts, shares = _shares(parts, fit.draws, design)
     base = fit.mean + fit.scale * starts
     lines = [Line("", "base", "", float(base.mean()), _deviation(base))]
@@ -212,10 +210,10 @@ def _dense(table: ModeTable, block: Block) -> Floats:
 def feature_importance(layout: Layout, fit: Fit, history: History, rng: np.random.Generator) -> Importance:
     """The share of each part in the variance of f; see `TuckerRecommender.feature_importance`."""
     fit.draws.require_kept()
-    rows = np.sort(rng.permutation(len(history))[:MOST_RATINGS])
-    some = history.take(rows)
+    rows = np.sort(rng.permutation(len(history.base))[:MOST_RATINGS])
+    some = history.base.take(rows)
     design = layout.design(*some.codes, some.moment)
-    parts = parts_of(layout, history)
+    parts = parts_of(layout)
     draws = fit.draws.thinned(MOST_DRAWS)
     found = []
     for s in range(len(draws)):

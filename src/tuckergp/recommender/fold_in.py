@@ -249,7 +249,7 @@ def _part(
     place = np.full(items.table.n_rows + len(fresh), -1, dtype=np.intp)
     place[items.table.n_rows :] = np.arange(len(fresh))
     place[rated] = len(fresh) + np.arange(len(rated))
-    index = [codes[0], place[codes[1]]]
+    index: list[Ints] = [codes[0], place[codes[1]]]
     modes = [local.table(len(fit.draws.modes[d].rows["psi"])) for d, local in enumerate((local_users, local_items))]
     known = users.origin(users.numbers(mine.ids[0]))
     for circumstance in layout.circumstances:

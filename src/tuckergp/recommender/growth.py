@@ -14,18 +14,18 @@ import numpy as np
 import numpy.typing as npt
 from scipy import sparse
 
-from tuckergp.data.ids import Ids
-from tuckergp.posterior.draws import map_draws
-from tuckergp.posterior.fitted import Fit
-from tuckergp.recommender.layout import Layout
 from tuckergp.data.history import RATING, Duplicates, History
+from tuckergp.data.ids import Ids
 from tuckergp.data.tables import Table, stacked
 from tuckergp.errors import InputError
 from tuckergp.features import Rows
-from tuckergp.features.base import hstack, vstack
+from tuckergp.features.base import hstack
 from tuckergp.linalg import Matrix
+from tuckergp.posterior.draws import map_draws
+from tuckergp.posterior.fitted import Fit
 from tuckergp.recommender.attributes import WHO_RATED_WHAT, check_keys, join
-from tuckergp.recommender.entities import Side, as_objects
+from tuckergp.recommender.entities import Side, as_objects, average_of
+from tuckergp.recommender.layout import Layout
 from tuckergp.residuals import rows as residuals
 
 __all__ = ["compacted", "features_of", "merged_tables", "read_more"]
@@ -108,7 +108,13 @@ def compacted(layout: Layout, fit: Fit, history: History) -> tuple[Layout, Fit, 
         residual = residuals.Rows(place, len(rated), side.mode.residual_scale)
         sides.append(
             replace(
-                side, base=Ids(ids), table=replace(table, residual=residual), mode=fitted, n_rated=len(rated), more={}
+                side,
+                base=Ids(ids),
+                table=replace(table, residual=residual),
+                mode=fitted,
+                n_rated=len(rated),
+                average=average_of(table, len(rated)),
+                more={},
             )
         )
     return replace(layout, sides=(sides[0], sides[1])), replace(fit, draws=draws), history

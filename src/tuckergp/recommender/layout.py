@@ -74,7 +74,8 @@ class Layout:
             modes, encoded, index = [*modes, reader.mode(rows)], [*encoded, rows], [*index, code]
         design, fitted = Design.of_entities(modes, encoded, index, rng)
         users, items = (Side.of(history.ids[d], tables[d], attributes[d], fitted[d]) for d in range(2))
-        circumstances = tuple(Circumstance(*pair) for pair in zip(readers, fitted[2:], strict=True))
+        averages = [_average(design, d) for d in range(2, len(modes))]
+        circumstances = tuple(Circumstance(*parts) for parts in zip(readers, fitted[2:], averages, strict=True))
         return cls((users, items), circumstances), design
 
     @property
@@ -100,6 +101,12 @@ class Layout:
             tables.append(rows)
             index.append(code)
         return Design(tuple(tables), np.stack(index, axis=1).astype(np.int32))
+
+
+def _average(design: Design, d: int) -> npt.NDArray[np.float64]:
+    """The features of mode d at the average observation."""
+    share = np.bincount(design.index[:, d], minlength=design.modes[d].n_rows) / design.n_observations
+    return np.asarray(share @ design.modes[d].features, dtype=np.float64)
 
 
 def _turned(history: History, d: int) -> tuple[Ints, Ints]:

@@ -49,13 +49,13 @@ class Embeddings:
 
 
 def similarities(factors: Factors, d: int, row: int) -> Floats:
-    """How alike one user (d = 0) or item (d = 1) and all known ones are, from -1 to 1, shape (n,).
+    """How alike one user (d = 0) or item (d = 1), by its row, and all rows are, from -1 to 1, shape (M,).
 
     The correlation of what is predicted for them, over the items or users, after what all like or dislike is removed.
     """
     own, metric = _vectors(factors, d), _vectors(factors, 1 - d)
-    rated = factors.layout.sides[d].n_rated
-    other = metric[: factors.layout.sides[1 - d].n_rated]
+    rated, those = (np.flatnonzero(side.current & side.table.seen) for side in factors.layout.sides[:: 1 - 2 * d])
+    other = metric[those]
     other = other[:: -(-len(other) // MOST_ROWS)]
     mapped = np.empty(own.shape, dtype=np.float32)
     for s in range(own.shape[1]):
@@ -63,12 +63,12 @@ def similarities(factors: Factors, d: int, row: int) -> Floats:
         covariance = (spread.T @ spread).astype(np.float64) / len(spread)
         values, axes = np.linalg.eigh(covariance)
         root = (axes * np.sqrt(np.maximum(values, 0.0))).astype(np.float32)
-        mapped[:, s] = (own[:, s] - own[:rated, s].mean(axis=0)) @ root
+        mapped[:, s] = (own[:, s] - own[rated, s].mean(axis=0)) @ root
     flat = mapped.reshape(len(mapped), -1)
     length = np.sqrt(np.einsum("ij,ij->i", flat, flat, dtype=np.float64))
     product = (flat @ flat[row]).astype(np.float64)
     both = length * length[row]
-    return np.asarray(np.divide(product, both, out=np.zeros(len(flat)), where=both > 0)[:-1])
+    return np.asarray(np.divide(product, both, out=np.zeros(len(flat)), where=both > 0))
 
 
 def _vectors(factors: Factors, d: int) -> Singles:
@@ -87,14 +87,15 @@ def _vectors(factors: Factors, d: int) -> Singles:
 def embeddings(factors: Factors, width: int | None) -> Embeddings:
     """Vectors of all users and items known: the draws side by side, or compressed to a width."""
     layout, fit = factors.layout, factors.fit
-    Q, V = (_vectors(factors, d)[:-1] for d in range(2))
+    rows = [np.flatnonzero(side.current) for side in layout.sides]
+    Q, V = (_vectors(factors, d)[rows[d]] for d in range(2))
     Q, V = (table.reshape(len(table), -1) for table in (Q, V))
     Q = Q * np.float32(fit.scale / len(fit.draws))
     if width is not None:
         if isinstance(width, bool) or not isinstance(width, int | np.integer) or width < 1:
             raise InputError(f"width must be a whole number from 1 on or None, not {width!r}.")
         Q, V = _compressed(Q, V, int(width))
-    ids = [side.ids for side in layout.sides]
+    ids = [side.ids_at(own) for side, own in zip(layout.sides, rows, strict=True)]
     return Embeddings(ids[0], np.ascontiguousarray(Q), ids[1], np.ascontiguousarray(V), fit.mean)
 
 

@@ -83,10 +83,10 @@ def seen_items(layout: Layout, history: History, users: Ints) -> sparse.csr_arra
     side, items = layout.sides
     place = side.origin(users)
     rows, ends = history.base.rows_of(np.where(place < side.n_rated, place, -1))
-    who, what = np.repeat(np.arange(len(users)), np.diff(ends)), history.base.codes[1][rows]
+    who: Ints = np.repeat(np.arange(len(users)), np.diff(ends))
+    what: Ints = history.base.codes[1][rows]
     if items.more:  # those that have moved since
-        now = items.numbers(items.base.values[: items.n_rated])
-        what = now[what]
+        what = items.numbers(items.base.values[: items.n_rated])[what]
     if history.parts:
         asked: dict[Any, list[int]] = {}
         for request, value in enumerate(side.ids_at(users)) if (users != side.unknown).all() else ():

@@ -13,7 +13,7 @@ from tuckergp.recommender.choosing import inference_of
 from tuckergp.recommender.continuation import check_continuation, continued_seed, last_draws
 from tuckergp.recommender.fitted import Fitted
 from tuckergp.recommender.fold_in import Folded, fold_in
-from tuckergp.recommender.growth import merged_tables
+from tuckergp.recommender.growth import compacted, merged_tables
 from tuckergp.recommender.learning import Material, Run, learn_from
 from tuckergp.recommender.reading import Attributes, Given, attribute_tables
 from tuckergp.recommender.settings import Settings
@@ -34,7 +34,8 @@ def with_ratings(fitted: Fitted, settings: Settings, given: Given) -> Fitted:
     )
     low, high = fitted.rating_range
     if settings.rating_scale is None:
-        low, high = min(low, float(history.rating.min())), max(high, float(history.rating.max()))
+        latest = history.parts[-1] if history.parts else history
+        low, high = min(low, float(latest.rating.min())), max(high, float(latest.rating.max()))
     return replace(
         fitted,
         layout=layout,
@@ -58,6 +59,7 @@ def go_on(fitted: Fitted, settings: Settings, given: Given, run: Run, warmup: in
     tables = attribute_tables(given, settings)
     if len(table):
         last = fold_in(*last, table, tables, **_reading(settings), seed=seed)
+    last = Folded(*compacted(*last))
     material = Material(last.history, _merged(fitted.tables, tables), fitted.time, seed, fitted.backend)
     return learn_from(settings, inference, material, run, last)
 

@@ -72,7 +72,7 @@ class ModeDraws:
         Weights of the features.
     covariance : ndarray, shape (S, r, r)
         Of a row of E that the data say nothing about.
-    rows : mapping of str to ndarray, shapes (M_train, S, ...)
+    rows : mapping of str to ndarray or GrownRows, shapes (M_train, S, ...)
         What the residual keeps of each training row.
     values : mapping of str to ndarray, shapes (S, ...)
         What it keeps besides.
@@ -82,9 +82,9 @@ class ModeDraws:
 
     B: Singles
     covariance: Floats
-    rows: Mapping[str, Singles] = field(default_factory=dict)
+    rows: Mapping[str, Any] = field(default_factory=dict)
     values: Mapping[str, Floats] = field(default_factory=dict)
-    noise: Singles | None = None
+    noise: Any = None
 
     def mean(self, features: Matrix) -> Floats:
         """Phi B of some rows of features (m, n) in all draws, (m, S, r); reads the weights of their features alone."""

@@ -18,8 +18,8 @@ from tuckergp.priors.regressions import weights_given_factors
 from tuckergp.priors.scales import scales_given_factors
 from tuckergp.priors.setting import ModeSetting
 from tuckergp.random import normals
-from tuckergp.residuals.grown import lying
 from tuckergp.residuals.base import Evidence, Index, ModeDraws, ModeState, Residual, Singles, Streams
+from tuckergp.residuals.grown import lying
 
 __all__ = ["Rows"]
 
