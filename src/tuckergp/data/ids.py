@@ -23,6 +23,9 @@ __all__ = ["Ids", "number_ids"]
 
 Codes = npt.NDArray[np.int32]
 
+# Up to so many ids are looked up one by one.
+FEW = 100
+
 
 @dataclass(frozen=True)
 class Ids:
@@ -72,7 +75,12 @@ class Ids:
 
     def number(self, values: npt.NDArray[Any] | Sequence[Any]) -> Codes:
         """The number of every value, -1 for one that is no id, shape (n,). As in Python, 3 and 3.0 are one id."""
-        if isinstance(values, np.ndarray) and values.dtype.kind in "iuf" and self._integers is not None:
+        if (
+            isinstance(values, np.ndarray)
+            and values.dtype.kind in "iuf"
+            and len(values) > FEW
+            and self._integers is not None
+        ):
             return _find(self._integers, values)
         listed = _natives(values) if isinstance(values, np.ndarray) else list(values)
         try:

@@ -6,6 +6,7 @@ from copy import copy
 from typing import ClassVar, Self
 
 import numpy as np
+import numpy.typing as npt
 from scipy import sparse
 
 from tuckergp.data.tables import Table
@@ -25,7 +26,9 @@ class Rows(ResidualMap):
     Attributes
     ----------
     onehot_ : Exact
-        Tells which training row an input is.
+        Tells which training row an input is, as a column.
+    column_ : ndarray of int32
+        The column of each training row.
 
     Examples
     --------
@@ -36,6 +39,7 @@ class Rows(ResidualMap):
 
     in_weight_space: ClassVar[bool] = True
     onehot_: Exact
+    column_: npt.NDArray[np.int32]
 
     def suits(self, kernel: Kernel) -> bool:
         """Whether the kernel is an Identity."""
@@ -47,16 +51,22 @@ class Rows(ResidualMap):
 
     def _fit(self, table: Table, kernel: Kernel, rng: np.random.Generator) -> None:
         self.onehot_ = Exact().fit(table, kernel)
+        self.column_ = sparse.csr_array(self.onehot_.transform(table)).indices.astype(np.int32)
         self.n_features_ = 0
 
     def at(self, table: Table, scale: float) -> residuals.Rows:
         """Which training row each row of a table is."""
-        return residuals.Rows.of_onehot(sparse.csr_array(self.onehot_.transform(table)), scale)
+        onehot = sparse.csr_array(self.onehot_.transform(table))
+        row_of = np.empty(len(self.column_), dtype=np.int32)
+        row_of[self.column_] = np.arange(len(self.column_))
+        place = np.full(len(table), -1, dtype=np.int32)
+        place[np.diff(onehot.indptr) > 0] = row_of[onehot.indices]
+        return residuals.Rows(place, len(self.column_), scale, self.column_)
 
     def of_rows(self, table: Table) -> Self:
         """The same mark for other training rows, those of ``table``."""
         other = copy(self)
-        other.onehot_ = Exact().fit(table, self.kernel_)
+        other._fit(table, self.kernel_, np.random.default_rng())
         return other
 
     def refusal(self, term: Kernel, mode: str) -> str:

@@ -225,10 +225,15 @@ class FittedMode:
         fitted_mode = cls(mode, whitening, tuple(blocks), residual, residual_scale)
         return fitted_mode, fitted_mode._table(rows)
 
-    def _table(self, rows: Table) -> ModeTable:
+    def features(self, rows: Table) -> Matrix:
+        """The features of inputs as the kernel sees them, whitened already."""
         parts = [block.features(rows) for block in self.blocks]
         features = hstack(parts) if parts else np.zeros((len(rows), 0))
         self._check(rows, features)
+        return features
+
+    def _table(self, rows: Table) -> ModeTable:
+        features = self.features(rows)
         residual = NoResidual() if self.residual is None else self.residual.at(rows, self.residual_scale)
         before = residual.n_columns
         constants = [b.columns.start + before for b in self.blocks if isinstance(_unscaled(b.kernel)[0], Constant)]

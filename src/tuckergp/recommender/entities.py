@@ -18,7 +18,7 @@ import numpy.typing as npt
 from tuckergp.data.ids import Ids
 from tuckergp.data.tables import Table, as_table
 from tuckergp.errors import DataWarning, InputError
-from tuckergp.model.design import FittedMode
+from tuckergp.model.design import FittedMode, whiten
 from tuckergp.model.mode_table import ModeTable
 from tuckergp.recommender.attributes import WHO_RATED_WHAT, Attributes, check_keys, join
 
@@ -166,14 +166,16 @@ class Side:
         return replace(self, table=self.table.grown(rows), more=more)
 
     def realise(self, table: Table, sets: Sequence[Sequence[int]] | None = None) -> ModeTable:
-        """The rows of a mode that ids would have with these attributes, and these sets of who rated what."""
+        """The rows that ids never rated would have with these attributes, and these sets of who rated what."""
         missing = [attribute.column for attribute in self.attributes.used if attribute.column not in table.columns]
         columns = dict(table.columns)
         for column in missing:
             columns[column] = np.full(len(table), None, dtype=object)
         if WHO_RATED_WHAT in missing and sets is not None:
             columns[WHO_RATED_WHAT] = _as_cells(sets)
-        return self.mode.realise(self.attributes.encode(replace(table, columns=columns)))
+        inputs = self.attributes.encode(replace(table, columns=columns)).select(self.mode.mode.columns)
+        unseen = self.table.take(np.full(len(table), self.unknown))
+        return replace(unseen, features=self.mode.features(whiten(inputs, self.mode.whitening)))
 
 
 def with_sets(table: Table | None, key: str, ids: Sequence[Any], sets: dict[Any, Sequence[int]]) -> Table:

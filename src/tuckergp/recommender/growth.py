@@ -37,9 +37,10 @@ def read_more(history: History, table: Table, scale: tuple[float, float] | None,
     """Read new ratings, or clicks, like those of a history; the moment may be missing."""
     if history.clicks and RATING in table.columns:
         raise InputError(f"The model learned from clicks, and {table.name} has ratings; leave their column out.")
-    missing = {name: np.full(len(table), None, dtype=object) for name in history.moment.columns if name not in table}
+    moment = history.base.moment.columns
+    missing = {name: np.full(len(table), None, dtype=object) for name in moment if name not in table}
     whole = replace(table, columns={**table.columns, **missing})
-    return History.read(whole, list(history.moment.columns), history.clicks, scale, duplicates)
+    return History.read(whole, list(moment), history.clicks, scale, duplicates)
 
 
 def features_of(side: Side, ids: Sequence[Any], table: Table | None, sets: Sequence[Sequence[int]]) -> Matrix:

@@ -7,7 +7,7 @@ one; B given psi is a regression on the M rows that never touches the observatio
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Any, Self
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -36,18 +36,14 @@ class Rows(Residual):
         The training row that each row is, -1 for an input never seen.
     n_train : int
     scale : float
+    column : ndarray of int32, shape (n_train,), or None
+        Which of the features that stand for E in weight space each training row has; None for their order.
     """
 
     place: Index
     n_train: int
     scale: float = 1.0
-
-    @classmethod
-    def of_onehot(cls, onehot: sparse.csr_array, scale: float) -> Self:
-        """From one-hot rows (M, n_train), without an entry for inputs never seen."""
-        place = np.full(onehot.shape[0], -1, dtype=np.int32)
-        place[np.diff(onehot.indptr) > 0] = onehot.indices
-        return cls(place, int(onehot.shape[1]), scale)
+    column: Index | None = None
 
     def take(self, rows: npt.NDArray[np.integer]) -> Rows:
         """Some of the rows."""
@@ -82,18 +78,15 @@ class Rows(Residual):
     def columns(self) -> sparse.csr_array:
         """One-hot rows times the scale; a zero row for an input never seen."""
         indptr = np.concatenate([[0], np.cumsum(self.seen)])
-        indices = self.place[self.seen]
+        indices = self.place[self.seen] if self.column is None else self.column[self.place[self.seen]]
         return sparse.csr_array(
             (np.full(len(indices), self.scale), indices, indptr), shape=(len(self.place), self.n_train)
         )
 
     def as_columns(self, E: Floats) -> Floats:
-        """E over the scale, in the order of the training rows."""
-        return self._by_training_row(E / self.scale)
-
-    def _by_training_row(self, values: Floats) -> Floats:
-        out = np.empty((self.n_train, *values.shape[1:]))
-        out[self.place] = values
+        """E over the scale, in the order of the columns."""
+        out = np.empty((self.n_train, E.shape[1]))
+        out[self.place if self.column is None else self.column[self.place]] = E / self.scale
         return out
 
     # Conditionals
@@ -123,7 +116,9 @@ class Rows(Residual):
 
     def kept(self, psi: Floats, own: tuple[Any, ...]) -> tuple[dict[str, Floats], dict[str, Floats]]:
         """The factors of the training rows, what the features explain included: an answer reads nothing else."""
-        return {"psi": self._by_training_row(psi)}, {}
+        kept = np.empty((self.n_train, psi.shape[1]))
+        kept[self.place] = psi
+        return {"psi": kept}, {}
 
     def lying(self, draws: ModeDraws) -> tuple[npt.NDArray[np.intp], Singles]:
         """The training rows of this table."""
