@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from tuckergp.compute.rows import row_in_draws
 from tuckergp.data.history import RATING, Duplicates, History
 from tuckergp.data.tables import Table
 from tuckergp.errors import InputError
@@ -197,20 +198,14 @@ def _rows_given_rest(
     mode : ModeDraws
         Has the covariance around that.
     """
-    inner = np.linalg.inv(mode.covariance)
     out = np.empty_like(mean)
     noise = np.zeros_like(mean) if rng is None else rng.standard_normal(mean.shape)
     order = np.argsort(owner, kind="stable")
     ends = np.searchsorted(owner[order], np.arange(len(mean) + 1))
+    z, y, w = (np.ascontiguousarray(values, dtype=np.float64) for values in (z, y, w))
     for m, (first, last) in enumerate(pairwise(ends)):
-        mine = order[first:last]
-        Z = z[mine].transpose(1, 0, 2)  # (S, n_m, r)
-        weighted = Z * w[mine].T[:, :, None]
-        # the conditional of row m: precision P + sum w z z', its mean (P + sum w z z')^-1 (P mean + sum w z y)
-        root = np.linalg.cholesky(inner + weighted.transpose(0, 2, 1) @ Z)
-        pull = np.einsum("skl,sl->sk", inner, mean[m]) + np.einsum("snk,sn->sk", weighted, y[mine].T)
-        half = np.linalg.solve(root, pull[:, :, None]) + noise[m][:, :, None]
-        out[m] = np.linalg.solve(root.transpose(0, 2, 1), half)[:, :, 0]
+        if not row_in_draws(z, y, w, order[first:last], mean[m], mode.precision, noise[m], out[m]):
+            raise FloatingPointError("the precision of a row is not positive definite")
     return out
 
 

@@ -85,6 +85,14 @@ class ModeDraws:
     rows: Mapping[str, Any] = field(default_factory=dict)
     values: Mapping[str, Floats] = field(default_factory=dict)
     noise: Any = None
+    _precision: Floats | None = field(default=None, repr=False, compare=False)
+
+    @property
+    def precision(self) -> Floats:
+        """The inverse of `covariance`, computed once; what is made from these draws by `replace` has it too."""
+        if self._precision is None:
+            object.__setattr__(self, "_precision", np.ascontiguousarray(np.linalg.inv(self.covariance)))
+        return self._precision  # type: ignore[return-value]
 
     def mean(self, features: Matrix) -> Floats:
         """Phi B of some rows of features (m, n) in all draws, (m, S, r); reads the weights of their features alone."""
