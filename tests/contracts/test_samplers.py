@@ -16,7 +16,15 @@ import numpy as np
 import pytest
 from scipy.stats import multivariate_normal
 
-from tests.helpers import core_of, fingerprint, model_of, quick_and_long, random_design, random_problem, with_share_of_draws
+from tests.helpers import (
+    core_of,
+    fingerprint,
+    model_of,
+    quick_and_long,
+    random_design,
+    random_problem,
+    with_share_of_draws,
+)
 from tuckergp.errors import NotConvergedWarning
 from tuckergp.inference import HMC, NUTS, SGLD, Gibbs
 from tuckergp.inference.base import Problem

@@ -6,11 +6,11 @@ import pytest
 from tests.helpers import flatten, random_problem, training_rows
 from tuckergp.inference.als import ALS
 from tuckergp.model.mode_table import ModeTable
-from tuckergp.statistics import core as core_prior
 from tuckergp.priors import regression
 from tuckergp.priors import weights as weights_prior
 from tuckergp.random import stream
 from tuckergp.running.loop import run
+from tuckergp.statistics import core as core_prior
 
 SHAPES = [
     ("identity", (2, 2)),

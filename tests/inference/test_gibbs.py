@@ -132,7 +132,13 @@ def alpha_of(state):
 def summary(model, design, state, y):
     """Functions of unknowns and data with light tails."""
     f = model.contract([mode.psi for mode in state.modes], state.W, design.index)
-    values = [np.log(alpha_of(state)), np.tanh(f[0]), np.tanh(f[1]) ** 2, np.log1p(np.mean(f**2)), np.log1p(np.mean(y**2))]
+    values = [
+        np.log(alpha_of(state)),
+        np.tanh(f[0]),
+        np.tanh(f[1]) ** 2,
+        np.log1p(np.mean(f**2)),
+        np.log1p(np.mean(y**2)),
+    ]
     for mode in state.modes:
         values += [
             *np.log(mode.tau),

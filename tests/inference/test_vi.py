@@ -17,9 +17,9 @@ from tuckergp.model.mode_table import ModeTable
 from tuckergp.model.tucker import TuckerModel, make_core
 from tuckergp.posterior.draws import Draws
 from tuckergp.priors.beliefs import Gammas, Normal, PrecisionBelief
-from tuckergp.statistics.expected import Factors, core_statistics, expected_squares, hear, row_statistics
 from tuckergp.priors.hyper import PrecisionPrior
 from tuckergp.running import loop
+from tuckergp.statistics.expected import Factors, core_statistics, expected_squares, hear, row_statistics
 
 SURE = 1e8
 """A prior that counts for so much that its mean is as good as given."""
