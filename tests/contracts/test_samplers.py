@@ -188,7 +188,8 @@ def test_agrees_with_gibbs_sampling_of_a_tucker_model(name, core, of_draws, by_g
 @pytest.mark.xdist_group("samplers")
 def test_sgld_is_near_gibbs_sampling_of_a_tucker_model(of_draws, bound, by_gibbs):
     """By the root mean square over 50 observations: means within 0.25 posterior standard deviations (0.35 with fewer
-    draws), and standard deviations within as many per cent. Its steps have a bias, and it crosses between modes seldom; no rate of failure is known.
+    draws), and standard deviations within as many per cent. Its steps have a bias, and it crosses between modes
+    seldom; no rate of failure is known.
     """
     problem, noise = tucker_problem("full")
     f = traces(with_share_of_draws(TUCKER["sgld"](noise), of_draws), problem).reshape(-1, 50)
