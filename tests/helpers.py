@@ -13,10 +13,12 @@ from tuckergp.likelihoods import Gaussian
 from tuckergp.model.design import Design
 from tuckergp.model.mode_table import ModeTable
 from tuckergp.model.tucker import Parameters, SparseCore, TuckerModel, make_core
+from tuckergp.residuals import NoResidual, Rows
+from tuckergp.store.trees import digest
 
 
 def quick_and_long(names, quick, long):
-    """A test at two sizes: the quick one in every run, the long one before a release (`slow`). Several names: tuples."""
+    """A test at two sizes: quick in every run, long before a release (`slow`). Several names: tuples."""
     long = (long,) if isinstance(names, str) else long
     return pytest.mark.parametrize(names, [quick, pytest.param(*long, marks=pytest.mark.slow)])
 
@@ -31,6 +33,16 @@ def with_share_of_draws(sampler, share):
     return replace(sampler, draws=round(share * sampler.draws))
 
 
+def training_rows(M, scale=1.0):
+    """A free row for each of M training inputs, in their order."""
+    return Rows(np.arange(M, dtype=np.int32), M, scale)
+
+
+def fingerprint(draws):
+    """Equal for equal draws of equal chains."""
+    return digest((draws.modes, draws.W, draws.unknowns, draws.lengths))
+
+
 def random_design(rng, rows, features, n, kind="dense"):
     """D modes with given numbers of rows and features, n observations. kind: dense, sparse, rows or mixed."""
     modes = []
@@ -41,7 +53,7 @@ def random_design(rng, rows, features, n, kind="dense"):
             modes.append(ModeTable(table))
         else:
             table[rng.random(table.shape) < 0.5] = 0.0
-            residual = sparse.csr_array(0.7 * sparse.eye_array(M)) if this == "rows" else None
+            residual = training_rows(M, 0.7) if this == "rows" else NoResidual()
             modes.append(ModeTable(sparse.csr_array(table), residual))
     index = np.stack([rng.integers(M, size=n) for M in rows], axis=1).astype(np.int32)
     return Design(tuple(modes), index)

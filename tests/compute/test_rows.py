@@ -5,10 +5,11 @@ import pytest
 
 from tests.helpers import dense_others, random_problem
 from tuckergp.compute.rows import BLOCK, PIECE, cholesky, core_rows, solve_lower, solve_upper
+from tuckergp.likelihoods.precision import Precision
 from tuckergp.model.design import Design
 from tuckergp.model.mode_table import ModeTable
 from tuckergp.model.tucker import make_core, pack
-from tuckergp.statistics.evidence import Evidence, Precision, sort_by_row
+from tuckergp.statistics.evidence import Evidence, sort_by_row
 
 CASES = [
     ("identity", (3, 3)),

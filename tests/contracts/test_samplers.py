@@ -16,13 +16,20 @@ import numpy as np
 import pytest
 from scipy.stats import multivariate_normal
 
-from tests.helpers import core_of, model_of, quick_and_long, random_design, random_problem, with_share_of_draws
+from tests.helpers import (
+    core_of,
+    fingerprint,
+    model_of,
+    quick_and_long,
+    random_design,
+    random_problem,
+    with_share_of_draws,
+)
 from tuckergp.errors import NotConvergedWarning
 from tuckergp.inference import HMC, NUTS, SGLD, Gibbs
 from tuckergp.inference.base import Problem
 from tuckergp.posterior.diagnostics import summarise
 from tuckergp.running.loop import sample
-from tuckergp.store.trees import digest
 
 ERRORS = 4.5
 LEAST_SIZE = 40
@@ -181,7 +188,8 @@ def test_agrees_with_gibbs_sampling_of_a_tucker_model(name, core, of_draws, by_g
 @pytest.mark.xdist_group("samplers")
 def test_sgld_is_near_gibbs_sampling_of_a_tucker_model(of_draws, bound, by_gibbs):
     """By the root mean square over 50 observations: means within 0.25 posterior standard deviations (0.35 with fewer
-    draws), and standard deviations within as many per cent. Its steps have a bias, and it crosses between modes seldom; no rate of failure is known.
+    draws), and standard deviations within as many per cent. Its steps have a bias, and it crosses between modes
+    seldom; no rate of failure is known.
     """
     problem, noise = tucker_problem("full")
     f = traces(with_share_of_draws(TUCKER["sgld"](noise), of_draws), problem).reshape(-1, 50)
@@ -199,7 +207,7 @@ def test_a_seed_repeats_its_draws_and_another_does_not(name):
     sampler = SHORT[name](draws=8, warmup=12, chains=2)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", NotConvergedWarning)
-        a, b, c = (digest(sample(sampler, problem, seed)[0].chains) for seed in (1, 1, 2))
+        a, b, c = (fingerprint(sample(sampler, problem, seed)[0]) for seed in (1, 1, 2))
     assert a == b != c
 
 
@@ -209,6 +217,6 @@ def test_keeps_every_thinned_draw_of_every_chain(name):
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", NotConvergedWarning)
         draws, history = sample(SHORT[name](draws=9, warmup=4, thin=3, chains=2), problem, 1)
-    assert [len(chain) for chain in draws.chains] == [3, 3]
+    assert draws.lengths == (3, 3)
     assert [(info.chain, info.step) for info in history] == [(c, t) for c in (0, 1) for t in range(1, 14)]
     assert {"f", "log_likelihood"} <= draws.watched[0].keys()

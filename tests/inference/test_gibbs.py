@@ -9,20 +9,27 @@ import numpy as np
 import pytest
 from scipy import sparse, stats
 
-from tests.helpers import core_of, quick_and_long, z_scores
+from tests.helpers import core_of, quick_and_long, training_rows, z_scores
 from tuckergp.errors import InputError, NotConvergedWarning
-from tuckergp.inference import gibbs as gibbs_module
 from tuckergp.inference.base import Problem
-from tuckergp.inference.gibbs import Gibbs, GibbsState, ModeState
+from tuckergp.inference.gibbs import Gibbs, GibbsState
 from tuckergp.kernels import Matern12, Matern32
 from tuckergp.likelihoods import Gaussian, Ordinal
+from tuckergp.likelihoods.gaussian import GaussianState
+from tuckergp.likelihoods.ordinal import OrdinalState
+from tuckergp.likelihoods.row_noise import RowNoise
 from tuckergp.model.design import Design
-from tuckergp.model.mode_table import Line, ModeTable
+from tuckergp.model.mode_table import ModeTable
 from tuckergp.model.tucker import TuckerModel
 from tuckergp.priors import nested as nested_module
 from tuckergp.priors import regression as regression_module
+from tuckergp.priors import scales as scales_module
+from tuckergp.residuals import Line, NoResidual, Rows
+from tuckergp.residuals.base import ModeState
+from tuckergp.residuals.line import Path
 from tuckergp.running.control import Control
 from tuckergp.running.loop import sample
+from tuckergp.store.trees import digest
 
 TIGHT = {"dof": 8.0, "tau_shape": 4.0, "tau_rate": 2.0, "alpha_shape": 5.0, "alpha_rate": 2.0}
 
@@ -35,22 +42,21 @@ def tiny_design(rng, kinds, rows=4, n=14):
     for kind in kinds:
         features = np.column_stack([np.ones(rows), rng.standard_normal((rows, 2))])
         blocks = (slice(0, 1), slice(1, 3))
-        nested = line = None
+        nested, residual = None, training_rows(rows, 0.8) if kind in ("rows", "nested") else NoResidual()
         if kind == "nested":
             features = np.column_stack([features, 1.2 * np.eye(rows // 2)[np.arange(rows) % (rows // 2)]])
             blocks, nested = (*blocks, slice(3, 3 + rows // 2)), 2
         if kind in MATERNS:
             t = rng.permutation(np.cumsum(0.2 + rng.exponential(0.5, size=rows)))
-            line = Line(np.sort(t), t, 1 + list(MATERNS).index(kind), 0.7, 0.5)
-        residual = sparse.csr_array(0.8 * sparse.eye_array(rows)) if kind in ("rows", "nested") else None
-        modes.append(ModeTable(sparse.csr_array(features), residual, None, blocks, nested, line))
+            residual = Line(np.sort(t), t, 1 + list(MATERNS).index(kind), 0.7, 0.5)
+        modes.append(ModeTable(sparse.csr_array(features), residual, None, blocks, nested))
     index = np.stack([rng.integers(rows, size=n) for _ in kinds], axis=1).astype(np.int32)
     return Design(tuple(modes), index)
 
 
 def draw_prior(model, design, gibbs, rng):
     """All unknowns from their priors, written independently of the sampler."""
-    modes = []
+    modes, factors, shapes = [], [], []
     for d, table in enumerate(design.modes):
         r = int(model.core.ranks[d])
         variance = model.sigma_u[d] ** 2
@@ -70,26 +76,31 @@ def draw_prior(model, design, gibbs, rng):
             ]
         )
         psi = table.features @ B
-        noise, nu, lengthscale = np.ones(table.n_groups), 10.0, 1.0
-        if table.line is not None:
-            lengthscale = table.line.lengthscale * float(np.exp(1.5 * rng.standard_normal()))
-            K = kernel_of(table.line, lengthscale)(table.line.t)
+        residual, noise, nu, own = table.residual, np.ones(table.n_groups), 10.0, ()
+        if isinstance(residual, Line):
+            lengthscale = residual.lengthscale * float(np.exp(1.5 * rng.standard_normal()))
+            K = kernel_of(residual, lengthscale)(residual.t)
             Z = rng.multivariate_normal(np.zeros(r), covariance, size=table.n_rows)
-            psi = psi + table.line.scale * np.linalg.cholesky(K + 1e-10 * np.eye(len(K))) @ Z
-        if table.residual is not None:
-            psi = psi + table.residual_scale * rng.multivariate_normal(np.zeros(r), covariance, size=table.n_rows)
+            psi = psi + residual.scale * np.linalg.cholesky(K + 1e-10 * np.eye(len(K))) @ Z
+            own = Path(np.full((table.n_rows, residual.order, r), np.nan), lengthscale)  # a sweep reads no states
+        if isinstance(residual, Rows):
+            psi = psi + residual.scale * rng.multivariate_normal(np.zeros(r), covariance, size=table.n_rows)
             if gibbs.noise == "rows":
                 while (nu := stats.expon.rvs(scale=20, random_state=rng)) < 4:
                     pass
                 noise = stats.gamma.rvs(nu / 2, scale=2 / nu, size=table.n_groups, random_state=rng)
-        modes.append(ModeState(np.asarray(psi), B, precision, tau, noise, nu, lengthscale))
+        modes.append(ModeState(np.asarray(psi), B, precision, tau, own))
+        factors.append(noise)
+        shapes.append(nu)
+    rows = RowNoise(tuple(factors), tuple(shapes)) if gibbs.noise == "rows" else RowNoise()
     W = model.sigma_w * rng.standard_normal(model.core.n_weights)
     if isinstance(model.likelihood, Ordinal):
         first = model.likelihood.cuts[0]
-        spacings = stats.gamma.rvs(2.0, size=model.likelihood.levels - 2, random_state=rng)
-        return GibbsState(0, tuple(modes), W, 1.0, first + np.concatenate([[0.0], np.cumsum(spacings)]))
+        spacings = stats.gamma.rvs(2.0, size=model.likelihood.n_levels - 2, random_state=rng)
+        cuts = first + np.concatenate([[0.0], np.cumsum(spacings)])
+        return GibbsState(0, tuple(modes), W, OrdinalState(cuts, rows))
     alpha = stats.gamma.rvs(gibbs.alpha_shape, scale=1 / gibbs.alpha_rate, random_state=rng)
-    return GibbsState(0, tuple(modes), W, float(alpha))
+    return GibbsState(0, tuple(modes), W, GaussianState(float(alpha), rows))
 
 
 def kernel_of(line, lengthscale):
@@ -104,19 +115,30 @@ def with_targets(prepared, y):
 
 
 def draw_data(model, design, state, rng):
-    precision = np.full(len(design.index), state.alpha)
-    for d, (mode, table) in enumerate(zip(state.modes, design.modes, strict=True)):
+    precision = np.full(len(design.index), alpha_of(state))
+    for d, (factors, table) in enumerate(zip(state.likelihood.rows.factors, design.modes, strict=False)):
         if table.n_groups:
-            precision *= mode.noise[table.groups[design.index[:, d]]]
+            precision *= factors[table.groups[design.index[:, d]]]
     f = model.contract([mode.psi for mode in state.modes], state.W, design.index)
     y = f + rng.standard_normal(len(f)) / np.sqrt(precision)
-    return np.searchsorted(state.cuts, y).astype(float) if len(state.cuts) else y
+    return np.searchsorted(state.likelihood.cuts, y).astype(float) if isinstance(model.likelihood, Ordinal) else y
+
+
+def alpha_of(state):
+    """The shared noise precision; 1 for levels."""
+    return getattr(state.likelihood, "alpha", 1.0)
 
 
 def summary(model, design, state, y):
     """Functions of unknowns and data with light tails."""
     f = model.contract([mode.psi for mode in state.modes], state.W, design.index)
-    values = [np.log(state.alpha), np.tanh(f[0]), np.tanh(f[1]) ** 2, np.log1p(np.mean(f**2)), np.log1p(np.mean(y**2))]
+    values = [
+        np.log(alpha_of(state)),
+        np.tanh(f[0]),
+        np.tanh(f[1]) ** 2,
+        np.log1p(np.mean(f**2)),
+        np.log1p(np.mean(y**2)),
+    ]
     for mode in state.modes:
         values += [
             *np.log(mode.tau),
@@ -125,13 +147,15 @@ def summary(model, design, state, y):
             np.log(np.abs(mode.B[1, 0])),
             np.log(np.mean(mode.psi**2)),
             np.tanh(mode.psi[0, 0] * mode.psi[1, 0]),
-            np.log(mode.nu),
-            np.log(mode.lengthscale),
         ]
-        if len(mode.noise):
-            values += [np.log(mode.noise).mean()]
-    if len(state.cuts) > 1:
-        values += [*np.log(np.diff(state.cuts)), *(y[:2] == 1)]
+        if mode.own:
+            values += [np.log(mode.own.lengthscale)]
+    rows = state.likelihood.rows
+    for factors, nu in zip(rows.factors, rows.nu, strict=True):
+        if len(factors):
+            values += [np.log(nu), np.log(factors).mean()]
+    if isinstance(model.likelihood, Ordinal) and model.likelihood.n_levels > 2:
+        values += [*np.log(np.diff(state.likelihood.cuts)), *(y[:2] == 1)]
     if len(state.W):
         values += [np.log(np.mean(state.W**2)), np.tanh(state.W[0])]
     return np.array(values)
@@ -187,7 +211,7 @@ def test_sampler_and_data_together_keep_the_prior(core, ranks, kinds, noise, res
     restarts and 0.01 for 80. Blocks of two weights count as wide, so that their precisions are drawn with and without
     them.
     """
-    monkeypatch.setattr(gibbs_module, "WIDE", 2)
+    monkeypatch.setattr(scales_module, "WIDE", 2)
     if kinds == ("nested", "rows") and core == "full":  # as where factoring is costly: one precision in some sweeps
         monkeypatch.setattr(nested_module, "CHEAP", 0)
         monkeypatch.setattr(regression_module, "CHEAP", 0)
@@ -209,7 +233,7 @@ def test_noise_and_coefficients_of_a_conjugate_model_match_the_exact_posterior()
     # priors the posterior of B is normal in closed form
     rng = np.random.default_rng(3)
     features = rng.standard_normal((30, 3))
-    design = Design((ModeTable(features, None, None, (slice(0, 3),)),), np.arange(30, dtype=np.int32)[:, None])
+    design = Design((ModeTable(features, blocks=(slice(0, 3),)),), np.arange(30, dtype=np.int32)[:, None])
     core = core_of("identity", [1], rng)
     model = TuckerModel(core, Gaussian(1.0), np.ones(1), 1.0)
     y = features @ [1.0, -2.0, 0.5] + 0.5 * rng.standard_normal(30)
@@ -272,6 +296,8 @@ def test_a_sweep_depends_on_its_stream_alone():
     for x, y in zip(a.modes, b.modes, strict=True):
         for p, q in zip(x, y, strict=True):
             np.testing.assert_array_equal(p, q)
+    np.testing.assert_array_equal(a.W, b.W)
+    assert digest(a.likelihood) == digest(b.likelihood)
 
 
 @pytest.mark.parametrize(
@@ -312,16 +338,17 @@ def test_chains_draws_and_thinning_are_as_asked_and_repeatable():
     sampler = Gibbs(draws=20, warmup=5, thin=4, chains=3)
     with pytest.warns(NotConvergedWarning):
         draws, history = sample(sampler, problem, seed=1)
-    assert [len(chain) for chain in draws.chains] == [5, 5, 5]
+    assert draws.lengths == (5, 5, 5)
     assert len(history) == 75
     with pytest.warns(NotConvergedWarning):
         again, _ = sample(sampler, problem, seed=1)
-    for a, b in zip(draws, again, strict=True):
-        for x, y in zip(a.parameters.U, b.parameters.U, strict=True):
+    for a, b in zip(draws.modes, again.modes, strict=True):
+        for x, y in ((a.rows["psi"], b.rows["psi"]), (a.B, b.B)):
             np.testing.assert_array_equal(x, y)
             assert x.dtype == np.float32
-    first, second = draws.chains[0][0], draws.chains[1][0]
-    assert not np.allclose(first.parameters.U[0], second.parameters.U[0])
+    psi = draws.modes[0].rows["psi"]
+    assert psi.shape == (6, 15, 2)
+    assert not np.allclose(psi[:, 0], psi[:, 5])  # the first draws of two chains
     assert draws.traces[0].shape == (5, 60)
 
 
@@ -338,6 +365,6 @@ def test_ctrl_c_and_a_time_limit_leave_the_draws_there_are():
             os.kill(os.getpid(), signal.SIGINT)
 
     draws, _ = sample(Gibbs(draws=50, warmup=5, chains=2), small_problem(), 0, Control(callback=interrupt))
-    assert [len(chain) for chain in draws.chains] == [6]
+    assert draws.lengths == (6,)
     draws, _ = sample(Gibbs(draws=10_000, warmup=10_000, chains=2), small_problem(), 0, Control(max_time=0.2))
-    assert [len(chain) for chain in draws.chains] == [1, 1]
+    assert draws.lengths == (1, 1)

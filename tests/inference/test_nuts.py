@@ -6,7 +6,7 @@ import time
 import numpy as np
 import pytest
 
-from tests.helpers import random_problem
+from tests.helpers import fingerprint, random_problem
 from tuckergp import TuckerGPRegressor
 from tuckergp.errors import InputError
 from tuckergp.inference.base import Info, Problem
@@ -17,7 +17,6 @@ from tuckergp.likelihoods import Poisson
 from tuckergp.model.tucker import TuckerModel
 from tuckergp.running.control import Control
 from tuckergp.running.loop import sample
-from tuckergp.store.trees import digest
 
 pytestmark = pytest.mark.filterwarnings("ignore::tuckergp.errors.NotConvergedWarning")
 
@@ -167,7 +166,7 @@ def test_an_error_of_a_callback_and_a_time_limit_stop_it():
     draws, history = sample(NUTS(draws=10**6, warmup=10, chains=2), problem, 1, Control(max_time=1.0))
     assert time.monotonic() - began < 20
     assert {info.chain for info in history} == {0, 1}
-    assert len(draws.chains) == 2
+    assert len(draws.lengths) == 2
     assert "divergences" in history[-1].figures
 
 
@@ -178,10 +177,10 @@ def test_a_checkpoint_keeps_whole_chains(tmp_path):
     control = Control(checkpoint=tmp_path / "run", callback=seen.append)
     sample(NUTS(draws=8, warmup=12, chains=1), problem, 1, control)
     longer, _ = sample(NUTS(draws=8, warmup=12, chains=2), problem, 1, control)
-    assert digest(longer.chains) == digest(whole.chains)
+    assert fingerprint(longer) == fingerprint(whole)
     assert [info.chain for info in seen] == [0] * 20 + [1] * 20
     again, _ = sample(NUTS(draws=10, warmup=12, chains=2), problem, 1, control)
-    assert [len(chain) for chain in again.chains] == [10, 10]
+    assert again.lengths == (10, 10)
     assert len(seen) == 40 + 44
 
 

@@ -24,7 +24,13 @@ CASES = {
 def summary(model, design, state, y):
     """Functions of unknowns and data with light tails."""
     f = model.contract([mode.psi for mode in state.modes], state.W, design.index)
-    values = [np.log(state.alpha), np.tanh(f[0]), np.tanh(f[1]) ** 2, np.log1p(np.mean(f**2)), np.log1p(np.mean(y**2))]
+    values = [
+        np.log(state.likelihood.alpha),
+        np.tanh(f[0]),
+        np.tanh(f[1]) ** 2,
+        np.log1p(np.mean(f**2)),
+        np.log1p(np.mean(y**2)),
+    ]
     for mode in state.modes:
         values += [np.linalg.slogdet(mode.precision)[1], np.log(np.mean(mode.psi**2)), np.tanh(mode.psi[0, 0])]
     return np.array([*values, np.mean(state.W != 0), *np.tanh(state.W), np.log1p(np.mean(state.W**2))])

@@ -7,7 +7,7 @@ import pytest
 from scipy import sparse, stats
 from scipy.integrate import quad
 
-from tests.helpers import core_of, dense_f, dense_others, model_of, random_design, random_problem
+from tests.helpers import core_of, dense_f, dense_others, model_of, random_design, random_problem, training_rows
 from tuckergp.errors import InputError
 from tuckergp.inference import VI
 from tuckergp.inference.base import Problem
@@ -17,9 +17,9 @@ from tuckergp.model.mode_table import ModeTable
 from tuckergp.model.tucker import TuckerModel, make_core
 from tuckergp.posterior.draws import Draws
 from tuckergp.priors.beliefs import Gammas, Normal, PrecisionBelief
-from tuckergp.statistics.expected import Factors, core_statistics, expected_squares, hear, row_statistics
 from tuckergp.priors.hyper import PrecisionPrior
 from tuckergp.running import loop
+from tuckergp.statistics.expected import Factors, core_statistics, expected_squares, hear, row_statistics
 
 SURE = 1e8
 """A prior that counts for so much that its mean is as good as given."""
@@ -33,7 +33,7 @@ def given(noise=0.5, **settings):
 
 
 def rows_only(M):
-    return ModeTable(np.zeros((M, 0)), sparse.csr_array(sparse.eye_array(M)))
+    return ModeTable(np.zeros((M, 0)), training_rows(M))
 
 
 def bounds(result):
@@ -238,16 +238,14 @@ def test_draws_have_the_moments_of_q_and_means_of_predictions_are_exact(core):
     vi = VI(iterations=20, draws=1_600)
     state = loop.run(vi, problem, seed=0).state
     drawn = vi.sample(problem, state, np.random.default_rng(0))
-    draws = Draws(problem.model, [drawn], sampled=True)
-    f = np.mean([values for values, _ in draws.functions(problem.design)], axis=0)
+    draws = Draws.of(problem.model, drawn)
+    f = draws.predicted(problem.design).f.mean(axis=0)
     np.testing.assert_allclose(f, problem.model.predict(vi.parameters(problem, state), problem.design), atol=1e-6)
     for d, q in enumerate(state.modes):
-        table = problem.design.modes[d].table
-        psi = np.stack([np.asarray(table @ draw.parameters.U[d]) for draw in drawn])
+        psi = draws.factors(d, problem.design.modes[d]).swapaxes(0, 1)
         found = np.einsum("smk,sml->mkl", psi - q.psi, psi - q.psi) / len(psi)
         np.testing.assert_allclose(found, q.covariance, atol=0.15 * np.abs(q.covariance).max())
-    alpha = np.array([draw.alpha for draw in drawn])
-    assert alpha.mean() == pytest.approx(float(state.alpha.mean[0]), rel=0.02)
+    assert draws.unknowns["alpha"].mean() == pytest.approx(float(state.alpha.mean[0]), rel=0.02)
 
 
 def test_what_q_has_no_form_for_is_refused():
@@ -255,7 +253,7 @@ def test_what_q_has_no_form_for_is_refused():
     problem = random_problem(rng, "full", (33, 33), "dense")
     with pytest.raises(InputError, match="more than 1,024 entries"):
         VI().init(problem, rng)
-    wide = ModeTable(sparse.csr_array((5, 3_001)), sparse.csr_array(sparse.eye_array(5)))
+    wide = ModeTable(sparse.csr_array((5, 3_001)), training_rows(5))
     design = Design((wide, rows_only(5)), np.zeros((4, 2), dtype=np.int32))
     with pytest.raises(InputError, match="3,001 features are more than 3,000"):
         VI().init(Problem(model_of(make_core("identity", [2, 2])), design, np.zeros(4)), rng)

@@ -50,7 +50,7 @@ def test_a_matern_term_becomes_features(surface):
     modes = [Mode(name, Matern12(1.0)) for name in ("x0", "x1")]
     model = TuckerGPRegressor(modes, rank=2, inference=VI(iterations=20), random_state=0)
     model.fit({"x0": X[:, 0].round(1), "x1": X[:, 1].round(1)}, y)
-    assert model.fit_.draws.chains[0][0].parameters.U[0].shape[1] == 2
+    assert model.fit_.draws.modes[0].B.shape[2] == 2
 
 
 def test_weights_count_observations(surface):

@@ -11,7 +11,7 @@ from tests.helpers import core_of, flatten, random_design
 from tuckergp.compute import densities
 from tuckergp.errors import InputError
 from tuckergp.likelihoods import Gaussian, Ordinal, Poisson
-from tuckergp.likelihoods.levels import CutPrior, most_probable_gaps
+from tuckergp.likelihoods.levels import CutPrior
 from tuckergp.model.tucker import Parameters, TuckerModel
 
 F = np.array([-30.0, -7.0, -1.3, -0.2, 0.0, 0.4, 2.5, 6.0, 30.0])
@@ -100,18 +100,18 @@ def test_slopes_in_gaps_are_those_of_finite_differences(gaps, weighted):
     start = Ordinal((-0.5, 0.0, 1.0))
 
     def total(at):
-        logs = start.with_gaps(np.asarray(at)).log_density(y, f)
+        logs = start.with_free(np.asarray(at)).log_density(y, f)
         return float(np.sum(logs if weight is None else weight * logs))
 
     h = 1e-6
     numeric = [(total(gaps + h * e) - total(gaps - h * e)) / (2 * h) for e in np.eye(2)]
-    found = start.with_gaps(np.asarray(gaps)).slopes(y, f, weight)[2]
+    found = start.with_free(np.asarray(gaps)).slopes(y, f, weight)[2]
     np.testing.assert_allclose(found, numeric, rtol=1e-5, atol=1e-4)
 
 
 def test_gaps_that_make_no_sense_still_give_increasing_cut_points():
     for gaps in ([1e9, -1e9], [np.nan, np.inf], [-np.inf, 10.0]):
-        assert (np.diff(Ordinal((0.0, 1.0, 2.0)).with_gaps(np.array(gaps)).cuts) > 0).all()
+        assert (np.diff(Ordinal((0.0, 1.0, 2.0)).with_free(np.array(gaps)).cuts) > 0).all()
 
 
 def test_the_prior_of_gaps_is_that_of_spacings():
@@ -131,10 +131,10 @@ def test_most_probable_gaps_leave_no_slope():
     f = rng.standard_normal(300)
     y = ((f + rng.standard_normal(300))[:, None] > np.array([-0.8, 0.3, 2.0])).sum(axis=1).astype(float)
     start = Ordinal((-0.8, 0.0, 1.0))
-    gaps = most_probable_gaps(start, y, f)
-    slope = start.with_gaps(gaps).slopes(y, f)[2] + CutPrior().log_gaps(gaps)[1]
+    gaps = start.most_probable(y, f)
+    slope = start.with_free(gaps).slopes(y, f)[2] + CutPrior().log_gaps(gaps)[1]
     np.testing.assert_allclose(slope, 0.0, atol=0.05)
-    np.testing.assert_allclose(start.with_gaps(gaps).cuts, [-0.8, 0.3, 2.0], atol=0.4)
+    np.testing.assert_allclose(start.with_free(gaps).cuts, [-0.8, 0.3, 2.0], atol=0.4)
 
 
 @pytest.mark.parametrize("core", ["identity", "full", "sparse"])
@@ -148,18 +148,18 @@ def test_the_gradient_of_the_log_joint_is_that_of_finite_differences(name, core)
     y, weight = rng.choice(values[:4], 30), rng.uniform(0.5, 2.0, 30)
     offset = rng.normal(size=30) if name == "poisson" else None
     at = model.init(design, rng)
-    gaps = at.gaps + 0.1
-    assert len(gaps) == (3 if name == "ordinal" else 0)
-    at = Parameters(at.U, at.W, gaps=gaps)
+    free = at.free + 0.1
+    assert len(free) == (3 if name == "ordinal" else 0)
+    at = Parameters(at.U, at.W, free=free)
 
     def vector(p):
-        return np.concatenate([flatten(p), p.gaps])
+        return np.concatenate([flatten(p), p.free])
 
     def moved(change):
         sizes = np.cumsum([*(U.size for U in at.U), at.W.size])
         parts = np.split(change, sizes)
         U = tuple(U + part.reshape(U.shape) for U, part in zip(at.U, parts, strict=False))
-        return Parameters(U, at.W + parts[-2], gaps=at.gaps + parts[-1])
+        return Parameters(U, at.W + parts[-2], free=at.free + parts[-1])
 
     def log_joint(p):
         return model.log_joint(p, design, y, weight, offset)

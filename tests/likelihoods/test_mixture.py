@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy import optimize, stats
 
-from tuckergp.posterior.mixture import mixture_quantiles
+from tuckergp.likelihoods.mixture import mixture_quantiles
 
 
 @pytest.mark.parametrize("level", [1e-6, 0.05, 0.5, 0.9, 0.999])

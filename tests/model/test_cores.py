@@ -10,9 +10,10 @@ from tuckergp.inference import Gibbs
 from tuckergp.inference.base import Problem
 from tuckergp.inference.squares import squares_of
 from tuckergp.kernels import SE
+from tuckergp.likelihoods.precision import Precision
 from tuckergp.model.cores import Entries, Learned, Random, inclusion, places
 from tuckergp.model.tucker import make_core
-from tuckergp.statistics.evidence import Evidence, Precision, sort_by_row
+from tuckergp.statistics.evidence import Evidence, sort_by_row
 
 LEAVING_OUT = {
     "pairwise": ("pairwise", [3, 2, 3]),

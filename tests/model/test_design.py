@@ -9,6 +9,7 @@ from tuckergp.errors import InputError
 from tuckergp.features import Chain, Cholesky, Exact, Fourier, Hashing, Nystrom, Rows
 from tuckergp.kernels import SE, Constant, Identity, Linear, Matern12, Matern32, Matern52, Periodic
 from tuckergp.model.design import Design, Mode
+from tuckergp.residuals import NoResidual
 
 TABLE = as_table(
     {
@@ -61,7 +62,7 @@ def test_the_finest_identity_is_the_residual_and_coarser_ones_are_blocks():
     design, (fitted,) = Design.fit([mode], TABLE)
     assert fitted.residual is not None
     assert [repr(block.kernel) for block in fitted.blocks] == ["Identity('week')", "Identity('user')"]
-    assert design.modes[0].residual.shape == (4, 4)
+    assert design.modes[0].residual.columns().shape == (4, 4)
 
 
 def test_an_input_never_seen_has_no_residual_but_its_other_terms():
@@ -70,8 +71,8 @@ def test_an_input_never_seen_has_no_residual_but_its_other_terms():
     new = Design.transform(fitted, as_table({"user": ["dan", "bob"], "tags": [["b"], ["a", "b"]]}, "new"))
     table = new.modes[0]
     dan, bob = new.index[:, 0]
-    assert dense(table.residual)[dan].tolist() == [0, 0, 0]
-    assert dense(table.residual)[bob].tolist() == [0, 1, 0]
+    assert dense(table.residual.columns())[dan].tolist() == [0, 0, 0]
+    assert dense(table.residual.columns())[bob].tolist() == [0, 1, 0]
     assert dense(table.features)[dan].tolist() == [1, 0, 1]  # constant, a, b
     assert dense(table.features)[bob].tolist() == [1, 1, 1]
 
@@ -126,16 +127,16 @@ def test_the_first_matern_on_one_column_is_a_chain_and_the_others_are_features()
     kernel = Periodic(3.0) + 0.25 * Matern32(2.0) + Matern12(1.0)
     for features in (None, Chain()):
         design, (fitted,) = Design.fit([Mode("lat", kernel, features=features)], TABLE)
-        line = design.modes[0].line
+        line = design.modes[0].residual
         assert (line.order, line.lengthscale, line.scale, line.learn) == (2, 2.0, 0.5, True)
         assert line.knots.tolist() == [5.0, 6.0, 7.0]
-        assert design.modes[0].residual is None
+        assert line.columns() is None
         assert [repr(block.kernel) for block in fitted.blocks] == [
             "Constant()",
             repr(Periodic(3.0)),
             repr(Matern12(1.0)),
         ]
-    new = Design.transform([fitted], as_table({"lat": [8.0, 6.0]}, "new")).modes[0].line
+    new = Design.transform([fitted], as_table({"lat": [8.0, 6.0]}, "new")).modes[0].residual
     assert new.t.tolist() == [6.0, 8.0]
     assert new.place.tolist() == [1, -1]
 
@@ -143,7 +144,7 @@ def test_the_first_matern_on_one_column_is_a_chain_and_the_others_are_features()
 def test_a_chain_is_in_units_of_the_whitened_column():
     design, _ = Design.fit([Mode("lat", Matern52(1.0), whiten=True)], TABLE)
     expected = (np.array([5.0, 6.0, 7.0]) - TABLE["lat"].mean()) / TABLE["lat"].std()
-    np.testing.assert_allclose(design.modes[0].line.knots, expected)
+    np.testing.assert_allclose(design.modes[0].residual.knots, expected)
 
 
 def test_rows_come_before_a_chain_unless_it_is_asked_for():
@@ -160,10 +161,10 @@ def test_a_matern_that_cannot_be_a_chain_becomes_features():
     product = Mode("lat", Matern12() * Periodic(2.0), constant=False)
     for mode in (several, shared, product, Mode("lat", Matern12(), features=Cholesky(), constant=False)):
         design, (fitted,) = Design.fit([mode], TABLE)
-        assert design.modes[0].line is None
+        assert isinstance(design.modes[0].residual, NoResidual)
         assert len(fitted.blocks) == 1
     design, _ = Design.fit([Mode("lat", Matern12())], TABLE, chain=False)
-    assert design.modes[0].line is None
+    assert isinstance(design.modes[0].residual, NoResidual)
 
 
 @pytest.mark.parametrize(

@@ -2,9 +2,8 @@
 
 import numpy as np
 import pytest
-from scipy import sparse
 
-from tests.helpers import core_of, dense_f, flatten, model_of, random_design, unflatten
+from tests.helpers import core_of, dense_f, flatten, model_of, random_design, training_rows, unflatten
 from tuckergp.errors import InputError
 from tuckergp.likelihoods import Gaussian
 from tuckergp.model.design import Design
@@ -49,7 +48,7 @@ def test_predictions_equal_a_dense_contraction(core):
 
 
 def identity_mode(n):
-    return ModeTable(np.zeros((n, 0)), sparse.csr_array(sparse.eye_array(n)))
+    return ModeTable(np.zeros((n, 0)), training_rows(n))
 
 
 def test_identity_features_with_identity_core_are_probabilistic_matrix_factorisation():

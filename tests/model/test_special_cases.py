@@ -13,13 +13,14 @@ from tuckergp.inference.base import Problem
 from tuckergp.inference.sgd import SGD
 from tuckergp.kernels import SE, Identity, Matern12
 from tuckergp.likelihoods import Gaussian
+from tuckergp.likelihoods.precision import Precision
 from tuckergp.model.design import Design, Mode
 from tuckergp.model.tucker import Parameters, TuckerModel, make_core
 from tuckergp.paper.movielens_bpmf import sampler
 from tuckergp.priors import hyper
-from tuckergp.statistics.evidence import Evidence, Precision
-from tuckergp.priors.regressions import factors_given_weights, weights_given_factors
+from tuckergp.priors.regressions import weights_given_factors
 from tuckergp.random import stream
+from tuckergp.statistics.evidence import Evidence
 
 
 def ratings(rng, users, items, n):
@@ -114,10 +115,11 @@ class TestBayesianPMF:
         evidence = Evidence(problem.sorted[0], problem.y, precision, problem.model.core, 0, [U, V], np.zeros(0))
         mean = np.asarray(problem.design.modes[0].features @ mu[None, :])
         means, covariances = self.rows(U, V, *problem.design.index.T, problem.y, mu, Lambda)
-        ours = factors_given_weights(evidence, mean, Lambda)
+        pull = mean @ Lambda
+        ours = evidence.solve(pull, Lambda, np.zeros_like(mean))
         np.testing.assert_allclose(ours, means, rtol=1e-10)
         # a draw is the mean plus a matrix times the noise, so unit noise shows the columns of the matrix
-        roots = [factors_given_weights(evidence, mean, Lambda, np.tile(e, (len(U), 1))) - ours for e in np.eye(self.R)]
+        roots = [evidence.solve(pull, Lambda, np.tile(e, (len(U), 1))) - ours for e in np.eye(self.R)]
         root = np.stack(roots, axis=2)
         np.testing.assert_allclose(root @ root.transpose(0, 2, 1), covariances, rtol=1e-9, atol=1e-12)
 
@@ -128,7 +130,7 @@ class TestBayesianPMF:
             hyper, "wishart", lambda dof, inverse, rng: asked.append((dof, inverse)) or draw(dof, inverse, rng)
         )
         gibbs = sampler()
-        state = gibbs.init(problem, stream(0, 0))._replace(alpha=self.ALPHA)
+        state = self.start(gibbs, problem)
         state, _ = gibbs.step(problem, state, stream(0, 1))
         for mode, (dof, inverse) in zip(state.modes, asked, strict=True):
             theirs, scale = self.wishart_of(mode.psi)
@@ -171,12 +173,17 @@ class TestBayesianPMF:
 
     def our_draws(self, problem, draws, warmup=200):
         gibbs, found = sampler(), []
-        state = gibbs.init(problem, stream(0, 0))._replace(alpha=self.ALPHA)
+        state = self.start(gibbs, problem)
         for t in range(draws + warmup):
             state, _ = gibbs.step(problem, state, stream(0, t + 1))
             if t >= warmup:
                 found.append(state.modes[0].psi @ state.modes[1].psi.T)
         return np.array(found)
+
+    def start(self, gibbs, problem):
+        """With the noise precision of the authors."""
+        state = gibbs.init(problem, stream(0, 0))
+        return state._replace(likelihood=state.likelihood._replace(alpha=self.ALPHA))
 
     def their_draws(self, problem, draws, warmup=200):
         """Algorithm of the BPMF paper: hyperparameters of users and of items, then users, then items."""

@@ -4,7 +4,6 @@ import numpy as np
 import pytest
 from scipy import sparse
 
-from tuckergp.model.mode_table import ModeTable
 from tuckergp.priors import regressions as rows_module
 from tuckergp.priors.nested import NestedRegression
 from tuckergp.priors.regression import Regression
@@ -83,12 +82,11 @@ def test_draws_have_the_conditional_mean_and_covariance(route):
 def test_the_cheapest_exact_route_is_chosen(monkeypatch):
     rng = np.random.default_rng(1)
     dense, blocks = grouped(rng, 30)
-    residual = sparse.csr_array(sparse.eye_array(len(dense)))
     features = sparse.csr_array(dense)
-    assert isinstance(regression_of(ModeTable(features, residual, None, blocks, 2)), NestedRegression)
-    assert isinstance(regression_of(ModeTable(features, residual, None, blocks)), Regression)
+    assert isinstance(regression_of(features, blocks, 2), NestedRegression)
+    assert isinstance(regression_of(features, blocks), Regression)
     monkeypatch.setattr(rows_module, "NARROW", 20)
-    assert isinstance(regression_of(ModeTable(features, residual, None, blocks)), SpectralRegression)
+    assert isinstance(regression_of(features, blocks), SpectralRegression)
     monkeypatch.setattr(rows_module, "LARGEST_DENSE", 2)
     monkeypatch.setattr(rows_module, "LARGEST_SPECTRUM", 2)
-    assert isinstance(regression_of(ModeTable(features, residual, None, blocks, 2)), Regression)
+    assert isinstance(regression_of(features, blocks, 2), Regression)

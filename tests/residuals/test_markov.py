@@ -14,14 +14,13 @@ from tuckergp.compute import chain_data
 from tuckergp.errors import InputError
 from tuckergp.kernels import Matern12, Matern32, Matern52
 from tuckergp.residuals.line import (
-    Chain,
     LengthscalePrior,
     lengthscale_given_data,
     lengthscale_given_noise,
     lengthscale_given_values,
-    log_likelihood,
     weights_given_factors,
 )
+from tuckergp.residuals.markov import Chain, log_likelihood
 
 KERNELS = {1: Matern12, 2: Matern32, 3: Matern52}
 orders = pytest.mark.parametrize("p", [1, 2, 3])

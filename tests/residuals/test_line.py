@@ -1,4 +1,6 @@
-"""Modes with a chain in Gibbs sampling and ALS: invariance, predictions between and beyond, the dense solution."""
+"""Modes on a line in Gibbs sampling and ALS: invariance, predictions between and beyond, the dense solution."""
+
+from dataclasses import replace
 
 import numpy as np
 import pandas as pd
@@ -19,9 +21,11 @@ from tuckergp.kernels import SE, Identity, Matern12, Matern32, Matern52, Periodi
 from tuckergp.likelihoods import Gaussian
 from tuckergp.model.design import Design
 from tuckergp.model.mode_table import ModeTable
-from tuckergp.model.tucker import Parameters, TuckerModel, path_at_rows
+from tuckergp.model.tucker import Parameters, TuckerModel
 from tuckergp.posterior.draws import Draws
-from tuckergp.residuals.line import ChainMode, path_of
+from tuckergp.residuals import Line
+from tuckergp.residuals.base import ModeDraws
+from tuckergp.residuals.line import Path
 from tuckergp.running.loop import run
 
 NEW = np.array([-0.3, 0.9, 4.0])  # before, between and mostly after the knots of `tiny_design`
@@ -31,19 +35,17 @@ def at_new_values(design):
     """The chain modes at NEW, with features of zero, the other modes as they are."""
     modes = []
     for table in design.modes:
-        if table.line is not None:
-            line = type(table.line)(
-                table.line.knots, NEW, *(getattr(table.line, k) for k in ("order", "lengthscale", "scale"))
-            )
-            table = ModeTable(np.zeros((len(NEW), table.features.shape[1])), None, None, table.blocks, None, line)
+        if isinstance(table.residual, Line):
+            features = np.zeros((len(NEW), table.features.shape[1]))
+            table = ModeTable(features, replace(table.residual, t=NEW), blocks=table.blocks)
         modes.append(table)
     return Design(tuple(modes), np.zeros((1, len(modes)), dtype=np.int32))
 
 
 def dense_new_values(table, mode, rng):
     """E at NEW given E at the knots, by the dense Gaussian process."""
-    line = table.line
-    kernel = kernel_of(line, mode.lengthscale)
+    line = table.residual
+    kernel = kernel_of(line, mode.own.lengthscale)
     E = mode.psi - table.features @ mode.B
     K = kernel(line.t) + 1e-10 * np.eye(len(line.t))
     weights = np.linalg.solve(K, kernel(line.t, NEW)).T
@@ -56,7 +58,7 @@ def dense_new_values(table, mode, rng):
 
 def new_summary(table, mode, E):
     """Light-tailed functions of new values, of their products and of what they share with the first knot."""
-    first = (mode.psi - table.features @ mode.B)[table.line.sorter[0]]
+    first = (mode.psi - table.features @ mode.B)[table.residual.sorter[0]]
     values = np.vstack([E, first])
     products = np.tanh(values @ mode.precision @ values.T)
     return [*np.tanh(values[:, 0]), *products[np.triu_indices(len(values))]]
@@ -84,10 +86,10 @@ def test_sampler_and_data_together_keep_the_prior(core, ranks, kinds, noise, res
     shape = core_of(core, list(ranks), rng)
     model = TuckerModel(shape, Gaussian(1.0), shape.default_sigma_u(), shape.default_sigma_w())
     gibbs = Gibbs(noise=noise, **TIGHT)
-    chains = [d for d, table in enumerate(design.modes) if table.line is not None]
+    lines = [d for d, table in enumerate(design.modes) if isinstance(table.residual, Line)]
 
     def functions(state, y, values):
-        more = [new_summary(design.modes[d], state.modes[d], values[d]) for d in chains]
+        more = [new_summary(design.modes[d], state.modes[d], values[d]) for d in lines]
         return np.concatenate([summary(model, design, state, y), *more])
 
     prepared = Problem(model, design, np.zeros(len(design.index)))
@@ -96,13 +98,14 @@ def test_sampler_and_data_together_keep_the_prior(core, ranks, kinds, noise, res
         # from sweep 21 on the lengthscale is drawn with the chain integrated out in some sweeps only
         state = draw_prior(model, design, gibbs, rng)._replace(sweep=21 + restart % 5)
         y = draw_data(model, design, state, rng)
-        values = {d: dense_new_values(design.modes[d], state.modes[d], rng) for d in chains}
+        values = {d: dense_new_values(design.modes[d], state.modes[d], rng) for d in lines}
         before = functions(state, y, values)
         for _ in range(4):
             problem = with_targets(prepared, y)
             state, _ = gibbs.step(problem, state, rng)
             y = draw_data(model, design, state, rng)
-        values = Draws(model, [], True)._draw_factors(gibbs.draw(problem, state), new, rng)
+        one = Draws.of(model, [gibbs.draw(problem, state)])
+        values = {d: one.factors(d, new.modes[d], one.streams(rng))[:, 0] for d in lines}
         changes.append(functions(state, y, values) - before)
     changes = np.array(changes)
     assert changes.shape[1] <= 60
@@ -144,7 +147,7 @@ def test_als_stops_where_the_model_of_cholesky_features_is_stationary(kernel, co
     result = run(ALS(iterations=3000, tolerance=1e-15), Problem(model, design, y), seed=0)
     joint = np.array([info.figures["log_joint"] for info in result.history])
     assert (np.diff(joint) > -1e-9 * np.abs(joint[1:])).all()
-    E = result.parameters.paths[1].states[:, 0]
+    E = result.parameters.own[1].states[:, 0]
     L = features.modes[1].features[:, fitted.blocks[-1].columns]  # of the Matern: L L' = K
     same = Parameters(
         (result.parameters.U[0], np.vstack([result.parameters.U[1], linalg.solve(L, E)])), result.parameters.W
@@ -191,15 +194,15 @@ def test_a_draw_at_new_values_is_the_dense_conditional_of_its_knots(wave):
     model = TuckerGPRegressor(modes, rank=2, core="identity", draws=2, warmup=5, random_state=0).fit(table, y)
     t = np.array([-2.0, 3.1, 3.2, 40.0])
     new = Design.transform(model.modes_, as_table({"place": ["a"] * 4, "day": t}, "new"))
-    draw = model.fit_.draws.chains[0][-1]
-    path, knots = draw.parameters.paths[1], new.modes[1].line.knots
-    kernel = Matern12(path.lengthscale)
+    draw = model.fit_.draws.only(-1)
+    mode, knots = draw.modes[1], new.modes[1].residual.knots
+    kernel = Matern12(mode.values["lengthscale"][0])
     weights = np.linalg.solve(kernel(knots), kernel(knots, t)).T
-    mean = weights @ path.states[:, 0]
-    np.testing.assert_allclose(model.fit_.draws.model.factors(draw.parameters, new)[1], mean, atol=1e-6)
+    mean = weights @ mode.rows["states"][:, 0, 0]
+    np.testing.assert_allclose(draw.factors(1, new.modes[1])[:, 0], mean, atol=1e-6)
     rng = np.random.default_rng(0)
-    psi = np.array([model.fit_.draws._draw_factors(draw, new, rng)[1] for _ in range(4000)])
-    C = np.kron(kernel(t) - weights @ kernel(knots, t), draw.covariance[1])
+    psi = np.array([draw.factors(1, new.modes[1], lambda s: rng)[:, 0] for _ in range(4000)])
+    C = np.kron(kernel(t) - weights @ kernel(knots, t), mode.covariance[0])
     found = (psi - mean).reshape(4000, -1)
     # 44 second moments of normal draws: |z| < 4.5, false alarms below 3e-4
     moments, spread = found.T @ found / 4000, np.sqrt((C**2 + np.outer(np.diag(C), np.diag(C))) / 4000)
@@ -212,16 +215,23 @@ def test_draws_at_new_values_given_the_factors_are_those_of_the_dense_process(ki
     # second moments, 2 cases: false alarms below 4e-4
     rng = np.random.default_rng(3)
     design = tiny_design(rng, (kind,), rows=5)
-    table, new = design.modes[0], at_new_values(design).modes[0].line
+    table, new = design.modes[0], at_new_values(design).modes[0]
+    line = table.residual
     B, precision = rng.standard_normal((3, 2)), np.array([[2.0, 0.6], [0.6, 1.0]])
     psi = table.features @ B + 0.5 * rng.standard_normal((5, 2))
-    mode = ChainMode(psi, B, 1.3)
-    inner = precision / table.line.scale**2
-    draws = [path_at_rows(new, path_of(table, mode, precision, rng), inner, rng).ravel() for _ in range(3000)]
-    kernel = kernel_of(table.line, 1.3)
-    weights = np.linalg.solve(kernel(table.line.t), kernel(table.line.t, NEW)).T
-    centred = np.array(draws) - (weights @ (psi - table.features @ B)).ravel()
-    C = np.kron(kernel(NEW) - weights @ kernel(table.line.t, NEW), np.linalg.inv(inner))
+    E, covariance = psi - table.features @ B, line.scale**2 * np.linalg.inv(precision)
+    paths = [line.finished(E, Path(None, 1.3), precision, rng) for _ in range(3000)]
+    draws = ModeDraws(
+        np.repeat(B[:, None], 3000, axis=1),
+        np.repeat(covariance[None], 3000, axis=0),
+        {"states": np.stack([path.states for path in paths], axis=1)},
+        {"lengthscale": np.array([path.lengthscale for path in paths])},
+    )
+    found = new.residual.factors(new.features, draws, lambda s: rng).swapaxes(0, 1).reshape(3000, -1)
+    kernel = kernel_of(line, 1.3)
+    weights = np.linalg.solve(kernel(line.t), kernel(line.t, NEW)).T
+    centred = found - (weights @ E).ravel()
+    C = np.kron(kernel(NEW) - weights @ kernel(line.t, NEW), covariance)
     assert (np.abs(centred.mean(axis=0)) < 4.5 * np.sqrt(np.diag(C) / 3000)).all()
     spread = np.sqrt((C**2 + np.outer(np.diag(C), np.diag(C))) / 3000)
     assert (np.abs(centred.T @ centred / 3000 - C) < 4.5 * spread).all()
@@ -236,7 +246,7 @@ def test_uncertainty_grows_away_from_the_knots_and_returns_to_the_prior_beyond_t
     _, std = model.predict(pd.DataFrame({"place": ["c"] * 4, "day": days}), return_std=True, include_noise=False)
     assert std[0] < std[2] < std[3]
     assert abs(std[0] - std[1]) < std[3] - std[2]
-    assert model.fit_.draws.chains[0][0].parameters.paths[1].states.dtype == np.float32
+    assert model.fit_.draws.modes[1].rows["states"].dtype == np.float32
 
 
 @quick_and_long("datasets", 5, 16)
@@ -249,29 +259,29 @@ def test_intervals_cover_new_values_of_data_from_the_model(datasets):
     rng = np.random.default_rng(6)
     inside = []
     for _ in range(datasets):
-        line = tiny_design(rng, ("matern12",), rows=12).modes[0].line
+        line = tiny_design(rng, ("matern12",), rows=12).modes[0].residual
         rows = np.sort(rng.permutation(12)[:8])
         whole = tiny_design(rng, ("rows", "rows"), rows=12, n=80)
-        whole = Design((whole.modes[0], ModeTable(np.ones((12, 1)), line=line)), whole.index)
+        whole = Design((whole.modes[0], ModeTable(np.ones((12, 1)), line)), whole.index)
         core = core_of("identity", [2, 2], rng)
         model = TuckerModel(core, Gaussian(1.0), core.default_sigma_u(), 1.0)
         gibbs = Gibbs(draws=100, warmup=30, **TIGHT)
         truth = draw_prior(model, whole, gibbs, rng)
         y = draw_data(model, whole, truth, rng)
         seen = np.isin(whole.index[:, 1], rows)
-        part = type(line)(np.sort(line.t[rows]), line.t[rows], line.order, line.lengthscale, line.scale)
+        part = replace(line, knots=np.sort(line.t[rows]), t=line.t[rows])
         index = whole.index[seen].copy()
         index[:, 1] = np.searchsorted(rows, index[:, 1])
-        problem = Problem(model, Design((whole.modes[0], ModeTable(np.ones((8, 1)), line=part)), index), y[seen])
+        problem = Problem(model, Design((whole.modes[0], ModeTable(np.ones((8, 1)), part)), index), y[seen])
         asked = np.stack([np.arange(12), np.resize(np.setdiff1d(np.arange(12), rows), 12)], axis=1).astype(np.int32)
-        new = type(line)(part.knots, line.t, line.order, line.lengthscale, line.scale)
-        held_out = Design((whole.modes[0], ModeTable(np.ones((12, 1)), line=new)), asked)
+        new = replace(part, t=line.t)
+        held_out = Design((whole.modes[0], ModeTable(np.ones((12, 1)), new)), asked)
         state, kept = gibbs.init(problem, rng), []
         for sweep in range(gibbs.n_steps):
             state, _ = gibbs.step(problem, state, rng)
             if sweep >= gibbs.warmup:
                 kept.append(gibbs.draw(problem, state))
-        values = [f for f, _ in Draws(model, [kept], True).functions(held_out, rng)]
+        values = Draws.of(model, kept).predicted(held_out, rng).f
         low, high = np.quantile(values, [0.05, 0.95], axis=0)
         f = model.contract([mode.psi for mode in truth.modes], truth.W, asked)
         inside.append((low < f) & (f < high))
@@ -292,7 +302,7 @@ def test_a_chain_with_a_fixed_lengthscale_keeps_the_kernels(wave):
     table, y = wave
     modes = [Mode("place", Identity()), Mode("day", Matern12(4.0), features=Chain(learn=False))]
     model = TuckerGPRegressor(modes, rank=2, draws=5, warmup=5, random_state=0).fit(table, y)
-    assert {draw.parameters.paths[1].lengthscale for draw in model.fit_.draws} == {4.0}
+    assert set(model.fit_.draws.modes[1].values["lengthscale"]) == {4.0}
 
 
 def test_sgd_takes_features_and_refuses_a_chain_asked_for(wave):

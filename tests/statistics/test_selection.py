@@ -7,11 +7,12 @@ import pytest
 from scipy import special
 
 from tests.helpers import random_design
+from tuckergp.likelihoods.precision import Precision
 from tuckergp.model.cores import Entries, Learned, Random
 from tuckergp.model.tucker import make_core
 from tuckergp.statistics import core as core_module
 from tuckergp.statistics.core import core_given_factors
-from tuckergp.statistics.evidence import Precision, sort_by_row
+from tuckergp.statistics.evidence import sort_by_row
 from tuckergp.statistics.selection import entries_given_factors
 
 
