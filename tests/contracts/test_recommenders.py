@@ -21,8 +21,6 @@ INFERENCES = {
     "gibbs": Gibbs(draws=60, warmup=30),
     "gibbs-rows-noise": Gibbs(draws=60, warmup=30, noise="rows", chains=2, thin=2),
 }
-# a group is run by one worker, so that every model is fitted once
-EACH = [pytest.param(one, id=name, marks=pytest.mark.xdist_group(f"fitted-{name}")) for name, one in INFERENCES.items()]
 
 
 @pytest.fixture(scope="module")
@@ -34,7 +32,7 @@ def plain(table):
     return {name: values.tolist() for name, values in table.columns.items()}
 
 
-@pytest.fixture(scope="module", params=EACH)
+@pytest.fixture(scope="module", params=INFERENCES.values(), ids=INFERENCES)
 def fitted(request, data):
     return TuckerRecommender(rank=4, inference=request.param, random_state=0).fit(data.train, data.users, data.items)
 

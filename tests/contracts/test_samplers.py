@@ -157,7 +157,6 @@ def gibbs_traces(problem, noise, of_draws):
 
 
 @quick_and_long("of_draws", 0.4, 1)
-@pytest.mark.xdist_group("samplers")
 @pytest.mark.parametrize(
     ("name", "core"),
     [
@@ -178,7 +177,6 @@ def test_agrees_with_gibbs_sampling_of_a_tucker_model(name, core, of_draws, by_g
 
 
 @quick_and_long(("of_draws", "bound"), (0.4, 0.35), (1, 0.25))
-@pytest.mark.xdist_group("samplers")
 def test_sgld_is_near_gibbs_sampling_of_a_tucker_model(of_draws, bound, by_gibbs):
     """By the root mean square over 50 observations: means within 0.25 posterior standard deviations, and standard
     deviations within 25 %; 0.35 and 35 % with fewer draws. Its steps have a bias, and it crosses between modes seldom;
