@@ -3,13 +3,16 @@ PYTHON ?= python3
 VENV   := .venv
 BIN    := $(VENV)/bin
 
-.PHONY: demo test lint docs clean
+.PHONY: demo test test-all lint docs clean
 
 demo: $(VENV)/.demo
 	$(BIN)/tuckergp demo
 
 test: $(VENV)/.test
 	$(BIN)/python -m pytest
+
+test-all: $(VENV)/.test
+	$(BIN)/python -m pytest -m ""
 
 lint: $(VENV)/.test
 	$(BIN)/ruff check .

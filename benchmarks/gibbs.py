@@ -182,7 +182,7 @@ def run(options: argparse.Namespace) -> dict[str, Any]:
                 report["results"][f"{name} | rank {rank}"], more = compete(name, folder, rank, rounds, options)
                 missing |= more
     report["missing"] = missing
-    report["first_fit_seconds"] = compile_times()
+    report["first_fit_seconds"] = {} if options.no_first_fit else compile_times()
     if hasattr(os, "getloadavg"):
         report["machine"]["load_average_at_end"] = os.getloadavg()[0]
     return report
@@ -221,6 +221,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--peer-python", metavar="PATH", help="an interpreter that has the peers (default: this)")
     parser.add_argument("--quick", action="store_true", help="small data, to see that everything runs")
+    parser.add_argument("--no-first-fit", action="store_true", help="do not time a first fit, which compiles")
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--ranks", type=int, nargs="+", default=list(RANKS))
     parser.add_argument("--myfm-rank", type=int, default=16, help="largest rank of myFM on 20 million ratings")

@@ -5,14 +5,31 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 # Tests run side by side: one thread each, before numba and BLAS are loaded.
 for _threads in ("NUMBA_NUM_THREADS", "OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS"):
     os.environ.setdefault(_threads, "1")
 
 import pytest  # noqa: E402
+from xdist.scheduler import LoadFileScheduling  # noqa: E402
 
 from tuckergp.data.datasets import MovieLens, load_movielens_100k  # noqa: E402
+
+# Folders whose files share a fixture that takes long to make.
+TOGETHER = ("tests/paper/report/",)
+
+
+class _ByFile(LoadFileScheduling):
+    """One worker runs all tests of a file, so that its models are fitted once, and all files of a folder `TOGETHER`."""
+
+    def _split_scope(self, nodeid: str) -> str:
+        file = super()._split_scope(nodeid)
+        return next((folder for folder in TOGETHER if file.startswith(folder)), file)
+
+
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> LoadFileScheduling:
+    return _ByFile(config, log)
 
 
 @pytest.fixture(scope="session", autouse=True)

@@ -18,7 +18,7 @@ from tuckergp.store.trees import digest
 
 
 def quick_and_long(names, quick, long):
-    """A test at two sizes: quick in every run, long before a release (`slow`). Several names: tuples."""
+    """A test at two sizes: the quick one in every run, the long one before a release. Tuples for several names."""
     long = (long,) if isinstance(names, str) else long
     return pytest.mark.parametrize(names, [quick, pytest.param(*long, marks=pytest.mark.slow)])
 

@@ -21,8 +21,6 @@ INFERENCES = {
     "gibbs": Gibbs(draws=60, warmup=30),
     "gibbs-rows-noise": Gibbs(draws=60, warmup=30, noise="rows", chains=2, thin=2),
 }
-# a group is run by one worker, so that every model is fitted once
-EACH = [pytest.param(one, id=name, marks=pytest.mark.xdist_group(f"fitted-{name}")) for name, one in INFERENCES.items()]
 
 
 @pytest.fixture(scope="module")
@@ -34,7 +32,7 @@ def plain(table):
     return {name: values.tolist() for name, values in table.columns.items()}
 
 
-@pytest.fixture(scope="module", params=EACH)
+@pytest.fixture(scope="module", params=INFERENCES.values(), ids=INFERENCES)
 def fitted(request, data):
     return TuckerRecommender(rank=4, inference=request.param, random_state=0).fit(data.train, data.users, data.items)
 
@@ -47,7 +45,7 @@ def test_it_beats_the_global_mean_for_known_and_for_new_users_and_items(fitted, 
 
 
 def test_draws_say_how_sure_they_are(data):
-    model = TuckerRecommender(rank=4, draws=200, random_state=0).fit(data.train, data.users, data.items)
+    model = TuckerRecommender(rank=4, draws=100, time=None, random_state=0).fit(data.train, data.users, data.items)
     y = data.test["rating"]
     mean, std = model.predict(data.test, return_std=True)
     np.testing.assert_allclose(mean, model.predict(data.test))
@@ -61,7 +59,7 @@ def test_draws_say_how_sure_they_are(data):
 
 
 def test_ordinal_ratings_have_a_distribution_over_levels(data):
-    model = TuckerRecommender(rank=4, likelihood="ordinal", draws=100, random_state=0)
+    model = TuckerRecommender(rank=4, likelihood="ordinal", draws=100, time=None, random_state=0)
     model.fit(data.train, data.users, data.items)
     probability, levels = model.predict_proba(data.test), model.fit_.levels
     np.testing.assert_array_equal(levels, np.arange(1.0, 5.01, 0.5))
@@ -84,7 +82,7 @@ def test_ordinal_ratings_have_a_distribution_over_levels(data):
 
 def test_bernoulli_predicts_probabilities(data):
     likes = {**plain(data.train), "rating": (data.train["rating"] >= 4).astype(int)}
-    model = TuckerRecommender(rank=3, likelihood="bernoulli", draws=60, random_state=0).fit(
+    model = TuckerRecommender(rank=3, likelihood="bernoulli", draws=60, time=None, random_state=0).fit(
         likes, data.users, data.items
     )
     p, y = model.predict(data.test), data.test["rating"] >= 4
@@ -188,7 +186,9 @@ def _column(values):
 
 
 def test_decisions_about_attributes_can_be_read(data):
-    model = TuckerRecommender(rank=2, draws=5, warmup=2, random_state=0).fit(data.train, data.users, data.items)
+    model = TuckerRecommender(rank=2, draws=5, warmup=2, time=None, random_state=0).fit(
+        data.train, data.users, data.items
+    )
     use = {attribute.column: attribute.use for side in model.features_.values() for attribute in side}
     assert use.pop("who rated what") == "bag"
     assert use == {
@@ -202,19 +202,30 @@ def test_missing_attributes_and_users_absent_from_the_table_are_fine(data):
     users = {name: values[:150] for name, values in users.items()}
     users["age"] = [None if row % 3 == 0 else value for row, value in enumerate(users["age"])]
     users["sex"] = [None if row % 5 == 0 else value for row, value in enumerate(users["sex"])]
-    model = TuckerRecommender(rank=3, draws=60, random_state=0).fit(data.train, users, data.items)
+    model = TuckerRecommender(rank=3, draws=60, time=None, random_state=0).fit(data.train, users, data.items)
     assert rmse(data.test["rating"], model.predict(data.test)) < 1.05
 
 
 @pytest.mark.parametrize(
     ("settings", "low", "high"),
-    [({"draws": 100}, 0.87, 0.89), ({"inference": "als"}, 0.90, 0.925), ({"inference": "sgd"}, 0.90, 0.94)],
+    [
+        pytest.param({"draws": 100}, 0.87, 0.89, marks=pytest.mark.slow),
+        ({"inference": "als"}, 0.90, 0.925),
+        ({"inference": "sgd"}, 0.90, 0.94),
+    ],
     ids=["gibbs", "als", "sgd"],
 )
 def test_movielens_reaches_its_band(movielens, settings, low, high):
     train, test = movielens.split(1)
     model = TuckerRecommender(random_state=0, **settings).fit(train, movielens.users, movielens.items)
     assert low < rmse(test["rating"], model.predict(test)) < high
+
+
+def test_a_quarter_of_movielens_reaches_its_band_by_gibbs_sampling(movielens):
+    """Every fourth user: 0.886 for this seed, 0.906 by ALS, 1.066 by the mean."""
+    train, test = (table.take(np.flatnonzero(table["user_id"] % 4 == 0)) for table in movielens.split(1))
+    model = TuckerRecommender(draws=30, time=None, random_state=0).fit(train, movielens.users, movielens.items)
+    assert 0.87 < rmse(test["rating"], model.predict(test)) < 0.9
 
 
 RATINGS = {"user_id": ["a", "b", "a"], "item_id": [1, 2, 2], "rating": [1.0, 2.0, 3.0]}

@@ -6,13 +6,13 @@ import subprocess
 import sys
 from pathlib import Path
 
-import pytest
+from tests.helpers import quick_and_long
 
 BENCHMARKS = Path(__file__).parents[2] / "benchmarks"
 
 
-@pytest.mark.slow
-def test_the_benchmark_of_gibbs_sweeps_runs(tmp_path):
+@quick_and_long(("options", "first_fits"), (["--no-first-fit"], set()), ([], {"cold", "warm"}))
+def test_the_benchmark_of_gibbs_sweeps_runs(tmp_path, options, first_fits):
     output = tmp_path / "gibbs.json"
     environment = {name: value for name, value in os.environ.items() if name != "TUCKERGP_DATA"}
     command = [
@@ -25,6 +25,7 @@ def test_the_benchmark_of_gibbs_sweeps_runs(tmp_path):
         "4",
         "-o",
         str(output),
+        *options,
     ]
     subprocess.run(command, check=True, env=environment, capture_output=True)
     report = json.loads(output.read_text())
@@ -32,10 +33,9 @@ def test_the_benchmark_of_gibbs_sweeps_runs(tmp_path):
     assert rows["ours"]["wall_seconds"] > 0
     assert rows["statistics"]["sgemm_gigaflops"] > 0
     assert set(rows) | set(report["missing"]) == {"ours", "statistics", "myfm", "implicit", "cmfrec"}
-    assert set(report["first_fit_seconds"]) == {"cold", "warm"}
+    assert set(report["first_fit_seconds"]) == first_fits
 
 
-@pytest.mark.slow
 def test_the_benchmark_of_recommendations_runs(tmp_path):
     output = tmp_path / "recommend.json"
     command = [sys.executable, str(BENCHMARKS / "recommend.py"), "--quick", "--rounds", "1", "-o", str(output)]
@@ -45,7 +45,6 @@ def test_the_benchmark_of_recommendations_runs(tmp_path):
     assert set(report["results"]) | set(report["missing"]) == {"ours", "implicit", "product"}
 
 
-@pytest.mark.slow
 def test_the_benchmark_of_sparse_cores_runs(tmp_path):
     output = tmp_path / "sparse_core.json"
     command = [sys.executable, str(BENCHMARKS / "sparse_core.py"), "--quick", "-o", str(output)]

@@ -27,13 +27,13 @@ RESULTS = ROOT / "benchmarks" / "results"
 FENCE = re.compile(r"^```(?P<info>[^\n`]*)\n(?P<code>.*?)^```[ \t]*$", re.MULTILINE | re.DOTALL)
 LINK = re.compile(r"(?<!!)\[[^\]\n]*\]\((?P<target>[^)\s]+)\)")
 TABLE = re.compile(r"<!-- table: (?P<name>\w+) -->\n.*?<!-- end -->", re.DOTALL)
-NEEDS_DATA = "<!-- needs: data -->"
+NEEDS = re.compile(r"<!-- needs: (?P<what>[a-z, ]+) -->\s*\Z")
 
 
 class Block(NamedTuple):
     line: int
     code: str
-    needs_data: bool
+    needs: frozenset[str]  # data that may not be here, and time that only `make test-all` has
 
 
 def blocks_of(text: str) -> list[Block]:
@@ -42,7 +42,10 @@ def blocks_of(text: str) -> list[Block]:
     for fence in FENCE.finditer(text):
         if fence["info"].split() == ["python"]:
             before = text[: fence.start()]
-            blocks.append(Block(before.count("\n") + 1, fence["code"], before.rstrip().endswith(NEEDS_DATA)))
+            needs = NEEDS.search(before)
+            what = frozenset(needs["what"].split(", ") if needs else ())
+            assert what <= {"data", "time"}, f"no such need: {needs}"
+            blocks.append(Block(before.count("\n") + 1, fence["code"], what))
     return blocks
 
 
@@ -64,33 +67,50 @@ def name_of(page: Path) -> str:
 
 
 def test_finds_the_blocks_that_are_to_be_run():
-    page = f"""
+    page = """
 ```python
 a = 1
 ```
 ```python notest
 b
 ```
-{NEEDS_DATA}
+<!-- needs: data -->
 ```python
 c = 1
+```
+<!-- needs: data, time -->
+
+```python
+e = 1
 ```
 ```text
 d
 ```
 """
-    assert blocks_of(page) == [Block(2, "a = 1\n", False), Block(9, "c = 1\n", True)]
+    expected = [Block(2, "a = 1\n", set()), Block(9, "c = 1\n", {"data"}), Block(14, "e = 1\n", {"data", "time"})]
+    assert blocks_of(page) == expected
 
 
-@pytest.mark.parametrize("page", [page for page in PAGES if blocks_of(page.read_text())], ids=name_of)
-def test_examples_run(page, tmp_path, monkeypatch, request):
+def pages_to_run():
+    """Every page with examples without those that need time, and the pages that have such ones once more with them."""
+    for page in PAGES:
+        blocks = blocks_of(page.read_text())
+        if blocks:
+            yield pytest.param(page, False, id=name_of(page))
+        if any("time" in block.needs for block in blocks):
+            yield pytest.param(page, True, id=f"{name_of(page)}-all", marks=pytest.mark.slow)
+
+
+@pytest.mark.parametrize(("page", "time"), pages_to_run())
+def test_examples_run(page, time, tmp_path, monkeypatch, request):
     # first all that need no data, so that they cannot lean on those that do
     monkeypatch.chdir(tmp_path)
     blocks, namespace = blocks_of(page.read_text()), {"__name__": "__main__"}
-    run(page, [block for block in blocks if not block.needs_data], namespace)
-    if any(block.needs_data for block in blocks):
+    blocks = [block for block in blocks if time or "time" not in block.needs]
+    run(page, [block for block in blocks if "data" not in block.needs], namespace)
+    if any("data" in block.needs for block in blocks):
         monkeypatch.setenv("TUCKERGP_DATA", str(request.getfixturevalue("data_dir")))
-        run(page, [block for block in blocks if block.needs_data], namespace)
+        run(page, [block for block in blocks if "data" in block.needs], namespace)
 
 
 @pytest.mark.parametrize("name", MODULES)

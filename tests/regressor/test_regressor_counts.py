@@ -10,7 +10,7 @@ from tuckergp import Mode, TuckerGPRegressor, load
 from tuckergp.errors import InputError, NotConvergedWarning
 from tuckergp.inference import HMC, SGD
 from tuckergp.kernels import SE, Constant, Identity
-from tuckergp.posterior.mixture import poisson_quantiles
+from tuckergp.likelihoods.mixture import poisson_quantiles
 
 pytestmark = pytest.mark.filterwarnings("ignore::tuckergp.errors.NotConvergedWarning")
 
