@@ -165,8 +165,8 @@ def test_it_equals_the_conditional_of_a_sweep_in_which_the_user_was_there():
     mean = part.find(draw, NoNoise()).users[0]
     # a sweep's own solve, with the draw's values put into the larger problem
     from tuckergp.inference.base import Problem
-    from tuckergp.statistics.evidence import Evidence, Precision
     from tuckergp.priors.regressions import factors_given_weights
+    from tuckergp.statistics.evidence import Evidence, Precision
 
     design = whole.layout_.design(*whole.history_.codes, whole.history_.moment)
     y = (whole.history_.rating - rec.fit_.mean) / rec.fit_.scale
