@@ -20,10 +20,11 @@ from tuckergp.kernels import Kernel
 from tuckergp.params import Parameters
 from tuckergp.residuals.base import Residual
 
-__all__ = ["FeatureMap", "Features", "Floats", "RandomState", "ResidualMap", "hstack", "vstack"]
+__all__ = ["FeatureMap", "Features", "Floats", "RandomState", "ResidualMap", "Shapes", "hstack", "vstack"]
 
 Floats: TypeAlias = npt.NDArray[np.float64]
 Features: TypeAlias = Floats | sparse.csr_array
+Shapes: TypeAlias = dict[str, tuple[int, ...]]
 RandomState: TypeAlias = int | np.random.Generator | None
 
 
@@ -113,6 +114,10 @@ class ResidualMap(FeatureMap):
 
     def at(self, table: Table, scale: float) -> Residual:
         """The residual at the rows of a table, with this standard deviation."""
+        raise NotImplementedError
+
+    def kept(self, r: int) -> tuple[Shapes, Shapes]:
+        """The shapes of what `Residual.kept` gives at rank r: of all training rows, (M_train, ...), and besides."""
         raise NotImplementedError
 
     def refusal(self, term: Kernel, mode: str) -> str:

@@ -9,7 +9,7 @@ import numpy as np
 from tuckergp.data.columns import numbers
 from tuckergp.data.tables import Table
 from tuckergp.errors import InputError
-from tuckergp.features.base import Floats, ResidualMap
+from tuckergp.features.base import Floats, ResidualMap, Shapes
 from tuckergp.kernels import Kernel, Matern12, Matern32, Matern52
 from tuckergp.residuals.line import Line
 
@@ -86,6 +86,10 @@ class Chain(ResidualMap):
     def at(self, table: Table, scale: float) -> Line:
         """Where the rows of a table lie on the line."""
         return Line(self.knots_, self.values(table), self.order_, self.lengthscale_, scale, self.learn)
+
+    def kept(self, r: int) -> tuple[Shapes, Shapes]:
+        """States at the knots, and the lengthscale."""
+        return {"states": (len(self.knots_), self.order_, r)}, {"lengthscale": ()}
 
     def refusal(self, term: Kernel, mode: str) -> str:
         """The term is no Matern of one column that tells all inputs apart."""

@@ -10,7 +10,7 @@ import numpy.typing as npt
 from scipy import sparse
 
 from tuckergp.data.tables import Table
-from tuckergp.features.base import ResidualMap
+from tuckergp.features.base import ResidualMap, Shapes
 from tuckergp.features.exact import Exact
 from tuckergp.kernels import Identity, Kernel
 from tuckergp.residuals import rows as residuals
@@ -62,6 +62,10 @@ class Rows(ResidualMap):
         place = np.full(len(table), -1, dtype=np.int32)
         place[np.diff(onehot.indptr) > 0] = row_of[onehot.indices]
         return residuals.Rows(place, len(self.column_), scale, self.column_)
+
+    def kept(self, r: int) -> tuple[Shapes, Shapes]:
+        """The factors of the training rows."""
+        return {"psi": (len(self.column_), r)}, {}
 
     def of_rows(self, table: Table) -> Self:
         """The same mark for other training rows, those of ``table``."""

@@ -223,7 +223,7 @@ class FittedMode:
             blocks.append(Block.of(term, width, fitted, rows))
             width += fitted.n_features_
         fitted_mode = cls(mode, whitening, tuple(blocks), residual, residual_scale)
-        return fitted_mode, fitted_mode._table(rows)
+        return fitted_mode, fitted_mode.table(rows)
 
     def features(self, rows: Table) -> Matrix:
         """The features of inputs as the kernel sees them, whitened already."""
@@ -232,7 +232,8 @@ class FittedMode:
         self._check(rows, features)
         return features
 
-    def _table(self, rows: Table) -> ModeTable:
+    def table(self, rows: Table) -> ModeTable:
+        """The table of inputs as the kernel sees them, whitened already."""
         features = self.features(rows)
         residual = NoResidual() if self.residual is None else self.residual.at(rows, self.residual_scale)
         before = residual.n_columns
@@ -251,11 +252,11 @@ class FittedMode:
         """Realise new inputs: the table of their distinct rows, and for every row of ``table`` its number there."""
         inputs = whiten(table.select(self.mode.columns), self.whitening)
         first, code = distinct_rows(inputs, self.mode.columns)
-        return self._table(inputs.take(first)), code
+        return self.table(inputs.take(first)), code
 
     def realise(self, table: Table) -> ModeTable:
         """The table of new inputs with a row for every row of ``table``, in its order."""
-        return self._table(whiten(table.select(self.mode.columns), self.whitening))
+        return self.table(whiten(table.select(self.mode.columns), self.whitening))
 
 
 def _find_residual(

@@ -23,6 +23,7 @@ from tuckergp.posterior.export import as_inference_data, block_names
 from tuckergp.random import stream
 from tuckergp.recommender import answering
 from tuckergp.recommender.answering import OnUnknown
+from tuckergp.recommender.consistency import check_parts
 from tuckergp.recommender.decisions import Choice
 from tuckergp.recommender.drift_trial import drift_helps
 from tuckergp.recommender.explain import feature_importance
@@ -546,6 +547,9 @@ class TuckerRecommender(Storable, BaseEstimator):  # type: ignore[misc]
         layout, fit, history = compacted(fitted.layout, fitted.fit, fitted.history)
         self._keep(replace(fitted, layout=layout, fit=fit, history=history))
         super().save(path)
+
+    def _check_parts(self) -> None:
+        check_parts(self.layout_, self.history_, self.fit_)
 
     def _keep(self, fitted: Fitted) -> Self:
         """Set the attributes that users know, and that model files have, from what was learned."""

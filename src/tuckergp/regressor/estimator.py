@@ -32,6 +32,7 @@ from tuckergp.regressor.reading import read_cells, read_observations
 from tuckergp.regressor.settings import Settings
 from tuckergp.running.control import Callback, Control
 from tuckergp.running.fit import Inference, LikelihoodName
+from tuckergp.store.checks import check_fit, check_modes
 from tuckergp.store.model_file import Storable
 
 __all__ = ["TuckerGPRegressor"]
@@ -417,6 +418,10 @@ class TuckerGPRegressor(Storable, ReadsTables, RegressorMixin, BaseEstimator):  
     def _inputs(self, X: Any) -> Design:
         """The design of inputs to answer for."""
         return self._fitted.design(self._read(X, reset=False))
+
+    def _check_parts(self) -> None:
+        check_modes(self.modes_)
+        check_fit(self.fit_, self.modes_)
 
     def _keep(self, fitted: Fitted) -> Self:
         """Set the attributes that users know, and that model files have, from what was learned."""

@@ -5,4 +5,6 @@ from tuckergp.residuals.line import Line
 from tuckergp.residuals.none import NoResidual
 from tuckergp.residuals.rows import Rows
 
-__all__ = ["Line", "NoResidual", "Residual", "Rows"]
+__all__ = ["RESIDUALS", "Line", "NoResidual", "Residual", "Rows"]
+
+RESIDUALS: tuple[type[Residual], ...] = (NoResidual, Rows, Line)

@@ -1,63 +1,109 @@
-"""Rows of an array that stays where it lies, and more rows after them.
+"""Rows that stay where they lie: read by their numbers, and grown by more rows behind them.
 
-Draws of millions of rows are neither copied nor written to when a few rows are added: the array may be a file that
-other processes read.
+Draws of millions of rows are neither copied nor written to when a few rows are read or added: the array may be a file
+that other processes read too.
 """
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 import numpy.typing as npt
 
-__all__ = ["GrownRows", "grown", "lying"]
+__all__ = ["GrownRows", "LyingRows", "grown", "lying"]
 
 Array = npt.NDArray[Any]
+Ints = npt.NDArray[np.integer]
+
+
+class LyingRows(ABC):
+    """An array (M, S, ...) of which some rows, or all rows in some of the draws, are read without a copy of the rest.
+
+    ``rows[numbers]`` are rows by an array of their numbers or by a slice, ``rows[:, which]`` all rows in some draws,
+    read when they are asked for, ``rows[:, s]`` and ``np.asarray(rows)`` all of them as an array.
+    """
+
+    @property
+    @abstractmethod
+    def shape(self) -> tuple[int, ...]:
+        """As an array has it."""
+
+    @property
+    @abstractmethod
+    def dtype(self) -> np.dtype[Any]:
+        """As an array has it."""
+
+    @property
+    def nbytes(self) -> int:
+        """As an array has it."""
+        return int(np.prod(self.shape)) * self.dtype.itemsize
+
+    def __len__(self) -> int:
+        return self.shape[0]
+
+    @abstractmethod
+    def take(self, numbers: Ints) -> Array:
+        """Some of the rows, as an array."""
+
+    @abstractmethod
+    def in_draws(self, which: Any) -> Self:
+        """All rows in some of the draws, given by a slice or their numbers."""
+
+    @abstractmethod
+    def whole(self) -> Array:
+        """All of them, as an array."""
+
+    def __getitem__(self, key: Any) -> Any:
+        rows, *rest = key if isinstance(key, tuple) else (key,)
+        if not (isinstance(rows, slice) and rows == slice(None)):
+            numbers = np.arange(*rows.indices(len(self))) if isinstance(rows, slice) else np.asarray(rows)
+            found = self.take(numbers)
+            return found[(slice(None), *rest)] if rest else found
+        if len(rest) == 1 and isinstance(rest[0], slice | list | np.ndarray):
+            return self.in_draws(rest[0])
+        return self.whole()[(slice(None), *rest)]
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> Array:
+        found = self.whole()
+        return found if dtype is None else found.astype(dtype, copy=False)
 
 
 @dataclass(frozen=True)
-class GrownRows:
+class GrownRows(LyingRows):
     """Rows of ``base`` (M, ...), then those of ``more`` (k, ...)."""
 
-    base: Array
+    base: Any
     more: Array
 
     @property
     def shape(self) -> tuple[int, ...]:
         """Of all rows together."""
-        return (len(self), *self.base.shape[1:])
+        return (len(self.base) + len(self.more), *self.base.shape[1:])
 
     @property
     def dtype(self) -> np.dtype[Any]:
         """Of either."""
-        return self.base.dtype
+        dtype: np.dtype[Any] = self.base.dtype
+        return dtype
 
-    @property
-    def nbytes(self) -> int:
-        """Of both."""
-        return int(self.base.nbytes + self.more.nbytes)
-
-    def __len__(self) -> int:
-        return len(self.base) + len(self.more)
-
-    def __getitem__(self, key: Any) -> Any:
-        """Some rows, by an array of their numbers; or of all rows some of the rest, as ``rows[:, which]``."""
-        if isinstance(key, tuple):
-            first, *rest = key
-            if first != slice(None):
-                return self[first][(slice(None), *rest)]
-            return GrownRows(self.base[key], self.more[key])
-        rows = np.asarray(key)
-        out = np.empty((len(rows), *self.base.shape[1:]), dtype=self.dtype)
-        old = rows < len(self.base)
-        out[old] = self.base[rows[old]]
-        out[~old] = self.more[rows[~old] - len(self.base)]
+    def take(self, numbers: Ints) -> Array:
+        """Each from where it lies."""
+        out = np.empty((len(numbers), *self.shape[1:]), dtype=self.dtype)
+        old = numbers < len(self.base)
+        out[old] = self.base[numbers[old]]
+        out[~old] = self.more[numbers[~old] - len(self.base)]
         return out
 
-    def __array__(self, dtype: Any = None, copy: bool | None = None) -> Array:
-        return np.concatenate([self.base, self.more]).astype(dtype or self.dtype, copy=False)
+    def in_draws(self, which: Any) -> GrownRows:
+        """Of both parts."""
+        return GrownRows(self.base[:, which], self.more[:, which])
+
+    def whole(self) -> Array:
+        """Both in one piece."""
+        return np.concatenate([np.asarray(self.base), self.more])
 
 
 def grown(rows: Any, more: Array) -> GrownRows:
@@ -69,4 +115,4 @@ def grown(rows: Any, more: Array) -> GrownRows:
 
 def lying(rows: Any) -> Array:
     """The rows that lie in one piece."""
-    return rows.base if isinstance(rows, GrownRows) else np.asarray(rows)
+    return np.asarray(rows.base if isinstance(rows, GrownRows) else rows)

@@ -25,6 +25,10 @@ __all__ = ["read_columns", "write_columns"]
 Column: TypeAlias = npt.NDArray[Any] | list[Any]
 Kind: TypeAlias = Any
 
+# Columns of equal values may take next to nothing in a file, and 8 bytes a value in memory. So much memory is given to
+# any file, and so many times its size; ids and ratings differ, so that no table of a model needs more.
+BYTES, ALWAYS, MOST = 8, 1 << 26, 200
+
 _SIMPLE: dict[type, tuple[str, Any]] = {
     str: ("text", pa.string()),
     int: ("int", pa.int64()),
@@ -46,7 +50,7 @@ def write_columns(columns: Mapping[str, Column]) -> tuple[bytes, list[Kind]]:
     >>> content, kinds = write_columns({"id": [("a", 1), ("b", 2)], "age": np.array([30, 40])})
     >>> kinds
     ['json', {'dtype': '<i8'}]
-    >>> read_columns(content, kinds)
+    >>> read_columns(content, kinds, 2)
     [[('a', 1), ('b', 2)], array([30, 40])]
     """
     made = [_to_arrow(values) for values in columns.values()]
@@ -57,10 +61,24 @@ def write_columns(columns: Mapping[str, Column]) -> tuple[bytes, list[Kind]]:
     return file.getvalue(), [kind for _, kind in made]
 
 
-def read_columns(content: bytes | bytearray, kinds: Sequence[Kind]) -> list[Column]:
-    """The columns that `write_columns` wrote, in their order."""
-    table = parquet.ParquetFile(pa.BufferReader(content)).read(use_threads=False)
+def read_columns(content: bytes | bytearray, kinds: Sequence[Kind], length: int | None = None) -> list[Column]:
+    """The columns that `write_columns` wrote, in their order; refused, unread, where they are not of the length given."""
+    file = parquet.ParquetFile(pa.BufferReader(content))
+    if length is not None and file.metadata.num_rows != length:
+        raise ValueError(f"a table has {file.metadata.num_rows} rows, not {length}")
+    if BYTES * _cells(file.metadata) > max(ALWAYS, MOST * len(content)):
+        raise ValueError(f"a table of {file.metadata.num_rows} rows cannot be as short as it is")
+    table = file.read(use_threads=False)
     return [_from_arrow(column, kind) for column, kind in zip(table.columns, kinds, strict=True)]
+
+
+def _cells(metadata: Any) -> int:
+    """How many values a file says it has, those inside collections included."""
+    groups = map(metadata.row_group, range(metadata.num_row_groups))
+    return max(
+        metadata.num_rows * metadata.num_columns,
+        sum(group.column(j).num_values for group in groups for j in range(group.num_columns)),
+    )
 
 
 def _to_arrow(values: Column) -> tuple[Any, Kind]:

@@ -1,39 +1,44 @@
 """Model files: `save` writes all that a fitted model needs to answer, `load` reads it back.
 
-A file is a ZIP archive of ``model.json`` (settings, structure, a list of the other members), ``arrays.safetensors``
-(draws, features) and ``tables/*.parquet`` (ids, ratings, attributes). No pickle: only listed classes are built, and
-nothing in a file is ever run, or written anywhere. The format is described in docs/format.md.
+A file is a ZIP archive of ``model.json`` (settings, structure, a list of the other members), ``rows/*.safetensors``
+(draws, one tensor each, memory-mapped), ``arrays.safetensors`` (all other arrays) and ``tables/*.parquet`` (ids,
+ratings, attributes). No pickle: only listed classes are built, and nothing in a file is ever run, or written anywhere.
+The format is described in docs/format.md.
 """
 
 from __future__ import annotations
 
 import json
-import os
 import re
 import zipfile
 import zlib
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterator, Mapping
+from functools import cached_property
 from pathlib import Path
 from typing import Any, BinaryIO
 
 import numpy as np
+import numpy.typing as npt
 from sklearn.utils.validation import check_is_fitted
 
 import tuckergp
 from tuckergp.data.frames import usable_backend
 from tuckergp.errors import InputError
 from tuckergp.files import check_writable, writing
+from tuckergp.store.archive import Archive, Damage, OtherVersion, add_member
+from tuckergp.store.stored_rows import StoredRows, damaged, pieces_of, rows_in_piece
+from tuckergp.store.tensors import as_bytes, header_of, read_header, read_tensors, write_tensors
 
 __all__ = ["Storable", "load"]
 
 FORMAT = "tuckergp model"
-MAJOR, MINOR = 1, 0
+MAJOR, MINOR = 2, 0
 """A minor version adds what older readers can do without; anything else is a new major version."""
 
 MANIFEST = "model.json"
 ARRAYS = "arrays.safetensors"
-EPOCH = (1980, 1, 1, 0, 0, 0)
-PIECE = 1 << 20
+# A tensor by itself has a short header.
+LONGEST_HEADER = 1 << 16
 
 
 class Storable:
@@ -71,12 +76,24 @@ class Storable:
             raise InputError(f"{path} cannot be written: {error.strerror or error}.") from error
 
 
-def load(path: str | Path) -> Any:
+    def _check_parts(self) -> None:
+        """Refuse, with a ValueError, a model from a file whose parts do not fit together."""
+        raise NotImplementedError
+
+
+def load(path: str | Path, verify: bool = False) -> Any:
     """Read a model that `save` wrote.
+
+    The draws, the bulk of a file, are not read but mapped into memory: loading takes little time and memory whatever
+    their size, and processes that load one file share one copy. Each piece of them is compared with its checksum when
+    an answer first needs it; everything else is compared here. Do not write into a file that is in use; `save` puts a
+    new one in its place.
 
     Parameters
     ----------
     path : path
+    verify : bool
+        Compare all draws with their checksums at once.
 
     Returns
     -------
@@ -86,14 +103,15 @@ def load(path: str | Path) -> Any:
     Raises
     ------
     InputError
-        Where there is no such file, where it is damaged, or where it needs a newer tuckergp.
+        Where there is no such file, where it is damaged, or where it needs a newer tuckergp. A damaged piece of the
+        draws raises it here with ``verify``, else in the first answer that needs it.
     """
     path = Path(path)
     if path.is_dir():
         raise InputError(f"{path} is a folder; name the model file in it.")
     try:
         with open(path, "rb") as file:
-            return _load(file, path.name)
+            return _load(file, path.name, verify)
     except FileNotFoundError:
         raise InputError(f"There is no model file {path}.") from None
     except OSError as error:
@@ -106,7 +124,6 @@ def load(path: str | Path) -> Any:
 def _save(model: Storable, path: Path) -> None:
     from tuckergp.store import schema
     from tuckergp.store.packing import Packer
-    from tuckergp.store.tensors import write_tensors
 
     packer = Packer()
     try:
@@ -132,11 +149,25 @@ def _save(model: Storable, path: Path) -> None:
         "notes": notes,
     }
     with writing(path) as file, zipfile.ZipFile(file, "w", zipfile.ZIP_STORED) as archive:
-        members = {ARRAYS: _add(archive, ARRAYS, write_tensors(packer.arrays))}
+        members = {_rows(name): _add_rows(archive, name, rows) for name, rows in packer.rows.items()}
+        members[ARRAYS] = add_member(archive, ARRAYS, write_tensors(packer.arrays))
         for name, content in packer.tables.items():
-            members[_table(name)] = _add(archive, _table(name), [content])
+            members[_table(name)] = add_member(archive, _table(name), [content])
         text = json.dumps({**known, "members": members, **structure}, allow_nan=False)
-        _add(archive, MANIFEST, [text.encode()])
+        add_member(archive, MANIFEST, [text.encode()])
+
+
+def _add_rows(archive: zipfile.ZipFile, name: str, rows: Any) -> dict[str, Any]:
+    """Write a tensor as a member of its own; size and checksum, rows of a piece and the checksums of all pieces."""
+    step, checksums = rows_in_piece(rows.shape, rows.dtype), []
+
+    def pieces() -> Iterator[bytes | memoryview]:
+        yield header_of({name: rows})
+        for piece in map(as_bytes, pieces_of(rows, step)):
+            checksums.append(zlib.crc32(piece))
+            yield piece
+
+    return {**add_member(archive, _rows(name), pieces()), "piece": step, "pieces": checksums}
 
 
 def _settings(model: Any) -> tuple[dict[str, Any], list[str]]:
@@ -151,153 +182,134 @@ def _table(name: str) -> str:
     return f"tables/{name}.parquet"
 
 
-def _add(archive: zipfile.ZipFile, name: str, pieces: Iterable[bytes | memoryview]) -> dict[str, int]:
-    """Write a member piece by piece; its size and checksum."""
-    size = checksum = 0
-    # the date is fixed, so that the same model is the same file
-    with archive.open(zipfile.ZipInfo(name, EPOCH), "w", force_zip64=True) as member:
-        for piece in pieces:
-            member.write(piece)
-            size += len(piece)
-            checksum = zlib.crc32(piece, checksum)
-    return {"size": size, "crc32": checksum}
+def _rows(name: str) -> str:
+    return f"rows/{name}.safetensors"
 
 
 # Reading
 
 
-class _Damage(Exception):
-    """What is wrong with a file."""
-
-
-class _OtherVersion(Exception):
-    """A file that is in order, but not for this version."""
-
-
-def _load(file: BinaryIO, name: str) -> Any:
+def _load(file: BinaryIO, name: str, verify: bool) -> Any:
     from tuckergp.store.schema import UnknownClass
 
     newer = False
     try:
-        archive = _open(file)
+        archive = Archive(file)
         manifest = _read_manifest(archive)
-        newer = _check_version(manifest, name)
-        return _restore(manifest, archive)
+        newer = _check_version(manifest)
+        content = _Content(archive, manifest["members"], name)
+        model = _restore(manifest, content)
     except MemoryError:  # of a file that is too large for this machine
         raise
-    except _OtherVersion as error:
-        raise InputError(str(error)) from None
+    except OtherVersion as error:
+        raise InputError(f"{name} {error}") from None
     except UnknownClass as error:
         if newer:
             raise InputError(
                 f"{name} was written by tuckergp {manifest.get('tuckergp')} and holds a {error}, which this tuckergp "
                 f"does not know: update tuckergp."
             ) from error
-        raise _damaged(name, f"it holds a {error}, which no model has") from error
+        raise damaged(name, f"it holds a {error}, which no model has") from error
     except zipfile.BadZipFile as error:
-        raise _damaged(name, "it is not whole") from error
-    except _Damage as error:
-        raise _damaged(name, str(error)) from error
+        raise damaged(name, "it is not whole") from error
+    except Damage as error:
+        raise damaged(name, str(error)) from error
     except Exception as error:  # whatever a file may hold, its reader gets one sentence
         what = " ".join(f"{type(error).__name__}: {error}".split())
-        raise _damaged(name, f"its content makes no sense ({what[:200]})") from error
+        raise damaged(name, f"its content makes no sense ({what[:200]})") from error
+    if verify:
+        content.verify()
+    return model
 
 
-def _damaged(name: str, what: str) -> InputError:
-    return InputError(f"{name} is damaged or no tuckergp model: {what}. Fit and save it again.")
-
-
-class _Archive:
-    """The members of a file, each read once and checked."""
-
-    def __init__(self, archive: zipfile.ZipFile, end: int) -> None:
-        self.members: dict[str, zipfile.ZipInfo] = {}
-        self._archive = archive
-        for member in archive.infolist():
-            if member.compress_type != zipfile.ZIP_STORED or member.file_size != member.compress_size:
-                raise _Damage(f"{member.filename} is compressed")
-            if member.filename in self.members or member.header_offset + member.file_size > end:
-                raise _Damage("its members overlap")
-            self.members[member.filename] = member
-
-    def read(self, name: str) -> bytearray:
-        """The content of a member; reading it to its end compares it with its checksum."""
-        if name not in self.members:
-            raise _Damage(f"it lacks {name}")
-        content = bytearray(self.members[name].file_size)
-        view, done = memoryview(content), 0
-        with self._archive.open(self.members[name]) as member:
-            while piece := member.read(PIECE):
-                view[done : done + len(piece)] = piece
-                done += len(piece)
-        if done != len(content):
-            raise _Damage(f"{name} is not whole")
-        return content
-
-
-def _open(file: BinaryIO) -> _Archive:
-    end = file.seek(0, os.SEEK_END)
-    if end == 0:
-        raise _Damage("it is empty")
-    return _Archive(zipfile.ZipFile(file), end)
-
-
-def _read_manifest(archive: _Archive) -> dict[str, Any]:
+def _read_manifest(archive: Archive) -> dict[str, Any]:
     try:
         manifest = json.loads(archive.read(MANIFEST))
     except (ValueError, RecursionError) as error:
-        raise _Damage(f"{MANIFEST} cannot be read") from error
+        raise Damage(f"{MANIFEST} cannot be read") from error
     if not isinstance(manifest, dict) or manifest.get("format") != FORMAT:
-        raise _Damage(f"{MANIFEST} is of something else")
+        raise Damage(f"{MANIFEST} is of something else")
     return manifest
 
 
-def _check_version(manifest: Mapping[str, Any], name: str) -> bool:
-    """Refuse another major version; whether the minor one is newer than ours."""
+def _check_version(manifest: Mapping[str, Any]) -> bool:
+    """Refuse a major version that is not known; whether the minor one is newer than ours."""
     version = manifest.get("version")
     found = re.fullmatch(r"(\d{1,6})\.(\d{1,6})", version) if isinstance(version, str) else None
     if found is None:
-        raise _Damage(f"{MANIFEST} has no version")
+        raise Damage(f"{MANIFEST} has no version")
     major, minor = map(int, found.groups())
-    if major != MAJOR:
+    if not 1 <= major <= MAJOR:
         remedy = "update tuckergp" if major > MAJOR else "fit and save it again"
-        raise _OtherVersion(f"{name} was written in format {version}; this tuckergp reads format {MAJOR}.x: {remedy}.")
-    return minor > MINOR
+        raise OtherVersion(
+            f"was written in format {version}; this tuckergp reads formats 1.x to {MAJOR}.x: {remedy}."
+        )
+    return (major, minor) > (MAJOR, MINOR)
 
 
-def _restore(manifest: Mapping[str, Any], archive: _Archive) -> Any:
-    from tuckergp.store import schema
+class _Content:
+    """The members of a file that the structure in its manifest refers to."""
+
+    def __init__(self, archive: Archive, members: Mapping[str, Any], name: str) -> None:
+        self.archive, self.members, self.name = archive, members, name
+        self._mapped: list[StoredRows] = []
+        for member, expected in members.items():
+            found = archive.member(member)
+            if (found.file_size, found.CRC) != (expected["size"], expected["crc32"]):
+                raise Damage(f"{member} is of another model")
+
+    @property
+    def size(self) -> int:
+        """Bytes of the whole file."""
+        return self.archive.size
+
+    @cached_property
+    def arrays(self) -> dict[str, npt.NDArray[Any]]:
+        """Tensors, in memory of their own."""
+        return read_tensors(self.archive.read(ARRAYS))
+
+    def rows(self, key: str, shape: tuple[int, ...]) -> StoredRows:
+        """A tensor by its rows where they lie, to be compared with its checksums later."""
+        member = _rows(key)
+        size, expected = self.archive.member(member).file_size, self.members[member]
+        ((name, place),) = read_header(self.archive.head(member, 8 + LONGEST_HEADER), size, LONGEST_HEADER).items()
+        checksums, step = np.array(expected["pieces"], dtype=np.uint32), expected["piece"]
+        count = -(-shape[0] // step) if type(step) is int and step > 0 else -1
+        if name != key or place.shape != shape or checksums.shape != (count,):
+            raise ValueError(f"{member} does not hold what it should")
+        rows = StoredRows(self.archive.array(member, place), checksums, step, self.name, key)
+        self._mapped.append(rows)
+        return rows
+
+    def table(self, key: str) -> bytearray:
+        """A Parquet file."""
+        return self.archive.read(_table(key))
+
+    def verify(self) -> None:
+        """Compare all tensors that were mapped with their checksums."""
+        for rows in self._mapped:
+            rows.verify()
+
+
+def _restore(manifest: Mapping[str, Any], content: _Content) -> Any:
+    from tuckergp.store import format_1, schema
     from tuckergp.store.packing import Unpacker
-    from tuckergp.store.tensors import read_tensors
 
-    for name, expected in manifest["members"].items():
-        member = archive.members.get(name)
-        if member is None:
-            raise _Damage(f"it lacks {name}")
-        if {"size": member.file_size, "crc32": member.CRC} != expected:
-            raise _Damage(f"{name} is of another model")
     if manifest["kind"] not in schema.ESTIMATORS:
         raise schema.UnknownClass(manifest["kind"])
-    arrays = read_tensors(archive.read(ARRAYS))
-    unpacker = Unpacker(arrays, lambda name: archive.read(_table(name)))
+    first = manifest["version"].startswith("1.")
+    unpacker = format_1.Unpacker(content) if first else Unpacker(content)
     kind: Any = schema.class_of(manifest["kind"])
     parameters = {name: unpacker.decode(value) for name, value in manifest["parameters"].items()}
     model = kind(**{name: value for name, value in parameters.items() if name in kind().get_params(deep=False)})
     state = {name: unpacker.decode(value) for name, value in manifest["state"].items()}
+    if first:
+        state = format_1.converted(state, model.likelihood)
     if "backend_" in state:
         state["backend_"] = usable_backend(state["backend_"])
     schema.learn(model, state)
-    _check(model)
-    return model
-
-
-def _check(model: Any) -> None:
-    from tuckergp.store.checks import check_recommender, check_regressor
-
     try:
-        if hasattr(model, "layout_"):
-            check_recommender(model.layout_, model.history_, model.fit_)
-        else:
-            check_regressor(model.modes_, model.fit_)
+        model._check_parts()
     except ValueError as error:
-        raise _Damage(str(error)) from error
+        raise Damage(str(error)) from error
+    return model

@@ -1,15 +1,14 @@
 """The tree of a fitted model as JSON, tensors and Parquet tables, and back.
 
-What is large is kept out of the JSON: arrays become tensors, tables, ids and long lists become Parquet, and the fields
-of many objects of one class (draws) are stacked, one tensor for all of them. Which classes there are is in
-`tuckergp.store.schema`.
+What is large is kept out of the JSON: arrays become tensors, tables, ids and long lists become Parquet. Which classes
+there are is in `tuckergp.store.schema`.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from collections.abc import Callable, Mapping
+from typing import Any, Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -19,7 +18,7 @@ from tuckergp.data.tables import Table
 from tuckergp.store import schema
 from tuckergp.store.cells import Column, read_columns, write_columns
 from tuckergp.store.plain import pack
-from tuckergp.store.tensors import Stack
+from tuckergp.store.stored_rows import StoredRows
 from tuckergp.store.trees import Reader, Writer
 
 __all__ = ["Packer", "Unpacker"]
@@ -36,21 +35,24 @@ class Packer(Writer):
 
     Attributes
     ----------
-    arrays : dict of str to ndarray or Stack
-        Tensors by name.
+    arrays : dict of str to ndarray
+        Tensors by name, which readers want whole.
+    rows : dict of str to ndarray or LyingRows
+        Those of which readers may want some rows alone.
     tables : dict of str to bytes
         Parquet files by name.
     """
 
-    arrays: dict[str, Array | Stack]  # type: ignore[assignment]
-
     def __init__(self) -> None:
         super().__init__()
+        self.rows: dict[str, Any] = {}
         self.tables: dict[str, bytes] = {}
         self._stored: dict[int, tuple[Array, Json]] = {}
 
     def encode(self, tree: Any) -> Json:
         """The structure of a tree."""
+        if isinstance(tree, schema.AsRows):
+            return self._rows(tree.values)
         if isinstance(tree, Table):
             return self._table(tree)
         if sparse.issparse(tree):
@@ -87,7 +89,12 @@ class Packer(Writer):
         transposed = _fortran(values)
         return {"transposed" if transposed else "array": self._store(values.T if transposed else values)}
 
-    def _store(self, values: Array | Stack) -> str:
+    def _rows(self, values: Any) -> Json:
+        key = self._key(self.rows)
+        self.rows[key] = values
+        return {"rows": [key, list(values.shape)]}
+
+    def _store(self, values: Array) -> str:
         if values.dtype.kind not in "fiub" or values.dtype.itemsize > 8:
             raise TypeError(f"an array of {values.dtype} cannot be stored")
         key = self._key(self.arrays)
@@ -110,7 +117,7 @@ class Packer(Writer):
 
     def _column(self, values: Column) -> Json:
         key, (kind,) = self._write({"value": values})
-        return {"column": [key, kind]}
+        return {"column": [key, kind, len(values)]}
 
     def _table(self, table: Table) -> Json:
         known = {"name": table.name, "n_rows": table.n_rows, "first_line": table.first_line}
@@ -126,60 +133,11 @@ class Packer(Writer):
 
     def _list(self, values: list[Any]) -> Json:
         if len(values) >= LONG:
-            if all(type(value) is int for value in values) and values == list(range(len(values))):
-                return {"count": len(values)}
             try:
                 return self._column(values)
             except TypeError:  # not a list of plain values
                 pass
-        if len(values) > 1 and self.fields(values[0]) is not None:
-            return {"stack": [len(values), self._stack(values)]}
         return self.each(values)
-
-    def _stack(self, values: Sequence[Any]) -> Json:
-        """Values in a row, leaf by leaf where they are alike."""
-        first, kinds = values[0], {type(value) for value in values}
-        kind = type(first)
-        if len(kinds) > 1:
-            return {"each": self.each(values)}
-        if issubclass(kind, np.ndarray | np.generic):
-            return self._stack_arrays(values)
-        if kind is float:
-            return {"floats": self._store(np.array(values))}
-        if kind is int and all(abs(value) < 2**63 for value in values):
-            return {"ints": self._store(np.array(values, dtype=np.int64))}
-        if kind in (bool, str, type(None)) and all(value == first for value in values):
-            return {"same": first}
-        fields = [self.fields(value) for value in values]
-        if kind is tuple:
-            fields, tag = [{str(place): part for place, part in enumerate(value)} for value in values], "tuple"
-        elif kind is dict:
-            fields, tag = list(values), "dict"
-        else:
-            tag = "fields"
-        names = None if fields[0] is None else list(fields[0])
-        if names is None or any(list(found or ()) != names for found in fields):
-            return {"each": self.each(values)}
-        parts = {name: self._stack_at(name, [found[name] for found in fields if found is not None]) for name in names}
-        if tag == "tuple":
-            return {"tuple": list(parts.values())}
-        return {"type": self.name(kind), "fields": parts} if tag == "fields" else {"dict": parts}
-
-    def _stack_at(self, name: object, values: list[Any]) -> Json:
-        self.path.append(str(name))
-        structure = self._stack(values)
-        self.path.pop()
-        return structure
-
-    def _stack_arrays(self, values: Sequence[Any]) -> Json:
-        first = values[0]
-        if first.dtype.kind not in "fiub" or len({(value.dtype, value.shape) for value in values}) > 1:
-            return {"each": self.each(values)}
-        if isinstance(first, np.generic):
-            return {"numbers": self._store(np.array(values))}
-        transposed = all(map(_fortran, values))
-        arrays = [value.T if transposed else value for value in values]
-        return {"transposed" if transposed else "arrays": self._store(Stack(arrays))}
 
 
 def _check_sparse(data: Array, indices: Array, indptr: Array, rows: int, columns: int) -> None:
@@ -196,12 +154,30 @@ def _fortran(values: Array) -> bool:
     return values.flags.f_contiguous and not values.flags.c_contiguous
 
 
-class Unpacker(Reader):
-    """Puts a model together; ``read_table`` gives the content of a Parquet file by its name."""
+class Content(Protocol):
+    """What the structure of a file refers to, by the names that it has there."""
 
-    def __init__(self, arrays: Mapping[str, Array], read_table: Callable[[str], bytearray]) -> None:
-        super().__init__(arrays)
-        self.read_table = read_table
+    @property
+    def size(self) -> int:
+        """Bytes of the whole file."""
+
+    @property
+    def arrays(self) -> Mapping[str, Array]:
+        """Tensors."""
+
+    def rows(self, key: str, shape: tuple[int, ...]) -> StoredRows:
+        """A tensor by its rows, of a shape that is expected."""
+
+    def table(self, key: str) -> bytearray:
+        """A Parquet file."""
+
+
+class Unpacker(Reader):
+    """Puts a model together."""
+
+    def __init__(self, content: Content) -> None:
+        super().__init__(content.arrays)
+        self.content = content
 
     def kind(self, name: str) -> Any:
         """The class that files call so."""
@@ -215,29 +191,27 @@ class Unpacker(Reader):
         """The value of ``{tag: content}``."""
         if tag == "transposed":
             return self.arrays[content].T
+        if tag == "rows":
+            key, shape = content
+            return self.content.rows(key, tuple(shape))
         if tag == "objects":
             objects = np.empty(len(content), dtype=object)
             objects[:] = self.decode(content)
             return objects
         if tag == "column":
-            key, kind = content
-            return read_columns(self.read_table(key), [kind])[0]
+            key, kind, length = content
+            return read_columns(self.content.table(key), [kind], length)[0]
         if tag == "table":
             return self._table(**content)
         if tag == "sparse":
             return self._sparse(**content)
-        if tag == "count":
-            return list(range(content))
-        if tag == "stack":
-            n, structure = content
-            return self._unstack(structure, n)
         return super().special(tag, content)
 
     def _table(self, name: str, n_rows: int, first_line: int | None, file: str | None, columns: list[Any]) -> Table:
         names, kinds = [column for column, _ in columns], [kind for _, kind in columns]
-        values = [] if file is None else read_columns(self.read_table(file), kinds)
-        if any(not isinstance(column, np.ndarray) or len(column) != n_rows for column in values):
-            raise ValueError(f"the columns of {file} do not have {n_rows} rows")
+        values = [] if file is None else read_columns(self.content.table(file), kinds, n_rows)
+        if not all(isinstance(column, np.ndarray) for column in values):
+            raise ValueError(f"{file} has columns that are no arrays")
         return Table(dict(zip(names, values, strict=True)), name, n_rows, first_line)  # type: ignore[arg-type]
 
     def _sparse(self, shape: list[int], data: Json, indices: Json, indptr: Json) -> Any:
@@ -245,33 +219,3 @@ class Unpacker(Reader):
         rows, columns = shape
         _check_sparse(values, places, ends, rows, columns)
         return sparse.csr_array((values, places, ends), shape=(rows, columns))
-
-    def _unstack(self, structure: Json, n: int) -> list[Any]:
-        if "type" in structure:
-            kind = self.kind(structure["type"])
-            parts = {name: self._unstack(part, n) for name, part in structure["fields"].items()}
-            return [self.build(kind, {name: part[i] for name, part in parts.items()}) for i in range(n)]
-        ((tag, content),) = structure.items()
-        if tag == "same":
-            return [content] * n
-        if tag == "each":
-            found = self.decode(content)
-        elif tag == "tuple":
-            columns = [self._unstack(part, n) for part in content]
-            return [tuple(column[i] for column in columns) for i in range(n)]
-        elif tag == "dict":
-            parts = {name: self._unstack(part, n) for name, part in content.items()}
-            return [{name: part[i] for name, part in parts.items()} for i in range(n)]
-        elif tag in ("floats", "ints"):
-            found = self.arrays[content].tolist()
-        elif tag == "numbers":
-            found = list(self.arrays[content])
-        elif tag in ("arrays", "transposed"):
-            array = self.arrays[content]
-            views = [array[i, ...] for i in range(len(array))]
-            found = [view.T for view in views] if tag == "transposed" else views
-        else:
-            raise ValueError(f"{tag} is not known")
-        if len(found) != n:
-            raise ValueError(f"{content} does not have {n} entries")
-        return list(found)

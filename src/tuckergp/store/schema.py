@@ -1,8 +1,9 @@
 """What a model file may hold: classes by names that stay when code moves, and how each is taken apart and rebuilt.
 
-Only what is listed here is ever built from a file. A class that moves gets another home here; one that is renamed
-keeps its name in files (``"Side": "tuckergp.recommender.entities:Party"``). A field that is not in a file has its
-default, and one that is not in the class is left out, so fields may come and go within a major version of the format.
+Only what is listed here is ever built from a file. Kernels, feature maps, inferences, likelihoods and residuals come
+from the lists of their packages, so that a new one needs nothing here. A class that is renamed keeps its name in files
+(``"Side": "Party"``). A field that is not in a file has its default, and one that is not in the class is left out, so
+fields may come and go within a major version of the format.
 """
 
 from __future__ import annotations
@@ -10,16 +11,25 @@ from __future__ import annotations
 import dataclasses
 import importlib
 import inspect
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from functools import cache, reduce
-from typing import Any
+from types import ModuleType
+from typing import Any, NamedTuple
 
+import numpy as np
+
+from tuckergp import features as feature_maps
+from tuckergp import inference, kernels
+from tuckergp.data.tables import Table
+from tuckergp.inference.base import Info
 from tuckergp.kernels import Sum
+from tuckergp.likelihoods import LIKELIHOODS
 from tuckergp.params import Parameters
-from tuckergp.recommender.feature_report import FeatureReport
+from tuckergp.residuals import RESIDUALS
+from tuckergp.residuals.base import ModeDraws
 from tuckergp.store.trees import fields_of
 
-__all__ = ["ESTIMATORS", "UnknownClass", "build", "class_of", "fields", "fitted", "learn", "name_of"]
+__all__ = ["ESTIMATORS", "AsRows", "UnknownClass", "build", "class_of", "fields", "fitted", "learn", "name_of"]
 
 Fields = dict[str, Any]
 
@@ -28,22 +38,14 @@ ESTIMATORS = ("TuckerRecommender", "TuckerGPRegressor")
 _HOMES: dict[str, tuple[str, ...]] = {
     "tuckergp.recommender": ("TuckerRecommender",),
     "tuckergp.regressor": ("TuckerGPRegressor",),
-    "tuckergp.kernels": (
-        *("SE", "Constant", "Cosine", "Identity", "Linear", "Matern12", "Matern32", "Matern52", "Periodic"),
-        *("Product", "Scaled", "Sum"),
-    ),
-    "tuckergp.features": ("Chain", "Cholesky", "Exact", "Fourier", "Hashing", "Nystrom", "Rows"),
     "tuckergp.features.compose": ("Concatenated", "Kronecker", "ScaledMap"),
-    "tuckergp.model.design": ("Block", "Design", "FittedMode", "Mode"),
-    "tuckergp.model.mode_table": ("Line", "ModeTable"),
-    "tuckergp.model.tucker": ("Core", "Parameters", "Path", "TuckerModel"),
-    "tuckergp.model.cores": ("Entries", "Learned"),
-    "tuckergp.likelihoods": ("Gaussian", "Ordinal", "Poisson"),
-    "tuckergp.inference": ("ALS", "HMC", "NUTS", "SGD", "SGLD", "VI", "Gibbs"),
-    "tuckergp.inference.base": ("Info",),
-    "tuckergp.posterior.draws": ("Draw", "Draws"),
-    "tuckergp.posterior.fitted": ("CountFit", "Fit", "OrdinalFit"),
-    "tuckergp.inference.gibbs": ("GibbsState", "ModeState"),
+    "tuckergp.model.design": ("Block", "FittedMode", "Mode"),
+    "tuckergp.model.mode_table": ("ModeTable",),
+    "tuckergp.model.tucker": ("Core", "TuckerModel"),
+    "tuckergp.model.cores": ("Entries", "Learned", "Random"),
+    "tuckergp.residuals.base": ("ModeDraws",),
+    "tuckergp.posterior.draws": ("Draws",),
+    "tuckergp.posterior.fitted": ("Fit",),
     "tuckergp.posterior.moments": ("Moments", "Running"),
     "tuckergp.recommender.attributes": ("Attributes",),
     "tuckergp.recommender.decisions": ("Attribute",),
@@ -56,15 +58,45 @@ _HOMES: dict[str, tuple[str, ...]] = {
     "tuckergp.recommender.layout": ("Layout",),
     "tuckergp.data.columns": ("Encoder",),
 }
-_PLACES = {name: f"{module}:{name}" for module, names in _HOMES.items() for name in names}
-_PLACES["SparseCore"] = "tuckergp.cores:Random"
 
 
 class UnknownClass(ValueError):
     """A file names a class that is not listed."""
 
 
+class AsRows(NamedTuple):
+    """An array, or one like it, of which a reader of the file may want some rows alone."""
+
+    values: Any
+
+
+def _exported(module: ModuleType) -> Iterator[type]:
+    """The classes of a package that describe something: kernels, feature maps, inferences."""
+    for name in module.__all__:
+        kind = getattr(module, name)
+        if isinstance(kind, type) and kind not in _ABSTRACT:
+            yield kind
+
+
+_ABSTRACT = (kernels.Kernel, kernels.Stationary, feature_maps.FeatureMap)
+
+
 @cache
+def _classes() -> dict[str, type]:
+    """All classes that a file may hold, by their names there."""
+    listed = [*_exported(kernels), *_exported(feature_maps), *_exported(inference), *LIKELIHOODS.values()]
+    found = {kind.__name__: kind for kind in listed}
+    found |= {f"residuals.{kind.__name__}": kind for kind in RESIDUALS}  # feature maps have the same names
+    for module, names in _HOMES.items():
+        found |= {name: getattr(importlib.import_module(module), name) for name in names}
+    return found
+
+
+@cache
+def _names() -> dict[type, str]:
+    return {kind: name for name, kind in _classes().items()}
+
+
 def class_of(name: str) -> type:
     """The class that files call so.
 
@@ -73,16 +105,9 @@ def class_of(name: str) -> type:
     >>> class_of("SE").__name__
     'SE'
     """
-    if name not in _PLACES:
+    if name not in _classes():
         raise UnknownClass(name)
-    module, _, qualified = _PLACES[name].partition(":")
-    kind: type = getattr(importlib.import_module(module), qualified)
-    return kind
-
-
-@cache
-def _names() -> dict[type, str]:
-    return {class_of(name): name for name in _PLACES}
+    return _classes()[name]
 
 
 def name_of(kind: type) -> str:
@@ -161,6 +186,42 @@ def _build_sum(found: Fields) -> Any:
     return reduce(Sum, found["terms"])
 
 
+# The arrays of draws by rows are large: a reader may want few of the rows.
+
+
+def _draws_fields(draws: Any) -> Fields:
+    found = fields_of(draws) or {}
+    found |= {"B": AsRows(draws.B), "rows": {name: AsRows(values) for name, values in draws.rows.items()}}
+    return found | {"noise": None if draws.noise is None else AsRows(draws.noise)}
+
+
+# A learning curve is a table in files, one row for each step.
+
+
+def _fit_fields(fit: Any) -> Fields:
+    steps = fit.history
+    columns: dict[str, Any] = {name: np.array([getattr(info, name) for info in steps]) for name in _OF_STEPS}
+    for name in dict.fromkeys(name for info in steps for name in info.figures):
+        columns[f"figure.{name}"] = np.array([info.figures.get(name) for info in steps])
+    return {"draws": fit.draws, "history": Table(columns, "history", len(steps))}
+
+
+_OF_STEPS = ("step", "chain", "done")
+
+
+def _build_fit(found: Fields) -> Any:
+    table = found["history"]
+    figures = {name.removeprefix("figure."): table[name].tolist() for name in table.columns if name not in _OF_STEPS}
+    each: list[dict[str, float]] = [{} for _ in range(len(table))]
+    for name, values in figures.items():
+        for info, value in zip(each, values, strict=True):
+            if value is not None:
+                info[name] = value
+    steps = zip(*(table[name].tolist() for name in ("step", "done", "chain")), each, strict=True)
+    history = [Info(step, figures, done, chain) for step, done, chain, figures in steps]
+    return _made(class_of("Fit"), {**found, "history": history})
+
+
 # Ratings are a table in files, a row each, which is far smaller than arrays.
 
 
@@ -187,7 +248,7 @@ def _report_fields(report: Any) -> Fields:
 
 
 def _build_report(found: Fields) -> Any:
-    return FeatureReport(found["sides"])
+    return class_of("FeatureReport")(found["sides"])
 
 
 # Attributes of grids may be anything; files keep those that are plain.
@@ -204,6 +265,8 @@ def _grid_fields(grid: Any) -> Fields:
 _SPECIAL: dict[str | None, tuple[Callable[[Any], Fields], Callable[[Fields], Any]]] = {
     "Sum": (_sum_fields, _build_sum),
     "History": (_history_fields, _build_history),
+    "Fit": (_fit_fields, _build_fit),
+    "ModeDraws": (_draws_fields, lambda found: _made(ModeDraws, found)),
     "FeatureReport": (_report_fields, _build_report),
     "GridData": (_grid_fields, lambda found: _made(class_of("GridData"), found)),
     "Coordinate": (_grid_fields, lambda found: _made(class_of("Coordinate"), found)),

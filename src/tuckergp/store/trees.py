@@ -19,6 +19,7 @@ import numpy.typing as npt
 from scipy import sparse
 
 from tuckergp.params import Parameters
+from tuckergp.residuals.grown import LyingRows
 from tuckergp.store.plain import is_plain, pack, unpack
 
 __all__ = ["Reader", "Writer", "contiguous", "decode", "digest", "encode", "fields_of"]
@@ -174,11 +175,12 @@ class Reader:
 
 
 def fields_of(tree: Any) -> dict[str, Any] | None:
-    """The fields of a NamedTuple or a dataclass; None for anything else."""
+    """The fields of a NamedTuple or a dataclass, but for private ones; None for anything else."""
     if isinstance(tree, tuple) and hasattr(tree, "_fields"):
         return dict(zip(tree._fields, tree, strict=True))
     if dataclasses.is_dataclass(tree) and not isinstance(tree, type):
-        return {field.name: getattr(tree, field.name) for field in dataclasses.fields(tree)}
+        public = (field.name for field in dataclasses.fields(tree) if not field.name.startswith("_"))
+        return {name: getattr(tree, name) for name in public}
     return None
 
 
@@ -214,6 +216,8 @@ def digest(tree: Any) -> str:
 
 def _digest(tree: Any, found: Any) -> None:
     """Names and sizes go in before contents, so that different trees never look alike."""
+    if isinstance(tree, LyingRows):  # equal to the array that it stands for
+        tree = np.asarray(tree)
     fields = fields_of(tree)
     if sparse.issparse(tree):
         matrix: Any = tree

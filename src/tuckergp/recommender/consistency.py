@@ -1,0 +1,57 @@
+"""Whether the parts of a recommender that was read from a file fit together; see `tuckergp.store.checks`."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from tuckergp.data.history import History
+from tuckergp.data.ids import Ids
+from tuckergp.model.mode_table import ModeTable
+from tuckergp.posterior.fitted import Fit
+from tuckergp.recommender.circumstances import Circumstance
+from tuckergp.recommender.entities import Side
+from tuckergp.recommender.layout import Layout
+from tuckergp.residuals import Rows
+from tuckergp.store.checks import check_fit, check_modes, inside, require
+
+__all__ = ["check_parts"]
+
+
+def check_parts(layout: Layout, history: History, fit: Fit) -> None:
+    """Refuse, with a ValueError, a recommender whose parts do not fit together."""
+    require(isinstance(layout, Layout) and isinstance(history, History), "its parts are of other classes")
+    require(len(layout.sides) == 2, "it has no users or items")
+    check_modes(layout.modes)
+    check_fit(fit, layout.modes)
+    for d, side in enumerate(layout.sides):
+        rows = side.table.residual.n_train if not len(fit.draws) else len(fit.draws.modes[d].rows["psi"])
+        _check_side(side, rows)
+    for circumstance in layout.circumstances:
+        require(isinstance(circumstance, Circumstance), "its circumstances are of another class")
+        require(circumstance.average.shape == (_width(circumstance),), "its averages are of other features")
+    require(len(history.moment) == len(history.rating), "its ratings differ in length")
+    for side, codes, ids in zip(layout.sides, history.codes, history.ids, strict=True):
+        require(len(codes) == len(history.rating), "its ratings differ in length")
+        require(len(ids) == side.n_rated, "it has ratings of other users or items than it knows")
+        require(inside(codes, len(ids)), "its ratings are of users or items that it does not have")
+
+
+def _width(part: Side | Circumstance) -> int:
+    return sum(block.map.n_features_ for block in part.mode.blocks)
+
+
+def _check_side(side: Side, rows: int) -> None:
+    """The last row of features is for ids that are not known; the data know so many rows."""
+    require(isinstance(side, Side) and isinstance(side.base, Ids), "its users or items are of another class")
+    table, width = side.table, _width(side)
+    require(isinstance(table, ModeTable) and table.more is None and not side.more, "its users or items are in parts")
+    require(table.features.shape == (len(side.base) + 1, width), "it does not have one row of features for every id")
+    require(table.blocks == tuple(block.columns for block in side.mode.blocks), "its features differ from its modes")
+    require(table.nested is None or inside(table.nested, len(table.blocks)), "its features differ from its modes")
+    require(side.average.shape == (width,), "its averages are of other features")
+    require(inside(side.n_rated, len(side.base) + 1), "it has ratings of more users or items than it knows")
+    residual = table.residual
+    require(isinstance(residual, Rows) and residual.n_train == rows, "its users or items have other rows than its draws")
+    require(residual.place.dtype == np.int32, "its users or items have no rows")
+    require(residual.place.shape == (table.n_rows,), "its users or items have no rows")
+    require(inside(residual.place, rows, start=-1), "its users or items have rows outside")

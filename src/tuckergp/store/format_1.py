@@ -1,0 +1,276 @@
+"""Files of format 1.x: one object for each draw, with the weights of one-hot rows and of features in one matrix U.
+
+All that is known of that format is here, so that it can be deleted one day. Classes that have changed since are read
+as plain records, which `converted` turns into what a model of today is made of.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from tuckergp.data.ids import Ids
+from tuckergp.data.tables import Table
+from tuckergp.features import Chain, Exact, Rows
+from tuckergp.inference.base import Info
+from tuckergp.likelihoods import LIKELIHOODS, Gaussian, Likelihood
+from tuckergp.model.design import FittedMode
+from tuckergp.model.mode_table import ModeTable
+from tuckergp.model.tucker import TuckerModel
+from tuckergp.posterior.draws import Draws
+from tuckergp.posterior.fitted import Fit
+from tuckergp.posterior.moments import Running
+from tuckergp.residuals import rows as residuals
+from tuckergp.residuals.base import ModeDraws
+from tuckergp.store import packing, schema
+from tuckergp.store.archive import OtherVersion
+from tuckergp.store.cells import read_columns
+
+__all__ = ["Unpacker", "converted"]
+
+Array = npt.NDArray[Any]
+Floats = npt.NDArray[np.float64]
+Singles = npt.NDArray[np.float32]
+Record: Any = SimpleNamespace
+
+RENAMED = {"SparseCore": "Random"}
+CHANGED = {
+    *("Draw", "Draws", "Parameters", "Path", "Fit", "OrdinalFit", "CountFit", "TuckerModel"),
+    *("Gaussian", "Ordinal", "Poisson", "FittedMode", "ModeTable", "Side", "Circumstance", "Layout", "Info"),
+}
+
+
+class Unpacker(packing.Unpacker):
+    """Puts a tree of that format together, with records for what has changed."""
+
+    def kind(self, name: str) -> Any:
+        """A class, or the record that stands for one that has changed."""
+        return Record if name in CHANGED else schema.class_of(RENAMED.get(name, name))
+
+    def build(self, kind: Any, fields: dict[str, Any]) -> Any:
+        """An object from what it is made of."""
+        return Record(**fields) if kind is Record else schema.build(kind, fields)
+
+    def special(self, tag: str, content: Any) -> Any:
+        """The value of ``{tag: content}``."""
+        if tag == "count":
+            return list(range(self._count(content)))
+        if tag == "column":
+            key, kind = content
+            return read_columns(self.content.table(key), [kind])[0]
+        if tag == "stack":
+            n, structure = content
+            return self._unstack(structure, self._count(n))
+        return super().special(tag, content)
+
+    def _count(self, n: Any) -> int:
+        """How many there are of something of which each takes a byte at least."""
+        if type(n) is not int or not 0 <= n <= self.content.size:
+            raise ValueError(f"{n} is more than there can be")
+        return n
+
+    def _unstack(self, structure: Any, n: int) -> list[Any]:
+        """The objects whose fields lie in one tensor each."""
+        if "type" in structure:
+            kind = self.kind(structure["type"])
+            parts = {name: self._unstack(part, n) for name, part in structure["fields"].items()}
+            return [self.build(kind, {name: part[i] for name, part in parts.items()}) for i in range(n)]
+        ((tag, content),) = structure.items()
+        if tag == "same":
+            return [content] * n
+        if tag == "tuple":
+            columns = [self._unstack(part, n) for part in content]
+            return [tuple(column[i] for column in columns) for i in range(n)]
+        if tag == "dict":
+            parts = {name: self._unstack(part, n) for name, part in content.items()}
+            return [{name: part[i] for name, part in parts.items()} for i in range(n)]
+        if tag == "each":
+            found = self.decode(content)
+        elif tag in ("floats", "ints"):
+            found = self.arrays[content].tolist()
+        else:
+            found = [view.T if tag == "transposed" else view for view in self.arrays[content]]
+        if len(found) != n:
+            raise ValueError(f"{content} does not have {n} entries")
+        return list(found)
+
+
+def converted(state: dict[str, Any], likelihood: str) -> dict[str, Any]:
+    """What an estimator has learned, of today's classes; ``likelihood`` is what it was asked for."""
+    fit = state["fit_"]
+    observed = _likelihood(fit, likelihood)
+    if "layout_" not in state:
+        state["modes_"] = modes = tuple(map(_mode, state["modes_"]))
+        tables = [_training_table(mode) for mode in modes]
+        return {**state, "fit_": _fit(fit, observed, tables)}
+    layout, history = state["layout_"], state["history_"]
+    sides = [_side(side) for side in layout.sides]
+    tables = [side.table.take(np.flatnonzero(side.table.seen)) for side in sides]
+    circumstances = []
+    for old in layout.circumstances:
+        mode = _mode(old.mode)
+        table, code = mode.transform(old.reader.inputs(history.codes[0], history.moment))
+        share = np.bincount(code, minlength=table.n_rows) / len(code)
+        average = np.asarray(share @ table.features, dtype=np.float64)
+        circumstances.append(_made("Circumstance", reader=old.reader, mode=mode, average=average))
+        tables.append(table)
+    made = _made("Layout", sides=tuple(sides), circumstances=tuple(circumstances))
+    return {**state, "layout_": made, "fit_": _fit(fit, observed, tables)}
+
+
+def _made(name: str, **fields: Any) -> Any:
+    return schema.class_of(name)(**fields)
+
+
+def _likelihood(fit: Any, name: str) -> Likelihood:
+    """With the scale of the targets, which the fit had."""
+    kind: Any = LIKELIHOODS[name]
+    if kind is Gaussian:
+        return Gaussian(fit.draws.model.likelihood.noise, fit.mean, fit.scale)
+    if hasattr(fit, "levels"):
+        made: Likelihood = kind(tuple(fit.draws.model.likelihood.cuts), tuple(fit.levels.tolist()))
+        return made
+    counts: Likelihood = kind(fit.mean)
+    return counts
+
+
+# Modes and sides
+
+
+def _mode(old: Any) -> FittedMode:
+    """A mode whose residual, if it has one-hot rows, has a mark of its own."""
+    mark = old.residual
+    if isinstance(mark, Exact):
+        mark = _mark(mark, np.arange(mark.n_features_, dtype=np.int32))
+    return FittedMode(old.mode, old.whitening, old.blocks, mark, old.residual_scale)
+
+
+def _mark(onehot: Exact, column: npt.NDArray[np.int32]) -> Rows:
+    mark = Rows()
+    mark.kernel_, mark.feature_names_, mark.n_features_ = onehot.kernel_, [], 0
+    mark.onehot_, mark.column_ = onehot, column
+    return mark
+
+
+def _side(old: Any) -> Any:
+    """Users or items: training rows in the order of the ids with ratings."""
+    onehot, rows = old.table.residual, len(old.number) + 1
+    column = onehot.indices[: old.n_rated].astype(np.int32)
+    place = np.full(rows, -1, dtype=np.int32)
+    place[: old.n_rated] = np.arange(old.n_rated)
+    if onehot.shape != (rows, old.n_rated) or len(onehot.indices) != old.n_rated:
+        raise ValueError("ids without ratings have rows")
+    residual = residuals.Rows(place, old.n_rated, old.mode.residual_scale, column)
+    table = ModeTable(old.table.features, residual, old.table.constant, old.table.blocks, old.table.nested)
+    mode = replace(_mode(old.mode), residual=_mark(old.mode.residual, column))
+    average = np.asarray(table.features[: old.n_rated].mean(axis=0), dtype=np.float64).ravel()
+    ids = Ids(list(old.number))
+    return _made(
+        "Side",
+        key=old.key,
+        base=ids,
+        table=table,
+        attributes=old.attributes,
+        mode=mode,
+        n_rated=old.n_rated,
+        average=average,
+    )
+
+
+def _training_table(mode: FittedMode) -> ModeTable:
+    """The distinct training rows of a mode of a regressor, as far as draws are to be converted at them."""
+    if not isinstance(mode.residual, Rows):
+        knots = mode.residual.knots_ if isinstance(mode.residual, Chain) else np.zeros(0)
+        return ModeTable(np.zeros((len(knots), sum(block.map.n_features_ for block in mode.blocks))))
+    rows: Table = mode.residual.onehot_.rows_
+    if not set(mode.mode.columns) <= set(rows.columns):
+        raise OtherVersion(
+            f"was written in format 1, which has not kept all columns of the mode {mode.mode.name!r}: fit and save it "
+            f"again."
+        )
+    return mode.table(rows)
+
+
+# Draws
+
+
+def _fit(old: Any, likelihood: Likelihood, tables: Sequence[ModeTable]) -> Fit:
+    draws = old.draws
+    core, sigma_u, sigma_w = draws.model.core, draws.model.sigma_u, draws.model.sigma_w
+    kept = [draw for chain in draws.chains for draw in chain]
+    whole = Draws(
+        TuckerModel(core, likelihood, sigma_u, sigma_w),
+        tuple(_mode_draws(d, kept, table) for d, table in enumerate(tables)) if kept else (),
+        np.stack([draw.parameters.W for draw in kept]) if kept else np.zeros((0, 0)),
+        _unknowns(kept, likelihood),
+        draws.sampled,
+        tuple(map(len, draws.chains)),
+        draws.traces,
+        draws.watched,
+        draws.observations,
+        None if draws.moments is None else _moments(draws.moments, likelihood),
+        draws.first,
+    )
+    return Fit(whole, [Info(info.step, info.figures, info.done, info.chain) for info in old.history])
+
+
+def _unknowns(kept: Sequence[Any], likelihood: Likelihood) -> dict[str, Floats]:
+    """Of the likelihood: the noise precision, or the cut points."""
+    names = likelihood.unknowns() if kept else ()
+    return {name: np.array([getattr(draw, name) for draw in kept], dtype=np.float64) for name in names}
+
+
+def _mode_draws(d: int, kept: Sequence[Any], table: ModeTable) -> ModeDraws:
+    """The draws of one mode: U of one-hot rows becomes factors, psi = Phi B + scale E."""
+    U = np.stack([draw.parameters.U[d] for draw in kept], axis=1).astype(np.float32)
+    covariance = np.stack([draw.covariance[d] for draw in kept])
+    residual = table.residual
+    noise = None
+    if kept[0].noise[d] is not None:
+        noise = np.stack([draw.noise[d] for draw in kept], axis=1).astype(np.float32)
+    path = kept[0].parameters.paths[d] if kept[0].parameters.paths else None
+    if path is not None:
+        states = np.stack([draw.parameters.paths[d].states for draw in kept], axis=1).astype(np.float32)
+        lengthscale = np.array([draw.parameters.paths[d].lengthscale for draw in kept])
+        return ModeDraws(U, covariance, {"states": states}, {"lengthscale": lengthscale}, noise)
+    if not isinstance(residual, residuals.Rows):
+        return ModeDraws(U, covariance, noise=noise)
+    column = np.arange(residual.n_train) if residual.column is None else residual.column
+    E, B = U[: residual.n_train][column], U[residual.n_train :]
+    if table.nested is None and noise is not None:
+        noise = noise[column]
+    rows, place = np.flatnonzero(residual.seen), residual.place[residual.seen]
+    if len(np.unique(place)) < residual.n_train:
+        raise ValueError("rows were learned that are no longer there")
+    psi = residual.scale * E.astype(np.float64)
+    psi[place] += ModeDraws(B, covariance).mean(table.features[rows])
+    return ModeDraws(B, covariance, {"psi": psi.astype(np.float32)}, noise=noise)
+
+
+def _moments(old: Mapping[str, Running], likelihood: Likelihood) -> dict[str, Running]:
+    """Running moments in the units of the targets; those of levels and counts were so already."""
+    if "probabilities" in old:
+        probabilities, level = old["probabilities"], old["level"]
+        levels: Floats = getattr(likelihood, "levels")  # noqa: B009
+        mean = probabilities.mean @ levels
+        variance = np.maximum(probabilities.mean @ levels**2 - mean**2, 0.0) - level.variance()
+        noise = Running(variance, None, level.count)
+        return {
+            "mean": Running(mean, None, level.count),
+            "given": level,
+            "noise": noise,
+            "probabilities": probabilities,
+        }
+    mean, scale = (likelihood.mean, likelihood.scale) if likelihood.linear else (0.0, 1.0)
+    f = old["f"]
+    squares = None if f.squares is None else scale**2 * f.squares
+    return {
+        "mean": Running(mean + scale * old["mean"].mean, None, f.count),
+        "given": Running(mean + scale * f.mean, squares, f.count),
+        "noise": Running(scale**2 * old["noise"].mean, None, f.count),
+    }
