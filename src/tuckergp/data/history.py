@@ -112,22 +112,23 @@ class History:
         return history if duplicates == "keep" and not clicks else history._without_duplicates(table, duplicates)
 
     @cached_property
-    def _by_user(self) -> tuple[npt.NDArray[np.intp], npt.NDArray[np.intp]]:
-        """The rows sorted by user, and where each user's begin."""
+    def by_user(self) -> tuple[npt.NDArray[np.integer], npt.NDArray[np.integer]]:
+        """The rows sorted by user, (N,), and where each user's begin, (n_users + 1,); model files have it too."""
         counts = np.bincount(self.codes[0], minlength=len(self.ids[0]))
-        return np.argsort(self.codes[0], kind="stable"), np.concatenate([[0], np.cumsum(counts)])
+        order = np.argsort(self.codes[0], kind="stable")
+        return order.astype(np.min_scalar_type(-len(order))), np.concatenate([[0], np.cumsum(counts)])
 
     def rows_of(self, users: npt.NDArray[np.integer]) -> tuple[npt.NDArray[np.intp], npt.NDArray[np.intp]]:
         """The rows of some users' ratings, one user after the other, and where each one's begin, (n + 1,).
 
         Users are given by their numbers; one below 0 has none. Sorted once, then it costs what is asked.
         """
-        order, starts = self._by_user
+        order, starts = self.by_user
         known = np.maximum(users, 0)
         sizes = np.where(users >= 0, starts[known + 1] - starts[known], 0)
         ends = np.concatenate([[0], np.cumsum(sizes)])
         within = np.arange(ends[-1]) - np.repeat(ends[:-1], sizes)
-        return order[np.repeat(starts[known], sizes) + within], ends
+        return order[np.repeat(starts[known], sizes) + within].astype(np.intp), ends
 
     @property
     def parts(self) -> tuple[History, ...]:

@@ -29,11 +29,20 @@ def check_parts(layout: Layout, history: History, fit: Fit) -> None:
     for circumstance in layout.circumstances:
         require(isinstance(circumstance, Circumstance), "its circumstances are of another class")
         require(circumstance.average.shape == (_width(circumstance),), "its averages are of other features")
-    require(len(history.moment) == len(history.rating), "its ratings differ in length")
+    _check_order(history)
     for side, codes, ids in zip(layout.sides, history.codes, history.ids, strict=True):
         require(len(codes) == len(history.rating), "its ratings differ in length")
         require(len(ids) == side.n_rated, "it has ratings of other users or items than it knows")
         require(inside(codes, len(ids)), "its ratings are of users or items that it does not have")
+
+
+def _check_order(history: History) -> None:
+    order, starts = history.by_user
+    count, users = len(history.rating), len(history.ids[0])
+    require(len(history.moment) == len(order) == count, "its ratings differ in length")
+    require(inside(order, count) and inside(starts, count + 1), "its ratings are not in order")
+    require(len(starts) == users + 1 and starts[0] == 0 and starts[-1] == count, "its ratings are not in order")
+    require((np.diff(starts) >= 0).all(), "its ratings are not in order")
 
 
 def _width(part: Side | Circumstance) -> int:

@@ -13,7 +13,7 @@ import numpy as np
 
 from tuckergp.compute.contract import FULL, IDENTITY, SPARSE
 from tuckergp.data.columns import Encoder
-from tuckergp.features import Rows
+from tuckergp.features import Chain, Exact, Rows
 from tuckergp.features.base import ResidualMap
 from tuckergp.likelihoods import Likelihood
 from tuckergp.model.cores import LEFT_OUT
@@ -57,22 +57,28 @@ def check_modes(modes: Sequence[FittedMode]) -> None:
             _check_map(mode.residual)
         if isinstance(mode.residual, Rows):
             column, count = mode.residual.column_, mode.residual.onehot_.n_features_
-            require(inside(column, count) and len(set(column.tolist())) == count, "its rows are not numbered")
+            require(inside(column, count) and len(np.unique(column)) == count, "its rows are not numbered")
+        if isinstance(mode.residual, Chain):
+            require(mode.residual.order_ in (1, 2, 3), "its chains are of another order")
+            require((np.diff(mode.residual.knots_) > 0).all(), "its chains are not in order")
 
 
 def _check_map(fitted: Any) -> None:
-    """The levels of encoders become columns of sparse matrices."""
+    """The levels of encoders and distinct rows become columns of sparse matrices."""
     for part in _parts(fitted):
         if isinstance(part, Encoder):
             numbers = list(part.levels.values())
             require(numbers == list(range(len(numbers))), f"the levels of {part.name!r} are not numbered in order")
+        if isinstance(part, Exact) and hasattr(part, "rows_"):
+            require(len(part.rows_) == part.n_features_ and part.rows_.columns, "its rows are not numbered")
 
 
 def _parts(thing: Any) -> Iterator[Any]:
     yield thing
     if isinstance(thing, Parameters):
-        for value in vars(thing).values():
-            yield from _parts(value)
+        for name, value in vars(thing).items():
+            if name != "feature_names_":  # a list of text, and long
+                yield from _parts(value)
     elif isinstance(thing, list | tuple):
         for value in thing:
             if not isinstance(value, str):

@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from tuckergp.data.history import History
 from tuckergp.data.ids import Ids
 from tuckergp.data.tables import Table
 from tuckergp.features import Chain, Exact, Rows
@@ -41,7 +42,7 @@ Record: Any = SimpleNamespace
 RENAMED = {"SparseCore": "Random"}
 CHANGED = {
     *("Draw", "Draws", "Parameters", "Path", "Fit", "OrdinalFit", "CountFit", "TuckerModel"),
-    *("Gaussian", "Ordinal", "Poisson", "FittedMode", "ModeTable", "Side", "Circumstance", "Layout", "Info"),
+    *("Gaussian", "Ordinal", "Poisson", "FittedMode", "ModeTable", "Side", "Circumstance", "Layout", "History", "Info"),
 }
 
 
@@ -108,7 +109,7 @@ def converted(state: dict[str, Any], likelihood: str) -> dict[str, Any]:
         state["modes_"] = modes = tuple(map(_mode, state["modes_"]))
         tables = [_training_table(mode) for mode in modes]
         return {**state, "fit_": _fit(fit, observed, tables)}
-    layout, history = state["layout_"], state["history_"]
+    layout, history = state["layout_"], _history(state["history_"])
     sides = [_side(side) for side in layout.sides]
     tables = [side.table.take(np.flatnonzero(side.table.seen)) for side in sides]
     circumstances = []
@@ -120,11 +121,19 @@ def converted(state: dict[str, Any], likelihood: str) -> dict[str, Any]:
         circumstances.append(_made("Circumstance", reader=old.reader, mode=mode, average=average))
         tables.append(table)
     made = _made("Layout", sides=tuple(sides), circumstances=tuple(circumstances))
-    return {**state, "layout_": made, "fit_": _fit(fit, observed, tables)}
+    return {**state, "layout_": made, "history_": history, "fit_": _fit(fit, observed, tables)}
 
 
 def _made(name: str, **fields: Any) -> Any:
     return schema.class_of(name)(**fields)
+
+
+def _history(old: Any) -> History:
+    """Ratings, which were one table with their moments."""
+    table: Table = old.ratings
+    moment = {name.removeprefix("moment."): table[name] for name in table.columns if name.startswith("moment.")}
+    codes = (table["user"], table["item"])
+    return History(old.ids, codes, table["rating"], replace(table, columns=moment), getattr(old, "clicks", False))
 
 
 def _likelihood(fit: Any, name: str) -> Likelihood:

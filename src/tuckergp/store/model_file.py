@@ -26,7 +26,7 @@ from tuckergp.data.frames import usable_backend
 from tuckergp.errors import InputError
 from tuckergp.files import check_writable, writing
 from tuckergp.store.archive import Archive, Damage, OtherVersion, add_member
-from tuckergp.store.stored_rows import StoredRows, damaged, pieces_of, rows_in_piece
+from tuckergp.store.stored_rows import DamagedFile, StoredRows, damaged, pieces_of, rows_in_piece
 from tuckergp.store.tensors import as_bytes, header_of, read_header, read_tensors, write_tensors
 
 __all__ = ["Storable", "load"]
@@ -48,7 +48,9 @@ class Storable:
         """Write the fitted model to a file, which `tuckergp.load` reads.
 
         The file has all that predictions, recommendations and further learning need; the training data are not needed
-        again. It takes the place of an old one in one move. A ``random_state`` that is a generator becomes None.
+        again. It takes the place of an old one in one move, also of the one that the model was loaded from. Ratings that
+        were folded in are put in order first, which copies the draws once. A ``random_state`` that is a generator
+        becomes None.
 
         Parameters
         ----------
@@ -71,10 +73,14 @@ class Storable:
         path = Path(path)
         try:
             check_writable(path)
+            self._put_in_order()
             _save(self, path)
         except OSError as error:
             raise InputError(f"{path} cannot be written: {error.strerror or error}.") from error
 
+
+    def _put_in_order(self) -> None:
+        """Prepare what was learned for being written."""
 
     def _check_parts(self) -> None:
         """Refuse, with a ValueError, a model from a file whose parts do not fit together."""
@@ -199,7 +205,7 @@ def _load(file: BinaryIO, name: str, verify: bool) -> Any:
         newer = _check_version(manifest)
         content = _Content(archive, manifest["members"], name)
         model = _restore(manifest, content)
-    except MemoryError:  # of a file that is too large for this machine
+    except (MemoryError, DamagedFile):  # of a file that is too large for this machine, or said already
         raise
     except OtherVersion as error:
         raise InputError(f"{name} {error}") from None
@@ -300,8 +306,9 @@ def _restore(manifest: Mapping[str, Any], content: _Content) -> Any:
     first = manifest["version"].startswith("1.")
     unpacker = format_1.Unpacker(content) if first else Unpacker(content)
     kind: Any = schema.class_of(manifest["kind"])
+    known = kind().get_params(deep=False)
     parameters = {name: unpacker.decode(value) for name, value in manifest["parameters"].items()}
-    model = kind(**{name: value for name, value in parameters.items() if name in kind().get_params(deep=False)})
+    model = kind(**{name: value for name, value in parameters.items() if name in known})
     state = {name: unpacker.decode(value) for name, value in manifest["state"].items()}
     if first:
         state = format_1.converted(state, model.likelihood)

@@ -52,7 +52,7 @@ class Packer(Writer):
     def encode(self, tree: Any) -> Json:
         """The structure of a tree."""
         if isinstance(tree, schema.AsRows):
-            return self._rows(tree.values)
+            return {"mapped" if tree.at_once else "rows": self._rows(tree.values)}
         if isinstance(tree, Table):
             return self._table(tree)
         if sparse.issparse(tree):
@@ -76,7 +76,7 @@ class Packer(Writer):
         if not isinstance(values, np.ndarray):
             if values.dtype.kind in "US":
                 return pack(values.item())
-            return {"number": self._store(np.array(values))}
+            return {"number": self._store(np.array(values), self.arrays)}
         if id(values) not in self._stored:
             self._stored[id(values)] = values, self._new_array(values)
         return self._stored[id(values)][1]
@@ -87,18 +87,16 @@ class Packer(Writer):
                 return {"objects": self.each(values.tolist())}
             return self._column(values)
         transposed = _fortran(values)
-        return {"transposed" if transposed else "array": self._store(values.T if transposed else values)}
+        return {"transposed" if transposed else "array": self._store(values.T if transposed else values, self.arrays)}
 
     def _rows(self, values: Any) -> Json:
-        key = self._key(self.rows)
-        self.rows[key] = values
-        return {"rows": [key, list(values.shape)]}
+        return [self._store(values, self.rows), list(values.shape)]
 
-    def _store(self, values: Array) -> str:
+    def _store(self, values: Any, place: dict[str, Any]) -> str:
         if values.dtype.kind not in "fiub" or values.dtype.itemsize > 8:
             raise TypeError(f"an array of {values.dtype} cannot be stored")
-        key = self._key(self.arrays)
-        self.arrays[key] = values
+        key = self._key(place)
+        place[key] = values
         return key
 
     def _key(self, taken: Mapping[str, Any]) -> str:
@@ -191,9 +189,10 @@ class Unpacker(Reader):
         """The value of ``{tag: content}``."""
         if tag == "transposed":
             return self.arrays[content].T
-        if tag == "rows":
+        if tag in ("rows", "mapped"):
             key, shape = content
-            return self.content.rows(key, tuple(shape))
+            rows = self.content.rows(key, tuple(shape))
+            return rows if tag == "rows" else np.asarray(rows)
         if tag == "objects":
             objects = np.empty(len(content), dtype=object)
             objects[:] = self.decode(content)
@@ -209,6 +208,8 @@ class Unpacker(Reader):
 
     def _table(self, name: str, n_rows: int, first_line: int | None, file: str | None, columns: list[Any]) -> Table:
         names, kinds = [column for column, _ in columns], [kind for _, kind in columns]
+        if file is None and not 0 <= n_rows <= self.content.size:  # what it is about takes a byte for each row
+            raise ValueError(f"a table of {n_rows} rows is more than there can be")
         values = [] if file is None else read_columns(self.content.table(file), kinds, n_rows)
         if not all(isinstance(column, np.ndarray) for column in values):
             raise ValueError(f"{file} has columns that are no arrays")

@@ -20,6 +20,7 @@ import numpy as np
 
 from tuckergp import features as feature_maps
 from tuckergp import inference, kernels
+from tuckergp.data.history import History
 from tuckergp.data.tables import Table
 from tuckergp.inference.base import Info
 from tuckergp.kernels import Sum
@@ -65,9 +66,13 @@ class UnknownClass(ValueError):
 
 
 class AsRows(NamedTuple):
-    """An array, or one like it, of which a reader of the file may want some rows alone."""
+    """An array, or one like it, that is large: readers map it, and may want some rows alone.
+
+    Its checksums are compared when rows are first read, or ``at_once``.
+    """
 
     values: Any
+    at_once: bool = False
 
 
 def _exported(module: ModuleType) -> Iterator[type]:
@@ -222,25 +227,20 @@ def _build_fit(found: Fields) -> Any:
     return _made(class_of("Fit"), {**found, "history": history})
 
 
-# Ratings are a table in files, a row each, which is far smaller than arrays.
+# Ratings are arrays in files, which take more than a table and need not be read to find those of one user.
 
 
 def _history_fields(history: Any) -> Fields:
     found = fields_of(history) or {}
-    user, item = found.pop("codes")
-    moment = found.pop("moment")
-    columns = {"user": user, "item": item, "rating": found.pop("rating")}
-    columns |= {f"moment.{name}": values for name, values in moment.columns.items()}
-    return {**found, "ratings": dataclasses.replace(moment, columns=columns)}
+    (user, item), (order, starts) = found.pop("codes"), history.by_user
+    arrays = {"user": user, "item": item, "rating": found.pop("rating"), "order": order, "starts": starts}
+    return found | {name: AsRows(values, at_once=True) for name, values in arrays.items()}
 
 
 def _build_history(found: Fields) -> Any:
-    ratings = found.pop("ratings")
-    columns = {
-        name.removeprefix("moment."): values for name, values in ratings.columns.items() if name.startswith("moment.")
-    }
-    found |= {"codes": (ratings["user"], ratings["item"]), "rating": ratings["rating"]}
-    return _made(class_of("History"), {**found, "moment": dataclasses.replace(ratings, columns=columns)})
+    made = _made(History, {**found, "codes": (found["user"], found["item"])})
+    vars(made)["by_user"] = found["order"], found["starts"]
+    return made
 
 
 def _report_fields(report: Any) -> Fields:

@@ -18,7 +18,7 @@ import numpy.typing as npt
 from tuckergp.errors import InputError
 from tuckergp.residuals.grown import LyingRows
 
-__all__ = ["PIECE", "StoredRows", "damaged", "pieces_of", "rows_in_piece"]
+__all__ = ["PIECE", "DamagedFile", "StoredRows", "damaged", "pieces_of", "rows_in_piece"]
 
 Array = npt.NDArray[Any]
 Ints = npt.NDArray[np.integer]
@@ -27,9 +27,13 @@ PIECE = 1 << 20
 """About so many bytes have one checksum."""
 
 
-def damaged(file: str, what: str) -> InputError:
+class DamagedFile(InputError):
     """What a reader of a file that is not in order is told."""
-    return InputError(f"{file} is damaged or no tuckergp model: {what}. Fit and save it again.")
+
+
+def damaged(file: str, what: str) -> DamagedFile:
+    """The same in words."""
+    return DamagedFile(f"{file} is damaged or no tuckergp model: {what}. Fit and save it again.")
 
 
 def rows_in_piece(shape: tuple[int, ...], dtype: np.dtype[Any]) -> int:
