@@ -6,17 +6,19 @@ import copy
 import json
 import os
 import re
+import tracemalloc
 import zipfile
 import zlib
+from pathlib import Path
 
 import numpy as np
 import pytest
-from safetensors.numpy import load as load_tensors
-from safetensors.numpy import save as save_tensors
 
+from tests.store.files import rewrite
 from tuckergp import Mode, TuckerGPRegressor, TuckerRecommender, load
 from tuckergp.errors import InputError
 from tuckergp.kernels import Linear, Matern12
+from tuckergp.store.cells import write_columns
 from tuckergp.store.schema import fitted
 from tuckergp.store.trees import digest
 
@@ -43,7 +45,7 @@ def path(model, tmp_path):
 def refusal_or_model(path):
     """The sentence with which a file is refused, or what it holds; any other exception is an error."""
     try:
-        return None, load(path)
+        return None, load(path, verify=True)
     except InputError as error:
         return str(error), None
 
@@ -53,26 +55,6 @@ def refusal(path) -> str:
     with pytest.raises(InputError) as caught:
         load(path)
     return str(caught.value)
-
-
-def rewrite(path, manifest=None, arrays=None, **members):
-    """Write the file anew, in order but with other content."""
-    with zipfile.ZipFile(path) as archive:
-        content = {name: archive.read(name) for name in archive.namelist()}
-    known = json.loads(content["model.json"])
-    if arrays is not None:
-        tensors = load_tensors(content["arrays.safetensors"])
-        arrays(tensors)
-        content["arrays.safetensors"] = save_tensors(tensors)
-    content |= members
-    for name in content.keys() & known["members"].keys():
-        known["members"][name] = {"size": len(content[name]), "crc32": zlib.crc32(content[name])}
-    if manifest is not None:
-        manifest(known)
-    content["model.json"] = json.dumps(known).encode()
-    with zipfile.ZipFile(path, "w") as archive:
-        for name, value in content.items():
-            archive.writestr(name, value)
 
 
 def test_a_file_cut_at_any_byte_is_refused(path):
@@ -118,18 +100,20 @@ def test_files_without_permission_are_refused(path, monkeypatch):
 
 
 def test_other_major_versions_are_refused(path):
-    rewrite(path, lambda known: known.update(version="2.0", kind="Oracle"))
-    assert refusal(path) == "model.tgp was written in format 2.0; this tuckergp reads format 1.x: update tuckergp."
+    rewrite(path, lambda known: known.update(version="3.0", kind="Oracle"))
+    assert refusal(path) == (
+        "model.tgp was written in format 3.0; this tuckergp reads formats 1.x to 2.x: update tuckergp."
+    )
     rewrite(path, lambda known: known.update(version="0.3"))
-    assert "reads format 1.x: fit and save it again." in refusal(path)
-    for version in ("1", 1.0, "one", None, "1.0.0"):
+    assert "reads formats 1.x to 2.x: fit and save it again." in refusal(path)
+    for version in ("2", 2.0, "one", None, "2.0.0"):
         rewrite(path, lambda known, version=version: known.update(version=version))
         assert SENTENCE.fullmatch(refusal(path))
 
 
 def test_newer_minor_versions_are_read_without_what_is_new(path, model, ratings):
     def newer(known):
-        known["version"] = "1.9"
+        known["version"] = "2.9"
         known["more"] = {"type": "Unheard", "fields": {}}
         known["parameters"]["colour"] = "red"
         known["state"]["fit_"]["fields"]["mood"] = "good"
@@ -206,39 +190,149 @@ def test_members_that_are_missing_or_of_another_model_are_named(path):
     assert "arrays.safetensors is of another model" in refusal(path)
 
 
-def put(name, place, value):
-    def change(tensors):
-        tensors[name][place] = value
+def put(place, value):
+    def change(tensor):
+        tensor = tensor.copy()
+        tensor[place] = value
+        return tensor
 
     return change
 
 
-U = "fit_.draws.chains.0.parameters.U.0"
+SIDE, MODEL = "layout_.sides.0.", "fit_.draws.model."
+PSI, B, NOISE = (f"fit_.draws.modes.0.{name}" for name in ("rows.psi", "B", "noise"))
 INCONSISTENT = {
-    "sparse indices": put("layout_.sides.0.table.residual.indices", 0, 99),
-    "negative indices": put("layout_.sides.0.table.residual.indices", 0, -1),
-    "row ends": put("layout_.sides.0.table.features.indptr", 1, 99),
-    "last row end": put("layout_.sides.0.table.features.indptr", -1, -1),
-    "rows backwards": put("layout_.sides.0.table.features.indptr", 2, 0),
-    "rows of U": lambda tensors: tensors.update({U: tensors[U][:, 1:]}),
-    "rank of U": lambda tensors: tensors.update({U: tensors[U][:, :, 1:]}),
-    "ranks": put("fit_.draws.model.core.ranks", 0, 3),
-    "all ranks": put("fit_.draws.model.core.ranks", slice(None), 3),
-    "number of draws": lambda tensors: tensors.update({U: tensors[U][1:]}),
-    "dtype of U": lambda tensors: tensors.update({U: tensors[U].astype(np.int64)}),
-    "a missing tensor": lambda tensors: tensors.pop(U),
+    "sparse indices": (SIDE + "table.features.indices", put(0, 99)),
+    "negative indices": (SIDE + "table.features.indices", put(0, -1)),
+    "row ends": (SIDE + "table.features.indptr", put(1, 99)),
+    "last row end": (SIDE + "table.features.indptr", put(-1, -1)),
+    "rows backwards": (SIDE + "table.features.indptr", put(2, 0)),
+    "places of rows": (SIDE + "table.residual.place", put(0, 3)),
+    "places below none": (SIDE + "table.residual.place", put(0, -2)),
+    "places of other numbers": (SIDE + "table.residual.place", lambda tensor: tensor.astype(float)),
+    "numbers of rows": (SIDE + "table.residual.column", put(0, 1)),
+    "averages": (SIDE + "average", lambda tensor: tensor[1:]),
+    "ranks": (MODEL + "core.ranks", put(0, 3)),
+    "all ranks": (MODEL + "core.ranks", put(slice(None), 3)),
+    "prior scales": (MODEL + "sigma_u", lambda tensor: tensor[1:]),
+    "core": ("fit_.draws.W", lambda tensor: np.zeros((3, 4))),
+    "noise precision": ("fit_.draws.unknowns.alpha", lambda tensor: tensor[1:]),
+    "noise precision that is none": ("fit_.draws.unknowns.alpha", put(0, np.nan)),
+    "covariance": ("fit_.draws.modes.0.covariance", lambda tensor: tensor[:, 1:]),
+    "rows of factors": (PSI, lambda tensor: tensor[1:]),
+    "draws of factors": (PSI, lambda tensor: tensor[:, 1:]),
+    "rank of factors": (PSI, lambda tensor: tensor[:, :, 1:]),
+    "numbers of factors": (PSI, lambda tensor: tensor.astype(np.float64)),
+    "rows of weights": (B, lambda tensor: tensor[1:]),
+    "rank of weights": (B, lambda tensor: tensor[:, :, 1:]),
+    "rows of noise": (NOISE, lambda tensor: tensor[:2]),
+    "draws of noise": (NOISE, lambda tensor: tensor[:, 1:]),
+    "users of ratings": ("history_.user", put(0, 7)),
+    "number of ratings": ("history_.rating", lambda tensor: tensor[1:]),
+    "order of ratings": ("history_.order", put(0, 4)),
+    "starts of ratings": ("history_.starts", put(1, 4)),
+    "last start of ratings": ("history_.starts", put(-1, 3)),
 }
 
 
-@pytest.mark.parametrize("change", INCONSISTENT.values(), ids=INCONSISTENT)
-def test_parts_that_do_not_fit_together_are_refused(change, path):
-    rewrite(path, arrays=change)
+@pytest.mark.parametrize(("name", "change"), INCONSISTENT.values(), ids=INCONSISTENT)
+def test_parts_that_do_not_fit_together_are_refused(name, change, path):
+    with zipfile.ZipFile(path) as archive:
+        by_rows = f"rows/{name}.safetensors" in archive.namelist()
+    if by_rows:
+        rewrite(path, rows={name: change})
+    else:
+        rewrite(path, arrays=lambda tensors: tensors.update({name: change(tensors[name])}))
     assert SENTENCE.fullmatch(refusal(path))
+
+
+def test_a_file_written_anew_without_a_change_is_read(path, model, ratings):
+    rewrite(path, rows={PSI: lambda tensor: tensor}, arrays=lambda tensors: None)
+    assert np.array_equal(load(path, verify=True).predict(ratings), model.predict(ratings))
+
+
+def test_a_missing_tensor_is_named(path):
+    rewrite(path, arrays=lambda tensors: tensors.pop("fit_.draws.W"))
+    assert "fit_.draws.W" in refusal(path)
+
+
+def test_numbers_that_are_not_finite_are_found_in_draws(path, ratings):
+    rewrite(path, rows={PSI: put((0, 0, 0), np.inf)})
+    again = load(path)
+    with pytest.raises(InputError, match=r"not all numbers of rows 0 to 2 of fit_.draws.modes.0.rows.psi are finite"):
+        again.predict(ratings)
+    assert SENTENCE.fullmatch(refusal_or_model(path)[0])
+
+
+# Files that claim to be larger than they are
+
+
+def claim(where, value):
+    def change(known):
+        node = known["state"]
+        for step in where[:-1]:
+            node = node[step]
+        node[where[-1]] = value
+
+    return change
+
+
+SIDES = ("layout_", "fields", "sides", "tuple", 0, "fields")
+DRAWS = ("fit_", "fields", "draws", "fields")
+CLAIMS = {
+    "a count": claim((*SIDES, "base", "fields", "values"), {"count": 10**9}),
+    "a stack": claim(("fit_", "fields", "history"), {"stack": [10**9, {"same": None}]}),
+    "rows of draws": claim((*DRAWS, "modes", "tuple", 0, "fields", "B", "rows", 1), [10**9, 3, 2]),
+    "rows of a table": claim(("tables_", "tuple", 0, "table", "n_rows"), 10**9),
+    "a table without columns": claim(("history_", "fields", "moment", "table", "n_rows"), 10**9),
+    "rows without columns": claim((*SIDES, "mode", "fields", "residual", "fields", "onehot_", "fields", "rows_"),
+        {"table": {"name": "x", "n_rows": 10**9, "first_line": None, "file": None, "columns": []}}),
+    "rows of a matrix": claim((*SIDES, "table", "fields", "features", "sparse", "shape"), [10**9, 3]),
+    "columns of a matrix": claim((*SIDES, "table", "fields", "features", "sparse", "shape"), [5, 10**12]),
+    "training rows": claim((*SIDES, "table", "fields", "residual", "fields", "n_train"), 10**9),
+    "draws of a chain": claim((*DRAWS, "lengths"), {"tuple": [10**9]}),
+    "features": claim((*SIDES, "mode", "fields", "blocks", "tuple", 0, "fields", "map", "fields", "n_features_"), 10**9),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("change", CLAIMS.values(), ids=CLAIMS)
+def test_sizes_are_compared_before_memory_is_taken(change, path):
+    rewrite(path, change)
+    refused_with_little_memory(path)
+
+
+def refused_with_little_memory(path):
+    tracemalloc.start()
+    try:
+        assert SENTENCE.fullmatch(refusal(path))
+        assert tracemalloc.get_traced_memory()[1] < 10_000_000
+    finally:
+        tracemalloc.stop()
+
+
+def test_a_table_that_claims_many_rows_is_not_read(path):
+    import pyarrow as pa
+
+    content, _ = write_columns({"user_id": np.zeros(20_000_000, dtype=np.int8), "town": np.zeros(20_000_000, np.int8)})
+    before = pa.total_allocated_bytes()
+    rewrite(path, claim(("tables_", "tuple", 0, "table", "n_rows"), 20_000_000), **{"tables/tables_.0.parquet": content})
+    refused_with_little_memory(path)
+    assert pa.total_allocated_bytes() - before < 1_000_000
+
+
+@pytest.mark.parametrize("value", [{"count": 10**9}, {"stack": [10**9, {"same": None}]}], ids=str)
+def test_counts_of_format_1_are_not_believed(value, tmp_path):
+    path = tmp_path / "model.tgp"
+    path.write_bytes((Path(__file__).parent / "fixtures" / "model-1.0.tgp").read_bytes())
+    rewrite(path, claim(("fit_", "fields", "draws", "fields", "observations"), value))
+    refused_with_little_memory(path)
 
 
 def test_ratings_of_nobody_are_refused(model, tmp_path, ratings):
     changed = copy.deepcopy(model)
     changed.history_.codes[0][0] = 7
+    vars(changed.history_).pop("by_user", None)
+    vars(changed.history_)["by_user"] = model.history_.by_user
     changed.save(tmp_path / "model.tgp")
     assert "users or items that it does not have" in refusal(tmp_path / "model.tgp")
 
@@ -253,9 +347,12 @@ def test_levels_of_encoders_out_of_range_are_refused(tmp_path):
     changed.save(path)
     assert "the levels of 'town' are not numbered in order" in refusal(path)
     model.save(path)
-    states = "fit_.draws.chains.0.parameters.paths.1.states"
-    rewrite(path, arrays=lambda tensors: tensors.update({states: tensors[states][:, :-1]}))
-    assert "other chains than its modes" in refusal(path)
+    rewrite(path, rows={"fit_.draws.modes.1.rows.states": lambda tensor: tensor[:-1]})
+    assert "other rows, ranks or numbers than its modes" in refusal(path)
+    model.save(path)
+    knots = "modes_.1.residual.knots_"
+    rewrite(path, arrays=lambda tensors: tensors.update({knots: tensors[knots][::-1]}))
+    assert "its chains are not in order" in refusal(path)
 
 
 def test_any_value_of_the_structure_may_be_wrong(path):
@@ -272,7 +369,7 @@ def test_any_value_of_the_structure_may_be_wrong(path):
             node = found["state"]
             for step in where:
                 node = node[step]
-            node[last] = rng.choice(np.array(["x", -1, None, 10**6], dtype=object))
+            node[last] = rng.choice(np.array(["x", -1, None, 10**9, [], {}], dtype=object))
 
         path.write_bytes(original)
         rewrite(path, spoil)

@@ -47,7 +47,7 @@ class Content:
     def __init__(self, packer):
         self.arrays = read_tensors(bytearray(b"".join(write_tensors(packer.arrays))))
         self.table = {name: bytearray(content) for name, content in packer.tables.items()}.__getitem__
-        self.packer = packer
+        self.packer, self.size = packer, 10_000
 
     def rows(self, key, shape):
         assert self.packer.rows[key].shape == shape

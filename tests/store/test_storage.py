@@ -353,9 +353,10 @@ def test_small_arrays_are_the_model_s_own(ratings, tmp_path):
 
 def certain(model, questions):
     """Which questions are about rows that the data know, so that their answers need no random numbers."""
+    table = as_table(questions, "questions")
     if isinstance(model, TuckerGPRegressor):
-        return np.ones(len(questions["day"]), dtype=bool)
-    design = model.layout_.pairs(as_table(questions, "questions"))
+        return np.ones(len(table), dtype=bool)
+    design = model.layout_.pairs(table)
     return np.all([table.seen[rows] for table, rows in zip(design.modes, design.index.T, strict=True)], axis=0)
 
 

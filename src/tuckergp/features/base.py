@@ -116,6 +116,11 @@ class ResidualMap(FeatureMap):
         """The residual at the rows of a table, with this standard deviation."""
         raise NotImplementedError
 
+    @property
+    def n_groups(self) -> int:
+        """How many training rows may have noise factors."""
+        return 0
+
     def kept(self, r: int) -> tuple[Shapes, Shapes]:
         """The shapes of what `Residual.kept` gives at rank r: of all training rows, (M_train, ...), and besides."""
         raise NotImplementedError

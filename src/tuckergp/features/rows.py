@@ -63,6 +63,11 @@ class Rows(ResidualMap):
         place[np.diff(onehot.indptr) > 0] = row_of[onehot.indices]
         return residuals.Rows(place, len(self.column_), scale, self.column_)
 
+    @property
+    def n_groups(self) -> int:
+        """All of them."""
+        return len(self.column_)
+
     def kept(self, r: int) -> tuple[Shapes, Shapes]:
         """The factors of the training rows."""
         return {"psi": (len(self.column_), r)}, {}

@@ -239,9 +239,20 @@ class FittedMode:
         before = residual.n_columns
         constants = [b.columns.start + before for b in self.blocks if isinstance(_unscaled(b.kernel)[0], Constant)]
         blocks = tuple(block.columns for block in self.blocks)
+        return ModeTable(features, residual, constants[0] if constants else None, blocks, self.nested)
+
+    @property
+    def nested(self) -> int | None:
+        """The block that is one-hot in groups of training rows; None where there is none."""
         coarser = [g for g, block in enumerate(self.blocks) if isinstance(_unscaled(block.kernel)[0], Identity)]
-        nested = coarser[0] if coarser and residual.n_groups else None
-        return ModeTable(features, residual, constants[0] if constants else None, blocks, nested)
+        return coarser[0] if coarser and self.residual is not None and self.residual.n_groups else None
+
+    @property
+    def n_groups(self) -> int:
+        """How many groups of training rows may have noise factors."""
+        if self.nested is not None:
+            return self.blocks[self.nested].map.n_features_
+        return 0 if self.residual is None else self.residual.n_groups
 
     def _check(self, rows: Table, features: Matrix) -> None:
         values = features.data if sparse.issparse(features) else features

@@ -56,7 +56,7 @@ def _check_side(side: Side, rows: int) -> None:
     require(isinstance(table, ModeTable) and table.more is None and not side.more, "its users or items are in parts")
     require(table.features.shape == (len(side.base) + 1, width), "it does not have one row of features for every id")
     require(table.blocks == tuple(block.columns for block in side.mode.blocks), "its features differ from its modes")
-    require(table.nested is None or inside(table.nested, len(table.blocks)), "its features differ from its modes")
+    require(table.nested == side.mode.nested, "its features differ from its modes")
     require(side.average.shape == (width,), "its averages are of other features")
     require(inside(side.n_rated, len(side.base) + 1), "it has ratings of more users or items than it knows")
     residual = table.residual

@@ -139,8 +139,7 @@ def _check_mode_draws(own: ModeDraws, mode: FittedMode, r: int, count: int) -> N
         require(values.dtype == np.float32, "its draws have other numbers")
         require(values.shape == (rows, count, *shape), "its draws have other rows, ranks or numbers than its modes")
     if own.noise is not None:
-        groups = {shapes[name][0] for name in by_row} | {block.map.n_features_ for block in mode.blocks}
         require(own.noise.dtype == np.float32, "its noise has other numbers")
-        require(own.noise.shape in {(n, count) for n in groups}, "its noise has other rows than its modes")
+        require(own.noise.shape == (mode.n_groups, count), "its noise has other rows than its modes")
     _check_numbers(own.values, besides, count)
     _check_numbers({"covariance": own.covariance}, {"covariance": (r, r)}, count)

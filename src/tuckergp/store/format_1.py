@@ -108,7 +108,7 @@ def converted(state: dict[str, Any], likelihood: str) -> dict[str, Any]:
     if "layout_" not in state:
         state["modes_"] = modes = tuple(map(_mode, state["modes_"]))
         tables = [_training_table(mode) for mode in modes]
-        return {**state, "fit_": _fit(fit, observed, tables)}
+        return {**state, "fit_": _fit(fit, observed, modes, tables)}
     layout, history = state["layout_"], _history(state["history_"])
     sides = [_side(side) for side in layout.sides]
     tables = [side.table.take(np.flatnonzero(side.table.seen)) for side in sides]
@@ -121,7 +121,7 @@ def converted(state: dict[str, Any], likelihood: str) -> dict[str, Any]:
         circumstances.append(_made("Circumstance", reader=old.reader, mode=mode, average=average))
         tables.append(table)
     made = _made("Layout", sides=tuple(sides), circumstances=tuple(circumstances))
-    return {**state, "layout_": made, "history_": history, "fit_": _fit(fit, observed, tables)}
+    return {**state, "layout_": made, "history_": history, "fit_": _fit(fit, observed, made.modes, tables)}
 
 
 def _made(name: str, **fields: Any) -> Any:
@@ -208,10 +208,15 @@ def _training_table(mode: FittedMode) -> ModeTable:
 # Draws
 
 
-def _fit(old: Any, likelihood: Likelihood, tables: Sequence[ModeTable]) -> Fit:
+def _fit(old: Any, likelihood: Likelihood, modes: Sequence[FittedMode], tables: Sequence[ModeTable]) -> Fit:
+    """With draws at the training rows of each mode."""
     draws = old.draws
     core, sigma_u, sigma_w = draws.model.core, draws.model.sigma_u, draws.model.sigma_w
     kept = [draw for chain in draws.chains for draw in chain]
+    # a most probable point had no covariances of new rows: they are those of the prior
+    prior = [np.eye(int(r)) * (s * mode.residual_scale) ** 2 for r, s, mode in zip(core.ranks, sigma_u, modes, strict=True)]
+    for draw in kept:
+        draw.covariance = draw.covariance or prior
     whole = Draws(
         TuckerModel(core, likelihood, sigma_u, sigma_w),
         tuple(_mode_draws(d, kept, table) for d, table in enumerate(tables)) if kept else (),
