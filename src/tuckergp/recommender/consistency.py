@@ -24,8 +24,7 @@ def check_parts(layout: Layout, history: History, fit: Fit) -> None:
     check_modes(layout.modes)
     check_fit(fit, layout.modes)
     for d, side in enumerate(layout.sides):
-        rows = side.table.residual.n_train if not len(fit.draws) else len(fit.draws.modes[d].rows["psi"])
-        _check_side(side, rows)
+        _check_side(side, len(fit.draws.modes[d].rows["psi"]) if len(fit.draws) else None)
     for circumstance in layout.circumstances:
         require(isinstance(circumstance, Circumstance), "its circumstances are of another class")
         require(circumstance.average.shape == (_width(circumstance),), "its averages are of other features")
@@ -49,8 +48,8 @@ def _width(part: Side | Circumstance) -> int:
     return sum(block.map.n_features_ for block in part.mode.blocks)
 
 
-def _check_side(side: Side, rows: int) -> None:
-    """The last row of features is for ids that are not known; the data know so many rows."""
+def _check_side(side: Side, rows: int | None) -> None:
+    """The last row of features is for ids that are not known; draws, where they were kept, have so many rows."""
     require(isinstance(side, Side) and isinstance(side.base, Ids), "its users or items are of another class")
     table, width = side.table, _width(side)
     require(isinstance(table, ModeTable) and table.more is None and not side.more, "its users or items are in parts")
@@ -60,7 +59,9 @@ def _check_side(side: Side, rows: int) -> None:
     require(side.average.shape == (width,), "its averages are of other features")
     require(inside(side.n_rated, len(side.base) + 1), "it has ratings of more users or items than it knows")
     residual = table.residual
-    require(isinstance(residual, Rows) and residual.n_train == rows, "its users or items have other rows than its draws")
-    require(residual.place.dtype == np.int32, "its users or items have no rows")
-    require(residual.place.shape == (table.n_rows,), "its users or items have no rows")
-    require(inside(residual.place, rows, start=-1), "its users or items have rows outside")
+    if not isinstance(residual, Rows):
+        raise ValueError("its users or items have no rows of their own")
+    require(rows is None or residual.n_train == rows, "its users or items have other rows than its draws")
+    require(residual.place.dtype == np.int32, "the rows of its users or items have no numbers")
+    require(residual.place.shape == (table.n_rows,), "the rows of its users or items have no numbers")
+    require(inside(residual.place, residual.n_train, start=-1), "its users or items have rows outside")

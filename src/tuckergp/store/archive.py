@@ -104,7 +104,7 @@ class Archive:
         self._file.seek(member.header_offset)
         head = self._file.read(LOCAL_HEADER.size)
         signature, _, flags, *_, name_length, extra_length = LOCAL_HEADER.unpack(head)
-        start = member.header_offset + LOCAL_HEADER.size + name_length + extra_length
+        start: int = member.header_offset + LOCAL_HEADER.size + name_length + extra_length
         named = self._file.read(name_length) == name.encode()
         if signature != b"PK\x03\x04" or flags & 1 or not named or start + member.file_size > self.size:
             raise Damage(f"{name} does not lie where it should")

@@ -62,7 +62,7 @@ def write_columns(columns: Mapping[str, Column]) -> tuple[bytes, list[Kind]]:
 
 
 def read_columns(content: bytes | bytearray, kinds: Sequence[Kind], length: int | None = None) -> list[Column]:
-    """The columns that `write_columns` wrote, in their order; refused, unread, where they are not of the length given."""
+    """The columns that `write_columns` wrote, in their order; of another length than is given they are not read."""
     file = parquet.ParquetFile(pa.BufferReader(content))
     if length is not None and file.metadata.num_rows != length:
         raise ValueError(f"a table has {file.metadata.num_rows} rows, not {length}")
@@ -75,10 +75,8 @@ def read_columns(content: bytes | bytearray, kinds: Sequence[Kind], length: int 
 def _cells(metadata: Any) -> int:
     """How many values a file says it has, those inside collections included."""
     groups = map(metadata.row_group, range(metadata.num_row_groups))
-    return max(
-        metadata.num_rows * metadata.num_columns,
-        sum(group.column(j).num_values for group in groups for j in range(group.num_columns)),
-    )
+    inside: int = sum(group.column(j).num_values for group in groups for j in range(group.num_columns))
+    return max(int(metadata.num_rows * metadata.num_columns), inside)
 
 
 def _to_arrow(values: Column) -> tuple[Any, Kind]:

@@ -214,7 +214,8 @@ def _fit(old: Any, likelihood: Likelihood, modes: Sequence[FittedMode], tables: 
     core, sigma_u, sigma_w = draws.model.core, draws.model.sigma_u, draws.model.sigma_w
     kept = [draw for chain in draws.chains for draw in chain]
     # a most probable point had no covariances of new rows: they are those of the prior
-    prior = [np.eye(int(r)) * (s * mode.residual_scale) ** 2 for r, s, mode in zip(core.ranks, sigma_u, modes, strict=True)]
+    scales = [sigma * mode.residual_scale for sigma, mode in zip(sigma_u, modes, strict=True)]
+    prior = [np.eye(int(r)) * scale**2 for r, scale in zip(core.ranks, scales, strict=True)]
     for draw in kept:
         draw.covariance = draw.covariance or prior
     whole = Draws(
@@ -271,15 +272,10 @@ def _moments(old: Mapping[str, Running], likelihood: Likelihood) -> dict[str, Ru
     if "probabilities" in old:
         probabilities, level = old["probabilities"], old["level"]
         levels: Floats = getattr(likelihood, "levels")  # noqa: B009
-        mean = probabilities.mean @ levels
-        variance = np.maximum(probabilities.mean @ levels**2 - mean**2, 0.0) - level.variance()
-        noise = Running(variance, None, level.count)
-        return {
-            "mean": Running(mean, None, level.count),
-            "given": level,
-            "noise": noise,
-            "probabilities": probabilities,
-        }
+        centre = probabilities.mean @ levels
+        noise = np.maximum(probabilities.mean @ levels**2 - centre**2, 0.0) - level.variance()
+        made = {"mean": Running(centre, None, level.count), "noise": Running(noise, None, level.count)}
+        return {**made, "given": level, "probabilities": probabilities}
     mean, scale = (likelihood.mean, likelihood.scale) if likelihood.linear else (0.0, 1.0)
     f = old["f"]
     squares = None if f.squares is None else scale**2 * f.squares

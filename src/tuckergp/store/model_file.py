@@ -48,8 +48,8 @@ class Storable:
         """Write the fitted model to a file, which `tuckergp.load` reads.
 
         The file has all that predictions, recommendations and further learning need; the training data are not needed
-        again. It takes the place of an old one in one move, also of the one that the model was loaded from. Ratings that
-        were folded in are put in order first, which copies the draws once. A ``random_state`` that is a generator
+        again. It takes the place of an old one in one move, even of the one that the model was loaded from. Ratings
+        that were folded in are put in order first, which copies the draws once. A ``random_state`` that is a generator
         becomes None.
 
         Parameters
@@ -77,7 +77,6 @@ class Storable:
             _save(self, path)
         except OSError as error:
             raise InputError(f"{path} cannot be written: {error.strerror or error}.") from error
-
 
     def _put_in_order(self) -> None:
         """Prepare what was learned for being written."""
@@ -247,9 +246,7 @@ def _check_version(manifest: Mapping[str, Any]) -> bool:
     major, minor = map(int, found.groups())
     if not 1 <= major <= MAJOR:
         remedy = "update tuckergp" if major > MAJOR else "fit and save it again"
-        raise OtherVersion(
-            f"was written in format {version}; this tuckergp reads formats 1.x to {MAJOR}.x: {remedy}."
-        )
+        raise OtherVersion(f"was written in format {version}; this tuckergp reads formats 1.x to {MAJOR}.x: {remedy}.")
     return (major, minor) > (MAJOR, MINOR)
 
 

@@ -7,7 +7,7 @@ there are is in `tuckergp.store.schema`.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Any, Protocol
 
 import numpy as np

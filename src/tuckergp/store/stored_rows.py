@@ -129,7 +129,7 @@ class StoredRows(LyingRows):
             first = piece * self.step
             rows = self.array[first : first + self.step]
             where = f"of rows {first} to {first + len(rows) - 1} of {self.name}"
-            if zlib.crc32(rows.reshape(-1).view(np.uint8)) != self.checksums[piece]:
+            if zlib.crc32(rows.reshape(-1).view(np.uint8).data) != self.checksums[piece]:
                 raise damaged(self.file, f"the checksum {where} is another")
             # infinite numbers and NaN would be the smallest or the largest
             if rows.size and not np.isfinite([rows.min(), rows.max()]).all():

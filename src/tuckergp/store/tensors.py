@@ -68,7 +68,7 @@ def write_tensors(tensors: Mapping[str, Array]) -> Iterator[bytes | memoryview]:
 def as_bytes(tensor: Array) -> memoryview:
     """The numbers of an array as they lie in a file."""
     little = np.ascontiguousarray(tensor, dtype=tensor.dtype.newbyteorder("<"))
-    return memoryview(little.reshape(-1).view(np.uint8))
+    return little.reshape(-1).view(np.uint8).data
 
 
 def read_header(content: Any, size: int, largest: int | None = None) -> dict[str, Place]:
