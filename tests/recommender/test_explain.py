@@ -64,7 +64,7 @@ def test_latent_models_explain_the_latent_utility(likelihood, data):
     user, item = ratings["user_id"][0], ratings["item_id"][0]
     found = rec.explain(user, item)
     design = rec.layout_.pairs(pairs_table({"user_id": [user], "item_id": [item]}, rec.columns))
-    f = np.mean([values for values, _ in rec.fit_.draws.functions(design)])
+    f = rec.fit_.draws.predicted(design).f.mean()
     np.testing.assert_allclose(found.total, f, atol=1e-10)
     assert found.latent
     assert found.predicted == rec.predict({"user_id": [user], "item_id": [item]}, clip=False)[0]

@@ -74,7 +74,7 @@ class TestSamples:
         gibbs = TuckerGPRegressor(rank=1, draws=10, warmup=5, random_state=0).fit(points, points[:, 0] ** 2)
         f = gibbs.sample_y(points, 20, include_noise=False)
         assert len(np.unique(f.round(12), axis=1).T) == 10
-        functions = np.stack([f for f, _ in gibbs.fit_.draws.functions(gibbs._inputs(points))], axis=1)
+        functions = gibbs.fit_.draws.predicted(gibbs._inputs(points)).f.T
         expected = gibbs.fit_.mean + gibbs.fit_.scale * functions
         np.testing.assert_allclose(np.sort(f[:, :10], axis=1), np.sort(expected, axis=1), atol=1e-12)
 
@@ -131,7 +131,7 @@ class TestComponents:
         model = TuckerGPRegressor(modes, rank=2, core=core, draws=4, warmup=4, random_state=0).fit(X, Y)
         for draw, inputs in itertools.product((0, -1), (X, NEW)):
             parts = model.components(inputs, draw)
-            f, _ = list(model.fit_.draws.functions(model._inputs(inputs)))[draw]
+            f = model.fit_.draws.predicted(model._inputs(inputs)).f[draw]
             expected = model.fit_.mean + model.fit_.scale * f
             np.testing.assert_allclose(parts.total(), expected, rtol=1e-10)
             np.testing.assert_allclose(parts.mean + parts.tensor().reshape(len(f), -1).sum(axis=1), expected)

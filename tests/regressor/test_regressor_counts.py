@@ -68,7 +68,7 @@ def test_answers_are_those_of_the_mixture_of_poissons():
     model, X, _, _ = fitted("poisson", "hmc")
     few = {name: values[:4] for name, values in X.items()}
     exposure = np.array([0.1, 1.0, 10.0, 1000.0])
-    f = np.stack([f for f, _ in model.fit_.draws.functions(model._inputs(few))])
+    f = model.fit_.draws.predicted(model._inputs(few)).f
     rates = exposure * np.exp(model.fit_.mean + f)
     mean, quantiles = model.predict(few, quantiles=[0.05, 0.5, 0.95], exposure=exposure)
     np.testing.assert_allclose(mean, rates.mean(axis=0))

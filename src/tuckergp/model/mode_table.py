@@ -81,6 +81,13 @@ class ModeTable:
         return here if self.more is None else np.concatenate([here, self.more.seen])
 
     @cached_property
+    def undetermined(self) -> npt.NDArray[np.bool_]:
+        """Which rows a draw leaves something open of, (M,)."""
+        own = self.residual.undetermined
+        here = np.zeros(int(self.features.shape[0]), dtype=bool) if own is None else own
+        return here if self.more is None else np.concatenate([here, self.more.undetermined])
+
+    @cached_property
     def groups(self) -> Index:
         """The group of each row, (M,): the training row it is, or its column of the nested block; -1 for none."""
         if self.more is not None:

@@ -93,12 +93,14 @@ class Draws:
     @classmethod
     def of_point(cls, model: TuckerModel, draw: Draw) -> Draws:
         """A most probable point as a single draw."""
-        return cls.of(model, [draw], sampled=False)
+        return cls.of(model, [draw], sampled=False, dtype="f8")
 
     @classmethod
-    def of(cls, model: TuckerModel, draws: Sequence[Draw], sampled: bool = True, **more: Any) -> Draws:
+    def of(
+        cls, model: TuckerModel, draws: Sequence[Draw], sampled: bool = True, dtype: str = "f4", **more: Any
+    ) -> Draws:
         """Draws of one chain."""
-        stack = Stack(len(draws))
+        stack = Stack(len(draws), dtype=dtype)
         for draw in draws:
             stack.add(draw)
         return stack.joined(model, [stack], sampled=sampled, **more)
@@ -226,6 +228,8 @@ class Stack:
         How many there may be.
     count : int
         How many there are.
+    dtype : str
+        Of what belongs to rows: single precision for many draws, double for a most probable point.
     """
 
     capacity: int
@@ -233,6 +237,7 @@ class Stack:
     modes: tuple[ModeDraws, ...] = ()
     W: Floats = field(default_factory=lambda: np.zeros((0, 0)))
     unknowns: dict[str, Floats] = field(default_factory=dict)
+    dtype: str = "f4"
 
     def __len__(self) -> int:
         return self.count
@@ -259,8 +264,8 @@ class Stack:
     def _allocate(self, draw: Draw) -> None:
         S = self.capacity
 
-        def by_row(values: Floats) -> npt.NDArray[np.float32]:
-            return np.empty((len(values), S, *values.shape[1:]), dtype=np.float32)
+        def by_row(values: Floats) -> npt.NDArray[Any]:
+            return np.empty((len(values), S, *values.shape[1:]), dtype=self.dtype)
 
         def by_draw(values: Floats) -> Floats:
             return np.empty((S, *np.shape(values)))

@@ -100,7 +100,7 @@ class Factors:
     def _parts(self, d: int) -> list[Part]:
         table = self.layout.sides[d].table
         numbers, kept = table.residual.lying(self.draws.modes[d])
-        parts = [Part(numbers, kept)] if len(numbers) else []
+        parts = [Part(numbers, kept.astype(np.float32, copy=False))] if len(numbers) else []
         rest = np.ones(table.n_rows, dtype=bool)
         rest[numbers] = False
         others = np.flatnonzero(rest)

@@ -142,6 +142,11 @@ class Residual(ABC):
         """Which rows have something of their own from the data, (M,); None where that means nothing."""
         return None
 
+    @property
+    def undetermined(self) -> npt.NDArray[np.bool_] | None:
+        """Which rows a draw leaves something open of, which `factors` draws, (M,); None for no row."""
+        return None
+
     # Weight space: gradient methods see psi = [columns, Phi] U
 
     @property

@@ -187,6 +187,11 @@ class Line(Residual):
         nearest = np.minimum(np.searchsorted(self.knots, self.t), len(self.knots) - 1)
         return np.where(self.knots[nearest] == self.t, nearest, -1)
 
+    @property
+    def undetermined(self) -> npt.NDArray[np.bool_]:
+        """Values between and beyond the knots."""
+        return self.place < 0
+
     def process(self, lengthscale: float) -> Chain:
         """The process on the knots, of unit variance."""
         return Chain(self.knots, self.order, lengthscale)

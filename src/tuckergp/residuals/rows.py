@@ -68,6 +68,11 @@ class Rows(Residual):
         """Whether the row is a training row."""
         return self.place >= 0
 
+    @property
+    def undetermined(self) -> npt.NDArray[np.bool_]:
+        """Rows never seen."""
+        return self.place < 0
+
     # Weight space
 
     @property
