@@ -139,10 +139,9 @@ class TestComponents:
     def test_they_are_products_of_a_core_entry_and_a_factor_a_mode(self, surface):
         model, points = surface
         parts = model.components(points)
-        draw = next(iter(model.fit_.draws))
-        psi = model.fit_.draws.model.factors(draw.parameters, model._inputs(points))
-        rows = model._inputs(points).index
-        W = draw.parameters.W.reshape(2, 2)
+        design, draws = model._inputs(points), model.fit_.draws
+        psi = [mode.features @ draws.modes[d].B[:, 0] for d, mode in enumerate(design.modes)]
+        rows, W = design.index, draws.W[0].reshape(2, 2)
         for i, j in itertools.product(range(2), range(2)):
             expected = model.fit_.scale * W[i, j] * psi[0][rows[:, 0], i] * psi[1][rows[:, 1], j]
             np.testing.assert_allclose(parts.tensor()[:, i, j], expected)

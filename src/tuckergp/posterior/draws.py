@@ -22,8 +22,8 @@ from tuckergp.model.draw import Draw, ModeDraw
 from tuckergp.model.mode_table import ModeTable
 from tuckergp.model.tucker import TuckerModel
 from tuckergp.posterior.diagnostics import Diagnostics, summarise
-from tuckergp.random import stream
-from tuckergp.residuals.base import ModeDraws, Streams
+from tuckergp.random import DrawStreams, keyed_uniforms
+from tuckergp.residuals.base import ModeDraws
 
 if TYPE_CHECKING:
     from tuckergp.posterior.moments import Running
@@ -168,18 +168,11 @@ class Draws:
 
     # Predictions
 
-    def streams(self, rng: np.random.Generator) -> Streams:
-        """The stream of each draw, named by its chain and number, so that a draw can be used alone; made on demand."""
-        seed, names, made = int(rng.integers(2**63)), self.names, {}
+    def streams(self, rng: np.random.Generator) -> DrawStreams:
+        """The stream of each draw, named by its chain and number, so that a draw can be used alone."""
+        return DrawStreams(int(rng.integers(2**63)), self.names)
 
-        def of(s: int) -> np.random.Generator:
-            if s not in made:
-                made[s] = stream(seed, *names[s])
-            return made[s]
-
-        return of
-
-    def factors(self, d: int, table: ModeTable, streams: Streams | None = None) -> Floats:
+    def factors(self, d: int, table: ModeTable, streams: DrawStreams | None = None) -> Floats:
         """Psi of the rows of a table of mode d in all draws, (M, S, r)."""
         return table.residual.factors(table.features, self.modes[d], streams)
 
@@ -197,7 +190,7 @@ class Draws:
         f = self.model.contract_draws(psi, self.W, design.index)
         return Predicted(f, self.unknowns, self.noise_factors(design, streams), exposure)
 
-    def noise_factors(self, design: Design, streams: Streams | None = None) -> Floats | None:
+    def noise_factors(self, design: Design, streams: DrawStreams | None = None) -> Floats | None:
         """Products of the noise factors of the observations' rows, (S, N); None for ones.
 
         Groups never seen have the mean factor, 1, or with ``streams`` that of some group of the training rows.
@@ -211,8 +204,9 @@ class Draws:
             at_rows[seen] = mode.noise[table.groups[seen]]
             new = np.flatnonzero(~seen)
             if streams is not None and len(new):
-                for s in range(len(self)):
-                    at_rows[new, s] = mode.noise[streams(s).integers(len(mode.noise), size=len(new)), s]
+                whose = (keyed_uniforms(table.keys[new], streams.keys) * len(mode.noise)).astype(np.intp)
+                for s, column in enumerate(whose.T):
+                    at_rows[new, s] = mode.noise[column][:, s]
             here = at_rows[design.index[:, d]]
             product = here if product is None else product * here
         return None if product is None else product.T

@@ -15,6 +15,7 @@ from typing import Any, Self
 import numpy as np
 import numpy.typing as npt
 
+from tuckergp.data.columns import row_keys
 from tuckergp.data.ids import Ids
 from tuckergp.data.tables import Table, as_table
 from tuckergp.errors import DataWarning, InputError
@@ -175,7 +176,8 @@ class Side:
             columns[WHO_RATED_WHAT] = _as_cells(sets)
         inputs = self.attributes.encode(replace(table, columns=columns)).select(self.mode.mode.columns)
         unseen = self.table.take(np.full(len(table), self.unknown))
-        return replace(unseen, features=self.mode.features(whiten(inputs, self.mode.whitening)))
+        residual = replace(unseen.residual, names=row_keys(table.select([self.key])))  # type: ignore[call-arg]
+        return replace(unseen, features=self.mode.features(whiten(inputs, self.mode.whitening)), residual=residual)
 
 
 def with_sets(table: Table | None, key: str, ids: Sequence[Any], sets: dict[Any, Sequence[int]]) -> Table:
@@ -213,6 +215,9 @@ def _place(more: dict[Any, int], value: Any, otherwise: int) -> int:
 
 class Newcomer:
     """An id that equals no other."""
+
+    def __str__(self) -> str:
+        return "<unknown>"
 
 
 def read_attributes(source: Any, name: str, key: str, rated: Sequence[Any]) -> Table | None:

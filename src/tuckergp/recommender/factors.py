@@ -17,9 +17,8 @@ import numpy.typing as npt
 from tuckergp.data.tables import Table
 from tuckergp.posterior.draws import Draws
 from tuckergp.posterior.fitted import Fit
-from tuckergp.random import stream
+from tuckergp.random import DrawStreams, stream
 from tuckergp.recommender.layout import Layout
-from tuckergp.residuals.base import Streams
 
 __all__ = ["Factors", "Part", "Queries"]
 
@@ -73,7 +72,7 @@ class Factors:
         return replace(self, fit=self.fit.only(s))
 
     @cached_property
-    def _streams(self) -> Streams | None:
+    def _streams(self) -> DrawStreams | None:
         return None if self.unseen is None or not self.draws.sampled else self.draws.streams(stream(self.unseen))
 
     def users(self, numbers: Ints, moment: Table) -> Queries:

@@ -20,8 +20,8 @@ from tuckergp.linalg import Matrix
 from tuckergp.priors.regression import Regression
 from tuckergp.priors.regressions import weights_given_factors as regress
 from tuckergp.priors.setting import ModeSetting
-from tuckergp.random import log_slice
-from tuckergp.residuals.base import Evidence, ModeDraws, ModeState, Residual, Streams
+from tuckergp.random import DrawStreams, log_slice
+from tuckergp.residuals.base import Evidence, ModeDraws, ModeState, Residual
 from tuckergp.residuals.markov import Chain, independent_ranks, log_likelihood
 
 __all__ = [
@@ -291,7 +291,7 @@ class Line(Residual):
         path = Path(*own)
         return {"states": path.states}, {"lengthscale": np.asarray(path.lengthscale)}
 
-    def factors(self, features: Matrix, draws: ModeDraws, streams: Streams | None) -> Floats:
+    def factors(self, features: Matrix, draws: ModeDraws, streams: DrawStreams | None) -> Floats:
         """Phi B, and E given the states in each draw."""
         psi = draws.mean(features)
         states = draws.rows["states"]
