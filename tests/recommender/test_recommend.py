@@ -116,7 +116,8 @@ def test_thompson_puts_an_item_first_as_often_as_it_is_best_in_the_posterior(pla
     user = data.train["user_id"][0]
     factors = Factors(plain.layout_, plain.fit_)
     number = plain.layout_.sides[0].numbers([user])
-    f = np.einsum("sr,isr->si", factors.users(number, Table({}, "q", 1))[0], factors.items()[:5])
+    items = plain.fit_.draws.factors(1, plain.layout_.sides[1].table.take(np.arange(5)))
+    f = np.einsum("sr,isr->si", factors.users(number, Table({}, "q", 1)).vectors[0], items)
     share = np.bincount(np.argmax(f, axis=1), minlength=5) / len(f)
     requests = 2_000
     found = plain.recommend(

@@ -56,9 +56,10 @@ class TestSamples:
             np.testing.assert_allclose(drawn.std(axis=1), std, rtol=0.25)
 
     def test_they_are_joint(self, model):
-        f = model.sample_y(NEW, 80, include_noise=False)
-        same_day = np.corrcoef(f[2], f[3])[0, 1]
-        assert same_day > 0.3  # one draw of a day far beyond the others, at two stations
+        far = {"day": [25.0, 25.0, 99.0], "place": [-1.0, -1.1, -1.0], "station": ["zz"] * 3}
+        f = model.sample_y({name: np.array(values) for name, values in far.items()}, 80, include_noise=False)
+        # one draw of a day far beyond the others, at two places; another draw of another such day
+        assert np.corrcoef(f)[0, 1] > 0.8 > np.corrcoef(f)[0, 2] + 0.3
         twice = model.sample_y({name: np.repeat(v, 2) for name, v in NEW.items()}, 5, include_noise=False)
         np.testing.assert_array_equal(twice[::2], twice[1::2])
 

@@ -174,7 +174,8 @@ class Draws:
 
     def factors(self, d: int, table: ModeTable, streams: DrawStreams | None = None) -> Floats:
         """Psi of the rows of a table of mode d in all draws, (M, S, r)."""
-        return table.residual.factors(table.features, self.modes[d], streams)
+        psi = table.residual.factors(table.features, self.modes[d], streams)
+        return psi if table.more is None else np.concatenate([psi, self.factors(d, table.more, streams)])
 
     def predicted(
         self, design: Design, rng: np.random.Generator | None = None, exposure: Floats | None = None
