@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 from scipy import sparse
 
-from tests.helpers import fingerprint, training_rows
+from tests.helpers import fingerprint
 from tuckergp import TuckerGPRegressor, TuckerRecommender
 from tuckergp.data.datasets import make_ratings
 from tuckergp.errors import InputError
@@ -23,7 +23,7 @@ from tuckergp.inference.gibbs import GibbsState
 from tuckergp.kernels import SE
 from tuckergp.model.mode_table import ModeTable
 from tuckergp.model.tucker import Parameters
-from tuckergp.residuals import NoResidual
+from tuckergp.residuals import NoResidual, Rows
 from tuckergp.residuals.base import ModeState
 from tuckergp.running import checkpoint
 from tuckergp.store.trees import contiguous, decode, digest, encode
@@ -338,8 +338,8 @@ def test_files_cannot_name_what_is_not_a_value_of_this_package():
 
 def test_fingerprints_tell_tables_apart():
     features = sparse.csr_array(np.eye(3))
-    table = ModeTable(features, training_rows(3, 0.5))
-    same = ModeTable(features.copy(), training_rows(3, 0.5))
+    table = ModeTable(features, Rows.of(3, 0.5))
+    same = ModeTable(features.copy(), Rows.of(3, 0.5))
     assert digest(table) == digest(same)
     others = [
         replace(table, residual=NoResidual()),

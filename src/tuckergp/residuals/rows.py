@@ -49,6 +49,11 @@ class Rows(Residual):
     column: Index | None = None
     names: Keys | None = None
 
+    @classmethod
+    def of(cls, count: int, scale: float = 1.0) -> Rows:
+        """Of so many training inputs, in their order."""
+        return cls(np.arange(count, dtype=np.int32), count, scale)
+
     def take(self, rows: npt.NDArray[np.integer]) -> Rows:
         """Some of the rows."""
         return replace(self, place=self.place[rows], names=None if self.names is None else self.names[rows])
