@@ -293,7 +293,7 @@ def test_places_that_cannot_be_written_and_other_inferences_are_refused(data, tm
         ({"max_time": -1}, "max_time must be a number from 0 on, not -1"),
         ({"checkpoint_minutes": "often"}, "checkpoint_minutes must be a number from 0 on, not 'often'"),
         ({"callback": 3}, "callback must be a function"),
-        ({"keep_draws": False}, "keep_draws=False leaves nothing without moments_of"),
+        ({"keep_draws": False}, "keep=0 leaves nothing without moments_of"),
     ],
 )
 def test_arguments_that_make_no_sense_are_refused(arguments, message, data):
@@ -357,3 +357,19 @@ def test_no_temporary_files_are_left(stored):
         "chain-0-draws-0.safetensors",
         "chain-0.safetensors",
     ]
+
+
+def test_some_draws_are_kept_evenly_and_a_stopped_run_goes_on_with_the_same(data, tmp_path):
+    whole = recommender(chains=2).fit(data.train)
+    some = recommender(chains=2).fit(data.train, keep=8)
+    assert some.fit_.draws.lengths == (4, 4)
+    every_third = whole.fit_.draws.modes[0].rows["psi"][:, 2::3]
+    np.testing.assert_array_equal(some.fit_.draws.modes[0].rows["psi"], every_third)
+    # convergence is judged by all draws
+    assert digest(some.fit_.draws.traces) == digest(whole.fit_.draws.traces)
+    folder = tmp_path / "run"
+    stopped = recommender(chains=2).fit(data.train, keep=8, checkpoint=folder, callback=ctrl_c_at(0, 8))
+    assert stopped.fit_.draws.lengths == (1,)  # none was due yet, so the last state stands for a draw
+    assert_same(some, recommender(chains=2).fit(data.train, keep=8, checkpoint=folder))
+    with pytest.raises(InputError, match="is of other data or settings"):
+        recommender(chains=2).fit(data.train, keep=7, checkpoint=folder)

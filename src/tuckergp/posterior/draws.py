@@ -20,7 +20,7 @@ from tuckergp.likelihoods.base import Predicted
 from tuckergp.model.design import Design
 from tuckergp.model.draw import Draw, ModeDraw
 from tuckergp.model.mode_table import ModeTable
-from tuckergp.model.tucker import TuckerModel
+from tuckergp.model.tucker import Core, TuckerModel
 from tuckergp.posterior.diagnostics import Diagnostics, summarise
 from tuckergp.random import DrawStreams, keyed_uniforms
 from tuckergp.residuals.base import ModeDraws
@@ -28,7 +28,7 @@ from tuckergp.residuals.base import ModeDraws
 if TYPE_CHECKING:
     from tuckergp.posterior.moments import Running
 
-__all__ = ["PREDICTION_SEED", "Draws", "Stack", "map_draws"]
+__all__ = ["PREDICTION_SEED", "Draws", "Stack", "bytes_of_draw", "map_draws"]
 
 Floats = npt.NDArray[np.float64]
 
@@ -117,7 +117,7 @@ class Draws:
     def require_kept(self) -> None:
         """Refuse predictions where only moments were kept."""
         if not len(self):
-            raise InputError("The draws were not kept: read moments_, or fit again with keep_draws=True to predict.")
+            raise InputError("The draws were not kept: read moments_, or fit again without keep=0 to predict.")
 
     def required_moments(self) -> Mapping[str, Running]:
         """The running moments; refused where none were asked for."""
@@ -260,7 +260,12 @@ class Stack:
         S = self.capacity
 
         def by_row(values: Floats) -> npt.NDArray[Any]:
-            return np.empty((len(values), S, *values.shape[1:]), dtype=self.dtype)
+            try:
+                return np.empty((len(values), S, *values.shape[1:]), dtype=self.dtype)
+            except MemoryError:
+                raise InputError(
+                    f"There is no memory for {S:,} draws; keep fewer of them (keep=), or draw fewer."
+                ) from None
 
         def by_draw(values: Floats) -> Floats:
             return np.empty((S, *np.shape(values)))
@@ -331,6 +336,14 @@ class Stack:
             W = np.concatenate([stack.W for stack in kept])
             unknowns = {k: np.concatenate([stack.unknowns[k] for stack in kept]) for k in unknowns}
         return Draws(model, modes, W, unknowns, sampled, lengths, **more)
+
+
+def bytes_of_draw(design: Design, core: Core) -> int:
+    """What one draw of a model takes, with noise factors of all groups of rows."""
+    total = 8 * core.n_weights
+    for mode, r in zip(design.modes, core.ranks.tolist(), strict=True):
+        total += 4 * (int(mode.features.shape[1]) * r + mode.residual.n_kept * r + mode.n_groups) + 8 * r * r
+    return total
 
 
 def _required(values: Any) -> Any:

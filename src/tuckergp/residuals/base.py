@@ -206,6 +206,11 @@ class Residual(ABC):
 
     # Draws
 
+    @property
+    def n_kept(self) -> int:
+        """How many rows of r numbers a draw keeps of the residual."""
+        return 0
+
     @abstractmethod
     def kept(self, psi: Floats, own: tuple[Any, ...]) -> tuple[dict[str, Floats], dict[str, Floats]]:
         """What a draw keeps of each training row (M_train, ...), and what besides, by name."""

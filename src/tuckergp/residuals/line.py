@@ -286,6 +286,11 @@ class Line(Residual):
 
     # Draws
 
+    @property
+    def n_kept(self) -> int:
+        """The state at each knot."""
+        return self.order * len(self.knots)
+
     def kept(self, psi: Floats, own: tuple[Any, ...]) -> tuple[dict[str, Floats], dict[str, Floats]]:
         """States and lengthscale."""
         path = Path(*own)

@@ -134,6 +134,11 @@ class Rows(Residual):
 
     # Draws
 
+    @property
+    def n_kept(self) -> int:
+        """One for each training row."""
+        return self.n_train
+
     def kept(self, psi: Floats, own: tuple[Any, ...]) -> tuple[dict[str, Floats], dict[str, Floats]]:
         """The factors of the training rows, what the features explain included: an answer reads nothing else."""
         kept = np.empty((self.n_train, psi.shape[1]))
