@@ -102,8 +102,6 @@ class Ours:
     package = "tuckergp"
 
     def __init__(self, data: Data, rank: int) -> None:
-        from scipy import sparse
-
         from tuckergp.inference.base import Problem
         from tuckergp.inference.gibbs import Gibbs
         from tuckergp.likelihoods import Gaussian
@@ -111,6 +109,7 @@ class Ours:
         from tuckergp.model.mode_table import ModeTable
         from tuckergp.model.tucker import TuckerModel, make_core
         from tuckergp.random import stream
+        from tuckergp.residuals import Rows
         from tuckergp.running.loop import few_threads
 
         index = np.stack([data.user, data.item], axis=1)
@@ -121,8 +120,7 @@ class Ours:
             parts = [np.ones((rows, 1)), *([attributes[d]] if attributes else [])]
             ends = np.cumsum([0, *(part.shape[1] for part in parts)])
             blocks = tuple(slice(int(a), int(b)) for a, b in pairwise(ends))
-            own = sparse.csr_array(sparse.eye_array(rows))
-            modes.append(ModeTable(np.hstack(parts), own, rows, blocks))
+            modes.append(ModeTable(np.hstack(parts), Rows.of(rows), rows, blocks))
         core = make_core("identity", (rank, rank))
         model = TuckerModel(core, Gaussian(0.5), core.default_sigma_u(), core.default_sigma_w())
         self.few_threads, self.stream, self.sampler = few_threads, stream, Gibbs()

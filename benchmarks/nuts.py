@@ -116,9 +116,9 @@ def ours(name: str, n: int, seconds: float, warmup: int) -> dict[str, Any]:
         answer["leapfrogs"] = float(np.mean([info.figures["leapfrogs"] for info in told]))
         answer["at_max_depth"] = float(np.mean([figures["at_max_depth"] for figures in last]))
         answer["divergences"] = int(np.sum([figures["divergences"] for figures in last]))
-    values = np.array([f for f, _ in draws.functions(test)])
-    ends = np.cumsum([len(chain) for chain in draws.chains])[:-1]
-    shortest = min(len(chain) for chain in draws.chains)
+    values = draws.predicted(test).f
+    ends = np.cumsum(draws.lengths)[:-1]
+    shortest = min(draws.lengths)
     return rates(np.stack([part[:shortest] for part in np.split(values, ends)]), answer)
 
 

@@ -114,17 +114,11 @@ class Ours:
         return spent
 
     def facts(self) -> dict[str, Any]:
-        """Memory, and the coordinates that bounds were computed from."""
-        from tuckergp.compute.bounds import STEP, make_bounds
-
-        Q, V = self.factors()
-        tiles = make_bounds(Q, V, np.arange(len(V)), K, self.indptr.astype(np.int64), self.indices).tiles
-        widths = sum(min(STEP * tile.level, Q.shape[1]) * (tile.last - tile.first) for tile in tiles)
+        """Memory, and how wide the product is."""
         return {
             "growth_bytes": max(self.growth, default=None),
             "model_bytes": self.model_bytes,
-            "width": Q.shape[1],
-            "mean_width_of_bounds": widths / len(V),
+            "width": self.size["draws"] * self.size["rank"],
             "fitting": self.fitting,
         }
 
@@ -290,8 +284,7 @@ def show(report: dict[str, Any]) -> None:
         shown = "" if grown is None else f"{grown / GIB:.2f}"
         table.add_row(name, f"{row['wall_seconds']:.2f}", f"{row['cpu_seconds']:.2f}", *ratios, shown)
     console.print(table)
-    ours, fitting = report["results"]["ours"], report["fitting"]
-    console.print(f"coordinates in bounds: {ours['mean_width_of_bounds']:.0f} of {ours['width']} on average")
+    fitting = report["fitting"]
     peaks = [value for name, value in fitting.items() if name.startswith("peak") and value is not None]
     if peaks:
         console.print(f"from Parquet to a model: {fitting['seconds']:.0f} s, at most {max(peaks) / GIB:.2f} GiB")

@@ -76,6 +76,7 @@ class Ours:
         from tuckergp.model.mode_table import ModeTable
         from tuckergp.model.tucker import TuckerModel, make_core
         from tuckergp.random import stream
+        from tuckergp.residuals import Rows
 
         rng = np.random.default_rng(SEED)
         modes = []
@@ -83,7 +84,7 @@ class Ours:
             columns = np.sort(rng.random((rows, 50)).argsort(axis=1)[:, :side], axis=1).ravel()
             pointers = np.arange(rows + 1) * side
             table = sparse.csr_array((np.ones(rows * side), columns, pointers), shape=(rows, 50 if side else 0))
-            modes.append(ModeTable(table, sparse.csr_array(sparse.eye_array(rows))))
+            modes.append(ModeTable(table, Rows.of(rows)))
         core = make_core("identity", (factors, factors))
         model = TuckerModel(core, Gaussian(0.5), core.default_sigma_u(), core.default_sigma_w())
         index = np.stack([data["user"], data["item"]], axis=1).astype(np.int32)

@@ -19,7 +19,6 @@ from typing import Any
 import numba
 import numpy as np
 from gibbs import facts
-from scipy import sparse
 from threadpoolctl import threadpool_limits
 
 from tuckergp.inference import Gibbs
@@ -29,6 +28,7 @@ from tuckergp.model.cores import Random
 from tuckergp.model.design import Design
 from tuckergp.model.mode_table import ModeTable
 from tuckergp.model.tucker import Parameters, TuckerModel, make_core
+from tuckergp.residuals import Rows
 from tuckergp.statistics.core import core_given_factors
 from tuckergp.statistics.evidence import Evidence, Precision
 from tuckergp.statistics.selection import entries_given_factors
@@ -42,7 +42,7 @@ LARGE = {"modes": 6, "rank": 10, "entries": 60}
 def problem_of(entries: int, modes: int, n: int) -> tuple[Problem, Parameters]:
     """Data from the model, with a mode of rows and a constant each; and the parameters they were drawn with."""
     rng = np.random.default_rng(0)
-    table = ModeTable(np.ones((ROWS, 1)), sparse.csr_array(sparse.eye_array(ROWS)), 0, (slice(0, 1),))
+    table = ModeTable(np.ones((ROWS, 1)), Rows.of(ROWS), ROWS, (slice(0, 1),))
     index = rng.integers(ROWS, size=(n, modes)).astype(np.int32)
     design = Design((table,) * modes, index)
     shape = make_core(Random(entries), [RANK] * modes, rng)

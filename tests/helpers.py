@@ -33,11 +33,6 @@ def with_share_of_draws(sampler, share):
     return replace(sampler, draws=round(share * sampler.draws))
 
 
-def training_rows(M, scale=1.0):
-    """A free row for each of M training inputs, in their order."""
-    return Rows(np.arange(M, dtype=np.int32), M, scale)
-
-
 def fingerprint(draws):
     """Equal for equal draws of equal chains."""
     return digest((draws.modes, draws.W, draws.unknowns, draws.lengths))
@@ -53,7 +48,7 @@ def random_design(rng, rows, features, n, kind="dense"):
             modes.append(ModeTable(table))
         else:
             table[rng.random(table.shape) < 0.5] = 0.0
-            residual = training_rows(M, 0.7) if this == "rows" else NoResidual()
+            residual = Rows.of(M, 0.7) if this == "rows" else NoResidual()
             modes.append(ModeTable(sparse.csr_array(table), residual))
     index = np.stack([rng.integers(M, size=n) for M in rows], axis=1).astype(np.int32)
     return Design(tuple(modes), index)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-__all__ = ["DataWarning", "DivergenceError", "InputError", "NotConvergedWarning", "NotPositiveDefinite"]
+__all__ = ["DataWarning", "DivergenceError", "InputError", "NotConvergedWarning", "NotPositiveDefinite", "SizeWarning"]
 
 
 class InputError(ValueError):
@@ -19,6 +19,10 @@ class DataWarning(UserWarning):
 
 class NotConvergedWarning(UserWarning):
     """Draws that should not be trusted yet; the text says what to change."""
+
+
+class SizeWarning(UserWarning):
+    """Something that will take much memory; the text says how much, and what makes it smaller."""
 
 
 class DivergenceError(ArithmeticError):

@@ -6,16 +6,37 @@ threads, therefore draws the same numbers.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
 
 import numpy as np
 import numpy.typing as npt
 
 from tuckergp.errors import InputError
 
-__all__ = ["BLOCK", "block_streams", "gammas", "log_slice", "normals", "seed_of", "stream", "uniforms"]
+__all__ = [
+    "BLOCK",
+    "DrawStreams",
+    "Keys",
+    "block_streams",
+    "gammas",
+    "keyed_uniforms",
+    "log_slice",
+    "mixed",
+    "normals",
+    "seed_of",
+    "stream",
+    "uniforms",
+]
 
 Floats = npt.NDArray[np.float64]
+Keys = npt.NDArray[np.uint64]
+
+# Of SplitMix64 (Steele, Lea and Flood 2014).
+GOLDEN = np.uint64(0x9E3779B97F4A7C15)
+FIRST, SECOND = np.uint64(0xBF58476D1CE4E5B9), np.uint64(0x94D049BB133111EB)
+S30, S27, S31, S11 = np.uint64(30), np.uint64(27), np.uint64(31), np.uint64(11)
 
 BLOCK = 1_024
 """Rows, or observations, that share a stream: a partition of whole blocks draws the same numbers as the whole."""
@@ -30,6 +51,47 @@ def stream(seed: int, *key: int) -> np.random.Generator:
     True
     """
     return np.random.Generator(np.random.Philox(np.random.SeedSequence([seed, *key])))
+
+
+def mixed(keys: Keys) -> Keys:
+    """Keys that differ in few bits become ones that differ in about half of them, all different still."""
+    z = keys + GOLDEN
+    z = (z ^ (z >> S30)) * FIRST
+    z = (z ^ (z >> S27)) * SECOND
+    return np.asarray(z ^ (z >> S31))
+
+
+def keyed_uniforms(rows: Keys, draws: Keys) -> Floats:
+    """Numbers between 0 and 1, (m, S), that are functions of the keys of rows (m,) and of draws (S,)."""
+    return np.asarray((mixed(mixed(rows[:, None] ^ mixed(draws))) >> S11) * 2.0**-53)
+
+
+@dataclass(frozen=True)
+class DrawStreams:
+    """Random numbers for what draws leave open, such as rows never seen: those of a draw do not depend on the others.
+
+    Attributes
+    ----------
+    seed : int
+    names : sequence of tuple of int
+        Chain and number of each draw.
+    """
+
+    seed: int
+    names: Sequence[tuple[int, int]]
+    _made: dict[int, np.random.Generator] = field(default_factory=dict, repr=False, compare=False)
+
+    def __call__(self, s: int) -> np.random.Generator:
+        """The stream of draw s, made when it is first asked for."""
+        if s not in self._made:
+            self._made[s] = stream(self.seed, *self.names[s])
+        return self._made[s]
+
+    @cached_property
+    def keys(self) -> Keys:
+        """A key for each draw, (S,), for random numbers that are functions of their names."""
+        chain, number = np.array(self.names, dtype=np.uint64).reshape(-1, 2).T
+        return mixed(mixed(mixed(np.full(len(chain), self.seed, dtype=np.uint64)) ^ chain) ^ number)
 
 
 def seed_of(random_state: object) -> int:

@@ -13,7 +13,7 @@ ESTIMATORS = [
     TuckerGPRegressor(draws=10, warmup=10),
     TuckerGPRegressor(inference="als"),
     TuckerGPRegressor(rank=2, core="identity", inference=ALS(noise=0.1, iterations=10)),
-    TuckerGPRegressor(rank=2, core=SparseCore(2), inference="als"),
+    TuckerGPRegressor(rank=2, core=SparseCore(2), inference=ALS(iterations=10)),
     TuckerGPRegressor(inference="sgd"),
 ]
 EXPECTED = {

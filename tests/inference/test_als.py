@@ -3,12 +3,13 @@
 import numpy as np
 import pytest
 
-from tests.helpers import flatten, random_problem, training_rows
+from tests.helpers import flatten, random_problem
 from tuckergp.inference.als import ALS
 from tuckergp.model.mode_table import ModeTable
 from tuckergp.priors import regression
 from tuckergp.priors import weights as weights_prior
 from tuckergp.random import stream
+from tuckergp.residuals import Rows
 from tuckergp.running.loop import run
 from tuckergp.statistics import core as core_prior
 
@@ -67,7 +68,7 @@ def test_repeated_observations_equal_their_weight():
 
 def test_a_mode_with_a_single_row_is_fine():
     problem = random_problem(np.random.default_rng(0), "full", (2, 2), "rows", n=30)
-    one = ModeTable(np.ones((1, 1)), training_rows(1))
+    one = ModeTable(np.ones((1, 1)), Rows.of(1))
     index = problem.design.index.copy()
     index[:, 1] = 0
     design = type(problem.design)((problem.design.modes[0], one), index)

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from scipy import sparse, stats
 
-from tests.helpers import core_of, quick_and_long, training_rows, z_scores
+from tests.helpers import core_of, quick_and_long, z_scores
 from tuckergp.errors import InputError, NotConvergedWarning
 from tuckergp.inference.base import Problem
 from tuckergp.inference.gibbs import Gibbs, GibbsState
@@ -42,7 +42,7 @@ def tiny_design(rng, kinds, rows=4, n=14):
     for kind in kinds:
         features = np.column_stack([np.ones(rows), rng.standard_normal((rows, 2))])
         blocks = (slice(0, 1), slice(1, 3))
-        nested, residual = None, training_rows(rows, 0.8) if kind in ("rows", "nested") else NoResidual()
+        nested, residual = None, Rows.of(rows, 0.8) if kind in ("rows", "nested") else NoResidual()
         if kind == "nested":
             features = np.column_stack([features, 1.2 * np.eye(rows // 2)[np.arange(rows) % (rows // 2)]])
             blocks, nested = (*blocks, slice(3, 3 + rows // 2)), 2

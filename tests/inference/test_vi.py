@@ -7,7 +7,7 @@ import pytest
 from scipy import sparse, stats
 from scipy.integrate import quad
 
-from tests.helpers import core_of, dense_f, dense_others, model_of, random_design, random_problem, training_rows
+from tests.helpers import core_of, dense_f, dense_others, model_of, random_design, random_problem
 from tuckergp.errors import InputError
 from tuckergp.inference import VI
 from tuckergp.inference.base import Problem
@@ -18,6 +18,7 @@ from tuckergp.model.tucker import TuckerModel, make_core
 from tuckergp.posterior.draws import Draws
 from tuckergp.priors.beliefs import Gammas, Normal, PrecisionBelief
 from tuckergp.priors.hyper import PrecisionPrior
+from tuckergp.residuals import Rows
 from tuckergp.running import loop
 from tuckergp.statistics.expected import Factors, core_statistics, expected_squares, hear, row_statistics
 
@@ -33,7 +34,7 @@ def given(noise=0.5, **settings):
 
 
 def rows_only(M):
-    return ModeTable(np.zeros((M, 0)), training_rows(M))
+    return ModeTable(np.zeros((M, 0)), Rows.of(M))
 
 
 def bounds(result):
@@ -253,7 +254,7 @@ def test_what_q_has_no_form_for_is_refused():
     problem = random_problem(rng, "full", (33, 33), "dense")
     with pytest.raises(InputError, match="more than 1,024 entries"):
         VI().init(problem, rng)
-    wide = ModeTable(sparse.csr_array((5, 3_001)), training_rows(5))
+    wide = ModeTable(sparse.csr_array((5, 3_001)), Rows.of(5))
     design = Design((wide, rows_only(5)), np.zeros((4, 2), dtype=np.int32))
     with pytest.raises(InputError, match="3,001 features are more than 3,000"):
         VI().init(Problem(model_of(make_core("identity", [2, 2])), design, np.zeros(4)), rng)

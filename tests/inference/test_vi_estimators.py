@@ -102,7 +102,7 @@ def test_what_makes_no_sense_is_refused(recommender, data, surface, tmp_path):
     X, y = surface
     for settings, message in [
         ({"likelihood": "bernoulli"}, "needs inference='gibbs', 'hmc', 'nuts', 'sgld' or 'sgd'"),
-        ({"likelihood": "poisson"}, "no exact conditionals, which VI needs"),
+        ({"likelihood": "poisson"}, "likelihood='poisson' needs inference='hmc', 'nuts', 'sgld' or 'sgd', not VI"),
         ({"noise": "rows"}, "noise is a setting of inference='gibbs'"),
         ({"draws": 10}, "draws is a setting of inference='gibbs'"),
         ({"core": "pairwise"}, "VI is for cores whose entries have a component of every mode"),

@@ -149,7 +149,7 @@ def test_a_chain_is_in_units_of_the_whitened_column():
 
 def test_rows_come_before_a_chain_unless_it_is_asked_for():
     _, (rows,) = Design.fit([Mode("lat", Matern12() + Identity(), constant=False)], TABLE)
-    assert [type(rows.residual), type(rows.blocks[0].map)] == [Exact, Cholesky]
+    assert [type(rows.residual), type(rows.blocks[0].map)] == [Rows, Cholesky]
     asked = Mode("lat", Matern12() + Identity(), features=[Chain(), None], constant=False)
     _, (chain,) = Design.fit([asked], TABLE)
     assert [type(chain.residual), type(chain.blocks[0].map)] == [Chain, Exact]

@@ -3,12 +3,13 @@
 import numpy as np
 import pytest
 
-from tests.helpers import core_of, dense_f, flatten, model_of, random_design, training_rows, unflatten
+from tests.helpers import core_of, dense_f, flatten, model_of, random_design, unflatten
 from tuckergp.errors import InputError
 from tuckergp.likelihoods import Gaussian
 from tuckergp.model.design import Design
 from tuckergp.model.mode_table import ModeTable
 from tuckergp.model.tucker import Parameters, SparseCore, TuckerModel, make_core
+from tuckergp.residuals import Rows
 
 
 @pytest.mark.parametrize("kind", ["dense", "sparse", "rows"])
@@ -48,7 +49,7 @@ def test_predictions_equal_a_dense_contraction(core):
 
 
 def identity_mode(n):
-    return ModeTable(np.zeros((n, 0)), training_rows(n))
+    return ModeTable(np.zeros((n, 0)), Rows.of(n))
 
 
 def test_identity_features_with_identity_core_are_probabilistic_matrix_factorisation():

@@ -64,7 +64,7 @@ def test_latent_models_explain_the_latent_utility(likelihood, data):
     user, item = ratings["user_id"][0], ratings["item_id"][0]
     found = rec.explain(user, item)
     design = rec.layout_.pairs(pairs_table({"user_id": [user], "item_id": [item]}, rec.columns))
-    f = np.mean([values for values, _ in rec.fit_.draws.functions(design)])
+    f = rec.fit_.draws.predicted(design).f.mean()
     np.testing.assert_allclose(found.total, f, atol=1e-10)
     assert found.latent
     assert found.predicted == rec.predict({"user_id": [user], "item_id": [item]}, clip=False)[0]
@@ -75,18 +75,15 @@ def test_a_small_case_by_hand():
     ratings = {"user_id": ["a", "a", "b", "b"], "item_id": [1, 2, 1, 2], "rating": [1.0, 2.0, 3.0, 5.0]}
     users = {"user_id": ["a", "b"], "job": ["x", "y"]}
     rec = TuckerRecommender(rank=2, inference="als", time=None, random_state=0).fit(ratings, users)
-    draw = next(iter(rec.fit_.draws))
-    U, V = draw.parameters.U
+    B, C = (mode.B[:, 0] for mode in rec.fit_.draws.modes)
     left, right = (side.table for side in rec.layout_.sides)
+    user, item = (rec.fit_.draws.factors(d, table)[0, 0] for d, table in enumerate((left, right)))
     (job,) = [block.columns for block in rec.layout_.sides[0].mode.blocks if "job" in repr(block.kernel)]
     features = left.features.toarray() if hasattr(left.features, "toarray") else left.features
-    B, C = U[2:], V[2:]
     average = features[:2].mean(axis=0) @ B
     of_job = (features[0, job] - features[:2, job].mean(axis=0)) @ B[job]
-    own = left.residual.toarray()[0] @ U[:2]
-    item, item_average = (right.table @ V)[0], C[0]
-    item_own = right.residual.toarray()[0] @ V[:2]
-    np.testing.assert_allclose(item_average + item_own, item)
+    own = user - features[0] @ B
+    item_average, item_own = C[0], item - C[0]
     unit = rec.fit_.scale
     expected = {
         ("", "base"): rec.fit_.mean + unit * average @ item_average,
@@ -108,12 +105,11 @@ def test_three_modes_share_products_by_thirds(data):
 
     design = rec.layout_.pairs(pairs_table({**table(data)}, rec.columns))
     small = type(design)(design.modes, design.index[:5])
-    parts, draw = parts_of(rec.layout_, rec.history_), next(iter(rec.fit_.draws))
-    _, shares = _shares(rec.fit_.draws.model.core, parts, draw, small)
-    U = [u.astype(float) for u in draw.parameters.U]
+    parts, draws = parts_of(rec.layout_), rec.fit_.draws.only(0)
+    _, shares = _shares(parts, draws, small)
     stacks = [
-        [part.base(u)[None].repeat(mode.n_rows, axis=0), *part.of(mode, u)]
-        for part, mode, u in zip(parts, small.modes, U, strict=True)
+        [part.base(own)[None].repeat(mode.n_rows, axis=0)[:, 0], *(each[:, 0] for each in part.of(mode, d, draws))]
+        for d, (part, mode, own) in enumerate(zip(parts, small.modes, draws.modes, strict=True))
     ]
     for row, index in enumerate(small.index):
         tables = [np.stack([part[m] for part in stack]) for stack, m in zip(stacks, index, strict=True)]
@@ -122,7 +118,7 @@ def test_three_modes_share_products_by_thirds(data):
         split = terms / np.maximum(count, 1)
         for d in range(4):
             by_hand = split.sum(axis=tuple(e for e in range(4) if e != d))[1:]
-            np.testing.assert_allclose([values[row] for values in shares[d]], by_hand, atol=1e-12)
+            np.testing.assert_allclose([values[row, 0] for values in shares[d]], by_hand, atol=1e-12)
 
 
 def test_importance_finds_the_attribute_that_matters():

@@ -9,9 +9,12 @@ from tuckergp.data.datasets import make_ratings
 from tuckergp.data.tables import Table, as_table
 from tuckergp.errors import InputError
 from tuckergp.evaluation.metrics import rmse
+from tuckergp.inference.base import Problem
 from tuckergp.inference.gibbs import Gibbs
+from tuckergp.random import stream
 from tuckergp.recommender.attributes import WHO_RATED_WHAT
-from tuckergp.recommender.fold_in import _part, fold_in, posterior_rows
+from tuckergp.recommender.fold_in import _part, fold_in
+from tuckergp.statistics.evidence import Evidence, Precision
 
 USERS = {"user_id": ["a", "b", "c", "d"], "age": [20, 30, 40, 50], "job": ["x", "y", "x", "y"]}
 ITEMS = {"item_id": [1, 2, 3, 4, 5], "kind": ["p", "q", "p", "q", "p"]}
@@ -54,28 +57,30 @@ def pieces(rec):
     return rec.layout_, rec.fit_, rec.history_
 
 
-def dense_conditional(rec, draw, ratings, user, features):
-    """Mean and covariance of a user's row given all ratings of theirs, in plain NumPy."""
-    design, model = rec.layout_.pairs(as_table(ratings, "all")), rec.fit_.draws.model
-    core, W = model.core.dense(draw.parameters.W), draw.parameters.W
-    assert W is not None
-    psi = [np.asarray(mode.table @ U.astype(float)) for mode, U in zip(design.modes, draw.parameters.U, strict=True)]
-    side, U = rec.layout_.sides[0], draw.parameters.U[0].astype(float)
-    scale = side.mode.residual_scale
-    B = U[side.table.residual.shape[1] :]
-    mean = features @ B
-    r = len(mean)
-    sd = model.sigma_u[0] * scale
-    P = np.linalg.inv(draw.covariance[0]) if draw.covariance else np.eye(r) / sd**2
-    A, b = P.copy(), P @ mean
+def rows_found(rec, table, seed):
+    """Factors of the users concerned in all draws, (users, S, r)."""
+    return parted_of(rec, table, seed).find(np.random.default_rng(seed)).users
+
+
+def parted_of(rec, table, seed=0):
+    return _part(*pieces(rec), table, (None, None), None, "keep", 4, seed)
+
+
+def dense_conditional(rec, s, ratings, user, features):
+    """Mean and covariance of a user's row in draw s given all ratings of theirs, in plain NumPy."""
+    design, draws = rec.layout_.pairs(as_table(ratings, "all")), rec.fit_.draws
+    core, alpha = draws.model.core.dense(draws.W[s]), float(draws.unknowns["alpha"][s])
+    psi = [draws.factors(d, mode)[:, s] for d, mode in enumerate(design.modes)]
+    P = np.linalg.inv(draws.modes[0].covariance[s])
+    A, b = P.copy(), P @ (features @ draws.modes[0].B[:, s])
     for row in np.flatnonzero(np.array([u == user for u in ratings["user_id"]])):
         z = core
         for d in range(len(psi) - 1, 0, -1):
             z = np.tensordot(z, psi[d][design.index[row, d]], axes=(z.ndim - 1, 0))
-        w = draw.alpha
-        for d, factors in enumerate(draw.noise):
+        w = alpha
+        for d, mode in enumerate(draws.modes):
             group = design.modes[d].groups[design.index[row, d]]
-            w *= 1.0 if factors is None or group < 0 else float(factors[group])
+            w *= 1.0 if mode.noise is None or group < 0 else float(mode.noise[group, s])
         y = (ratings["rating"][row] - rec.fit_.mean) / rec.fit_.scale
         A += w * np.outer(z, z)
         b += w * z * y
@@ -110,37 +115,38 @@ class NoNoise:
     def standard_normal(self, shape):
         noise = np.zeros(shape)
         if self.k is not None:
-            noise[:, self.k] = 1.0
+            noise[..., self.k] = 1.0
         return noise
 
 
 @pytest.mark.parametrize("name", SETTINGS)
 def test_the_conditional_is_the_closed_form(name):
     rec = fitted(**SETTINGS[name])
-    part = _part(*pieces(rec), as_table(NEW, "new"), (None, None), None, "keep", 4, 0)
+    part = parted_of(rec, as_table(NEW, "new"))
     everything = both(small_ratings(), NEW)
-    for draw in rec.fit_.draws:
-        mean = part.find(draw, NoNoise()).users
-        root = np.stack([part.find(draw, NoNoise(k)).users - mean for k in range(2)])
-        for row, user in enumerate(["d", "b", "new"]):
-            items = [i for u, i in zip(everything["user_id"], everything["item_id"], strict=True) if u == user]
-            features = features_by_hand(rec, user, items)
-            m, C = dense_conditional(rec, draw, everything, user, features)
-            np.testing.assert_allclose(mean[row], m, atol=1e-8)
-            np.testing.assert_allclose(root[:, row].T @ root[:, row], C, atol=1e-8)
+    mean = part.find(NoNoise()).users
+    root = np.stack([part.find(NoNoise(k)).users - mean for k in range(2)])
+    for row, user in enumerate(["d", "b", "new"]):
+        items = [i for u, i in zip(everything["user_id"], everything["item_id"], strict=True) if u == user]
+        features = features_by_hand(rec, user, items)
+        for s in range(len(rec.fit_.draws)):
+            m, C = dense_conditional(rec, s, everything, user, features)
+            np.testing.assert_allclose(mean[row, s], m, atol=1e-8)
+            np.testing.assert_allclose(root[:, row, s].T @ root[:, row, s], C, atol=1e-8)
 
 
 @pytest.mark.parametrize("name", SETTINGS)
 def test_predictions_use_the_rows_found_and_nothing_else_moves(name):
     rec = fitted(**SETTINGS[name])
     table = as_table(NEW, "new")
-    rows = posterior_rows(*pieces(rec), table, seed=5)
+    sampled = rec.fit_.draws.sampled
+    rows = parted_of(rec, table, 5).find(stream(5, 0) if sampled else None).users
     layout, fit, history = fold_in(*pieces(rec), table, seed=5)
-    assert rows.shape == (len(rec.fit_.draws), 3, 2)
-    assert history.ids[0] == layout.sides[0].ids[: layout.sides[0].n_rated] == ["a", "b", "c", "d", "new"]
-    for s, draw in enumerate(fit.draws):
-        psi = np.asarray(layout.sides[0].table.table @ draw.parameters.U[0].astype(float))
-        np.testing.assert_allclose(psi[layout.sides[0].numbers(["d", "b", "new"])], rows[s], atol=1e-5)
+    assert rows.shape == (3, len(rec.fit_.draws), 2)
+    side = layout.sides[0]
+    assert history.ids[0] == side.rated_ids == ["a", "b", "c", "d", "new"]
+    found = fit.draws.factors(0, side.table.take(side.numbers(["d", "b", "new"])))
+    np.testing.assert_allclose(found, rows, atol=1e-5)
     others = {
         "user_id": ["a", "c", "nobody"],
         "item_id": [1, 5, 2],
@@ -160,25 +166,22 @@ def test_it_equals_the_conditional_of_a_sweep_in_which_the_user_was_there():
         rank=2, time=None, random_state=0, implicit=False, inference=Gibbs(draws=2, warmup=1)
     ).fit(all_ratings, USERS, ITEMS)
     new = {name: values[12:] for name, values in all_ratings.items()}
-    draw = next(iter(rec.fit_.draws))
-    part = _part(*pieces(rec), as_table(new, "new"), (None, None), None, "keep", 4, 0)
-    mean = part.find(draw, NoNoise()).users[0]
+    draws = rec.fit_.draws
+    mean = parted_of(rec, as_table(new, "new")).find(NoNoise()).users[0, 0]
     # a sweep's own solve, with the draw's values put into the larger problem
-    from tuckergp.inference.base import Problem
-    from tuckergp.priors.regressions import factors_given_weights
-    from tuckergp.statistics.evidence import Evidence, Precision
-
     design = whole.layout_.design(*whole.history_.codes, whole.history_.moment)
     y = (whole.history_.rating - rec.fit_.mean) / rec.fit_.scale
-    problem = Problem(rec.fit_.draws.model, design, y)
-    U = [u.astype(float) for u in draw.parameters.U]
-    items = np.asarray(rec.layout_.sides[1].table.table @ U[1])
-    users = rec.layout_.sides[0].table
-    B = U[0][users.residual.shape[1] :]
-    prior = np.asarray(users.features @ B)[rec.layout_.sides[0].numbers([*whole.layout_.sides[0].ids, None])]
-    psi = [rng.standard_normal(prior.shape), items[rec.layout_.sides[1].numbers([*whole.layout_.sides[1].ids, None])]]
-    evidence = Evidence(problem.sorted[0], y, Precision(draw.alpha), problem.model.core, 0, psi, draw.parameters.W)
-    rows = factors_given_weights(evidence, prior, np.linalg.inv(draw.covariance[0]))
+    problem = Problem(draws.model, design, y)
+    tables = [
+        side.table.take(side.numbers([*other.ids, None]))
+        for side, other in zip(rec.layout_.sides, whole.layout_.sides, strict=True)
+    ]
+    prior = draws.modes[0].mean(tables[0].features)[:, 0]
+    psi = [rng.standard_normal(prior.shape), draws.factors(1, tables[1])[:, 0]]
+    precision = np.linalg.inv(draws.modes[0].covariance[0])
+    alpha = float(draws.unknowns["alpha"][0])
+    evidence = Evidence(problem.sorted[0], y, Precision(alpha), problem.model.core, 0, psi, draws.W[0])
+    rows = evidence.solve(prior @ precision, precision, np.zeros_like(prior))
     np.testing.assert_allclose(rows[whole.layout_.sides[0].number["d"]], mean, atol=1e-10)
 
 
@@ -187,11 +190,23 @@ def test_folding_in_twice_is_folding_in_once_with_both():
     first, second = ({name: values[part] for name, values in NEW.items()} for part in (slice(0, 3), slice(3, 5)))
     layout, fit, history = fold_in(*pieces(rec), as_table(first, "new"), seed=1)
     twice = _part(layout, fit, history, as_table(second, "new"), (None, None), None, "keep", 4, 0)
-    once = _part(*pieces(rec), as_table(NEW, "new"), (None, None), None, "keep", 4, 0)
-    for one, two in zip(rec.fit_.draws, fit.draws, strict=True):
-        for k in (None, 0, 1):
-            a, b = once.find(one, NoNoise(k)).users, twice.find(two, NoNoise(k)).users
-            np.testing.assert_allclose(a[[0, 2]], b, atol=1e-10)  # d and new; b has no rating in the second
+    once = parted_of(rec, as_table(NEW, "new"))
+    for k in (None, 0, 1):
+        a, b = once.find(NoNoise(k)).users, twice.find(NoNoise(k)).users
+        np.testing.assert_allclose(a[[0, 2]], b, atol=1e-10)  # d and new; b has no rating in the second
+
+
+def test_importance_is_known_after_folding_in():
+    rec = fitted(**SETTINGS["rows"]).fold_in(NEW)
+    assert sum(row.contribution for row in rec.feature_importance().rows) == pytest.approx(1.0)
+
+
+def test_many_pairs_are_answered_as_each_alone():
+    rec = fitted(**SETTINGS["rows"]).fold_in(NEW)
+    ids = [rec.layout_.sides[d].ids for d in range(2)]
+    pairs = {"user_id": np.repeat(ids[0], len(ids[1])), "item_id": np.tile(ids[1], len(ids[0]))}
+    alone = [rec.predict({name: values[k : k + 1] for name, values in pairs.items()})[0] for k in range(25)]
+    np.testing.assert_array_equal(rec.predict(pairs), alone)
 
 
 def test_items_never_rated_before_are_found_too():
@@ -201,7 +216,7 @@ def test_items_never_rated_before_are_found_too():
     before = rec.predict(pairs)
     rec.fold_in(new, {"user_id": ["new"], "age": [33]}, {"item_id": [10_001, 10_002], "kind": ["q", "p"]})
     assert rec.layout_.sides[1].ids == [1, 2, 3, 4, 5, 10_001, 10_002]
-    assert rec.layout_.sides[1].n_rated == 6
+    assert sorted(rec.layout_.sides[1].rated_ids) == [1, 2, 3, 4, 5, 10_001]
     assert rec.tables_[1]["item_id"].tolist() == [1, 2, 3, 4, 5, 10_001, 10_002]
     after = rec.predict(pairs)
     assert after[0] < before[0]
@@ -216,14 +231,13 @@ def test_attributes_of_new_users_count_and_missing_ones_are_allowed():
     users = {"user_id": ["n1", "n2"], "age": [20, None], "job": ["y", "x"], "height": [1, 2]}
     rec.fold_in(one, users)
     side = rec.layout_.sides[0]
-    known = side.table.features.toarray()[side.numbers(["n1", "n2", "n3"])]
+    rows = side.table.take(side.numbers(["n1", "n2", "n3"]))
     twins = side.realise(
         as_table({"user_id": ["n1", "n2", "n3"], "age": [20, None, None], "job": ["y", "x", None]}, "u")
     )
-    np.testing.assert_allclose(known, twins.features.toarray())
-    np.testing.assert_allclose(
-        twins.residual.toarray(), side.table.residual.toarray()[side.numbers(["n1", "n2", "n3"])]
-    )
+    np.testing.assert_allclose(rows.features.toarray(), twins.features.toarray())
+    assert rows.seen.all()
+    assert not twins.seen.any()
 
 
 @pytest.mark.parametrize("likelihood", ["ordinal", "bernoulli"])
@@ -243,9 +257,9 @@ def test_latent_utilities_are_near_their_limit(likelihood, monkeypatch):
         },
         "new",
     )
-    few = posterior_rows(*pieces(rec), new, seed=1)[0]
+    few = rows_found(rec, new, 1)[:, 0]
     monkeypatch.setattr("tuckergp.recommender.fold_in.SCANS", 200)
-    long = posterior_rows(*pieces(rec), new, seed=2)[0]
+    long = rows_found(rec, new, 2)[:, 0]
     # means of 1,500 draws each: five standard errors, false alarm below 1e-5
     error = np.sqrt((few.var(axis=0) + long.var(axis=0)) / people)
     assert (np.abs(few.mean(axis=0) - long.mean(axis=0)) < 5 * error).all()

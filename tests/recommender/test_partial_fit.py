@@ -68,17 +68,16 @@ def test_the_start_is_the_last_draw(data, ratings):
     )
     last = last_draws(rec.fit_)
     start = start_from(layout, last, layout, trained, history.moment, Gibbs(), 0)
-    draw = next(iter(last.draws))
     values = start.chains[0]
     f = last.draws.model.contract([mode.psi for mode in values.modes], values.W, trained.index)
     np.testing.assert_allclose(last.mean + last.scale * f, last.predict(trained), rtol=1e-6)
-    assert values.alpha == draw.alpha
-    for d in range(2):
+    assert values.unknowns["alpha"] == last.draws.unknowns["alpha"][0]
+    for d, mode in enumerate(last.draws.modes[:2]):
         np.testing.assert_allclose(
-            values.modes[d].noise[trained.modes[d].groups], draw.noise[d][trained.modes[d].groups]
+            values.modes[d].noise[trained.modes[d].groups], mode.noise[trained.modes[d].groups, 0]
         )
         scale = layout.modes[d].residual_scale
-        np.testing.assert_allclose(np.linalg.inv(values.modes[d].precision) * scale**2, draw.covariance[d])
+        np.testing.assert_allclose(np.linalg.inv(values.modes[d].precision) * scale**2, mode.covariance[0])
 
 
 def test_few_sweeps_lead_where_a_new_fit_is(data, ratings):

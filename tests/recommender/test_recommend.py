@@ -116,7 +116,8 @@ def test_thompson_puts_an_item_first_as_often_as_it_is_best_in_the_posterior(pla
     user = data.train["user_id"][0]
     factors = Factors(plain.layout_, plain.fit_)
     number = plain.layout_.sides[0].numbers([user])
-    f = np.einsum("sr,isr->si", factors.users(number, Table({}, "q", 1))[0], factors.items()[:5])
+    items = plain.fit_.draws.factors(1, plain.layout_.sides[1].table.take(np.arange(5)))
+    f = np.einsum("sr,isr->si", factors.users(number, Table({}, "q", 1)).vectors[0], items)
     share = np.bincount(np.argmax(f, axis=1), minlength=5) / len(f)
     requests = 2_000
     found = plain.recommend(
@@ -183,9 +184,9 @@ def test_items_alike_are_those_with_correlated_predictions(plain):
     layout, fit = plain.layout_, plain.fit_
     users, items = (side.n_rated for side in layout.sides)
     covariance = np.zeros((items, items))
-    for draw in fit.draws:
-        psi = [np.asarray(side.table.table @ U) for side, U in zip(layout.sides, draw.parameters.U, strict=True)]
-        f = psi[0][:users] @ (psi[1][:items] - psi[1][:items].mean(axis=0)).T
+    psi = [fit.draws.factors(d, side.table) for d, side in enumerate(layout.sides)]
+    for s in range(len(fit.draws)):
+        f = psi[0][:users, s] @ (psi[1][:items, s] - psi[1][:items, s].mean(axis=0)).T
         covariance += np.cov(f, rowvar=False)
     spread = np.sqrt(np.diag(covariance))
     expected = covariance / np.outer(spread, spread)
@@ -261,7 +262,7 @@ def test_thompson_scores_of_an_ordinal_model_are_means_of_one_draw(data):
     model = TuckerRecommender(**{**FAST, "draws": 6}, likelihood="ordinal").fit(data.train)
     found = model.recommend(n=3, strategy="thompson", random_state=0)
     design = model.layout_.pairs(pairs_table(found, model.columns))
-    of_draws = [model.fit_.only(draw).predict(design) for draw in model.fit_.draws]
+    of_draws = [model.fit_.only(s).predict(design) for s in range(len(model.fit_.draws))]
     assert (np.abs(np.array(of_draws) - found["score"].to_numpy()).min(axis=0) < 1e-9).all()
 
 

@@ -152,7 +152,7 @@ BAD = [
     ({"inference": NUTS(), "draws": 10}, {}, r"draws is a setting of inference='gibbs'; with NUTS\("),
     ({"inference": HMC(), "draws": 10}, {}, r"draws is a setting of inference='gibbs'; with HMC\("),
     ({"inference": "als", "likelihood": "ordinal"}, {},
-     r"likelihood='ordinal' needs inference='gibbs', 'hmc', 'nuts', 'sgld' or 'sgd', not ALS\("),
+     r"likelihood='ordinal' needs inference='gibbs', 'hmc', 'nuts', 'sgld' or 'sgd', not ALS"),
     ({"rank": 0}, {}, "rank must be a whole number from 1 on or a list of such, one per mode, not 0"),
     ({"rank": (2, 2, 2)}, {}, "rank has 3 entries for 2 modes"),
     ({"rank": 2.5}, {}, "rank must be a whole number"),

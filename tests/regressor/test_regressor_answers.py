@@ -56,9 +56,10 @@ class TestSamples:
             np.testing.assert_allclose(drawn.std(axis=1), std, rtol=0.25)
 
     def test_they_are_joint(self, model):
-        f = model.sample_y(NEW, 80, include_noise=False)
-        same_day = np.corrcoef(f[2], f[3])[0, 1]
-        assert same_day > 0.3  # one draw of a day far beyond the others, at two stations
+        far = {"day": [25.0, 25.0, 99.0], "place": [-1.0, -1.1, -1.0], "station": ["zz"] * 3}
+        f = model.sample_y({name: np.array(values) for name, values in far.items()}, 80, include_noise=False)
+        # one draw of a day far beyond the others, at two places; another draw of another such day
+        assert np.corrcoef(f)[0, 1] > 0.8 > np.corrcoef(f)[0, 2] + 0.3
         twice = model.sample_y({name: np.repeat(v, 2) for name, v in NEW.items()}, 5, include_noise=False)
         np.testing.assert_array_equal(twice[::2], twice[1::2])
 
@@ -74,7 +75,7 @@ class TestSamples:
         gibbs = TuckerGPRegressor(rank=1, draws=10, warmup=5, random_state=0).fit(points, points[:, 0] ** 2)
         f = gibbs.sample_y(points, 20, include_noise=False)
         assert len(np.unique(f.round(12), axis=1).T) == 10
-        functions = np.stack([f for f, _ in gibbs.fit_.draws.functions(gibbs._inputs(points))], axis=1)
+        functions = gibbs.fit_.draws.predicted(gibbs._inputs(points)).f.T
         expected = gibbs.fit_.mean + gibbs.fit_.scale * functions
         np.testing.assert_allclose(np.sort(f[:, :10], axis=1), np.sort(expected, axis=1), atol=1e-12)
 
@@ -131,7 +132,7 @@ class TestComponents:
         model = TuckerGPRegressor(modes, rank=2, core=core, draws=4, warmup=4, random_state=0).fit(X, Y)
         for draw, inputs in itertools.product((0, -1), (X, NEW)):
             parts = model.components(inputs, draw)
-            f, _ = list(model.fit_.draws.functions(model._inputs(inputs)))[draw]
+            f = model.fit_.draws.predicted(model._inputs(inputs)).f[draw]
             expected = model.fit_.mean + model.fit_.scale * f
             np.testing.assert_allclose(parts.total(), expected, rtol=1e-10)
             np.testing.assert_allclose(parts.mean + parts.tensor().reshape(len(f), -1).sum(axis=1), expected)
@@ -139,10 +140,9 @@ class TestComponents:
     def test_they_are_products_of_a_core_entry_and_a_factor_a_mode(self, surface):
         model, points = surface
         parts = model.components(points)
-        draw = next(iter(model.fit_.draws))
-        psi = model.fit_.draws.model.factors(draw.parameters, model._inputs(points))
-        rows = model._inputs(points).index
-        W = draw.parameters.W.reshape(2, 2)
+        design, draws = model._inputs(points), model.fit_.draws
+        psi = [mode.features @ draws.modes[d].B[:, 0] for d, mode in enumerate(design.modes)]
+        rows, W = design.index, draws.W[0].reshape(2, 2)
         for i, j in itertools.product(range(2), range(2)):
             expected = model.fit_.scale * W[i, j] * psi[0][rows[:, 0], i] * psi[1][rows[:, 1], j]
             np.testing.assert_allclose(parts.tensor()[:, i, j], expected)

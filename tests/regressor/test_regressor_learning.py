@@ -107,6 +107,6 @@ def test_older_files_have_the_defaults():
     assert [mode.name for mode in model.learned_modes_] == ["station", "day", "east, north"]
     assert model.grid_ is None
     new = {"station": ["Cork"], "day": [3.0], "east": [0.25], "north": [0.5]}
-    last, _ = list(model.fit_.draws.functions(model._inputs(new)))[-1]
+    last = model.fit_.draws.predicted(model._inputs(new)).f[-1]
     np.testing.assert_allclose(model.components(new).total(), model.fit_.mean + model.fit_.scale * last)
     assert model.sample_y(new, 3).shape == (1, 3)

@@ -13,15 +13,18 @@ import numpy as np
 import pytest
 from scipy import sparse
 
+from tests.helpers import fingerprint
 from tuckergp import TuckerGPRegressor, TuckerRecommender
 from tuckergp.data.datasets import make_ratings
 from tuckergp.errors import InputError
 from tuckergp.files import write_bytes
 from tuckergp.inference import ALS, Gibbs
-from tuckergp.inference.gibbs import GibbsState, ModeState
+from tuckergp.inference.gibbs import GibbsState
 from tuckergp.kernels import SE
 from tuckergp.model.mode_table import ModeTable
 from tuckergp.model.tucker import Parameters
+from tuckergp.residuals import NoResidual, Rows
+from tuckergp.residuals.base import ModeState
 from tuckergp.running import checkpoint
 from tuckergp.store.trees import contiguous, decode, digest, encode
 
@@ -57,7 +60,7 @@ def recommender(**settings):
 
 def assert_same(a, b):
     """The same draws, traces and history, to the last bit."""
-    assert digest(a.fit_.draws.chains) == digest(b.fit_.draws.chains)
+    assert fingerprint(a.fit_.draws) == fingerprint(b.fit_.draws)
     assert digest(a.fit_.draws.watched) == digest(b.fit_.draws.watched)
     assert a.fit_.history == b.fit_.history
 
@@ -88,10 +91,10 @@ def test_a_run_stopped_with_what_there_is_goes_on_exactly(stopped_by, data, tmp_
     whole = recommender(chains=3).fit(data.train)
     if stopped_by == "ctrl-c":
         part = recommender(chains=3).fit(data.train, checkpoint=folder, callback=ctrl_c_at(1, 4))
-        assert [len(chain) for chain in part.fit_.draws.chains] == [12, 1]  # the one is for now, and never stored
+        assert part.fit_.draws.lengths == (12, 1)  # the one is for now, and never stored
     else:
         part = recommender(chains=3).fit(data.train, checkpoint=folder, max_time=0)
-        assert [len(chain) for chain in part.fit_.draws.chains] == [1, 1, 1]
+        assert part.fit_.draws.lengths == (1, 1, 1)
         assert len(part.fit_.history) == 3
     assert np.isfinite(part.predict(data.test)).all()
     assert_same(whole, recommender(chains=3).fit(data.train, checkpoint=folder))
@@ -100,7 +103,7 @@ def test_a_run_stopped_with_what_there_is_goes_on_exactly(stopped_by, data, tmp_
 def test_chains_of_the_checkpoint_are_there_when_a_continued_run_is_stopped(data, tmp_path):
     recommender(chains=3).fit(data.train, checkpoint=tmp_path / "run", max_time=0)
     part = recommender(chains=3).fit(data.train, checkpoint=tmp_path / "run", callback=ctrl_c_at(0, 10))
-    assert [len(chain) for chain in part.fit_.draws.chains] == [4, 1, 1]
+    assert part.fit_.draws.lengths == (4, 1, 1)
 
 
 KILLED = """
@@ -290,7 +293,7 @@ def test_places_that_cannot_be_written_and_other_inferences_are_refused(data, tm
         ({"max_time": -1}, "max_time must be a number from 0 on, not -1"),
         ({"checkpoint_minutes": "often"}, "checkpoint_minutes must be a number from 0 on, not 'often'"),
         ({"callback": 3}, "callback must be a function"),
-        ({"keep_draws": False}, "keep_draws=False leaves nothing without moments_of"),
+        ({"keep_draws": False}, "keep=0 leaves nothing without moments_of"),
     ],
 )
 def test_arguments_that_make_no_sense_are_refused(arguments, message, data):
@@ -308,13 +311,13 @@ class Wider(NamedTuple):
 
 def test_states_of_any_fields_come_back_as_they_were():
     psi = np.arange(6.0).reshape(2, 3)
-    mode = ModeState(psi, psi.T, np.eye(3), np.ones(1), np.float32(2.5), 1 / 3)
-    state = GibbsState(3, (mode, mode._replace(nu=np.inf)), np.zeros((0, 2)), float("nan"))
+    mode = ModeState(psi, psi.T, np.eye(3), np.ones(1), (np.float32(2.5), 1 / 3))
+    state = GibbsState(3, (mode, mode._replace(own=(np.inf,))), np.zeros((0, 2)), float("nan"))
     tree = {"state": state, "list": [True, None, "text", 2**60], "number": np.array(3, dtype=np.int32)}
     structure, arrays = encode(tree)
     back = decode(structure, {key: np.array(value) for key, value in arrays.items()})
     assert digest(back) == digest(tree)
-    assert type(back["state"].modes[0].noise) is np.float32
+    assert type(back["state"].modes[0].own[0]) is np.float32
     assert back["number"].shape == ()
     assert all(array.flags.c_contiguous for array in arrays.values())
     assert contiguous(state).modes[0].B.flags.c_contiguous
@@ -335,11 +338,11 @@ def test_files_cannot_name_what_is_not_a_value_of_this_package():
 
 def test_fingerprints_tell_tables_apart():
     features = sparse.csr_array(np.eye(3))
-    table = ModeTable(features, 0.5 * features, None)
-    same = ModeTable(features.copy(), 0.5 * features, None)
+    table = ModeTable(features, Rows.of(3, 0.5))
+    same = ModeTable(features.copy(), Rows.of(3, 0.5))
     assert digest(table) == digest(same)
     others = [
-        replace(table, residual=None),
+        replace(table, residual=NoResidual()),
         replace(table, features=2 * features),
         replace(table, constant=0),
         replace(table, blocks=(slice(0, 1), slice(1, 3))),
@@ -354,3 +357,19 @@ def test_no_temporary_files_are_left(stored):
         "chain-0-draws-0.safetensors",
         "chain-0.safetensors",
     ]
+
+
+def test_some_draws_are_kept_evenly_and_a_stopped_run_goes_on_with_the_same(data, tmp_path):
+    whole = recommender(chains=2).fit(data.train)
+    some = recommender(chains=2).fit(data.train, keep=8)
+    assert some.fit_.draws.lengths == (4, 4)
+    every_third = whole.fit_.draws.modes[0].rows["psi"][:, 2::3]
+    np.testing.assert_array_equal(some.fit_.draws.modes[0].rows["psi"], every_third)
+    # convergence is judged by all draws
+    assert digest(some.fit_.draws.traces) == digest(whole.fit_.draws.traces)
+    folder = tmp_path / "run"
+    stopped = recommender(chains=2).fit(data.train, keep=8, checkpoint=folder, callback=ctrl_c_at(0, 8))
+    assert stopped.fit_.draws.lengths == (1,)  # none was due yet, so the last state stands for a draw
+    assert_same(some, recommender(chains=2).fit(data.train, keep=8, checkpoint=folder))
+    with pytest.raises(InputError, match="is of other data or settings"):
+        recommender(chains=2).fit(data.train, keep=7, checkpoint=folder)

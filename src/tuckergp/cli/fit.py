@@ -28,6 +28,9 @@ def fit(
     checkpoint: Annotated[
         Path | None, typer.Option(help="Folder to keep what there is in; the same command goes on from there.")
     ] = None,
+    keep: Annotated[
+        int | None, typer.Option(help="Keep so many of the draws, evenly spread; the file is as much smaller.", min=1)
+    ] = None,
     as_json: Json = False,
     quiet: Quiet = False,
     *,
@@ -46,7 +49,8 @@ def fit(
     model = settings.recommender()
     began = time.perf_counter()
     with collected() as notes:
-        model.fit(table, *sides, checkpoint=checkpoint, max_time=max_time, progress=False if quiet else None)
+        show_progress = False if quiet else None
+        model.fit(table, *sides, checkpoint=checkpoint, max_time=max_time, keep=keep, progress=show_progress)
     seconds = time.perf_counter() - began
     model.save(output)
     result = summary(model, seconds, output, notes)

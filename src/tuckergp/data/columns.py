@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from hashlib import blake2b
 from typing import Any, Literal, TypeAlias
 
 import numpy as np
@@ -28,6 +29,7 @@ __all__ = [
     "distinct",
     "joint_codes",
     "numbers",
+    "row_keys",
     "row_names",
 ]
 
@@ -86,6 +88,12 @@ def row_names(table: Table) -> list[str]:
     """Each row in words: ``user_id=ann,week=3``."""
     cells = [[f"{name}={_text(cell[0])}" for cell in _cells(v, "category")] for name, v in table.columns.items()]
     return [",".join(row) for row in zip(*cells, strict=True)] if cells else [""] * len(table)
+
+
+def row_keys(table: Table) -> npt.NDArray[np.uint64]:
+    """A number for each row that depends on its names and values alone, whatever the process, shape (n,)."""
+    digests = (blake2b(name.encode(errors="replace"), digest_size=8).digest() for name in row_names(table))
+    return np.frombuffer(b"".join(digests), dtype="<u8").astype(np.uint64)
 
 
 def column_kind(values: npt.NDArray[Any]) -> Kind:

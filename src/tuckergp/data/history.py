@@ -22,8 +22,6 @@ __all__ = ["KEYS", "RATING", "TIMESTAMP", "Duplicates", "History", "id_names", "
 
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int32]
-# Parts that are kept apart before all ratings are put together again.
-MOST_PARTS = 1_000
 Duplicates: TypeAlias = Literal["keep", "mean", "refuse"]
 
 KEYS = ("user_id", "item_id")
@@ -130,6 +128,11 @@ class History:
         within = np.arange(ends[-1]) - np.repeat(ends[:-1], sizes)
         return order[np.repeat(starts[known], sizes) + within].astype(np.intp), ends
 
+    @cached_property
+    def users(self) -> dict[Any, int]:
+        """The number of each user."""
+        return {value: number for number, value in enumerate(self.ids[0])}
+
     @property
     def parts(self) -> tuple[History, ...]:
         """Ratings that were added behind, each part with ids of its own: none here, see `GrownHistory`."""
@@ -146,15 +149,32 @@ class History:
         return self
 
     def appended(self, more: History, table: Table, duplicates: Duplicates = "keep") -> History:
-        """`joined`, without a copy of these ratings where duplicates do not matter."""
-        if duplicates == "keep" and not self.clicks and len(self.parts) < MOST_PARTS:
-            return GrownHistory(self.base, (*self.parts, more))
-        return self.flat.joined(more, table, duplicates)
+        """`joined`, without a copy of these ratings where duplicates do not matter.
+
+        Parts of about the same size are put together, so that there are few of them however many were added.
+        """
+        if duplicates != "keep" or self.clicks:
+            return self.flat.joined(more, table, duplicates)
+        parts = [*self.parts, more]
+        while len(parts) > 1 and len(parts[-2]) < 2 * len(parts[-1]):
+            last = parts.pop()
+            parts[-1] = parts[-1].joined(last, table)
+        return GrownHistory(self.base, tuple(parts))
 
     def take(self, rows: npt.NDArray[np.integer]) -> Self:
         """Some of the ratings, with all ids."""
         codes = (self.codes[0][rows], self.codes[1][rows])
         return replace(self, codes=codes, rating=self.rating[rows], moment=self.moment.take(rows))
+
+    def alone(self, rows: npt.NDArray[np.integer]) -> Self:
+        """Some of the ratings, with their own ids alone, in the order of their numbers."""
+        some = self.take(rows)
+        ids, codes = [], []
+        for own, code in zip(some.ids, some.codes, strict=True):
+            distinct, number = np.unique(code, return_inverse=True)
+            ids.append([own[k] for k in distinct.tolist()])
+            codes.append(number.astype(np.int32))
+        return replace(some, ids=(ids[0], ids[1]), codes=(codes[0], codes[1]))
 
     def joined(self, more: History, table: Table, duplicates: Duplicates = "keep") -> Self:
         """These ratings, then more of them, which were read from ``table``.

@@ -9,6 +9,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy import sparse
 
+from tuckergp.data.columns import row_keys
 from tuckergp.data.tables import Table
 from tuckergp.features.base import ResidualMap, Shapes
 from tuckergp.features.exact import Exact
@@ -61,7 +62,11 @@ class Rows(ResidualMap):
         row_of[self.column_] = np.arange(len(self.column_))
         place = np.full(len(table), -1, dtype=np.int32)
         place[np.diff(onehot.indptr) > 0] = row_of[onehot.indices]
-        return residuals.Rows(place, len(self.column_), scale, self.column_)
+        new, names = np.flatnonzero(place < 0), None
+        if len(new):
+            names = np.zeros(len(table), dtype=np.uint64)
+            names[new] = row_keys(table.take(new).select(self.kernel_.reads(list(table.columns))))
+        return residuals.Rows(place, len(self.column_), scale, self.column_, names)
 
     @property
     def n_groups(self) -> int:

@@ -11,6 +11,7 @@ from scipy import sparse
 
 from tuckergp.features.base import hstack, vstack
 from tuckergp.linalg import Matrix
+from tuckergp.random import Keys
 from tuckergp.residuals import NoResidual, Residual
 
 __all__ = ["Index", "ModeTable"]
@@ -79,6 +80,19 @@ class ModeTable:
         own = self.residual.seen
         here = np.ones(int(self.features.shape[0]), dtype=bool) if own is None else own
         return here if self.more is None else np.concatenate([here, self.more.seen])
+
+    @property
+    def keys(self) -> Keys:
+        """What names the random numbers of rows never seen, (M,), where rows may have noise factors."""
+        own = self.residual.keys
+        return own if self.more is None else np.concatenate([own, self.more.keys])
+
+    @cached_property
+    def undetermined(self) -> npt.NDArray[np.bool_]:
+        """Which rows a draw leaves something open of, (M,)."""
+        own = self.residual.undetermined
+        here = np.zeros(int(self.features.shape[0]), dtype=bool) if own is None else own
+        return here if self.more is None else np.concatenate([here, self.more.undetermined])
 
     @cached_property
     def groups(self) -> Index:

@@ -20,15 +20,15 @@ from tuckergp.likelihoods.base import Predicted
 from tuckergp.model.design import Design
 from tuckergp.model.draw import Draw, ModeDraw
 from tuckergp.model.mode_table import ModeTable
-from tuckergp.model.tucker import TuckerModel
+from tuckergp.model.tucker import Core, TuckerModel
 from tuckergp.posterior.diagnostics import Diagnostics, summarise
-from tuckergp.random import stream
-from tuckergp.residuals.base import ModeDraws, Streams
+from tuckergp.random import DrawStreams, keyed_uniforms
+from tuckergp.residuals.base import ModeDraws
 
 if TYPE_CHECKING:
     from tuckergp.posterior.moments import Running
 
-__all__ = ["PREDICTION_SEED", "Draws", "Stack", "map_draws"]
+__all__ = ["PREDICTION_SEED", "Draws", "Stack", "bytes_of_draw", "map_draws"]
 
 Floats = npt.NDArray[np.float64]
 
@@ -93,12 +93,14 @@ class Draws:
     @classmethod
     def of_point(cls, model: TuckerModel, draw: Draw) -> Draws:
         """A most probable point as a single draw."""
-        return cls.of(model, [draw], sampled=False)
+        return cls.of(model, [draw], sampled=False, dtype="f8")
 
     @classmethod
-    def of(cls, model: TuckerModel, draws: Sequence[Draw], sampled: bool = True, **more: Any) -> Draws:
+    def of(
+        cls, model: TuckerModel, draws: Sequence[Draw], sampled: bool = True, dtype: str = "f4", **more: Any
+    ) -> Draws:
         """Draws of one chain."""
-        stack = Stack(len(draws))
+        stack = Stack(len(draws), dtype=dtype)
         for draw in draws:
             stack.add(draw)
         return stack.joined(model, [stack], sampled=sampled, **more)
@@ -115,7 +117,7 @@ class Draws:
     def require_kept(self) -> None:
         """Refuse predictions where only moments were kept."""
         if not len(self):
-            raise InputError("The draws were not kept: read moments_, or fit again with keep_draws=True to predict.")
+            raise InputError("The draws were not kept: read moments_, or fit again without keep=0 to predict.")
 
     def required_moments(self) -> Mapping[str, Running]:
         """The running moments; refused where none were asked for."""
@@ -166,20 +168,14 @@ class Draws:
 
     # Predictions
 
-    def streams(self, rng: np.random.Generator) -> Streams:
-        """The stream of each draw, named by its chain and number, so that a draw can be used alone; made on demand."""
-        seed, names, made = int(rng.integers(2**63)), self.names, {}
+    def streams(self, rng: np.random.Generator) -> DrawStreams:
+        """The stream of each draw, named by its chain and number, so that a draw can be used alone."""
+        return DrawStreams(int(rng.integers(2**63)), self.names)
 
-        def of(s: int) -> np.random.Generator:
-            if s not in made:
-                made[s] = stream(seed, *names[s])
-            return made[s]
-
-        return of
-
-    def factors(self, d: int, table: ModeTable, streams: Streams | None = None) -> Floats:
+    def factors(self, d: int, table: ModeTable, streams: DrawStreams | None = None) -> Floats:
         """Psi of the rows of a table of mode d in all draws, (M, S, r)."""
-        return table.residual.factors(table.features, self.modes[d], streams)
+        psi = table.residual.factors(table.features, self.modes[d], streams)
+        return psi if table.more is None else np.concatenate([psi, self.factors(d, table.more, streams)])
 
     def predicted(
         self, design: Design, rng: np.random.Generator | None = None, exposure: Floats | None = None
@@ -195,7 +191,7 @@ class Draws:
         f = self.model.contract_draws(psi, self.W, design.index)
         return Predicted(f, self.unknowns, self.noise_factors(design, streams), exposure)
 
-    def noise_factors(self, design: Design, streams: Streams | None = None) -> Floats | None:
+    def noise_factors(self, design: Design, streams: DrawStreams | None = None) -> Floats | None:
         """Products of the noise factors of the observations' rows, (S, N); None for ones.
 
         Groups never seen have the mean factor, 1, or with ``streams`` that of some group of the training rows.
@@ -209,8 +205,9 @@ class Draws:
             at_rows[seen] = mode.noise[table.groups[seen]]
             new = np.flatnonzero(~seen)
             if streams is not None and len(new):
-                for s in range(len(self)):
-                    at_rows[new, s] = mode.noise[streams(s).integers(len(mode.noise), size=len(new)), s]
+                whose = (keyed_uniforms(table.keys[new], streams.keys) * len(mode.noise)).astype(np.intp)
+                for s, column in enumerate(whose.T):
+                    at_rows[new, s] = mode.noise[column][:, s]
             here = at_rows[design.index[:, d]]
             product = here if product is None else product * here
         return None if product is None else product.T
@@ -226,6 +223,8 @@ class Stack:
         How many there may be.
     count : int
         How many there are.
+    dtype : str
+        Of what belongs to rows: single precision for many draws, double for a most probable point.
     """
 
     capacity: int
@@ -233,6 +232,7 @@ class Stack:
     modes: tuple[ModeDraws, ...] = ()
     W: Floats = field(default_factory=lambda: np.zeros((0, 0)))
     unknowns: dict[str, Floats] = field(default_factory=dict)
+    dtype: str = "f4"
 
     def __len__(self) -> int:
         return self.count
@@ -259,8 +259,13 @@ class Stack:
     def _allocate(self, draw: Draw) -> None:
         S = self.capacity
 
-        def by_row(values: Floats) -> npt.NDArray[np.float32]:
-            return np.empty((len(values), S, *values.shape[1:]), dtype=np.float32)
+        def by_row(values: Floats) -> npt.NDArray[Any]:
+            try:
+                return np.empty((len(values), S, *values.shape[1:]), dtype=self.dtype)
+            except MemoryError:
+                raise InputError(
+                    f"There is no memory for {S:,} draws; keep fewer of them (keep=), or draw fewer."
+                ) from None
 
         def by_draw(values: Floats) -> Floats:
             return np.empty((S, *np.shape(values)))
@@ -331,6 +336,14 @@ class Stack:
             W = np.concatenate([stack.W for stack in kept])
             unknowns = {k: np.concatenate([stack.unknowns[k] for stack in kept]) for k in unknowns}
         return Draws(model, modes, W, unknowns, sampled, lengths, **more)
+
+
+def bytes_of_draw(design: Design, core: Core) -> int:
+    """What one draw of a model takes, with noise factors of all groups of rows."""
+    total = 8 * core.n_weights
+    for mode, r in zip(design.modes, core.ranks.tolist(), strict=True):
+        total += 4 * (int(mode.features.shape[1]) * r + mode.residual.n_kept * r + mode.n_groups) + 8 * r * r
+    return total
 
 
 def _required(values: Any) -> Any:

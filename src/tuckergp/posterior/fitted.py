@@ -120,17 +120,17 @@ class Fit:
             if self.draws.sampled:
                 spread[rows] = self._spread(at, include_noise)
         if self.likelihood.linear and self.draws.sampled:
-            unseen = self._unseen(design)
-            if len(unseen):  # their mean is known exactly
-                mean[unseen] = self.predict(design.take(unseen))
+            rows = self._undetermined(design)
+            if len(rows):  # what is drawn there has a mean that is known exactly
+                mean[rows] = self.predict(design.take(rows))
         return mean, spread
 
-    def _unseen(self, design: Design) -> npt.NDArray[np.intp]:
+    def _undetermined(self, design: Design) -> npt.NDArray[np.intp]:
         """Observations with a row of which a draw leaves something open."""
-        open_ = np.zeros(design.n_observations, dtype=bool)
+        some = np.zeros(design.n_observations, dtype=bool)
         for d, table in enumerate(design.modes):
-            open_ |= ~table.seen[design.index[:, d]]
-        return np.flatnonzero(open_)
+            some |= table.undetermined[design.index[:, d]]
+        return np.flatnonzero(some)
 
     def quantiles(self, design: Design, levels: Sequence[float], include_noise: bool) -> Floats:
         """Quantiles of a new observation, or of its mean over the draws, shape (N, len(levels))."""

@@ -102,7 +102,8 @@ def scores(fitted: Fitted, users: Sequence[Any], items: Sequence[Any]) -> Floats
     factors = Factors(layout, fit)
     vectors, alone = factors.users(numbers[0], Table({}, "users", len(users)))
     V = factors.draws.factors(1, layout.sides[1].table.take(numbers[1])).astype(np.float32)
-    f = vectors.reshape(len(users), -1) @ V.reshape(len(items), -1).T
+    width = V.shape[1] * V.shape[2]
+    f = vectors.reshape(len(users), width) @ V.reshape(len(items), width).T
     total = f.astype(np.float64) + alone.sum(axis=1)[:, None]
     return np.asarray(fit.mean + fit.scale * total / len(fit.draws))
 

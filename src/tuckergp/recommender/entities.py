@@ -15,6 +15,7 @@ from typing import Any, Self
 import numpy as np
 import numpy.typing as npt
 
+from tuckergp.data.columns import row_keys
 from tuckergp.data.ids import Ids
 from tuckergp.data.tables import Table, as_table
 from tuckergp.errors import DataWarning, InputError
@@ -53,6 +54,10 @@ class Side:
         The features of the average of these.
     more : dict
         The rows of ids that were added, or that have something new, since the fit.
+    added : list
+        The ids of the rows behind that for unknown ones.
+    gone : tuple of int
+        Rows whose id has another row now.
     """
 
     key: str
@@ -63,6 +68,8 @@ class Side:
     n_rated: int
     average: Floats
     more: dict[Any, int] = field(default_factory=dict)
+    added: list[Any] = field(default_factory=list)
+    gone: tuple[int, ...] = ()
 
     @classmethod
     def of(cls, rated: Sequence[Any], table: Table | None, kind: Attributes, mode: FittedMode) -> Self:
@@ -101,22 +108,13 @@ class Side:
     def current(self) -> npt.NDArray[np.bool_]:
         """Which rows are those of an id, (M,): neither the unknown one nor one that has been replaced."""
         out = np.ones(self.table.n_rows, dtype=bool)
-        out[self.unknown :] = False
-        for value, row in self.more.items():
-            place = self.base.place(value)
-            if place >= 0:
-                out[place] = False
-            out[row] = True
+        out[[self.unknown, *self.gone]] = False
         return out
-
-    @cached_property
-    def _added(self) -> dict[int, Any]:
-        return {row: value for value, row in self.more.items()}
 
     def ids_at(self, rows: npt.NDArray[np.integer]) -> list[Any]:
         """The ids of some rows."""
-        base = self.base.values
-        return [base[row] if row < len(base) else self._added[row] for row in rows.tolist()]
+        base, first = self.base.values, self.unknown + 1
+        return [base[row] if row < len(base) else self.added[row - first] for row in rows.tolist()]
 
     def numbers(self, ids: npt.NDArray[Any] | Sequence[Any]) -> Ints:
         """The row of each id; that for unknown ones where it is not known."""
@@ -132,7 +130,8 @@ class Side:
         """The rows that ids had at the fit, by which circumstances know them; of later ids the rows they have."""
         if not self.more or (rows <= self.unknown).all():
             return rows
-        base = [self.base.place(self._added[row]) if row > self.unknown else row for row in rows.tolist()]
+        first = self.unknown + 1
+        base = [self.base.place(self.added[row - first]) if row >= first else row for row in rows.tolist()]
         return np.array([row if place < 0 else place for row, place in zip(rows.tolist(), base, strict=True)])
 
     def warn_of_other_types(self, table: Table) -> None:
@@ -161,9 +160,10 @@ class Side:
 
     def grown(self, ids: Sequence[Any], rows: ModeTable) -> Side:
         """The same side with these rows for some ids, known or new."""
-        first = self.table.n_rows
+        first, before = self.table.n_rows, self.numbers(list(ids))
         more = {**self.more, **{value: first + k for k, value in enumerate(ids)}}
-        return replace(self, table=self.table.grown(rows), more=more)
+        gone = (*self.gone, *(int(row) for row in before if row != self.unknown))
+        return replace(self, table=self.table.grown(rows), more=more, added=[*self.added, *ids], gone=gone)
 
     def realise(self, table: Table, sets: Sequence[Sequence[int]] | None = None) -> ModeTable:
         """The rows that ids never rated would have with these attributes, and these sets of who rated what."""
@@ -175,7 +175,8 @@ class Side:
             columns[WHO_RATED_WHAT] = _as_cells(sets)
         inputs = self.attributes.encode(replace(table, columns=columns)).select(self.mode.mode.columns)
         unseen = self.table.take(np.full(len(table), self.unknown))
-        return replace(unseen, features=self.mode.features(whiten(inputs, self.mode.whitening)))
+        residual = replace(unseen.residual, names=row_keys(table.select([self.key])))  # type: ignore[call-arg]
+        return replace(unseen, features=self.mode.features(whiten(inputs, self.mode.whitening)), residual=residual)
 
 
 def with_sets(table: Table | None, key: str, ids: Sequence[Any], sets: dict[Any, Sequence[int]]) -> Table:
@@ -213,6 +214,9 @@ def _place(more: dict[Any, int], value: Any, otherwise: int) -> int:
 
 class Newcomer:
     """An id that equals no other."""
+
+    def __str__(self) -> str:
+        return "<unknown>"
 
 
 def read_attributes(source: Any, name: str, key: str, rated: Sequence[Any]) -> Table | None:

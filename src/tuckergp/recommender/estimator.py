@@ -38,7 +38,7 @@ from tuckergp.recommender.reading import Given
 from tuckergp.recommender.serving import Strategy
 from tuckergp.recommender.settings import Settings
 from tuckergp.recommender.updating import go_on, with_ratings
-from tuckergp.running.control import Callback, Control
+from tuckergp.running.control import Callback, Control, kept
 from tuckergp.running.fit import Inference
 from tuckergp.store.model_file import Storable
 
@@ -191,6 +191,7 @@ class TuckerRecommender(Storable, BaseEstimator):  # type: ignore[misc]
         callback: Callback | None = None,
         progress: bool | None = None,
         moments_of: Any = None,
+        keep: int | None = None,
         keep_draws: bool = True,
     ) -> Self:
         """Learn from a table of ratings.
@@ -212,12 +213,16 @@ class TuckerRecommender(Storable, BaseEstimator):  # type: ignore[misc]
             Show a progress line; None shows it when standard error is a terminal.
         moments_of : table with columns user_id and item_id, or None
             Where to keep running means and standard deviations of predictions while sampling: ``moments_``.
+        keep : int or None
+            How many draws to keep, evenly spread over all of them; None keeps all. Memory and files shrink with it,
+            and the other draws still count for convergence and moments. 0 keeps the moments alone; `predict` is then
+            refused.
         keep_draws : bool
-            False keeps the moments alone, so that memory does not grow with the draws; `predict` is then refused.
+            False is another way to say ``keep=0``.
         """
         settings = Settings.of(self)
         control = Control(checkpoint, checkpoint_minutes, max_time, callback, progress, self.n_jobs)
-        given, run = Given(ratings, users, items), Run(control, moments_of, keep_draws)
+        given, run = Given(ratings, users, items), Run(control, moments_of, kept(keep, keep_draws))
         return self._keep(learn(settings, given, run, drift_helps))
 
     def fold_in(self, ratings: Any, users: Any = None, items: Any = None) -> Self:
@@ -271,6 +276,7 @@ class TuckerRecommender(Storable, BaseEstimator):  # type: ignore[misc]
         callback: Callback | None = None,
         progress: bool | None = None,
         moments_of: Any = None,
+        keep: int | None = None,
         keep_draws: bool = True,
     ) -> Self:
         """Go on learning with more ratings: old and new together, from where the last draw is.
@@ -287,7 +293,7 @@ class TuckerRecommender(Storable, BaseEstimator):  # type: ignore[misc]
             New rows, which replace those of the same id.
         warmup : int
             Sweeps before draws are kept again.
-        checkpoint, checkpoint_minutes, max_time, callback, progress, moments_of, keep_draws
+        checkpoint, checkpoint_minutes, max_time, callback, progress, moments_of, keep, keep_draws
             As in `fit`.
 
         Examples
@@ -302,7 +308,7 @@ class TuckerRecommender(Storable, BaseEstimator):  # type: ignore[misc]
         """
         settings = Settings.of(self)
         control = Control(checkpoint, checkpoint_minutes, max_time, callback, progress, self.n_jobs)
-        given, run = Given(ratings, users, items), Run(control, moments_of, keep_draws)
+        given, run = Given(ratings, users, items), Run(control, moments_of, kept(keep, keep_draws))
         if not hasattr(self, "fit_"):
             return self._keep(learn(settings, given, run, drift_helps))
         return self._keep(go_on(self._fitted, settings, given, run, warmup))

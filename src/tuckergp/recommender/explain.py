@@ -212,7 +212,7 @@ def feature_importance(layout: Layout, fit: Fit, history: History, rng: np.rando
     fit.draws.require_kept()
     rows = np.sort(rng.permutation(len(history.base))[:MOST_RATINGS])
     some = history.base.take(rows)
-    design = layout.design(*some.codes, some.moment)
+    design = layout.design(*some.codes, some.moment).compact()
     parts = parts_of(layout)
     draws = fit.draws.thinned(MOST_DRAWS)
     found = []

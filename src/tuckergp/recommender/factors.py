@@ -17,9 +17,8 @@ import numpy.typing as npt
 from tuckergp.data.tables import Table
 from tuckergp.posterior.draws import Draws
 from tuckergp.posterior.fitted import Fit
-from tuckergp.random import stream
+from tuckergp.random import DrawStreams, stream
 from tuckergp.recommender.layout import Layout
-from tuckergp.residuals.base import Streams
 
 __all__ = ["Factors", "Part", "Queries"]
 
@@ -73,7 +72,7 @@ class Factors:
         return replace(self, fit=self.fit.only(s))
 
     @cached_property
-    def _streams(self) -> Streams | None:
+    def _streams(self) -> DrawStreams | None:
         return None if self.unseen is None or not self.draws.sampled else self.draws.streams(stream(self.unseen))
 
     def users(self, numbers: Ints, moment: Table) -> Queries:
@@ -100,7 +99,7 @@ class Factors:
     def _parts(self, d: int) -> list[Part]:
         table = self.layout.sides[d].table
         numbers, kept = table.residual.lying(self.draws.modes[d])
-        parts = [Part(numbers, kept)] if len(numbers) else []
+        parts = [Part(numbers, kept.astype(np.float32, copy=False))] if len(numbers) else []
         rest = np.ones(table.n_rows, dtype=bool)
         rest[numbers] = False
         others = np.flatnonzero(rest)

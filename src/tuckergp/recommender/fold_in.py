@@ -257,21 +257,14 @@ def _part(
 
 def _ratings_of(history: History, ids: Sequence[Any], side: Side) -> History:
     """All ratings so far of some users, numbered in the order of these ids."""
-    base = history.base
-    places = np.array([side.base.place(value) for value in ids], dtype=np.intp)
-    rows, ends = base.rows_of(np.where(places < side.n_rated, places, -1))
-    distinct, item = np.unique(base.codes[1][rows], return_inverse=True)
-    user = np.repeat(np.arange(len(ids)), np.diff(ends)).astype(np.int32)
-    listed = [base.ids[1][k] for k in distinct.tolist()]
-    found = History(
-        (list(ids), listed), (user, item.astype(np.int32)), base.rating[rows], base.moment.take(rows), base.clicks
-    )
-    wanted = set(ids)
-    for part in history.parts:
-        if not wanted.isdisjoint(part.ids[0]):
-            mine = np.array([value in wanted for value in part.ids[0]])[part.codes[0]]
-            found = found.joined(part.take(np.flatnonzero(mine)), Table({}, "ratings", len(part)))
-    return replace(found, ids=(list(ids), found.ids[1]))
+    at_fit = np.array([side.base.place(value) for value in ids], dtype=np.intp)
+    numbers = [np.where(at_fit < side.n_rated, at_fit, -1)]
+    numbers += [np.array([part.users.get(value, -1) for value in ids]) for part in history.parts]
+    found = replace(history.base.alone(np.zeros(0, dtype=np.intp)), ids=(list(ids), []))
+    for part, users in zip((history.base, *history.parts), numbers, strict=True):
+        if (users >= 0).any():
+            found = found.joined(part.alone(part.rows_of(users)[0]), Table({}, "ratings", len(part)))
+    return found
 
 
 def _sets(mine: History, sides: tuple[Side, Side]) -> tuple[list[list[int]], list[list[int]]]:

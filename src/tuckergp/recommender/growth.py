@@ -116,6 +116,8 @@ def compacted(layout: Layout, fit: Fit, history: History) -> tuple[Layout, Fit, 
                 n_rated=len(rated),
                 average=average_of(table, len(rated)),
                 more={},
+                added=[],
+                gone=(),
             )
         )
     return replace(layout, sides=(sides[0], sides[1])), replace(fit, draws=draws), history

@@ -42,7 +42,7 @@ class Run(NamedTuple):
 
     control: Control = Control()
     moments_of: Any = None
-    keep_draws: bool = True
+    keep: int | None = None
 
 
 class Material(NamedTuple):
@@ -125,7 +125,7 @@ def _control(run: Run, layout: Layout, settings: Settings) -> Control:
     if run.moments_of is not None:
         pairs = layout.pairs(pairs_table(run.moments_of, settings.columns))
         control = replace(control, moments_of=MomentsOf(pairs))
-    return replace(control, keep_draws=run.keep_draws)
+    return replace(control, keep=run.keep)
 
 
 def _clipped(moments: Moments, between: tuple[float, float]) -> Moments:

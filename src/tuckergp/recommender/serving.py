@@ -19,6 +19,7 @@ from tuckergp.data.tables import Table
 from tuckergp.errors import InputError
 from tuckergp.posterior.fitted import Fit
 from tuckergp.random import stream
+from tuckergp.recommender.entities import Side
 from tuckergp.recommender.factors import Factors
 from tuckergp.recommender.layout import Layout
 
@@ -94,8 +95,9 @@ def seen_items(layout: Layout, history: History, users: Ints) -> sparse.csr_arra
         pairs = [
             (request, item)
             for part in history.parts
-            for user, item in zip(part.codes[0].tolist(), items.numbers(part.ids[1])[part.codes[1]], strict=True)
-            for request in asked.get(part.ids[0][user], ())
+            for value in asked.keys() & part.users.keys()
+            for item in _rated_items(part, part.users[value], items)
+            for request in asked[value]
         ]
         who = np.concatenate([who, np.array([request for request, _ in pairs], dtype=np.intp)])
         what = np.concatenate([what, np.array([item for _, item in pairs], dtype=np.intp)])
@@ -103,6 +105,13 @@ def seen_items(layout: Layout, history: History, users: Ints) -> sparse.csr_arra
     flags = sparse.csr_array((np.ones(len(who), dtype=bool), (who, what)), shape=shape)
     flags.sum_duplicates()
     return flags
+
+
+def _rated_items(part: History, user: int, items: Side) -> list[int]:
+    """The rows of the items that a user rated in a part of the ratings."""
+    rows, _ = part.rows_of(np.array([user]))
+    numbers: list[int] = items.numbers([part.ids[1][k] for k in part.codes[1][rows].tolist()]).tolist()
+    return numbers
 
 
 def recommend(layout: Layout, fit: Fit, request: Request) -> Recommended:

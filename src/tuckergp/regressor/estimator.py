@@ -30,7 +30,7 @@ from tuckergp.regressor.components import Components, components_of
 from tuckergp.regressor.learning import Fitted, learn
 from tuckergp.regressor.reading import read_cells, read_observations
 from tuckergp.regressor.settings import Settings
-from tuckergp.running.control import Callback, Control
+from tuckergp.running.control import Callback, Control, kept
 from tuckergp.running.fit import Inference, LikelihoodName
 from tuckergp.store.checks import check_fit, check_modes
 from tuckergp.store.model_file import Storable
@@ -181,6 +181,7 @@ class TuckerGPRegressor(Storable, ReadsTables, RegressorMixin, BaseEstimator):  
         callback: Callback | None = None,
         progress: bool | None = None,
         moments_of: Any = None,
+        keep: int | None = None,
         keep_draws: bool = True,
     ) -> Self:
         """Learn f from inputs and targets.
@@ -208,8 +209,12 @@ class TuckerGPRegressor(Storable, ReadsTables, RegressorMixin, BaseEstimator):  
         moments_of : as X, or None
             Where to keep running means and standard deviations of predictions while sampling: ``moments_``. Those of
             counts are for an exposure of 1.
+        keep : int or None
+            How many draws to keep, evenly spread over all of them; None keeps all. Memory and files shrink with it,
+            and the other draws still count for convergence and moments. 0 keeps the moments alone; `predict` is then
+            refused.
         keep_draws : bool
-            False keeps the moments alone, so that memory does not grow with the draws; `predict` is then refused.
+            False is another way to say ``keep=0``.
         """
         settings = Settings.of(self)
         control = Control(checkpoint, checkpoint_minutes, max_time, callback, progress, self.n_jobs)
@@ -218,7 +223,7 @@ class TuckerGPRegressor(Storable, ReadsTables, RegressorMixin, BaseEstimator):  
             self.grid_, X, y, sample_weight, exposure = read_cells(X, sample_weight, exposure, self.modes)
         data = read_observations(self._read(X, reset=True), y, sample_weight, exposure, self.likelihood)
         asked = None if moments_of is None else self._read(moments_of, reset=False)
-        return self._keep(learn(settings, data, control, asked, keep_draws))
+        return self._keep(learn(settings, data, control, asked, kept(keep, keep_draws)))
 
     @property
     def learned_modes_(self) -> list[Mode]:

@@ -45,8 +45,10 @@ class Fitted:
         return Design.transform(self.modes, table)
 
 
-def learn(settings: Settings, data: Observations, control: Control, moments_of: Table | None, keep: bool) -> Fitted:
-    """A regressor that has learned from observations; ``keep`` says whether to keep the draws."""
+def learn(
+    settings: Settings, data: Observations, control: Control, moments_of: Table | None, keep: int | None
+) -> Fitted:
+    """A regressor that has learned from observations; ``keep`` says how many draws to keep, None for all."""
     inference = inference_of(settings)
     seed = seed_for(settings.random_state, control.checkpoint)
     modes, hyperparameters = modes_of(settings, data, seed)
@@ -62,7 +64,7 @@ def learn(settings: Settings, data: Observations, control: Control, moments_of: 
         inference=inference,
         seed=seed,
         likelihood=settings.likelihood,
-        control=replace(control, keep_draws=keep),
+        control=replace(control, keep=keep),
         exposure=data.exposure,
     )
     moments = None if moments_of is None else fit.moments()

@@ -8,9 +8,9 @@ algorithm asks which residual it is.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple, Protocol, Self, TypeAlias
+from typing import Any, NamedTuple, Protocol, Self
 
 import numpy as np
 import numpy.typing as npt
@@ -18,14 +18,13 @@ from scipy import sparse
 
 from tuckergp.linalg import Matrix
 from tuckergp.priors.setting import ModeSetting
+from tuckergp.random import DrawStreams, Keys
 
-__all__ = ["Evidence", "ModeDraws", "ModeState", "Residual", "Streams"]
+__all__ = ["Evidence", "ModeDraws", "ModeState", "Residual"]
 
 Floats = npt.NDArray[np.float64]
 Singles = npt.NDArray[np.float32]
 Index = npt.NDArray[np.int32]
-# The random stream of draw s, for what a draw does not say.
-Streams: TypeAlias = Callable[[int], np.random.Generator]
 
 
 class Evidence(Protocol):
@@ -138,8 +137,18 @@ class Residual(ABC):
         return 0
 
     @property
+    def keys(self) -> Keys:
+        """What names the random numbers of rows never seen, (M,), where rows may have noise factors."""
+        raise TypeError(f"rows of a {type(self).__name__} have no keys")
+
+    @property
     def seen(self) -> npt.NDArray[np.bool_] | None:
         """Which rows have something of their own from the data, (M,); None where that means nothing."""
+        return None
+
+    @property
+    def undetermined(self) -> npt.NDArray[np.bool_] | None:
+        """Which rows a draw leaves something open of, which `factors` draws, (M,); None for no row."""
         return None
 
     # Weight space: gradient methods see psi = [columns, Phi] U
@@ -197,6 +206,11 @@ class Residual(ABC):
 
     # Draws
 
+    @property
+    def n_kept(self) -> int:
+        """How many rows of r numbers a draw keeps of the residual."""
+        return 0
+
     @abstractmethod
     def kept(self, psi: Floats, own: tuple[Any, ...]) -> tuple[dict[str, Floats], dict[str, Floats]]:
         """What a draw keeps of each training row (M_train, ...), and what besides, by name."""
@@ -207,7 +221,7 @@ class Residual(ABC):
         return np.zeros(0, dtype=np.intp), np.zeros((0, count, r), dtype=np.float32)
 
     @abstractmethod
-    def factors(self, features: Matrix, draws: ModeDraws, streams: Streams | None) -> Floats:
+    def factors(self, features: Matrix, draws: ModeDraws, streams: DrawStreams | None) -> Floats:
         """Psi at the rows of this table in all draws, (M, S, r).
 
         What a draw does not say of rows never seen has its mean, or with ``streams`` is drawn, jointly for all rows:

@@ -20,8 +20,8 @@ from tuckergp.linalg import Matrix
 from tuckergp.priors.regression import Regression
 from tuckergp.priors.regressions import weights_given_factors as regress
 from tuckergp.priors.setting import ModeSetting
-from tuckergp.random import log_slice
-from tuckergp.residuals.base import Evidence, ModeDraws, ModeState, Residual, Streams
+from tuckergp.random import DrawStreams, log_slice
+from tuckergp.residuals.base import Evidence, ModeDraws, ModeState, Residual
 from tuckergp.residuals.markov import Chain, independent_ranks, log_likelihood
 
 __all__ = [
@@ -187,6 +187,11 @@ class Line(Residual):
         nearest = np.minimum(np.searchsorted(self.knots, self.t), len(self.knots) - 1)
         return np.where(self.knots[nearest] == self.t, nearest, -1)
 
+    @property
+    def undetermined(self) -> npt.NDArray[np.bool_]:
+        """Values between and beyond the knots."""
+        return self.place < 0
+
     def process(self, lengthscale: float) -> Chain:
         """The process on the knots, of unit variance."""
         return Chain(self.knots, self.order, lengthscale)
@@ -281,12 +286,17 @@ class Line(Residual):
 
     # Draws
 
+    @property
+    def n_kept(self) -> int:
+        """The state at each knot."""
+        return self.order * len(self.knots)
+
     def kept(self, psi: Floats, own: tuple[Any, ...]) -> tuple[dict[str, Floats], dict[str, Floats]]:
         """States and lengthscale."""
         path = Path(*own)
         return {"states": path.states}, {"lengthscale": np.asarray(path.lengthscale)}
 
-    def factors(self, features: Matrix, draws: ModeDraws, streams: Streams | None) -> Floats:
+    def factors(self, features: Matrix, draws: ModeDraws, streams: DrawStreams | None) -> Floats:
         """Phi B, and E given the states in each draw."""
         psi = draws.mean(features)
         states = draws.rows["states"]

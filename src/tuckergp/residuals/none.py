@@ -11,7 +11,8 @@ import numpy.typing as npt
 from tuckergp.linalg import Matrix
 from tuckergp.priors.setting import ModeSetting
 from tuckergp.priors.weights import weights_given_data
-from tuckergp.residuals.base import Evidence, ModeDraws, ModeState, Residual, Streams
+from tuckergp.random import DrawStreams
+from tuckergp.residuals.base import Evidence, ModeDraws, ModeState, Residual
 
 __all__ = ["NoResidual"]
 
@@ -45,6 +46,6 @@ class NoResidual(Residual):
         """Nothing: factors follow from the weights."""
         return {}, {}
 
-    def factors(self, features: Matrix, draws: ModeDraws, streams: Streams | None) -> Floats:
+    def factors(self, features: Matrix, draws: ModeDraws, streams: DrawStreams | None) -> Floats:
         """Phi B."""
         return draws.mean(features)

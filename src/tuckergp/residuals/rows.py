@@ -13,12 +13,13 @@ import numpy as np
 import numpy.typing as npt
 from scipy import sparse
 
+from tuckergp.compute.keyed import keyed_normals
 from tuckergp.linalg import Matrix
 from tuckergp.priors.regressions import weights_given_factors
 from tuckergp.priors.scales import scales_given_factors
 from tuckergp.priors.setting import ModeSetting
-from tuckergp.random import normals
-from tuckergp.residuals.base import Evidence, Index, ModeDraws, ModeState, Residual, Singles, Streams
+from tuckergp.random import DrawStreams, Keys, normals
+from tuckergp.residuals.base import Evidence, Index, ModeDraws, ModeState, Residual, Singles
 from tuckergp.residuals.grown import lying
 
 __all__ = ["Rows"]
@@ -38,20 +39,34 @@ class Rows(Residual):
     scale : float
     column : ndarray of int32, shape (n_train,), or None
         Which of the features that stand for E in weight space each training row has; None for their order.
+    names : ndarray of uint64, shape (M,), or None
+        What names the random numbers of rows never seen; None where all are seen, or have the same.
     """
 
     place: Index
     n_train: int
     scale: float = 1.0
     column: Index | None = None
+    names: Keys | None = None
+
+    @classmethod
+    def of(cls, count: int, scale: float = 1.0) -> Rows:
+        """Of so many training inputs, in their order."""
+        return cls(np.arange(count, dtype=np.int32), count, scale)
 
     def take(self, rows: npt.NDArray[np.integer]) -> Rows:
         """Some of the rows."""
-        return replace(self, place=self.place[rows])
+        return replace(self, place=self.place[rows], names=None if self.names is None else self.names[rows])
 
     def joined(self, other: Any) -> Rows:
         """These rows, then others of the same training rows."""
-        return replace(self, place=np.concatenate([self.place, other.place]))
+        names = np.concatenate([self.keys, other.keys])
+        return replace(self, place=np.concatenate([self.place, other.place]), names=names)
+
+    @property
+    def keys(self) -> Keys:
+        """The names of the rows' random numbers, as numbers."""
+        return np.zeros(len(self.place), dtype=np.uint64) if self.names is None else self.names
 
     @property
     def groups(self) -> Index:
@@ -67,6 +82,11 @@ class Rows(Residual):
     def seen(self) -> npt.NDArray[np.bool_]:
         """Whether the row is a training row."""
         return self.place >= 0
+
+    @property
+    def undetermined(self) -> npt.NDArray[np.bool_]:
+        """Rows never seen."""
+        return self.place < 0
 
     # Weight space
 
@@ -114,6 +134,11 @@ class Rows(Residual):
 
     # Draws
 
+    @property
+    def n_kept(self) -> int:
+        """One for each training row."""
+        return self.n_train
+
     def kept(self, psi: Floats, own: tuple[Any, ...]) -> tuple[dict[str, Floats], dict[str, Floats]]:
         """The factors of the training rows, what the features explain included: an answer reads nothing else."""
         kept = np.empty((self.n_train, psi.shape[1]))
@@ -127,7 +152,7 @@ class Rows(Residual):
         in_order = len(place) == len(kept) and (place == np.arange(len(place))).all()
         return rows, kept if in_order else draws.rows["psi"][place]
 
-    def factors(self, features: Matrix, draws: ModeDraws, streams: Streams | None) -> Floats:
+    def factors(self, features: Matrix, draws: ModeDraws, streams: DrawStreams | None) -> Floats:
         """Those kept; for rows never seen what the features say, and with ``streams`` a draw of E around it."""
         kept, seen = draws.rows["psi"], self.seen
         if seen.all():
@@ -137,8 +162,7 @@ class Rows(Residual):
         new = np.flatnonzero(~seen)
         psi = draws.mean(features[new])
         if streams is not None:
-            for s, covariance in enumerate(draws.covariance):
-                root = np.linalg.cholesky(covariance)
-                psi[:, s] += streams(s).standard_normal((len(new), len(root))) @ root.T
+            noise = keyed_normals(self.keys[new], streams.keys, kept.shape[2])
+            psi += np.einsum("msk,sjk->msj", noise, np.linalg.cholesky(draws.covariance))
         out[new] = psi
         return out

@@ -39,8 +39,19 @@ class Task:
     checkpoint: Checkpoint | None = None
     checkpoint_minutes: float = 5.0
     moments_of: MomentsOf | None = None
-    keep_draws: bool = True
+    keep: int | None = None
     starts: Sequence[Any] | None = None
+
+    @property
+    def most_draws(self) -> int:
+        """How many draws of a chain may be kept."""
+        there = self.sampler.draws // self.sampler.thin
+        return there if self.keep is None else min(there, -(-self.keep // self.sampler.chains))
+
+    def is_kept(self, number: int) -> bool:
+        """Whether a draw of a chain is kept, counted from 1: so many of all that they are evenly spread."""
+        there, most = self.sampler.draws // self.sampler.thin, self.most_draws
+        return number * most // there > (number - 1) * most // there
 
     @cached_property
     def observations(self) -> npt.NDArray[np.intp]:
@@ -60,7 +71,7 @@ class Task:
         """
         record = self.load(chain)
         if isinstance(self.sampler, ChainSampler):  # nothing to go on from
-            record = self._fresh(ChainRecord(chain, draws=Stack(self.sampler.draws // self.sampler.thin)))
+            record = self._fresh(ChainRecord(chain, draws=Stack(self.most_draws)))
         sampler = self.sampler
         last_saved = time.monotonic()
         with few_threads(self.problem), closing(self._steps(record, stop)) as steps:
@@ -102,7 +113,7 @@ class Task:
 
     def load(self, chain: int) -> ChainRecord:
         """The chain as the checkpoint has it, or before its first sweep."""
-        record = ChainRecord(chain, draws=Stack(self.sampler.draws // self.sampler.thin))
+        record = ChainRecord(chain, draws=Stack(self.most_draws))
         return self._fresh(record if self.checkpoint is None else self.checkpoint.load(record))
 
     def _fresh(self, record: ChainRecord) -> ChainRecord:
@@ -112,21 +123,25 @@ class Task:
         return record
 
     def with_one_draw(self, record: ChainRecord) -> ChainRecord:
-        """The record itself, or one with the last state for a draw where a chain was stopped before its first.
+        """The record itself, or one with the last state for a draw where a chain was stopped before it kept one.
 
         Such a draw is for the result alone, and never stored: the run may go on later.
         """
-        if record.watched:
+        if record.watched and (len(record.draws) or self.keep == 0):
             return record
-        record = replace(record, moments=deepcopy(record.moments), draws=Stack(1), watched=[])
-        self._keep(record)
+        if not record.watched:
+            record = replace(record, moments=deepcopy(record.moments), draws=Stack(0), watched=[])
+            self._keep(record)
+        if self.keep != 0:
+            record = replace(record, draws=Stack(1))
+            record.draws.add(self.sampler.draw(self.problem, record.state))
         return record
 
     def _keep(self, record: ChainRecord) -> None:
         draw = self.sampler.draw(self.problem, record.state)
+        number = len(record.watched)
         if self.moments_of is not None:
-            number = len(record.watched)
             moments.add_draw(record.moments, self.moments_of, self.problem.model, draw, record.chain, number)
-        if self.keep_draws:
+        if record.draws.capacity and self.is_kept(number + 1):
             record.draws.add(draw)
         record.watched.append(self.sampler.watch(self.watched, record.state))

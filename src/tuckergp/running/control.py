@@ -10,11 +10,12 @@ from typing import Any
 import joblib
 import numpy as np
 
+from tuckergp.checks import check, one_of, whole
 from tuckergp.errors import InputError
 from tuckergp.inference.base import Info
 from tuckergp.posterior.moments import MomentsOf
 
-__all__ = ["Callback", "Control"]
+__all__ = ["Callback", "Control", "kept"]
 
 Callback = Callable[[Info], None]
 
@@ -39,8 +40,8 @@ class Control:
         Processes among which to share the chains, as in scikit-learn.
     moments_of : MomentsOf or None
         Where to keep running moments of predictions.
-    keep_draws : bool
-        False keeps the moments alone.
+    keep : int or None
+        How many draws to keep, evenly spread over all chains; None for all, 0 for the moments alone.
     unit : float
         Standard deviation of the targets, by which the progress line multiplies its figures.
     """
@@ -52,7 +53,7 @@ class Control:
     progress: bool | None = None
     n_jobs: int | None = None
     moments_of: MomentsOf | None = None
-    keep_draws: bool = True
+    keep: int | None = None
     unit: float = 1.0
 
     def __post_init__(self) -> None:
@@ -63,10 +64,10 @@ class Control:
             raise InputError(f"callback must be a function of one argument or None, not {self.callback!r}.")
         if not isinstance(self.checkpoint, str | Path | None):
             raise InputError(f"checkpoint must be the path of a folder or None, not {self.checkpoint!r}.")
-        if self.keep_draws not in (True, False):
-            raise InputError(f"keep_draws must be True or False, not {self.keep_draws!r}.")
-        if not self.keep_draws and self.moments_of is None:
-            raise InputError("keep_draws=False leaves nothing without moments_of; say where moments are wanted.")
+        if self.keep is not None:
+            check("keep", self.keep, whole(0))
+        if self.keep == 0 and self.moments_of is None:
+            raise InputError("keep=0 leaves nothing without moments_of; say where moments are wanted.")
 
     @property
     def jobs(self) -> int:
@@ -80,9 +81,17 @@ class Control:
 
     def refuse_without_draws(self, inference: object) -> None:
         """Refuse what only sampling can do."""
-        for name, default in (("checkpoint", None), ("moments_of", None), ("keep_draws", True)):
+        for name, default in (("checkpoint", None), ("moments_of", None), ("keep", None)):
             if getattr(self, name) is not default:
                 raise InputError(f"{name} is an argument for inference='gibbs'; with {inference!r} leave it out.")
+
+
+def kept(keep: int | None, keep_draws: bool) -> int | None:
+    """How many draws to keep, from the two ways to say so."""
+    check("keep_draws", keep_draws, one_of(True, False))
+    if not keep_draws and keep:
+        raise InputError(f"keep={keep} keeps draws and keep_draws=False does not; leave one of them out.")
+    return keep if keep_draws else 0
 
 
 def _check_number(name: str, value: Any, least: float) -> None:

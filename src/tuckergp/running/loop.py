@@ -15,10 +15,10 @@ from typing import Any
 import numpy as np
 
 import tuckergp
-from tuckergp.errors import NotConvergedWarning
+from tuckergp.errors import NotConvergedWarning, SizeWarning
 from tuckergp.inference.base import Algorithm, ChainSampler, Drawing, Info, Problem, Sampler
 from tuckergp.model.tucker import Parameters
-from tuckergp.posterior.draws import Draws, Stack
+from tuckergp.posterior.draws import Draws, Stack, bytes_of_draw
 from tuckergp.posterior.moments import merged
 from tuckergp.random import stream
 from tuckergp.running.chains import Task
@@ -33,6 +33,8 @@ __all__ = ["Result", "run", "sample"]
 
 # Settings that say how long a run is, not what it draws: with a checkpoint they may be raised.
 LENGTHS = ("draws", "chains")
+# Bytes of draws from which on their size is told beforehand.
+MUCH = 1e9
 
 
 @dataclass(frozen=True)
@@ -101,9 +103,10 @@ def sample(
         checkpoint,
         control.checkpoint_minutes,
         control.moments_of,
-        control.keep_draws,
+        control.keep,
         starts,
     )
+    _warn_of_size(task.most_draws * sampler.chains, problem)
     unfinished = [chain for chain in chains if stored[chain] < sampler.n_steps]
     jobs = min(control.jobs, len(unfinished))
     todo = turns(unfinished, max(jobs, 1), control.max_time)
@@ -131,6 +134,18 @@ def sample(
     history = [info for chain in sorted(records) for info in records[chain].history]
     _warn_of_divergences(history)
     return draws, history
+
+
+def _warn_of_size(count: int, problem: Problem) -> None:
+    """Say what the draws will take where that is much."""
+    each = bytes_of_draw(problem.design, problem.model.core)
+    if count * each >= MUCH:
+        warnings.warn(
+            f"The draws will take {count * each / 1e9:.1f} GB of memory, and as much in a file: {count} of "
+            f"{each / 1e6:.1f} MB each. keep={max(1, int(MUCH / each))} would keep 1 GB of them.",
+            SizeWarning,
+            stacklevel=6,
+        )
 
 
 def _warn_of_divergences(history: list[Info]) -> None:
@@ -168,7 +183,9 @@ def _checkpoint(
     if control.checkpoint is None:
         return None
     settings = {name: value for name, value in vars(sampler).items() if name not in LENGTHS}
-    what = (tuckergp.__version__, settings, problem, seed, control.moments_of, control.keep_draws)
+    # which draws are kept depends on how many there are
+    kept = None if control.keep is None else (control.keep, sampler.draws, sampler.chains)
+    what = (tuckergp.__version__, settings, problem, seed, control.moments_of, kept)
     whose = digest(what if starts is None else (*what, list(starts)))
     return Checkpoint(Path(control.checkpoint), whose, seed, sampler.n_steps)
 

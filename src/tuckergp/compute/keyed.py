@@ -1,0 +1,59 @@
+"""Normal numbers that are functions of their names: of a row, of a draw, and of their place.
+
+A row never seen has the same numbers in a draw whichever other rows are asked about with it. The mixing function is
+that of `tuckergp.random.mixed`.
+"""
+
+from __future__ import annotations
+
+import numba as nb
+import numpy as np
+import numpy.typing as npt
+
+from tuckergp.compute.contract import Array
+from tuckergp.compute.threads import share
+from tuckergp.random import FIRST, GOLDEN, S11, S27, S30, S31, SECOND, Keys
+
+__all__ = ["keyed_normals"]
+
+Floats = npt.NDArray[np.float64]
+
+# Rows that one call fills.
+ROWS = 256
+
+jit = nb.njit(cache=True, nogil=True, error_model="numpy")
+
+UNIT = 2.0**-53
+
+
+def keyed_normals(rows: Keys, draws: Keys, r: int) -> Floats:
+    """Standard normal numbers, (m, S, r), for rows and draws with these keys, (m,) and (S,)."""
+    out = np.empty((len(rows), len(draws), r))
+    bounds = np.append(np.arange(0, len(rows), ROWS), len(rows))
+    share(_normals, bounds, np.ascontiguousarray(rows), np.ascontiguousarray(draws), out)
+    return out
+
+
+@jit
+def _mix(key: np.uint64) -> np.uint64:
+    z = key + GOLDEN
+    z = (z ^ (z >> S30)) * FIRST
+    z = (z ^ (z >> S27)) * SECOND
+    return z ^ (z >> S31)
+
+
+@jit
+def _normals(first: int, last: int, rows: Array, draws: Array, out: Array) -> None:
+    r = out.shape[2]
+    for i in range(first, last):
+        for s in range(len(draws)):
+            state = _mix(rows[i] ^ _mix(draws[s]))
+            for j in range(0, r, 2):
+                # Box and Muller's pairs; the first uniform is never 0
+                state += GOLDEN
+                radius = np.sqrt(-2.0 * np.log(1.0 - np.float64(_mix(state) >> S11) * UNIT))
+                state += GOLDEN
+                angle = 2.0 * np.pi * (np.float64(_mix(state) >> S11) * UNIT)
+                out[i, s, j] = radius * np.cos(angle)
+                if j + 1 < r:
+                    out[i, s, j + 1] = radius * np.sin(angle)
