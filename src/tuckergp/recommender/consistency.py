@@ -52,7 +52,8 @@ def _check_side(side: Side, rows: int | None) -> None:
     """The last row of features is for ids that are not known; draws, where they were kept, have so many rows."""
     require(isinstance(side, Side) and isinstance(side.base, Ids), "its users or items are of another class")
     table, width = side.table, _width(side)
-    require(isinstance(table, ModeTable) and table.more is None and not side.more, "its users or items are in parts")
+    require(isinstance(table, ModeTable) and table.more is None, "its users or items are in parts")
+    require(not (side.more or side.added or side.gone), "its users or items are in parts")
     require(table.features.shape == (len(side.base) + 1, width), "it does not have one row of features for every id")
     require(table.blocks == tuple(block.columns for block in side.mode.blocks), "its features differ from its modes")
     require(table.nested == side.mode.nested, "its features differ from its modes")
@@ -65,3 +66,5 @@ def _check_side(side: Side, rows: int | None) -> None:
     require(residual.place.dtype == np.int32, "the rows of its users or items have no numbers")
     require(residual.place.shape == (table.n_rows,), "the rows of its users or items have no numbers")
     require(inside(residual.place, residual.n_train, start=-1), "its users or items have rows outside")
+    names = residual.names
+    require(names is None or (names.dtype == np.uint64 and names.shape == (table.n_rows,)), "its rows have no names")

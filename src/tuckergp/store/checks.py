@@ -103,7 +103,7 @@ def check_fit(fit: Fit, modes: Sequence[FittedMode]) -> None:
     _check_numbers(draws.unknowns, unknowns, len(draws))
     require(len(draws.modes) == len(modes), "its draws have other modes than its core")
     for own, mode, r in zip(draws.modes, modes, model.core.ranks.tolist(), strict=True):
-        _check_mode_draws(own, mode, r, len(draws))
+        _check_mode_draws(own, mode, r, len(draws), np.dtype(np.float32 if draws.sampled else np.float64))
 
 
 def _check_core(core: Core, modes: int) -> None:
@@ -128,7 +128,7 @@ def _check_numbers(found: Mapping[str, Any], shapes: Mapping[str, Shape], count:
         require(np.isfinite(values).all(), f"{name} is not finite")
 
 
-def _check_mode_draws(own: ModeDraws, mode: FittedMode, r: int, count: int) -> None:
+def _check_mode_draws(own: ModeDraws, mode: FittedMode, r: int, count: int, dtype: np.dtype[Any]) -> None:
     require(isinstance(own, ModeDraws), "its draws are of another class")
     by_row, besides = ({}, {}) if mode.residual is None else mode.residual.kept(r)
     features = sum(block.map.n_features_ for block in mode.blocks)
@@ -136,10 +136,10 @@ def _check_mode_draws(own: ModeDraws, mode: FittedMode, r: int, count: int) -> N
     shapes = {"B": (features, r)} | by_row
     for name, (rows, *shape) in shapes.items():
         values = own.B if name == "B" else own.rows[name]
-        require(values.dtype == np.float32, "its draws have other numbers")
+        require(values.dtype == dtype, "its draws have other numbers")
         require(values.shape == (rows, count, *shape), "its draws have other rows, ranks or numbers than its modes")
     if own.noise is not None:
-        require(own.noise.dtype == np.float32, "its noise has other numbers")
+        require(own.noise.dtype == dtype, "its noise has other numbers")
         require(own.noise.shape == (mode.n_groups, count), "its noise has other rows than its modes")
     _check_numbers(own.values, besides, count)
     _check_numbers({"covariance": own.covariance}, {"covariance": (r, r)}, count)

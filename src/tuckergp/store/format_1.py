@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from tuckergp.data.columns import row_keys
 from tuckergp.data.history import History
 from tuckergp.data.ids import Ids
 from tuckergp.data.tables import Table
@@ -174,15 +175,17 @@ def _side(old: Any) -> Any:
     place[: old.n_rated] = np.arange(old.n_rated)
     if onehot.shape != (rows, old.n_rated) or len(onehot.indices) != old.n_rated:
         raise ValueError("ids without ratings have rows")
-    residual = residuals.Rows(place, old.n_rated, old.mode.residual_scale, column)
+    ids, names = list(old.number), np.zeros(rows, dtype=np.uint64)
+    unseen = np.array([*ids[old.n_rated :], "<unknown>", None], dtype=object)[:-1]
+    names[old.n_rated :] = row_keys(Table({old.key: unseen}, old.key, len(unseen)))
+    residual = residuals.Rows(place, old.n_rated, old.mode.residual_scale, column, names)
     table = ModeTable(old.table.features, residual, old.table.constant, old.table.blocks, old.table.nested)
     mode = replace(_mode(old.mode), residual=_mark(old.mode.residual, column))
     average = np.asarray(table.features[: old.n_rated].mean(axis=0), dtype=np.float64).ravel()
-    ids = Ids(list(old.number))
     return _made(
         "Side",
         key=old.key,
-        base=ids,
+        base=Ids(ids),
         table=table,
         attributes=old.attributes,
         mode=mode,
@@ -220,7 +223,7 @@ def _fit(old: Any, likelihood: Likelihood, modes: Sequence[FittedMode], tables: 
         draw.covariance = draw.covariance or prior
     whole = Draws(
         TuckerModel(core, likelihood, sigma_u, sigma_w),
-        tuple(_mode_draws(d, kept, table) for d, table in enumerate(tables)) if kept else (),
+        tuple(_mode_draws(d, kept, table, draws.sampled) for d, table in enumerate(tables)) if kept else (),
         np.stack([draw.parameters.W for draw in kept]) if kept else np.zeros((0, 0)),
         _unknowns(kept, likelihood),
         draws.sampled,
@@ -240,17 +243,18 @@ def _unknowns(kept: Sequence[Any], likelihood: Likelihood) -> dict[str, Floats]:
     return {name: np.array([getattr(draw, name) for draw in kept], dtype=np.float64) for name in names}
 
 
-def _mode_draws(d: int, kept: Sequence[Any], table: ModeTable) -> ModeDraws:
+def _mode_draws(d: int, kept: Sequence[Any], table: ModeTable, sampled: bool) -> ModeDraws:
     """The draws of one mode: U of one-hot rows becomes factors, psi = Phi B + scale E."""
-    U = np.stack([draw.parameters.U[d] for draw in kept], axis=1).astype(np.float32)
+    dtype = np.float32 if sampled else np.float64
+    U = np.stack([draw.parameters.U[d] for draw in kept], axis=1).astype(dtype)
     covariance = np.stack([draw.covariance[d] for draw in kept])
     residual = table.residual
     noise = None
     if kept[0].noise[d] is not None:
-        noise = np.stack([draw.noise[d] for draw in kept], axis=1).astype(np.float32)
+        noise = np.stack([draw.noise[d] for draw in kept], axis=1).astype(dtype)
     path = kept[0].parameters.paths[d] if kept[0].parameters.paths else None
     if path is not None:
-        states = np.stack([draw.parameters.paths[d].states for draw in kept], axis=1).astype(np.float32)
+        states = np.stack([draw.parameters.paths[d].states for draw in kept], axis=1).astype(dtype)
         lengthscale = np.array([draw.parameters.paths[d].lengthscale for draw in kept])
         return ModeDraws(U, covariance, {"states": states}, {"lengthscale": lengthscale}, noise)
     if not isinstance(residual, residuals.Rows):
@@ -264,7 +268,7 @@ def _mode_draws(d: int, kept: Sequence[Any], table: ModeTable) -> ModeDraws:
         raise ValueError("rows were learned that are no longer there")
     psi = residual.scale * E.astype(np.float64)
     psi[place] += ModeDraws(B, covariance).mean(table.features[rows])
-    return ModeDraws(B, covariance, {"psi": psi.astype(np.float32)}, noise=noise)
+    return ModeDraws(B, covariance, {"psi": psi.astype(dtype)}, noise=noise)
 
 
 def _moments(old: Mapping[str, Running], likelihood: Likelihood) -> dict[str, Running]:
