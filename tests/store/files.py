@@ -11,8 +11,10 @@ import numpy as np
 from safetensors.numpy import load as load_tensors
 from safetensors.numpy import save as save_tensors
 
+from tuckergp.store.schema import fitted
 from tuckergp.store.stored_rows import pieces_of
 from tuckergp.store.tensors import as_bytes, header_of
+from tuckergp.store.trees import digest
 
 
 def rewrite(path, manifest=None, arrays=None, rows=None, **members):
@@ -45,10 +47,16 @@ def rewrite(path, manifest=None, arrays=None, rows=None, **members):
             archive.writestr(name, value)
 
 
+def learned(model):
+    """What a model has learned, as a number; ratings in the order that was learned from."""
+    found = fitted(model)
+    return digest(found | {"history_": found["history_"].flat} if "history_" in found else found)
+
+
 def set_shape(node, key, shape):
     """Say in the structure of a file that a tensor has a shape."""
-    if isinstance(node, list) and node[:1] == [key]:
-        node[1:] = [shape]
+    if isinstance(node, dict) and node.get("key") == key:
+        node["shape"] = shape
     elif isinstance(node, list | dict):
         for value in node.values() if isinstance(node, dict) else node:
             set_shape(value, key, shape)

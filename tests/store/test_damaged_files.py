@@ -14,13 +14,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from tests.store.files import rewrite
+from tests.store.files import learned, rewrite
 from tuckergp import Mode, TuckerGPRegressor, TuckerRecommender, load
 from tuckergp.errors import InputError
 from tuckergp.kernels import Linear, Matern12
 from tuckergp.store.cells import write_columns
-from tuckergp.store.schema import fitted
-from tuckergp.store.trees import digest
 
 SENTENCE = re.compile(r"model\.tgp is damaged or no tuckergp model: [^\n]+\. Fit and save it again\.")
 
@@ -67,7 +65,7 @@ def test_a_file_cut_at_any_byte_is_refused(path):
 
 def test_a_changed_byte_is_refused_or_does_not_matter(path, model):
     content = path.read_bytes()
-    expected = digest(fitted(model))
+    expected = learned(model)
     rng = np.random.default_rng(0)
     directory = content.rindex(b"PK\x01\x02")
     places = [*rng.integers(len(content), size=250), *range(directory, len(content)), *range(60)]
@@ -76,7 +74,7 @@ def test_a_changed_byte_is_refused_or_does_not_matter(path, model):
         changed[place] ^= 1 << rng.integers(8)
         path.write_bytes(changed)
         sentence, found = refusal_or_model(path)
-        assert SENTENCE.fullmatch(sentence) if found is None else digest(fitted(found)) == expected
+        assert SENTENCE.fullmatch(sentence) if found is None else learned(found) == expected
 
 
 @pytest.mark.parametrize("content", [b"", b"hello", b"PK\x05\x06" + bytes(18), b"\x80\x04K\x01.", bytes(10_000)])
@@ -227,10 +225,11 @@ INCONSISTENT = {
     "rank of weights": (B, lambda tensor: tensor[:, :, 1:]),
     "rows of noise": (NOISE, lambda tensor: tensor[:2]),
     "draws of noise": (NOISE, lambda tensor: tensor[:, 1:]),
-    "users of ratings": ("history_.user", put(0, 7)),
-    "number of ratings": ("history_.rating", lambda tensor: tensor[1:]),
-    "order of ratings": ("history_.order", put(0, 4)),
-    "starts of ratings": ("history_.starts", put(1, 4)),
+    "number of ratings": ("history_.value", lambda tensor: tensor[1:]),
+    "number of items": ("history_.item", lambda tensor: tensor[1:]),
+    "items that are no numbers": ("history_.item", lambda tensor: tensor.astype(float)),
+    "starts of ratings": ("history_.starts", put(1, 5)),
+    "starts backwards": ("history_.starts", put(1, 4)),
     "last start of ratings": ("history_.starts", put(-1, 3)),
 }
 
@@ -259,9 +258,27 @@ def test_a_missing_tensor_is_named(path):
 def test_numbers_that_are_not_finite_are_found_in_draws(path, ratings):
     rewrite(path, rows={PSI: put((0, 0, 0), np.inf)})
     again = load(path)
-    with pytest.raises(InputError, match=r"not all numbers of rows 0 to 2 of fit_.draws.modes.0.rows.psi are finite"):
+    with pytest.raises(InputError, match=r"not all numbers of rows 0 to 2 of fit_.draws.modes.0.rows.psi are what"):
         again.predict(ratings)
     assert SENTENCE.fullmatch(refusal_or_model(path)[0])
+
+
+@pytest.mark.parametrize(("name", "value"), [("item", 2), ("item", -1), ("place", 4)])
+def test_ratings_of_what_is_not_there_are_found_when_they_are_used(name, value, path, ratings):
+    rewrite(path, rows={f"history_.{name}": put(1, value)})
+    again = load(path)
+    assert len(again.predict(ratings)) == 4  # which needs none of them
+    with pytest.raises(InputError, match=rf"not all numbers of rows 0 to 3 of history_.{name} are what they can be"):
+        again.partial_fit({name: [] for name in ratings})
+    assert SENTENCE.fullmatch(refusal_or_model(path)[0])
+
+
+def test_bounds_are_those_of_the_model(path):
+    def unbounded(known):
+        known["state"]["history_"]["fields"]["item"]["rows"]["below"] = None
+
+    rewrite(path, unbounded)
+    assert "users or items that it does not have" in refusal(path)
 
 
 # Files that claim to be larger than they are
@@ -283,9 +300,9 @@ DRAWS = ("fit_", "fields", "draws", "fields")
 CLAIMS = {
     "a count": claim((*SIDES, "base", "fields", "values"), {"count": 10**9}),
     "a stack": claim(("fit_", "fields", "history"), {"stack": [10**9, {"same": None}]}),
-    "rows of draws": claim((*DRAWS, "modes", "tuple", 0, "fields", "B", "rows", 1), [10**9, 3, 2]),
+    "rows of draws": claim((*DRAWS, "modes", "tuple", 0, "fields", "B", "rows", "shape"), [10**9, 3, 2]),
+    "ratings": claim(("history_", "fields", "item", "rows", "shape"), [10**9]),
     "rows of a table": claim(("tables_", "tuple", 0, "table", "n_rows"), 10**9),
-    "a table without columns": claim(("history_", "fields", "moment", "table", "n_rows"), 10**9),
     "rows without columns": claim((*MODE, "residual", "fields", "onehot_", "fields", "rows_"),
         {"table": {"name": "x", "n_rows": 10**9, "first_line": None, "file": None, "columns": []}}),
     "rows of a matrix": claim((*SIDES, "table", "fields", "features", "sparse", "shape"), [10**9, 3]),
@@ -328,15 +345,6 @@ def test_counts_of_format_1_are_not_believed(value, tmp_path):
     path.write_bytes((Path(__file__).parent / "fixtures" / "model-1.0.tgp").read_bytes())
     rewrite(path, claim(("fit_", "fields", "draws", "fields", "observations"), value))
     refused_with_little_memory(path)
-
-
-def test_ratings_of_nobody_are_refused(model, tmp_path, ratings):
-    changed = copy.deepcopy(model)
-    changed.history_.codes[0][0] = 7
-    vars(changed.history_).pop("by_user", None)
-    vars(changed.history_)["by_user"] = model.history_.by_user
-    changed.save(tmp_path / "model.tgp")
-    assert "users or items that it does not have" in refusal(tmp_path / "model.tgp")
 
 
 def test_levels_of_encoders_out_of_range_are_refused(tmp_path):

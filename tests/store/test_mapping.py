@@ -8,6 +8,7 @@ import subprocess
 import sys
 import tracemalloc
 import zipfile
+import zlib
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
@@ -191,10 +192,26 @@ def test_verify_notices_a_flipped_bit_at_once(path):
         load(path, verify=True)
 
 
-def test_ratings_are_compared_with_their_checksums_at_once(path):
+def test_ratings_are_compared_with_their_checksums_when_they_are_used(path):
     flip(path, starts(path)["rows/history_.item.safetensors"] + 130)
-    with pytest.raises(InputError, match=r"^model\.tgp is damaged .*of history_.item is another"):
-        load(path)
+    again = load(path)
+    assert len(again.recommend("u3", n=2, exclude_seen=False)) == 2
+    for use in (lambda: again.recommend(USERS, n=1), lambda: again.history_.codes, lambda: load(path, verify=True)):
+        with pytest.raises(InputError, match=r"^model\.tgp is damaged .*of history_.item is another"):
+            use()
+
+
+def test_what_one_has_seen_is_read_without_the_ratings_of_others(path):
+    again = load(path)
+    item = again.history_.item
+    assert len(item.checksums) == 1
+    small = replace(
+        item, step=4, checksums=np.array([zlib.crc32(item.array[k : k + 4].copy()) for k in range(0, 48, 4)])
+    )
+    vars(again.history_)["item"] = replace(small, checked=None)
+    again.recommend(again.layout_.sides[0].base.values[5], n=2)
+    assert np.flatnonzero(again.history_.item.checked).tolist() == [5]
+    assert not again.history_.value.checked.any()
 
 
 def test_an_answer_looks_at_the_pieces_of_its_user_alone(path):
@@ -250,7 +267,7 @@ def test_members_of_others_are_left_alone(path, model, ratings):
 
     def astray(known):
         draws = known["state"]["fit_"]["fields"]["draws"]["fields"]
-        draws["modes"]["tuple"][0]["fields"]["B"] = {"rows": ["link", [1]]}
+        draws["modes"]["tuple"][0]["fields"]["B"] = {"rows": {"key": "link", "shape": [1], "below": None}}
         known["members"]["rows/link.safetensors"] = {"size": 11, "crc32": 0, "piece": 1, "pieces": [0]}
 
     rewrite(path, astray)

@@ -49,8 +49,8 @@ class Content:
         self.table = {name: bytearray(content) for name, content in packer.tables.items()}.__getitem__
         self.packer, self.size = packer, 10_000
 
-    def rows(self, key, shape):
-        assert self.packer.rows[key].shape == shape
+    def rows(self, key, shape, below, times=None):
+        assert list(self.packer.rows[key].shape) == shape
         return self.packer.rows[key]
 
 

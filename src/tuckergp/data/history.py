@@ -18,7 +18,17 @@ from tuckergp.data.periods import times
 from tuckergp.data.tables import Table, stacked
 from tuckergp.errors import InputError
 
-__all__ = ["KEYS", "RATING", "TIMESTAMP", "Duplicates", "History", "id_names", "read_ratings", "standard_names"]
+__all__ = [
+    "KEYS",
+    "RATING",
+    "TIMESTAMP",
+    "Duplicates",
+    "History",
+    "SortedHistory",
+    "id_names",
+    "read_ratings",
+    "standard_names",
+]
 
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int32]
@@ -110,23 +120,36 @@ class History:
         return history if duplicates == "keep" and not clicks else history._without_duplicates(table, duplicates)
 
     @cached_property
-    def by_user(self) -> tuple[npt.NDArray[np.integer], npt.NDArray[np.integer]]:
-        """The rows sorted by user, (N,), and where each user's begin, (n_users + 1,); model files have it too."""
+    def _by_user(self) -> tuple[npt.NDArray[np.intp], npt.NDArray[np.intp]]:
+        """The rows sorted by user, and where each user's begin."""
         counts = np.bincount(self.codes[0], minlength=len(self.ids[0]))
-        order = np.argsort(self.codes[0], kind="stable")
-        return order.astype(np.min_scalar_type(-len(order))), np.concatenate([[0], np.cumsum(counts)])
+        return np.argsort(self.codes[0], kind="stable"), np.concatenate([[0], np.cumsum(counts)])
 
-    def rows_of(self, users: npt.NDArray[np.integer]) -> tuple[npt.NDArray[np.intp], npt.NDArray[np.intp]]:
-        """The rows of some users' ratings, one user after the other, and where each one's begin, (n + 1,).
+    def items_of(self, users: npt.NDArray[np.integer]) -> tuple[Ints, npt.NDArray[np.intp]]:
+        """The items that some users rated, by their numbers, one user after the other, and where each one's begin.
 
         Users are given by their numbers; one below 0 has none. Sorted once, then it costs what is asked.
         """
-        order, starts = self.by_user
-        known = np.maximum(users, 0)
-        sizes = np.where(users >= 0, starts[known + 1] - starts[known], 0)
-        ends = np.concatenate([[0], np.cumsum(sizes)])
-        within = np.arange(ends[-1]) - np.repeat(ends[:-1], sizes)
-        return order[np.repeat(starts[known], sizes) + within].astype(np.intp), ends
+        order, starts = self._by_user
+        places, ends = _ranges(starts, users)
+        return self.codes[1][order[places]], ends
+
+    def of_users(self, users: npt.NDArray[np.integer]) -> History:
+        """The ratings of some users, one user after the other, with their own ids alone."""
+        order, starts = self._by_user
+        return self.alone(order[_ranges(starts, users)[0]])
+
+    def sorted(self) -> SortedHistory:
+        """The same ratings sorted by user."""
+        order, starts = self._by_user
+        place = order.astype(np.min_scalar_type(-len(order)))
+        moment = self.moment.take(order)
+        return SortedHistory(self.ids, starts, self.codes[1][order], self.rating[order], moment, place, self.clicks)
+
+    @property
+    def moment_names(self) -> list[str]:
+        """The timestamp and context columns."""
+        return list(self.moment.columns)
 
     @cached_property
     def users(self) -> dict[Any, int]:
@@ -218,11 +241,84 @@ class History:
         return replace(self.take(first[order]), rating=np.asarray(mean))
 
 
-class GrownHistory(History):
-    """Ratings that stay where they lie, and parts with more of them.
+class _Elsewhere(History):
+    """Ratings that lie elsewhere; whatever asks for all of them in one piece gets it, made once: `flat`."""
 
-    Whatever asks for all of them in one piece gets it, made once; `rows_of` of the base and the parts do not need it.
+    def __getattr__(self, name: str) -> Any:
+        if name in ("ids", "codes", "rating", "moment"):
+            return getattr(self.flat, name)
+        raise AttributeError(name)
+
+
+class SortedHistory(_Elsewhere):
+    """Ratings sorted by user, as they lie in a model file: those of one user are read without the others.
+
+    Parameters
+    ----------
+    ids : tuple of list
+    starts : ndarray of int, shape (n_users + 1,)
+        Where the ratings of each user begin.
+    item, value : ndarray, or what has rows like one, shape (N,)
+        The number of the item of each rating, and the rating.
+    when : Table
+        The timestamp and context columns.
+    place : ndarray of int, or what has rows like one, shape (N,)
+        The row of each rating in `flat`, in the order that was learned from.
+    clicks : bool
     """
+
+    def __init__(
+        self,
+        ids: tuple[list[Any], list[Any]],
+        starts: Any,
+        item: Any,
+        value: Any,
+        when: Table,
+        place: Any,
+        clicks: bool,
+    ) -> None:
+        self.__dict__.update(ids=ids, starts=starts, item=item, value=value, when=when, place=place, clicks=clicks)
+
+    def __len__(self) -> int:
+        return len(self.item)
+
+    def sorted(self) -> SortedHistory:
+        """The same."""
+        return self
+
+    def items_of(self, users: npt.NDArray[np.integer]) -> tuple[Ints, npt.NDArray[np.intp]]:
+        """As they lie."""
+        places, ends = _ranges(self.starts, users)
+        return self.item[places], ends
+
+    def of_users(self, users: npt.NDArray[np.integer]) -> History:
+        """As they lie."""
+        places, ends = _ranges(self.starts, users)
+        codes = (np.repeat(users, np.diff(ends)).astype(np.int32), self.item[places])
+        some = History(self.ids, codes, self.value[places], self.when.take(places), self.clicks)
+        return some.alone(np.arange(len(places)))
+
+    @property
+    def moment_names(self) -> list[str]:
+        """The timestamp and context columns."""
+        return list(self.when.columns)
+
+    @cached_property
+    def flat(self) -> History:
+        """All in memory, in the order that was learned from."""
+        order = np.zeros(len(self), dtype=np.intp)
+        order[np.asarray(self.place)] = np.arange(len(self))
+        user = np.repeat(np.arange(len(self.ids[0]), dtype=np.int32), np.diff(self.starts))
+        item, value = np.asarray(self.item), np.asarray(self.value)
+        return History(self.ids, (user[order], item[order]), value[order], self.when.take(order), self.clicks)
+
+    def take(self, rows: npt.NDArray[np.integer]) -> Any:
+        """Some of the ratings, by their rows in `flat`."""
+        return self.flat.take(rows)
+
+
+class GrownHistory(_Elsewhere):
+    """Ratings that stay where they lie, and parts with more of them."""
 
     def __init__(self, base: History, parts: tuple[History, ...]) -> None:
         self.__dict__.update(_base=base, _parts=parts, clicks=base.clicks)
@@ -242,7 +338,7 @@ class GrownHistory(History):
     @cached_property
     def flat(self) -> History:
         """All in one piece."""
-        joined = self.base
+        joined = self.base.flat
         for part in self.parts:
             joined = joined.joined(part, Table({}, "ratings", len(part)))
         return joined
@@ -250,10 +346,16 @@ class GrownHistory(History):
     def __len__(self) -> int:
         return len(self.base) + sum(map(len, self.parts))
 
-    def __getattr__(self, name: str) -> Any:
-        if name in ("ids", "codes", "rating", "moment"):
-            return getattr(self.flat, name)
-        raise AttributeError(name)
+
+def _ranges(
+    starts: npt.NDArray[np.integer], users: npt.NDArray[np.integer]
+) -> tuple[npt.NDArray[np.intp], npt.NDArray[np.intp]]:
+    """The places of some users' ratings among those sorted by user, and where each one's begin, (n + 1,)."""
+    known = np.maximum(users, 0)
+    sizes = np.where(users >= 0, starts[known + 1] - starts[known], 0)
+    ends = np.concatenate([[0], np.cumsum(sizes)])
+    within = np.arange(ends[-1]) - np.repeat(ends[:-1], sizes)
+    return np.repeat(starts[known], sizes) + within, ends
 
 
 def read_ratings(table: Table) -> tuple[Floats, list[list[Any]], list[npt.NDArray[np.intp]]]:

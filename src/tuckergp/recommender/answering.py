@@ -175,7 +175,7 @@ def explain_pair(fitted: Fitted, user: Any, item: Any, circumstances: Mapping[st
     """What moved the prediction of one pair in some circumstances, which may have the names of the user's tables."""
     usual = {theirs: name for name, theirs in (fitted.names or {}).items()}
     named = {usual.get(name, name): [value] for name, value in circumstances.items()}
-    known = fitted.history.base.moment.columns
+    known = fitted.history.base.moment_names
     for name in named:
         if name not in known:
             there = ", ".join(known) or "none"

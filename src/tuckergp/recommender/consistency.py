@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from tuckergp.data.history import History
+from tuckergp.data.history import History, SortedHistory
 from tuckergp.data.ids import Ids
 from tuckergp.model.mode_table import ModeTable
 from tuckergp.posterior.fitted import Fit
@@ -28,20 +28,22 @@ def check_parts(layout: Layout, history: History, fit: Fit) -> None:
     for circumstance in layout.circumstances:
         require(isinstance(circumstance, Circumstance), "its circumstances are of another class")
         require(circumstance.average.shape == (_width(circumstance),), "its averages are of other features")
-    _check_order(history)
-    for side, codes, ids in zip(layout.sides, history.codes, history.ids, strict=True):
-        require(len(codes) == len(history.rating), "its ratings differ in length")
+    _check_history(history.sorted(), layout)
+
+
+def _check_history(history: SortedHistory, layout: Layout) -> None:
+    """Numbers of items and places in files are compared with their bounds when they are first read."""
+    for side, ids in zip(layout.sides, history.ids, strict=True):
         require(len(ids) == side.n_rated, "it has ratings of other users or items than it knows")
-        require(inside(codes, len(ids)), "its ratings are of users or items that it does not have")
-
-
-def _check_order(history: History) -> None:
-    order, starts = history.by_user
-    count, users = len(history.rating), len(history.ids[0])
-    require(len(history.moment) == len(order) == count, "its ratings differ in length")
-    require(inside(order, count) and inside(starts, count + 1), "its ratings are not in order")
-    require(len(starts) == users + 1 and starts[0] == 0 and starts[-1] == count, "its ratings are not in order")
-    require((np.diff(starts) >= 0).all(), "its ratings are not in order")
+    starts, count = history.starts, len(history)
+    require(len(starts) == len(history.ids[0]) + 1 and inside(starts, count + 1), "its ratings are not in order")
+    require(starts[0] == 0 and starts[-1] == count and (np.diff(starts) >= 0).all(), "its ratings are not in order")
+    for values, below in ((history.item, len(history.ids[1])), (history.place, count)):
+        bounded = inside(values, below) if isinstance(values, np.ndarray) else values.below == below
+        require(bounded and values.dtype.kind == "i", "its ratings are of users or items that it does not have")
+    columns = [history.item, history.place, history.value, *history.when.columns.values()]
+    require(all(column.shape == (count,) for column in columns), "its ratings differ in length")
+    require(history.value.dtype == np.float64, "its ratings are no numbers")
 
 
 def _width(part: Side | Circumstance) -> int:

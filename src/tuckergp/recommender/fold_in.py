@@ -260,10 +260,10 @@ def _ratings_of(history: History, ids: Sequence[Any], side: Side) -> History:
     at_fit = np.array([side.base.place(value) for value in ids], dtype=np.intp)
     numbers = [np.where(at_fit < side.n_rated, at_fit, -1)]
     numbers += [np.array([part.users.get(value, -1) for value in ids]) for part in history.parts]
-    found = replace(history.base.alone(np.zeros(0, dtype=np.intp)), ids=(list(ids), []))
+    found = replace(history.base.of_users(np.full(1, -1)), ids=(list(ids), []))
     for part, users in zip((history.base, *history.parts), numbers, strict=True):
         if (users >= 0).any():
-            found = found.joined(part.alone(part.rows_of(users)[0]), Table({}, "ratings", len(part)))
+            found = found.joined(part.of_users(users), Table({}, "ratings", len(part)))
     return found
 
 

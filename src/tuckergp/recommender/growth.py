@@ -37,10 +37,10 @@ def read_more(history: History, table: Table, scale: tuple[float, float] | None,
     """Read new ratings, or clicks, like those of a history; the moment may be missing."""
     if history.clicks and RATING in table.columns:
         raise InputError(f"The model learned from clicks, and {table.name} has ratings; leave their column out.")
-    moment = history.base.moment.columns
+    moment = history.base.moment_names
     missing = {name: np.full(len(table), None, dtype=object) for name in moment if name not in table}
     whole = replace(table, columns={**table.columns, **missing})
-    return History.read(whole, list(moment), history.clicks, scale, duplicates)
+    return History.read(whole, moment, history.clicks, scale, duplicates)
 
 
 def features_of(side: Side, ids: Sequence[Any], table: Table | None, sets: Sequence[Sequence[int]]) -> Matrix:
@@ -86,7 +86,7 @@ def compacted(layout: Layout, fit: Fit, history: History) -> tuple[Layout, Fit, 
     Copies the draws of users and items; a model that nothing was added to is returned as it is.
     """
     if not any(side.more for side in layout.sides):
-        return layout, fit, history.flat
+        return layout, fit, history.flat if history.parts else history
     history, draws = history.flat, fit.draws
     sides = []
     for d, side in enumerate(layout.sides):

@@ -83,9 +83,9 @@ def seen_items(layout: Layout, history: History, users: Ints) -> sparse.csr_arra
     """Which items the users of some requests, by their rows, have rated, shape (n_requests, n_item_rows)."""
     side, items = layout.sides
     place = side.origin(users)
-    rows, ends = history.base.rows_of(np.where(place < side.n_rated, place, -1))
+    what: Ints
+    what, ends = history.base.items_of(np.where(place < side.n_rated, place, -1))
     who: Ints = np.repeat(np.arange(len(users)), np.diff(ends))
-    what: Ints = history.base.codes[1][rows]
     if items.more:  # those that have moved since
         what = items.numbers(items.base.values[: items.n_rated])[what]
     if history.parts:
@@ -109,8 +109,8 @@ def seen_items(layout: Layout, history: History, users: Ints) -> sparse.csr_arra
 
 def _rated_items(part: History, user: int, items: Side) -> list[int]:
     """The rows of the items that a user rated in a part of the ratings."""
-    rows, _ = part.rows_of(np.array([user]))
-    numbers: list[int] = items.numbers([part.ids[1][k] for k in part.codes[1][rows].tolist()]).tolist()
+    rated, _ = part.items_of(np.array([user]))
+    numbers: list[int] = items.numbers([part.ids[1][k] for k in rated.tolist()]).tolist()
     return numbers
 
 

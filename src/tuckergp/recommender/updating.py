@@ -60,7 +60,7 @@ def go_on(fitted: Fitted, settings: Settings, given: Given, run: Run, warmup: in
     if len(table):
         last = fold_in(*last, table, tables, **_reading(settings), seed=seed)
     last = Folded(*compacted(*last))
-    material = Material(last.history, _merged(fitted.tables, tables), fitted.time, seed, fitted.backend)
+    material = Material(last.history.flat, _merged(fitted.tables, tables), fitted.time, seed, fitted.backend)
     return learn_from(settings, inference, material, run, last)
 
 

@@ -67,19 +67,19 @@ class ModeDraws:
 
     Attributes
     ----------
-    B : ndarray, shape (n, S, r)
+    B : ndarray or LyingRows, shape (n, S, r)
         Weights of the features.
     covariance : ndarray, shape (S, r, r)
         Of a row of E that the data say nothing about.
-    rows : mapping of str to ndarray or GrownRows, shapes (M_train, S, ...)
+    rows : mapping of str to ndarray or LyingRows, shapes (M_train, S, ...)
         What the residual keeps of each training row.
     values : mapping of str to ndarray, shapes (S, ...)
         What it keeps besides.
-    noise : ndarray, shape (groups, S), or None
+    noise : ndarray or LyingRows, shape (groups, S), or None
         Noise precision of each group of rows relative to the shared one; None where a mode has none.
     """
 
-    B: Singles
+    B: Any
     covariance: Floats
     rows: Mapping[str, Any] = field(default_factory=dict)
     values: Mapping[str, Floats] = field(default_factory=dict)

@@ -271,16 +271,17 @@ class _Content:
         """Tensors, in memory of their own."""
         return read_tensors(self.archive.read(ARRAYS))
 
-    def rows(self, key: str, shape: tuple[int, ...]) -> StoredRows:
+    def rows(self, key: str, shape: list[int], below: int | None, times: str | None = None) -> StoredRows:
         """A tensor by its rows where they lie, to be compared with its checksums later."""
         member = _rows(key)
         size, expected = self.archive.member(member).file_size, self.members[member]
         ((name, place),) = read_header(self.archive.head(member, 8 + LONGEST_HEADER), size, LONGEST_HEADER).items()
         checksums, step = np.array(expected["pieces"], dtype=np.uint32), expected["piece"]
         count = -(-shape[0] // step) if type(step) is int and step > 0 else -1
-        if name != key or place.shape != shape or checksums.shape != (count,):
+        if name != key or place.shape != tuple(shape) or checksums.shape != (count,):
             raise ValueError(f"{member} does not hold what it should")
-        rows = StoredRows(self.archive.array(member, place), checksums, step, self.name, key)
+        array = self.archive.array(member, place)
+        rows = StoredRows(array if times is None else _times(array, times), checksums, step, self.name, key, below)
         self._mapped.append(rows)
         return rows
 
@@ -292,6 +293,13 @@ class _Content:
         """Compare all tensors that were mapped with their checksums."""
         for rows in self._mapped:
             rows.verify()
+
+
+def _times(array: npt.NDArray[Any], name: str) -> npt.NDArray[Any]:
+    dtype = np.dtype(name)
+    if dtype.kind not in "mM" or array.dtype != np.int64:
+        raise ValueError(f"{name} is no time")
+    return array.view(dtype)
 
 
 def _restore(manifest: Mapping[str, Any], content: _Content) -> Any:

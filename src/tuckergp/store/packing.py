@@ -52,7 +52,7 @@ class Packer(Writer):
     def encode(self, tree: Any) -> Json:
         """The structure of a tree."""
         if isinstance(tree, schema.AsRows):
-            return {"mapped" if tree.at_once else "rows": self._rows(tree.values)}
+            return {"rows": self._rows(*tree)}
         if isinstance(tree, Table):
             return self._table(tree)
         if sparse.issparse(tree):
@@ -89,11 +89,14 @@ class Packer(Writer):
         transposed = _fortran(values)
         return {"transposed" if transposed else "array": self._store(values.T if transposed else values, self.arrays)}
 
-    def _rows(self, values: Any) -> Json:
-        return [self._store(values, self.rows), list(values.shape)]
+    def _rows(self, values: Any, below: int | None) -> Json:
+        known = {"shape": list(values.shape), "below": below}
+        if values.dtype.kind in "mM":
+            known["times"] = values.dtype.newbyteorder("<").str
+        return {"key": self._store(values, self.rows, "fiubmM"), **known}
 
-    def _store(self, values: Any, place: dict[str, Any]) -> str:
-        if values.dtype.kind not in "fiub" or values.dtype.itemsize > 8:
+    def _store(self, values: Any, place: dict[str, Any], kinds: str = "fiub") -> str:
+        if values.dtype.kind not in kinds or values.dtype.itemsize > 8:
             raise TypeError(f"an array of {values.dtype} cannot be stored")
         key = self._key(place)
         place[key] = values
@@ -163,8 +166,8 @@ class Content(Protocol):
     def arrays(self) -> Mapping[str, Array]:
         """Tensors."""
 
-    def rows(self, key: str, shape: tuple[int, ...]) -> StoredRows:
-        """A tensor by its rows, of a shape that is expected."""
+    def rows(self, key: str, shape: list[int], below: int | None, times: str | None = None) -> StoredRows:
+        """A tensor by its rows, of a shape that is expected; numbers that are below another, or times."""
 
     def table(self, key: str) -> bytearray:
         """A Parquet file."""
@@ -189,10 +192,8 @@ class Unpacker(Reader):
         """The value of ``{tag: content}``."""
         if tag == "transposed":
             return self.arrays[content].T
-        if tag in ("rows", "mapped"):
-            key, shape = content
-            rows = self.content.rows(key, tuple(shape))
-            return rows if tag == "rows" else np.asarray(rows)
+        if tag == "rows":
+            return self.content.rows(**content)
         if tag == "objects":
             objects = np.empty(len(content), dtype=object)
             objects[:] = self.decode(content)

@@ -20,7 +20,7 @@ import numpy as np
 
 from tuckergp import features as feature_maps
 from tuckergp import inference, kernels
-from tuckergp.data.history import History
+from tuckergp.data.history import SortedHistory
 from tuckergp.data.tables import Table
 from tuckergp.inference.base import Info
 from tuckergp.kernels import Sum
@@ -66,13 +66,13 @@ class UnknownClass(ValueError):
 
 
 class AsRows(NamedTuple):
-    """An array, or one like it, that is large: readers map it, and may want some rows alone.
+    """An array, or one like it, that is large: readers map it, and look at the rows that they need.
 
-    Its checksums are compared when rows are first read, or ``at_once``.
+    Its numbers are below ``below`` where that is given.
     """
 
     values: Any
-    at_once: bool = False
+    below: int | None = None
 
 
 def _exported(module: ModuleType) -> Iterator[type]:
@@ -99,7 +99,7 @@ def _classes() -> dict[str, type]:
 
 @cache
 def _names() -> dict[type, str]:
-    return {kind: name for name, kind in _classes().items()}
+    return {kind: name for name, kind in _classes().items()} | {SortedHistory: "History"}
 
 
 def class_of(name: str) -> type:
@@ -227,20 +227,21 @@ def _build_fit(found: Fields) -> Any:
     return _made(class_of("Fit"), {**found, "history": history})
 
 
-# Ratings are arrays in files, which take more than a table and need not be read to find those of one user.
+# Ratings are sorted by user in files, and are large.
 
 
 def _history_fields(history: Any) -> Fields:
-    found = fields_of(history) or {}
-    (user, item), (order, starts) = found.pop("codes"), history.by_user
-    arrays = {"user": user, "item": item, "rating": found.pop("rating"), "order": order, "starts": starts}
-    return found | {name: AsRows(values, at_once=True) for name, values in arrays.items()}
+    found = history.sorted()
+    rows = {"item": AsRows(found.item, len(found.ids[1])), "place": AsRows(found.place, len(found))}
+    when = {name: values if values.dtype.kind == "O" else AsRows(values) for name, values in found.when.columns.items()}
+    known = {"ids": found.ids, "clicks": found.clicks, "starts": found.starts, "source": found.when.name}
+    return {**known, **rows, "value": AsRows(found.value), "when": when}
 
 
 def _build_history(found: Fields) -> Any:
-    made = _made(History, {**found, "codes": (found["user"], found["item"])})
-    vars(made)["by_user"] = found["order"], found["starts"]
-    return made
+    when = Table(found.pop("when"), found.pop("source"), len(found["item"]))
+    names = ("ids", "starts", "item", "value", "place")
+    return SortedHistory(**{name: found[name] for name in names}, when=when, clicks=found.get("clicks", False))
 
 
 def _report_fields(report: Any) -> Fields:

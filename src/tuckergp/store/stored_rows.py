@@ -66,6 +66,8 @@ class StoredRows(LyingRows):
         Rows of a piece.
     file, name : str
         Of the file and of the tensor, for messages.
+    below : int or None
+        Whole numbers are from 0 to this one less one.
     draws : slice, ndarray of int, or None
         Which of the draws are asked for; None for all.
     checked : ndarray of bool, shape (pieces,)
@@ -77,6 +79,7 @@ class StoredRows(LyingRows):
     step: int
     file: str
     name: str
+    below: int | None = None
     draws: Any = None
     checked: Any = field(default=None, repr=False)
 
@@ -131,7 +134,12 @@ class StoredRows(LyingRows):
             where = f"of rows {first} to {first + len(rows) - 1} of {self.name}"
             if zlib.crc32(rows.reshape(-1).view(np.uint8).data) != self.checksums[piece]:
                 raise damaged(self.file, f"the checksum {where} is another")
-            # infinite numbers and NaN would be the smallest or the largest
-            if rows.size and not np.isfinite([rows.min(), rows.max()]).all():
-                raise damaged(self.file, f"not all numbers {where} are finite")
+            if rows.size and not self._makes_sense(rows.min(), rows.max()):
+                raise damaged(self.file, f"not all numbers {where} are what they can be")
             self.checked[piece] = True
+
+    def _makes_sense(self, smallest: Any, largest: Any) -> bool:
+        """Whether numbers are finite, for infinite ones and NaN would be the smallest or the largest, or inside."""
+        if self.dtype.kind == "f":
+            return bool(np.isfinite(smallest) and np.isfinite(largest))
+        return self.below is None or bool(smallest >= 0 and largest < self.below)

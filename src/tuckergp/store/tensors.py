@@ -37,11 +37,11 @@ class Place(NamedTuple):
 
 
 def header_of(tensors: Mapping[str, Any]) -> bytes:
-    """The beginning of a file of these arrays, or what is like them, in their order."""
+    """The beginning of a file of these arrays, or what is like them, in their order; times are whole numbers."""
     entries, start = {}, 0
     for name, tensor in tensors.items():
         end = start + prod(tensor.shape) * tensor.dtype.itemsize
-        dtype = _NAMES[tensor.dtype.newbyteorder("<").str]
+        dtype = "I64" if tensor.dtype.kind in "mM" else _NAMES[tensor.dtype.newbyteorder("<").str]
         entries[name] = {"dtype": dtype, "shape": list(tensor.shape), "data_offsets": [start, end]}
         start = end
     text = json.dumps(entries).encode()
