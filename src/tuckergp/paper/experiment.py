@@ -61,8 +61,8 @@ class Picture:
     alt : str
         What is to be seen, for those who cannot see it.
     draw : callable, or None
-        Makes a figure of matplotlib from the finished cells; None where a cell draws it, because it needs a fitted
-        model (`Run.keep`).
+        Makes a figure of matplotlib from the finished cells, or None where there is nothing to see; None where a cell
+        draws it, because it needs a fitted model (`Run.keep`).
     """
 
     name: str

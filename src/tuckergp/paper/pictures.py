@@ -47,13 +47,15 @@ def figure(rows: int, columns: int, width: float, height: float) -> tuple[Any, A
 
 
 def save(draw: Callable[[], Any], name: str, folder: Path) -> None:
-    """Draw, and write ``figures/NAME.svg`` and ``figures/NAME.png`` in a folder, each in one move."""
+    """Draw, and write ``figures/NAME.svg`` and ``figures/NAME.png`` in a folder; nothing where None is drawn."""
     from PIL import Image  # comes with matplotlib
 
     figures, whole, small = folder / "figures", BytesIO(), BytesIO()
     figures.mkdir(parents=True, exist_ok=True)
     with look():
         made = draw()
+        if made is None:
+            return
         write_text(figures / f"{name}.svg", svg_of(made, name))
         made.savefig(whole, format="png", dpi=PNG_DPI, facecolor="white")
     # few colours make a small file

@@ -12,6 +12,7 @@ import select
 import signal
 import threading
 import time
+import warnings
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import cached_property
@@ -22,12 +23,12 @@ import numba
 import numpy as np
 
 import tuckergp
-from tuckergp.errors import InputError
+from tuckergp.errors import InputError, NotConvergedWarning
 from tuckergp.files import write_text
 from tuckergp.paper import pictures, sources
 from tuckergp.paper.experiment import Experiment, Figures, Work
 
-__all__ = ["Run", "fill", "read", "to_json"]
+__all__ = ["Run", "fill", "quietly", "read", "to_json"]
 
 
 class Run:
@@ -167,6 +168,13 @@ def fill(runs: Sequence[Run], only: str = "", say: Callable[[str], None] = lambd
 def _in_short(figures: Figures) -> str:
     numbers = {key: value for key, value in figures.items() if isinstance(value, int | float)}
     return ", ".join(f"{key} {value:.5g}" for key, value in numbers.items())
+
+
+def quietly(fit: Callable[..., Any], *given: Any) -> Any:
+    """Learn a model without its warnings of convergence, which figures tell of."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", NotConvergedWarning)
+        return fit(*given)
 
 
 @contextmanager

@@ -17,7 +17,7 @@ from tuckergp.data.datasets import California, MovieLens
 from tuckergp.data.tables import Table
 from tuckergp.features import Cholesky, Exact, FeatureMap, Fourier, Hashing, Nystrom
 from tuckergp.kernels import SE, Cosine, Identity, Kernel, Linear, Matern32
-from tuckergp.paper.california import GIVEN
+from tuckergp.paper.california_models import GIVEN
 from tuckergp.paper.experiment import Figures
 from tuckergp.paper.movielens_data import entities_of
 from tuckergp.random import stream
