@@ -106,11 +106,12 @@ def score(movielens: MovieLens, key: str, train: Data, held: Data, seed: int, op
 def cells(run: Run) -> Work:
     """Test RMSE with what was chosen, cells ``key/u1/seed 0``."""
     at, movielens = run.settings, run.load("ml-100k")
-    splits = {number: movielens.split(number) for number in at["splits"]}
-    return {
-        f"{key}/u{number}/seed {seed}": partial(score, movielens, key, *splits[number], seed, at["options"])
-        for seed, number, key in product(at["seeds"], at["splits"], SETTINGS)
-    }
+    found: dict[str, Callable[[], Figures]] = {}
+    for seed, number in product(at["seeds"], at["splits"]):
+        train, held = movielens.split(number)
+        for key in SETTINGS:
+            found[f"{key}/u{number}/seed {seed}"] = partial(score, movielens, key, train, held, seed, at["options"])
+    return found
 
 
 def choice_cells(run: Run) -> Work:

@@ -8,7 +8,6 @@ chosen before. The first split also has three claims around the table: batch siz
 from __future__ import annotations
 
 import math
-import time
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import asdict, replace
 from functools import partial
@@ -43,28 +42,23 @@ def epochs_of_refit(split: Split, epochs: int) -> int:
 
 def choose_and_score(split: Split, variant: Variant, seed: int, rank: int = RANK) -> Figures:
     """One cell of the table: search, refit, score."""
-    start = time.perf_counter()
     choice = search(split.entities, split.learn, split.choose, variant, seed, rank)
-    searched = time.perf_counter()
     found = score(split, choice.settings, epochs_of_refit(split, choice.epochs), seed, rank=rank)
     return found | {
         "chosen_epochs": choice.epochs,
         "validation_rmse": _figure(choice.score),
         "searched_epochs": choice.trained_epochs,
-        "search_seconds": round(searched - start, 1),
     }
 
 
 def score(split: Split, settings: Settings, epochs: int, seed: int, **options: Any) -> Figures:
     """Refit to the whole training part, score the test part."""
-    start = time.perf_counter()
     fit = refit(split, settings, epochs, seed, **options)
     return {
         "settings": asdict(settings),
         "epochs": epochs,
         "train_rmse": _figure(fit.train_rmse[-1]),
         "test_rmse": _figure(fit.score(split.test)),
-        "refit_seconds": round(time.perf_counter() - start, 1),
     }
 
 

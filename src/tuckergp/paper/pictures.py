@@ -64,7 +64,7 @@ def save(draw: Callable[[], Any], name: str, folder: Path) -> None:
 
 
 def svg_of(made: Any, name: str) -> str:
-    """A figure drawn in `look` as one SVG element; its names begin with ``name``, so that several can stand in a page."""
+    """The figure as one SVG element; its names begin with ``name``, so that several can stand in a page."""
     for ax in made.axes:
         for artist in (*ax.lines, *ax.collections, *ax.images):
             artist.set_rasterized(_points(artist) > MANY)

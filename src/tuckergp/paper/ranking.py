@@ -32,7 +32,7 @@ from tuckergp.paper.run import Run, quietly
 from tuckergp.paper.tables import median, starting, with_sd
 from tuckergp.recommender.drift_trial import drift_helps
 
-__all__ = ["RANKING", "RANKING_CHOICE", "SPLITS", "Contest", "lists", "measure", "parts", "validation"]
+__all__ = ["RANKING", "RANKING_CHOICE", "SPLITS", "Contest", "contest_of", "lists", "measure", "parts", "validation"]
 
 Floats = npt.NDArray[np.float64]
 
@@ -107,6 +107,13 @@ def parts(ratings: Data, split: str, seed: int) -> tuple[Data, Data]:
     return next(splitter.split(ratings))
 
 
+def contest_of(run: Run, split: str, seed: int) -> Contest:
+    """A contest on a test part."""
+    movielens = run.load("ml-100k")
+    some = np.flatnonzero(movielens.ratings["user_id"] % run.settings["every"] == 0)
+    return Contest.of(movielens, *parts(movielens.ratings.take(some), split, seed))
+
+
 def validation(movielens: MovieLens, split: str, seed: int = 0) -> Contest:
     """A contest within the training part."""
     base, _ = parts(movielens.ratings, split, seed)
@@ -173,12 +180,9 @@ def decision(contest: Contest, seed: int) -> Figures:
 
 def cells(run: Run) -> Work:
     """Test figures, cells ``user/clicks/seed 0``; sizes of the parts, and what ``time="auto"`` decides."""
-    at, movielens = run.settings, run.load("ml-100k")
-    ratings = movielens.ratings
-    ratings = ratings.take(np.flatnonzero(ratings["user_id"] % at["every"] == 0))
-    found: dict[str, Callable[[], Figures]] = {}
+    at, found = run.settings, dict[str, Callable[[], Figures]]()
     for seed, split in product(at["seeds"], SPLITS):
-        contest = Contest.of(movielens, *parts(ratings, split, seed))
+        contest = contest_of(run, split, seed)
         found[f"{split}/counts/seed {seed}"] = partial(counts, contest)
         for name in ("popularity", "clicks", "mean", "biases", "plain", "none", "week"):
             options = (CHOSEN[split] if name == "clicks" else {}) | (at["options"] if name in OWN else {})

@@ -1,4 +1,4 @@
-"""What the results files of a folder say: one report for a browser, one file of all numbers, tables for documentation."""
+"""From the results files of a folder: a report for a browser, a file of all numbers, tables for documentation."""
 
 from __future__ import annotations
 
@@ -18,7 +18,6 @@ from tuckergp.paper.writer import page
 __all__ = ["REPORT", "RESULTS", "cells_of", "stored", "tables", "write"]
 
 REPORT, RESULTS = "report.html", "results.json"
-TIMES = ("seconds", "search_seconds", "refit_seconds")
 
 
 def stored(folder: Path) -> dict[str, dict[str, Any]]:
@@ -67,7 +66,7 @@ def runs_table(results: Mapping[str, dict[str, Any]]) -> Rows:
     rows = [["experiment", "command", "cells", "minutes", "versions", "machine"]]
     for name, found in results.items():
         cells = found["cells"].values()
-        minutes = sum(cell.get(key, 0) for cell in cells for key in TIMES) / 60
+        minutes = sum(cell.get("seconds", 0) for cell in cells) / 60
         versions = ", ".join(f"{package} {version}" for package, version in found["versions"].items())
         machine = f"{found['machine']['processors']} processors, {found['machine']['system']}"
         rows.append([name, f"`{found['command']}`", str(len(cells)), f"{minutes:.0f}", versions, machine])

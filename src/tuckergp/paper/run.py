@@ -58,7 +58,7 @@ class Run:
     ) -> None:
         self.experiment, self.folder, self.data = experiment, folder, data
         self.settings: dict[str, Any] = {**experiment.settings, **(experiment.quick if quick else {})}
-        self.identity = {"experiment": experiment.name, "protocol": experiment.protocol, "quick": quick}
+        self.identity: dict[str, Any] = {"experiment": experiment.name, "protocol": experiment.protocol, "quick": quick}
         self.versions = {
             "tuckergp": tuckergp.__version__,
             "numpy": np.__version__,
