@@ -20,7 +20,6 @@ from tuckergp.paper.run import Run
 
 __all__ = ["MOVIELENS_CALIBRATION"]
 
-KEYS = ("ratings", "side", "ordinal")
 LEVELS = (0.5, 0.8, 0.9, 0.95)
 BINS, SPLIT = 10, 1
 
@@ -49,7 +48,7 @@ def calibration(movielens: MovieLens, key: str, seed: int, options: dict[str, An
 def cells(run: Run) -> Work:
     """One for each setting."""
     at, movielens = run.settings, run.load("ml-100k")
-    return {key: partial(calibration, movielens, key, at["seed"], at["options"]) for key in KEYS}
+    return {key: partial(calibration, movielens, key, at["seed"], at["options"]) for key in at["keys"]}
 
 
 def draw_calibration(cells: Cells) -> Any:
@@ -75,8 +74,8 @@ MOVIELENS_CALIBRATION = Experiment(
     group="movielens",
     protocol="settings of movielens_gibbs, split u1, one seed; test ratings in ten bins of equal size by prediction",
     data=("ml-100k",),
-    settings={"seed": 0, "options": {}},
-    quick={"options": {"rank": 4, "draws": 15, "warmup": 5}},
+    settings={"seed": 0, "keys": ("ratings", "side", "ordinal"), "options": {}},
+    quick={"keys": ("ratings", "side"), "options": {"rank": 4, "draws": 15, "warmup": 5}},
     cells=cells,
     blocks=(
         Picture(

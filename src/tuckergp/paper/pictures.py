@@ -46,21 +46,24 @@ def figure(rows: int, columns: int, width: float, height: float) -> tuple[Any, A
     return made, np.asarray(made.subplots(rows, columns, squeeze=False))
 
 
-def save(draw: Callable[[], Any], name: str, folder: Path) -> None:
+def save(draw: Callable[[], Any], name: str, folder: Path, png: bool = True) -> None:
     """Draw, and write ``figures/NAME.svg`` and ``figures/NAME.png`` in a folder; nothing where None is drawn."""
-    from PIL import Image  # comes with matplotlib
-
     figures, whole, small = folder / "figures", BytesIO(), BytesIO()
     figures.mkdir(parents=True, exist_ok=True)
     with look():
         made = draw()
         if made is None:
             return
+        made.get_layout_engine().execute(made)  # once for both files: it takes longer than drawing
+        made.set_layout_engine("none")
         write_text(figures / f"{name}.svg", svg_of(made, name))
-        made.savefig(whole, format="png", dpi=PNG_DPI, facecolor="white")
-    # few colours make a small file
-    Image.open(whole).convert("RGB").quantize(PNG_COLOURS).save(small, format="PNG", optimize=True)
-    write_bytes(figures / f"{name}.png", small.getvalue())
+        if png:
+            from PIL import Image  # comes with matplotlib
+
+            made.savefig(whole, format="png", dpi=PNG_DPI, facecolor="white")
+            # few colours make a small file
+            Image.open(whole).convert("RGB").quantize(PNG_COLOURS).save(small, format="PNG", optimize=True)
+            write_bytes(figures / f"{name}.png", small.getvalue())
 
 
 def svg_of(made: Any, name: str) -> str:

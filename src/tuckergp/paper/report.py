@@ -53,7 +53,8 @@ def write(folder: Path) -> dict[str, dict[str, Any]]:
     for experiment, cells in shown:
         for picture in experiment.pictures:
             if picture.draw is not None:
-                pictures.save(partial(picture.draw, cells), picture.name, folder)
+                png = not results[experiment.name]["quick"]  # for documentation
+                pictures.save(partial(picture.draw, cells), picture.name, folder, png)
     parts = {group: [(one, cells) for one, cells in shown if one.group == group] for group in GROUPS}
     sections = [(group, GROUPS[group], part) for group, part in parts.items() if part]
     write_text(folder / REPORT, page(sections, facts(results), folder))

@@ -93,7 +93,7 @@ class Run:
     def keep(self, name: str, draw: Callable[[], Any]) -> None:
         """Draw a picture that needs what a cell has learned, and keep it beside the results."""
         if self.folder is not None:
-            pictures.save(draw, name, self.folder)
+            pictures.save(draw, name, self.folder, png=not self.identity["quick"])
 
     @property
     def head(self) -> dict[str, Any]:
