@@ -10,13 +10,14 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
+from itertools import product
 from typing import Any
 
 import numpy as np
 
 from tuckergp.features import Fourier
-from tuckergp.inference import Gibbs
-from tuckergp.paper.california_models import GIVEN, Chains, cholesky, exact, full_rank, gibbs, modes_of, nuts, split_of
+from tuckergp.inference import NUTS, Gibbs
+from tuckergp.paper.california_models import GIVEN, Chains, cholesky, exact, full_rank, modes_of, split_of, tucker_of
 from tuckergp.paper.experiment import Cells, Experiment, Figures, Picture, Rows, Table, Text, Work
 from tuckergp.paper.pictures import figure
 from tuckergp.paper.regression import Split, choice_table, choices, fit_and_cover, hold_out, tucker
@@ -63,13 +64,15 @@ def cells(run: Run) -> Work:
         for name in at["beyond"]:
             setting = replace(CANDIDATES[name], **at["chain_lengths"])
             found[f"beyond/{name}/seed {seed}"] = partial(fit_and_cover, split, setting, seed)
-        for n in at["sizes"]:
-            for r in at["ranks"]:
-                found[f"gibbs/n={n}/r={r}/seed {seed}"] = partial(gibbs, split, n, r, seed, at["gibbs_lengths"])
+        gibbs = Gibbs(**at["gibbs_lengths"])  # noise and prior scales are drawn along with the rest
+        for n, r in product(at["sizes"], at["ranks"]):
+            found[f"gibbs/n={n}/r={r}/seed {seed}"] = partial(tucker_of, split, n, r, gibbs, seed)
     for r in at["cholesky_ranks"]:
         found[f"cholesky/r={r}/seed 0"] = partial(cholesky, split, r, 0, at["cholesky_lengths"])
+    # the paper's sampler: prior scales and noise as the GP has them
+    nuts = NUTS(noise=GIVEN.noise, sigma_w=GIVEN.scale**0.5, **at["nuts_lengths"])
     for n, r in at["nuts_sizes"]:
-        found[f"nuts/n={n}/r={r}/seed 0"] = partial(nuts, split, n, r, 0, at["nuts_lengths"])
+        found[f"nuts/n={n}/r={r}/seed 0"] = partial(tucker_of, split, n, r, nuts, 0)
     found["gp/learned"] = partial(exact, split, True, at["max_iter"])
     found["pictures"] = partial(draw_models, run, split)
     return found
@@ -250,7 +253,7 @@ def draw_maps(model: Any, split: Split) -> Any:
 
 PROTOCOL = (
     "log price; the first half of the authors' row order trains, the rest tests; numbers of the kernels are the "
-    "authors'; models with chains chosen on a fifth of the training rows; test rows scored once a cell"
+    "authors'; models with chains chosen on a fifth of the training rows; test rows scored once in each cell"
 )
 VIEWS = {
     "california_components": "coloured by percentile",
@@ -266,35 +269,20 @@ CALIFORNIA = Experiment(
     protocol=PROTOCOL,
     data=("california",),
     settings={
-        "rows": None,
-        "seeds": (0, 1, 2),
-        "sizes": SIZES,
-        "ranks": RANKS,
-        "beyond": BEYOND,
-        "chain_lengths": {"draws": 150, "warmup": 100},
-        "gibbs_lengths": {"draws": 150, "warmup": 100, "chains": 4},
+        "rows": None, "seeds": (0, 1, 2), "sizes": SIZES, "ranks": RANKS, "beyond": BEYOND,
+        "chain_lengths": {"draws": 150, "warmup": 100}, "gibbs_lengths": {"draws": 150, "warmup": 100, "chains": 4},
         # with a feature for every distinct value a sweep takes seconds
-        "cholesky_ranks": (5,),
-        "cholesky_lengths": {"draws": 40, "warmup": 30, "chains": 1},
+        "cholesky_ranks": (5,), "cholesky_lengths": {"draws": 40, "warmup": 30, "chains": 1},
         # as in the paper; of its settings, (n, r), these are run
         "nuts_lengths": {"draws": 300, "warmup": 300, "chains": 4},
-        "nuts_sizes": ((25, 2), (25, 5), (25, 10), (200, 5)),
-        "max_iter": 100,
+        "nuts_sizes": ((25, 2), (25, 5), (25, 10), (200, 5)), "max_iter": 100,
         "pictures": {"features": 200, "draws": 200, "warmup": 200},
     },
     quick={
-        "rows": 1_000,
-        "seeds": (0,),
-        "sizes": (25,),
-        "ranks": (2, 5),
-        "beyond": ("turns=2/r=5",),
-        "chain_lengths": {"draws": 20, "warmup": 20},
-        "gibbs_lengths": {"draws": 20, "warmup": 20, "chains": 2},
-        "cholesky_ranks": (),
-        "nuts_lengths": {"draws": 20, "warmup": 20, "chains": 2},
-        "nuts_sizes": ((25, 2),),
-        "max_iter": 3,
-        "pictures": {"features": 20, "draws": 10, "warmup": 10},
+        "rows": 1_000, "seeds": (0,), "sizes": (25,), "ranks": (2, 5), "beyond": ("turns=2/r=5",),
+        "chain_lengths": {"draws": 20, "warmup": 20}, "gibbs_lengths": {"draws": 20, "warmup": 20, "chains": 2},
+        "cholesky_ranks": (), "nuts_lengths": {"draws": 20, "warmup": 20, "chains": 2}, "nuts_sizes": ((25, 2),),
+        "max_iter": 3, "pictures": {"features": 20, "draws": 10, "warmup": 10},
     },
     cells=cells,
     blocks=(
@@ -332,7 +320,7 @@ CALIFORNIA = Experiment(
             for name, what in VIEWS.items()
         ),
     ),
-)
+)  # fmt: skip
 
 CALIFORNIA_CHOICE = Experiment(
     name="california_choice",
@@ -344,4 +332,4 @@ CALIFORNIA_CHOICE = Experiment(
     quick={"rows": 1_000, "candidates": ("turns=1/r=5",), "chain_lengths": {"draws": 20, "warmup": 20}},
     cells=choice_cells,
     blocks=(Table("california_choice", "Number of turns and rank", partial(choice_table, title_of)),),
-)
+)  # fmt: skip

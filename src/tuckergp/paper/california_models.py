@@ -16,26 +16,14 @@ from tuckergp import Mode, TuckerGPRegressor
 from tuckergp.data.datasets import California
 from tuckergp.features import Cholesky, FeatureMap, Fourier
 from tuckergp.gp import ExactGP, FullRank
-from tuckergp.inference import NUTS, Gibbs
+from tuckergp.inference import Gibbs
 from tuckergp.kernels import SE, Matern12
 from tuckergp.paper.experiment import Figures
 from tuckergp.paper.regression import Part, Split, convergence, sampled, tucker
 from tuckergp.paper.run import quietly
 from tuckergp.random import stream
 
-__all__ = [
-    "GIVEN",
-    "Chains",
-    "Turned",
-    "cholesky",
-    "exact",
-    "full_rank",
-    "gibbs",
-    "modes_of",
-    "nuts",
-    "split_of",
-    "turn",
-]
+__all__ = ["GIVEN", "Chains", "cholesky", "exact", "full_rank", "modes_of", "split_of", "tucker_of"]
 
 Floats = npt.NDArray[np.float64]
 
@@ -93,15 +81,9 @@ def full_rank(split: Split, n: int, seed: int) -> Figures:
     return split.score(model)
 
 
-def nuts(split: Split, n: int, rank: int, seed: int, lengths: dict[str, int]) -> Figures:
-    """The paper's model and sampler: prior scales and noise as the GP has them."""
-    inference = NUTS(noise=GIVEN.noise, sigma_w=GIVEN.scale**0.5, **lengths)
+def tucker_of(split: Split, n: int, rank: int, inference: Any, seed: int) -> Figures:
+    """A Tucker model with the same features, by a sampler."""
     return sampled(modes_of(GIVEN, Fourier(n, pairs=False)), rank, inference, seed, split)
-
-
-def gibbs(split: Split, n: int, rank: int, seed: int, lengths: dict[str, Any]) -> Figures:
-    """The same features; noise and prior scales are drawn along with the rest."""
-    return sampled(modes_of(GIVEN, Fourier(n, pairs=False)), rank, Gibbs(**lengths), seed, split)
 
 
 def cholesky(split: Split, rank: int, seed: int, lengths: dict[str, Any]) -> Figures:

@@ -142,20 +142,11 @@ COLUMNS = Experiment(
         "one seed; columns and targets in their own units, RMSE also as a share of the sd of the targets"
     ),
     settings={
-        "seed": SEED,
-        "rows": 1_500,
-        "folds": FOLDS,
-        "ranks": (2, 4),
-        "lengthscales": (1.0, 2.0, 4.0),
-        "lengths": {"draws": 200, "warmup": 100},
-        "max_iter": 60,
+        "seed": SEED, "rows": 1_500, "folds": FOLDS, "ranks": (2, 4), "lengthscales": (1.0, 2.0, 4.0),
+        "lengths": {"draws": 200, "warmup": 100}, "max_iter": 60,
     },
     quick={
-        "rows": 200,
-        "folds": 1,
-        "ranks": (3,),
-        "lengthscales": (2.0,),
-        "lengths": {"draws": 5, "warmup": 5},
+        "rows": 200, "folds": 1, "ranks": (3,), "lengthscales": (2.0,), "lengths": {"draws": 5, "warmup": 5},
         "max_iter": 3,
     },
     cells=cells,
@@ -166,4 +157,4 @@ COLUMNS = Experiment(
         ),
         Table("columns", "Sparse cores beside a GP and gradient boosting", columns_table),
     ),
-)
+)  # fmt: skip

@@ -19,20 +19,7 @@ from tuckergp.kernels import Identity, Linear
 from tuckergp.model.design import Design, Mode
 from tuckergp.random import stream
 
-__all__ = [
-    "AGE_EDGES",
-    "Entities",
-    "Ratings",
-    "Split",
-    "age_bins",
-    "attribute_tables",
-    "carve",
-    "design_of",
-    "entities_of",
-    "modes_of",
-    "ratings_of",
-    "split_of",
-]
+__all__ = ["Entities", "Ratings", "Split", "age_bins", "carve", "design_of", "entities_of", "modes_of", "split_of"]
 
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.intp]
@@ -46,7 +33,7 @@ _VALIDATION_KEY = 1_000_001
 
 @dataclass(frozen=True)
 class Entities:
-    """One row a user (``user_id``, ``age`` bin, ``sex``, ``occupation``) and one an item (``item_id``, ``genres``)."""
+    """A row for each user (``user_id``, ``age`` bin, ``sex``, ``occupation``) and item (``item_id``, ``genres``)."""
 
     users: Table
     items: Table

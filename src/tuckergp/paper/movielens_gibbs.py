@@ -169,7 +169,7 @@ def choice_table(cells: Cells) -> Rows:
 
 PROTOCOL = (
     "rank chosen on a tenth of the training parts, then learned from the whole training part, the test part scored "
-    "once a seed; predictions clipped to 1..5"
+    "once for each seed; predictions clipped to 1..5"
 )
 
 MOVIELENS_GIBBS = Experiment(

@@ -290,14 +290,8 @@ MOVIELENS_MAP = Experiment(
     ),
     data=("ml-100k",),
     settings={
-        "search": True,
-        "seed": 0,
-        "splits": (1, 2, 3, 4, 5),
-        "rank": RANK,
-        "batch_size": BATCH,
-        "checked": CHECKED,
-        "batch_sizes": (10, 50, 100, 500, 1000),
-        "buckets": (50, 100, 200, 400, 800, 1600, 3200, 6400, 12800),
+        "search": True, "seed": 0, "splits": (1, 2, 3, 4, 5), "rank": RANK, "batch_size": BATCH, "checked": CHECKED,
+        "batch_sizes": (10, 50, 100, 500, 1000), "buckets": (50, 100, 200, 400, 800, 1600, 3200, 6400, 12800),
     },
     quick={"search": False, "splits": (1,), "checked": ()},
     beside=("movielens_bpmf", "movielens_gibbs"),
@@ -351,4 +345,4 @@ MOVIELENS_MAP = Experiment(
             ),
         ),
     ),
-)
+)  # fmt: skip

@@ -25,22 +25,7 @@ from tuckergp.model.tucker import TuckerModel, make_core
 from tuckergp.paper.movielens_data import Entities, Ratings, Split, design_of, modes_of
 from tuckergp.random import stream
 
-__all__ = [
-    "BATCH",
-    "HIGHEST",
-    "LOWEST",
-    "RANK",
-    "VARIANTS",
-    "Choice",
-    "Fit",
-    "Rung",
-    "Settings",
-    "Variant",
-    "chosen",
-    "halve",
-    "refit",
-    "search",
-]
+__all__ = ["VARIANTS", "Fit", "Rung", "Settings", "Variant", "chosen", "halve", "refit", "search"]
 
 RANK = 15
 BATCH = 100

@@ -321,7 +321,7 @@ RANKING = Experiment(
         ),
         Table("ranking_decisions", 'What `time="auto"` decides', decision_table),
     ),
-)
+)  # fmt: skip
 
 RANKING_CHOICE = Experiment(
     name="ranking_choice",
@@ -330,16 +330,11 @@ RANKING_CHOICE = Experiment(
     protocol=PROTOCOL,
     data=("ml-100k",),
     settings={
-        "seed": 0,
-        "splits": tuple(SPLITS),
-        "options": {},
+        "seed": 0, "splits": tuple(SPLITS), "options": {},
         "clicks": (
-            {"rank": 16, "negatives": 16},
-            {"rank": 16, "negatives": 1000},  # all there are
-            {"rank": 16, "negatives": 4},
-            {"rank": 16, "negatives": 1000, "side_information": False},
-            {"rank": 8, "negatives": 1000},
-        ),
+            {"rank": 16, "negatives": 16}, {"rank": 16, "negatives": 1000}, {"rank": 16, "negatives": 4},
+            {"rank": 16, "negatives": 1000, "side_information": False}, {"rank": 8, "negatives": 1000},
+        ),  # 1,000 negatives are all there are
     },
     quick={"splits": ("time",), "clicks": ({"rank": 2, "negatives": 1},), "options": {"draws": 2, "warmup": 2}},
     cells=choice_cells,
@@ -347,4 +342,4 @@ RANKING_CHOICE = Experiment(
         Table("ranking_choice", "Settings compared by NDCG@10 on validation parts", choice_table),
         Table("ranking_tries", "What was tried for clicks", tries_table),
     ),
-)
+)  # fmt: skip

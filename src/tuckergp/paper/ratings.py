@@ -235,20 +235,15 @@ RATINGS = Experiment(
     settings={
         "seed": SEED,
         # prior sd of an entry of a factor, and the noise variance, in units of the ratings' sd and variance
-        "scales": (0.2, 0.3, 0.45),
-        "noises": (0.5, 0.65, 0.8),
-        "grid_lengths": {"draws": 60, "warmup": 20},
+        "scales": (0.2, 0.3, 0.45), "noises": (0.5, 0.65, 0.8), "grid_lengths": {"draws": 60, "warmup": 20},
         "lengths": {"draws": 250, "warmup": 50},
         # first steps relative to 1 / (1 + N alpha): a weight has a thousandth of the ratings, so they are large
         "steps": {"plain": (10.0, 30.0, 100.0), "preconditioned": (300.0, 1_000.0, 3_000.0)},
         "langevin": {"draws": 600, "warmup": 100, "batch_size": 1_000, "delay": 4_000.0},
     },
     quick={
-        "scales": (0.2,),
-        "noises": (0.5,),
-        "grid_lengths": {"draws": 4, "warmup": 2},
-        "lengths": {"draws": 4, "warmup": 2},
-        "steps": {"plain": (10.0,), "preconditioned": (300.0,)},
+        "scales": (0.2,), "noises": (0.5,), "grid_lengths": {"draws": 4, "warmup": 2},
+        "lengths": {"draws": 4, "warmup": 2}, "steps": {"plain": (10.0,), "preconditioned": (300.0,)},
         "langevin": {"draws": 4, "warmup": 2, "batch_size": 1_000, "delay": 4_000.0},
     },
     cells=cells,
@@ -271,4 +266,4 @@ RATINGS = Experiment(
             hyper_table,
         ),
     ),
-)
+)  # fmt: skip

@@ -18,18 +18,7 @@ from tuckergp.posterior.diagnostics import Diagnostics, summarise
 from tuckergp.posterior.draws import Draws
 from tuckergp.random import stream
 
-__all__ = [
-    "Part",
-    "Setting",
-    "Split",
-    "choice_table",
-    "choices",
-    "convergence",
-    "fit_and_cover",
-    "hold_out",
-    "sampled",
-    "tucker",
-]
+__all__ = ["Part", "Split", "choice_table", "choices", "convergence", "fit_and_cover", "sampled", "tucker"]
 
 Floats = npt.NDArray[np.float64]
 

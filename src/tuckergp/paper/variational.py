@@ -136,30 +136,19 @@ VARIATIONAL = Experiment(
     title="Variational inference",
     group="future",
     protocol=(
-        "MovieLens 100K u1, rank 15, identity core, the paper's side information; California, 100 Fourier features a "
-        "mode, rank 5, full core; wind, stations by days with a yearly season, rank 5, full core; nothing tuned, test "
-        "parts scored once a cell"
+        "MovieLens 100K u1, rank 15, identity core, the paper's side information; California, 100 Fourier features in "
+        "each mode, rank 5, full core; wind, stations by days with a yearly season, rank 5, full core; nothing tuned, "
+        "test parts scored once in each cell"
     ),
     data=("ml-100k", "california", "wind"),
     settings={
-        "seeds": (0, 1),
-        "methods": tuple(METHODS),
-        "lengths": {"vi": {}, "gibbs": {"draws": 300, "warmup": 100}},
-        "ranks": {"movielens": 15, "california": 5, "wind": 5},
-        "every": 1,
-        "rows": None,
-        "days": None,
-        "features": 100,
+        "seeds": (0, 1), "methods": tuple(METHODS), "lengths": {"vi": {}, "gibbs": {"draws": 300, "warmup": 100}},
+        "ranks": {"movielens": 15, "california": 5, "wind": 5}, "every": 1, "rows": None, "days": None, "features": 100,
     },
     quick={
-        "seeds": (0,),
-        "methods": ("vi", "gibbs", "als"),
+        "seeds": (0,), "methods": ("vi", "gibbs", "als"),
         "lengths": {"vi": {"iterations": 5, "draws": 8}, "gibbs": {"draws": 8, "warmup": 4}},
-        "ranks": {"movielens": 2, "california": 2, "wind": 2},
-        "every": 20,
-        "rows": 1_000,
-        "days": 365,
-        "features": 10,
+        "ranks": {"movielens": 2, "california": 2, "wind": 2}, "every": 20, "rows": 1_000, "days": 365, "features": 10,
     },
     cells=cells,
     blocks=(
@@ -169,4 +158,4 @@ VARIATIONAL = Experiment(
         ),
         Table("variational", "Variational inference and Gibbs sampling", variational_table),
     ),
-)
+)  # fmt: skip

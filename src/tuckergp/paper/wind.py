@@ -284,7 +284,7 @@ def draw_stations(model: Any, part: Part, days: tuple[float, float]) -> Any:
 PROTOCOL = (
     "knots; 20,000 values drawn at random with one seed train, the others test; numbers of the kernels by type-II "
     "maximum likelihood of GridGP; models with chains chosen on a fifth of the training values; test values scored "
-    "once a cell"
+    "once in each cell"
 )
 
 WIND = Experiment(
@@ -294,21 +294,14 @@ WIND = Experiment(
     protocol=PROTOCOL,
     data=("wind",),
     settings={
-        "days": None,
-        "seeds": (0, 1, 2),
-        "ranks": RANKS,
-        "lengths": {"draws": 100, "warmup": 100, "chains": 4},  # of NUTS as in the paper, and of Gibbs sampling
-        "chain_settings": {"draws": 1_000, "warmup": 100},
-        "max_iter": 100,
-        "picture_lengths": {"draws": 200, "warmup": 200},
+        "days": None, "seeds": (0, 1, 2), "ranks": RANKS,
+        # of NUTS as in the paper, and of Gibbs sampling
+        "lengths": {"draws": 100, "warmup": 100, "chains": 4}, "chain_settings": {"draws": 1_000, "warmup": 100},
+        "max_iter": 100, "picture_lengths": {"draws": 200, "warmup": 200},
     },
     quick={
-        "days": 365,
-        "seeds": (0,),
-        "ranks": (2,),
-        "lengths": {"draws": 20, "warmup": 20, "chains": 2},
-        "chain_settings": {"rank": 3, "draws": 20, "warmup": 20},
-        "max_iter": 3,
+        "days": 365, "seeds": (0,), "ranks": (2,), "lengths": {"draws": 20, "warmup": 20, "chains": 2},
+        "chain_settings": {"rank": 3, "draws": 20, "warmup": 20}, "max_iter": 3,
         "picture_lengths": {"draws": 10, "warmup": 10},
     },
     cells=cells,
@@ -330,7 +323,7 @@ WIND = Experiment(
             "Twelve panels of daily wind over a year; the mean follows single days closely.",
         ),
     ),
-)
+)  # fmt: skip
 
 WIND_CHOICE = Experiment(
     name="wind_choice",
@@ -340,10 +333,9 @@ WIND_CHOICE = Experiment(
     data=("wind",),
     settings={"days": None, "candidates": tuple(CANDIDATES), "chain_settings": {"draws": 300, "warmup": 100}},
     quick={
-        "days": 365,
-        "candidates": ("chain/r=5", "chain, places, root/r=12"),
+        "days": 365, "candidates": ("chain/r=5", "chain, places, root/r=12"),
         "chain_settings": {"rank": 3, "draws": 20, "warmup": 20},
     },
     cells=choice_cells,
     blocks=(Table("wind_choice", "Rank, and what stations share", partial(choice_table, title_of)),),
-)
+)  # fmt: skip
