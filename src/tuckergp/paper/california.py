@@ -47,7 +47,13 @@ PAPER_ESS = {
     5: ("244 ± 118", "121 ± 70", "34 ± 64", "42 ± 79"),
     10: ("692 ± 152", "196 ± 93", "310 ± 111", "96 ± 165"),
 }
-LOS_ANGELES, BAY = (-119.0, -117.0, 33.4, 34.5), (-123.2, -121.4, 36.8, 38.4)
+VIEWS: dict[str, tuple[str, dict[str, Any]]] = {
+    "california_components": ("coloured by percentile", {}),
+    "california_components_uniform": ("evenly coloured", {"colour": "uniform"}),
+    "california_components_la": ("Los Angeles", {"extent": (-119.0, -117.0, 33.4, 34.5)}),
+    "california_components_bay": ("the Bay area", {"extent": (-123.2, -121.4, 36.8, 38.4)}),
+}
+"""Pictures of the summands of f: in words, and how they are drawn."""
 BEHIND = "0.85"
 """On grey the pale middle of the colours is seen."""
 # Names the stream that holds rows out.
@@ -229,11 +235,9 @@ def draw_models(run: Run, split: Split) -> Figures:
         return made
 
     run.keep("california_map", partial(draw_maps, model, split))
-    run.keep("california_components", components)
-    run.keep("california_components_uniform", partial(components, colour="uniform"))
-    run.keep("california_components_la", partial(components, extent=LOS_ANGELES))
-    run.keep("california_components_bay", partial(components, extent=BAY))
-    return {"pictures": 5}
+    for name, (_, options) in VIEWS.items():
+        run.keep(name, partial(components, **options))
+    return {"pictures": 1 + len(VIEWS)}
 
 
 def draw_maps(model: Any, split: Split) -> Any:
@@ -255,12 +259,6 @@ PROTOCOL = (
     "log price; the first half of the authors' row order trains, the rest tests; numbers of the kernels are the "
     "authors'; models with chains chosen on a fifth of the training rows; test rows scored once in each cell"
 )
-VIEWS = {
-    "california_components": "coloured by percentile",
-    "california_components_uniform": "evenly coloured",
-    "california_components_la": "Los Angeles",
-    "california_components_bay": "the Bay area",
-}
 
 CALIFORNIA = Experiment(
     name="california",
@@ -317,7 +315,7 @@ CALIFORNIA = Experiment(
                 f"The four summands of f for r = 2, last draw: {what}.",
                 f"Four maps, one for each summand of f, {what}; each is strong in another part.",
             )
-            for name, what in VIEWS.items()
+            for name, (what, _) in VIEWS.items()
         ),
     ),
 )  # fmt: skip

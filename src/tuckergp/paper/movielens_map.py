@@ -22,7 +22,7 @@ from tuckergp.paper.movielens_gibbs import SETTINGS as SAMPLED
 from tuckergp.paper.movielens_search import BATCH, RANK, VARIANTS, Fit, Settings, Variant, chosen, refit, search
 from tuckergp.paper.pictures import COLOURS, figure
 from tuckergp.paper.run import Run
-from tuckergp.paper.tables import mean_and_sd, starting, with_sd
+from tuckergp.paper.tables import mean_and_sd, starting, with_sd, words
 
 __all__ = ["MOVIELENS_MAP", "choose_and_score"]
 
@@ -171,14 +171,9 @@ def compared(cells: Cells) -> list[tuple[str, dict[str, tuple[float, float | Non
 
 def compared_table(cells: Cells) -> Rows:
     """The paper's table with ours beside it, and sampled models."""
-
-    def words(found: tuple[float, float | None] | None) -> str:
-        if found is None:
-            return ""
-        return f"{found[0]:.4f}" + ("" if found[1] is None else f" ± {found[1]:.4f}")
-
-    rows = [[title, words(by.get("paper")), words(by.get("ours"))] for title, by in compared(cells)]
-    return [["model", "paper", "ours"], *rows]
+    sources = ("paper", "ours")
+    rows = [[title, *(words(*by[one]) if one in by else "" for one in sources)] for title, by in compared(cells)]
+    return [["model", *sources], *rows]
 
 
 def map_table(cells: Cells) -> Rows:
@@ -204,11 +199,11 @@ def _settings_of(found: Iterable[Figures]) -> str:
     learned = [cell for cell in found if cell["settings"]["step_w"] is not None]
     columns["W starts at"] = [cell["settings"]["core_start"] for cell in learned]
     columns["epochs"] = [cell["epochs"] for cell in found]
-    words = []
+    said = []
     for label, values in columns.items():
         if distinct := sorted({value for value in values if value is not None}):
-            words.append(f"{label} {', '.join(v if isinstance(v, str) else f'{v:g}' for v in distinct)}")
-    return "; ".join(words)
+            said.append(f"{label} {', '.join(v if isinstance(v, str) else f'{v:g}' for v in distinct)}")
+    return "; ".join(said)
 
 
 def curves(cells: Cells) -> dict[str, Figures]:
@@ -242,8 +237,8 @@ def by_column_table(corner: str, lines: Sequence[tuple[str, str, str]], cells: C
     for kind, title, what, names in found:
         for variant, split in dict.fromkeys((name[1], name[2]) for name in names):
             values = [cells[f"{kind}/{variant}/{split}/{column}"][what] for column in columns]
-            words = ["diverges" if value is None else f"{value:.4f}" for value in values]
-            rows.append([f"{VARIANTS[variant].title}, {title}", *words])
+            shown = ["diverges" if value is None else f"{value:.4f}" for value in values]
+            rows.append([f"{VARIANTS[variant].title}, {title}", *shown])
     return rows
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -53,13 +53,6 @@ class Split:
         return {name: round(rmse(part.y, model.predict(part.X)), 5) for name, part in parts.items()}
 
 
-class Setting(Protocol):
-    """A model that is chosen on held-out training rows."""
-
-    def fit(self, split: Split, seed: int) -> Any:
-        """The model, learned from the training rows."""
-
-
 def tucker(modes: list[Mode], rank: int, inference: Any, seed: int, split: Split) -> TuckerGPRegressor:
     """A Tucker model with a full core, learned from the training rows."""
     model = TuckerGPRegressor(modes, rank=rank, inference=inference, random_state=seed, core="full")
@@ -75,8 +68,8 @@ def sampled(modes: list[Mode], rank: int, inference: Any, seed: int, split: Spli
     return split.score(model) | convergence(model) | extra
 
 
-def fit_and_cover(split: Split, setting: Setting, seed: int) -> Figures:
-    """A model that the paper does not have: errors, and how often 90 % intervals hold a test target."""
+def fit_and_cover(split: Split, setting: Any, seed: int) -> Figures:
+    """A model by ``setting.fit(split, seed)``: errors, and how often 90 % intervals hold a test target."""
     model = setting.fit(split, seed)
     _, interval = model.predict(split.test.X, interval=0.9)
     held = (interval[:, 0] <= split.test.y) & (split.test.y <= interval[:, 1])
@@ -90,7 +83,7 @@ def hold_out(split: Split, key: int) -> Split:
     return Split(split.train.take(order[cut:]), split.train.take(order[:cut]))
 
 
-def choices(candidates: Mapping[str, Setting], split: Split) -> Work:
+def choices(candidates: Mapping[str, Any], split: Split) -> Work:
     """A cell for each candidate, scored on rows that were held out of the training rows."""
     return {name: partial(fit_and_cover, split, setting, 0) for name, setting in candidates.items()}
 

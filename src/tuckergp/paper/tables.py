@@ -8,7 +8,7 @@ import numpy as np
 
 from tuckergp.paper.experiment import Cells, Figures
 
-__all__ = ["mean_and_sd", "median", "shown", "starting", "with_sd"]
+__all__ = ["mean_and_sd", "median", "shown", "starting", "with_sd", "words"]
 
 
 def starting(cells: Cells, start: str) -> list[Figures]:
@@ -21,18 +21,20 @@ def mean_and_sd(values: Sequence[float]) -> tuple[float, float | None]:
     return float(np.mean(values)), float(np.std(values, ddof=1)) if len(values) > 1 else None
 
 
+def words(mean: float, sd: float | None, digits: int = 4) -> str:
+    """Mean and standard deviation in words."""
+    return f"{mean:.{digits}f}" + ("" if sd is None else f" ± {sd:.{digits}f}")
+
+
 def with_sd(values: Sequence[float], digits: int = 4) -> str:
-    """Mean and standard deviation in words; nothing of nothing.
+    """Mean and standard deviation of values in words; nothing of nothing.
 
     Examples
     --------
     >>> with_sd([0.25, 0.26]), with_sd([0.25], 2), with_sd([])
     ('0.2550 ± 0.0071', '0.25', '')
     """
-    if not len(values):
-        return ""
-    mean, sd = mean_and_sd(values)
-    return f"{mean:.{digits}f}" + ("" if sd is None else f" ± {sd:.{digits}f}")
+    return words(*mean_and_sd(values), digits) if len(values) else ""
 
 
 def shown(cells: Sequence[Figures], figure: str, digits: int = 4) -> str:

@@ -109,16 +109,15 @@ def full_rank(split: Split, numbers: Numbers) -> Figures:
     return split.score(model) | {"weights": model.n_weights_}
 
 
-def nuts(split: Split, numbers: Numbers, rank: int, seed: int, lengths: dict[str, int]) -> Figures:
-    """The paper's model and sampler: noise and prior scales as the GP has them."""
+def tucker_of(split: Split, numbers: Numbers, kind: str, rank: int, seed: int, lengths: dict[str, Any]) -> Figures:
+    """A Tucker model with the same features, by Gibbs sampling or NUTS.
+
+    Gibbs sampling draws noise and prior scales along with the rest; for NUTS, as in the paper, they are the GP's.
+    """
     found = numbers()
-    inference = NUTS(noise=found["noise"], sigma_w=found["scale"] ** 0.5, **lengths)
+    fixed = {"noise": found["noise"], "sigma_w": found["scale"] ** 0.5}
+    inference = Gibbs(**lengths) if kind == "gibbs" else NUTS(**fixed, **lengths)
     return sampled(modes_of(found), rank, inference, seed, split)
-
-
-def gibbs(split: Split, numbers: Numbers, rank: int, seed: int, lengths: dict[str, Any]) -> Figures:
-    """The same features; noise and prior scales are drawn along with the rest."""
-    return sampled(modes_of(numbers()), rank, Gibbs(**lengths), seed, split)
 
 
 class Rooted:
@@ -209,11 +208,9 @@ def cells(run: Run) -> Work:
     for name in BEYOND:
         setting = replace(CANDIDATES[name], **at["chain_settings"])
         found[f"beyond/{name}/seed 0"] = partial(fit_and_cover, split, setting, 0)
-    for seed in at["seeds"]:
+    for kind, seed in [*(("gibbs", seed) for seed in at["seeds"]), ("nuts", 0)]:
         for r in at["ranks"]:
-            found[f"gibbs/r={r}/seed {seed}"] = partial(gibbs, split, numbers, r, seed, at["lengths"])
-    for r in at["ranks"]:
-        found[f"nuts/r={r}/seed 0"] = partial(nuts, split, numbers, r, 0, at["lengths"])
+            found[f"{kind}/r={r}/seed {seed}"] = partial(tucker_of, split, numbers, kind, r, seed, at["lengths"])
     return found | {"pictures": partial(draw_models, run, split, numbers)}
 
 
