@@ -1,20 +1,19 @@
 """The MovieLens table: its pieces on small data, and the accuracy of the settings it chose on the real ones."""
 
-import json
 import math
-import re
+from dataclasses import replace
 
 import numpy as np
 import pytest
-from typer.testing import CliRunner
 
 from tuckergp.data.tables import as_table
-from tuckergp.errors import InputError
-from tuckergp.paper import movielens as experiment
-from tuckergp.paper import movielens_report as report
-from tuckergp.paper.movielens_data import Entities, Ratings, age_bins, carve, design_of, entities_of, modes_of
+from tuckergp.paper import movielens_map, report
+from tuckergp.paper.movielens_data import Entities, Ratings, Split, age_bins, carve, design_of, entities_of, modes_of
+from tuckergp.paper.movielens_map import MOVIELENS_MAP, choose_and_score
 from tuckergp.paper.movielens_search import VARIANTS, Fit, Rung, Settings, Variant, halve, search
-from tuckergp.paper.store import Store
+from tuckergp.paper.run import Run
+
+from .test_experiments import RESULTS
 
 PAPER_SIDES = {(a, b, c) for a in (0.25, 0.5, 0.75) for b in (0.15, 0.3, 0.45) for c in (0.15, 0.3, 0.45)}
 
@@ -45,7 +44,7 @@ def small():
 
 def small_split(small):
     entities, ratings = small
-    return experiment.Split(entities, ratings.take(np.arange(720)), ratings.take(np.arange(720, 900)), 0, 1)
+    return Split.of(1, entities, ratings.take(np.arange(720)), ratings.take(np.arange(720, 900)), seed=0)
 
 
 def small_variant(**changes):
@@ -157,43 +156,29 @@ def test_divergence_scores_infinity(small):
 
 def test_a_cell_is_chosen_without_the_test_part(small):
     split = small_split(small)
-    cell = experiment.choose_and_score(split, small_variant(), seed=0, rank=2)
-    split.test = Ratings(split.test.index, 6 - split.test.rating)
-    other = experiment.choose_and_score(split, small_variant(), seed=0, rank=2)
+    cell = choose_and_score(split, small_variant(), seed=0, rank=2)
+    split = replace(split, test=Ratings(split.test.index, 6 - split.test.rating))
+    other = choose_and_score(split, small_variant(), seed=0, rank=2)
     assert other["test_rmse"] != cell["test_rmse"]
     for key in ("settings", "epochs", "validation_rmse", "train_rmse"):
         assert cell[key] == other[key]
 
 
-def test_a_finished_cell_is_not_computed_again(tmp_path):
-    path = tmp_path / "results.json"
-    Store(path, {"seed": 0}, {}).cell("pmf/u1", lambda: {"test_rmse": 0.9})
-    again = Store(path, {"seed": 0}, {"command": "again"})
-    assert again.cell("pmf/u1", lambda: pytest.fail("computed again")) == {"test_rmse": 0.9}
-    again.cell("pmf/u2", lambda: {"test_rmse": 0.8})
-    assert set(json.loads(path.read_text())["cells"]) == {"pmf/u1", "pmf/u2"}
-    assert list(tmp_path.iterdir()) == [path]
-    with pytest.raises(InputError, match="seed=0, not 1; name another file"):
-        Store(path, {"seed": 1}, {})
-    path.write_text("[]")
-    with pytest.raises(InputError, match="does not hold results"):
-        Store(path, {"seed": 0}, {})
-
-
-def test_the_table_shows_means_and_what_was_chosen():
-    def cell(test, epochs):
-        return {
-            "test_rmse": test,
-            "epochs": epochs,
-            "settings": {**vars(Settings(0.1, 0.01, 1e-6, side=(0.5, 0.3, 0.15)))},
-        }
-
-    results = {"cells": {"side/u1": cell(0.92, 9), "side/u2": cell(0.90, 7), "curve/pmf/u1": {}}}
-    lines = report.table(results).splitlines()
-    assert len(lines) == 3
-    assert {line.count("|") for line in lines} == {7}
-    assert "0.9014 ± 0.0061 | 0.9100 ± 0.0141 | 0.9200 | 0.9000" in lines[2]
-    assert "σ_u 0.1; σ² 0.01; ε_u 1e-06; U starts at 0.1; a 0.5; b 0.3; c 0.15; epochs 7, 9" in lines[2]
+def test_the_tables_show_means_beside_the_papers_and_what_was_chosen():
+    settings = vars(Settings(0.1, 0.01, 1e-6, side=(0.5, 0.3, 0.15)))
+    cells = {
+        "side/u1": {"test_rmse": 0.92, "epochs": 9, "settings": settings},
+        "side/u2": {"test_rmse": 0.90, "epochs": 7, "settings": settings},
+        "movielens_gibbs/side/u1/seed 0": {"rmse": 0.8},
+        "movielens_gibbs/side/u1/seed 1": {"rmse": 0.9},
+    }
+    head, row = movielens_map.map_table(cells)
+    assert head[1:-1] == ["u1, u2: mean ± sd", "u1", "u2"]
+    assert row[:-1] == ["W = I, side information", "0.9100 ± 0.0141", "0.9200", "0.9000"]
+    assert row[-1] == "σ_u 0.1; σ² 0.01; ε_u 1e-06; U starts at 0.1; a 0.5; b 0.3; c 0.15; epochs 7, 9"
+    compared = movielens_map.compared_table(cells)
+    assert ["W = I, side information", "0.9014 ± 0.0061", "0.9100 ± 0.0141"] in compared
+    assert ["sampled: + the paper's side information", "", "0.8500"] in compared
 
 
 def test_side_information_is_5_2_21_and_18_binary_attributes(movielens):
@@ -204,33 +189,40 @@ def test_side_information_is_5_2_21_and_18_binary_attributes(movielens):
     assert item.features.shape == (1682, 18)
 
 
-def test_the_chosen_settings_reach_the_accuracy_of_the_full_run_on_u1(movielens, data_dir, tmp_path):
-    path = tmp_path / "quick.json"
-    done = CliRunner().invoke(experiment.app, ["--quick", "--data", str(data_dir), "-o", str(path)])
-    assert done.exit_code == 0, done.output
-    cells = json.loads(path.read_text())["cells"]
-    found = {name.partition("/")[0]: cell["test_rmse"] for name, cell in cells.items()}
-    assert set(found) == set(VARIANTS)
-    for key, test in found.items():
-        assert test < experiment.chosen()[f"{key}/u1"]["test_rmse"] + 0.02
-    assert found["side"] < found["pmf"]
-    assert found["learn_w_side"] < found["learn_w"]
-    assert len(re.findall(r"^\| (?:W = I|learn W)", done.output, flags=re.MULTILINE)) == 4
+def test_settings_chosen_before_reach_what_the_full_run_reached_on_u1(data_dir):
+    """W = I alone; a learned W takes seconds, and the quick run of the report has it."""
+    run = Run(MOVIELENS_MAP, data=data_dir, quick=True)
+    stored = report.stored(RESULTS)["movielens_map"]["cells"]
+    for key in ("pmf", "side"):
+        assert run[f"{key}/u1"]["test_rmse"] == pytest.approx(stored[f"{key}/u1"]["test_rmse"], abs=0.005)
+    assert run["side/u1"]["test_rmse"] < run["pmf/u1"]["test_rmse"]
+
+
+def test_claims_are_checked_with_the_settings_that_the_table_chose(data_dir, monkeypatch):
+    run = Run(MOVIELENS_MAP, data=data_dir)
+    run.done["pmf/u1"] = {"settings": vars(Settings(0.1, 0.01, 1e-6))}
+    asked = {}
+    stop = lambda split, variant, seed, known, **options: asked.update({tuple(options.items()): known()}) or {}  # noqa: E731
+    monkeypatch.setattr(movielens_map, "_stop_and_score", stop)
+    run.work = movielens_map.checks(run, run_split(data_dir), "pmf")
+    for name in ("batch/pmf/u1/10", "batch_same_rate/pmf/u1/10", "buckets/pmf/u1/none"):
+        run[name]
+    assert asked[(("batch_size", 10), ("pace", 1))].step_u == 1e-6
+    assert asked[(("batch_size", 10),)].step_u == pytest.approx(1e-7)
+    assert asked[(("buckets", None),)] == Settings(0.1, 0.01, 1e-6)
+
+
+def run_split(data_dir):
+    from tuckergp.paper.movielens_data import split_of
+    from tuckergp.paper.sources import load
+
+    return split_of(load("ml-100k", data_dir), 1)
 
 
 def test_the_full_run_came_near_the_paper_and_side_information_helped_on_every_split():
-    chosen = experiment.chosen()
-    scores = {key: [chosen[f"{key}/u{split}"]["test_rmse"] for split in range(1, 6)] for key in VARIANTS}
+    cells = report.stored(RESULTS)["movielens_map"]["cells"]
+    scores = {key: [cells[f"{key}/u{split}"]["test_rmse"] for split in range(1, 6)] for key in VARIANTS}
     for key, variant in VARIANTS.items():
         assert np.mean(scores[key]) < variant.paper[0] + 0.015
     assert all(np.less(scores["side"], scores["pmf"]))
     assert all(np.less(scores["learn_w_side"], scores["learn_w"]))
-
-
-def test_a_split_that_does_not_exist_is_refused(movielens, data_dir):
-    done = CliRunner().invoke(experiment.app, ["--quick", "--splits", "6", "--data", str(data_dir)])
-    assert done.exit_code == 2
-    assert "splits 1 to 5" in done.output
-    done = CliRunner().invoke(experiment.app, ["--splits", "all"])
-    assert done.exit_code == 2
-    assert "such as 1,3, not 'all'" in done.output
