@@ -221,7 +221,7 @@ def test_sampler_and_data_together_keep_the_prior(core, ranks, kinds, noise, res
     assert np.abs(z).max() < 4.5, np.round(z, 1)
 
 
-@pytest.mark.parametrize("wrong", [{"alpha_rate": 3.0}, {"tau_shape": 6.0}], ids=str)
+@pytest.mark.parametrize("wrong", [{"alpha_rate": 4.0}, {"tau_shape": 6.0}], ids=str)
 def test_few_restarts_show_a_wrong_conditional(wrong):
     """The test above means something at its quick size: a sampler with one other hyperprior fails it."""
     changes = changes_from_the_prior("identity", (2, 2), ("rows", "rows"), "shared", QUICK, **wrong)
