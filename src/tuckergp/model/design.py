@@ -371,10 +371,10 @@ class Design:
         return replace(self, index=np.ascontiguousarray(self.index[observations]))
 
     def compact(self) -> Design:
-        """The same observations with the rows that they use alone, where those are few."""
+        """The same observations with the rows that they use alone, where those are few; tables are of one piece then."""
         modes, index = list(self.modes), self.index
         for d, table in enumerate(modes):
-            if len(index) < table.n_rows:
+            if table.more is not None or len(index) < table.n_rows:
                 rows, place = np.unique(index[:, d], return_inverse=True)
                 modes[d] = table.take(rows)
                 index = index.copy() if index is self.index else index
