@@ -119,9 +119,9 @@ class Fit:
             if self.draws.sampled:
                 spread[rows] = self._spread(at, include_noise)
         if self.likelihood.linear and self.draws.sampled:
-            rows = self._undetermined(design)
-            if len(rows):  # what is drawn there has a mean that is known exactly
-                mean[rows] = self.predict(design.take(rows))
+            where = self._undetermined(design)
+            if len(where):  # what is drawn there has a mean that is known exactly
+                mean[where] = self.predict(design.take(where))
         return mean, spread
 
     def _undetermined(self, design: Design) -> npt.NDArray[np.intp]:
