@@ -124,19 +124,19 @@ def normals(shape: tuple[int, ...], rng: np.random.Generator) -> Floats:
     return out
 
 
-def uniforms(count: int, rng: np.random.Generator) -> Floats:
-    """Numbers between 0 and 1, by blocks."""
-    out = np.empty(count)
-    for block, own in block_streams(count, rng):
+def uniforms(shape: tuple[int, ...], rng: np.random.Generator) -> Floats:
+    """Numbers between 0 and 1, by blocks of the first axis."""
+    out = np.empty(shape)
+    for block, own in block_streams(shape[0], rng):
         own.random(out=out[block])
     return out
 
 
 def gammas(shape: Floats, rng: np.random.Generator) -> Floats:
-    """Gamma variables of these shapes and rate 1, (n,), by blocks."""
-    out = np.empty(len(shape))
+    """Gamma variables of these shapes and rate 1, by blocks of the first axis."""
+    out = np.empty(shape.shape)
     for block, own in block_streams(len(shape), rng):
-        out[block] = own.gamma(shape[block])
+        out[block] = own.standard_gamma(shape[block])
     return out
 
 

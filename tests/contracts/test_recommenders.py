@@ -258,9 +258,10 @@ def test_bad_tables_get_one_clear_sentence(tables, message):
     [
         ({"rank": 0}, "rank must be a whole number from 1 on"),
         ({"inference": "gibs"}, "inference must be 'gibbs', 'als', 'sgd', 'vi' or an object"),
-        ({"likelihood": "normal"}, "likelihood must be 'gaussian', 'ordinal' or 'bernoulli', not 'normal'"),
+        ({"likelihood": "normal"}, "'bernoulli' or 'negative_binomial', not 'normal'"),
+        ({"likelihood": "poisson"}, "likelihood must be 'gaussian', 'student', 'ordinal', "),
         ({"likelihood": "ordinal", "inference": "als"}, "likelihood='ordinal' needs inference='gibbs'"),
-        ({"likelihood": "bernoulli"}, "needs targets 0 and 1, but one is 2"),
+        ({"likelihood": "bernoulli"}, "needs targets 0 and 1, but ratings column 'rating' at row 1 holds 2"),
         ({"implicit": "maybe"}, "implicit must be True, False or 'auto'"),
         ({"core": "tucker"}, "core must be"),
         ({"inference": "als", "draws": 100}, "draws is a setting of inference='gibbs'; with 'als' leave it out"),

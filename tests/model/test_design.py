@@ -9,7 +9,9 @@ from tuckergp.errors import InputError
 from tuckergp.features import Chain, Cholesky, Exact, Fourier, Hashing, Nystrom, Rows
 from tuckergp.kernels import SE, Constant, Identity, Linear, Matern12, Matern32, Matern52, Periodic
 from tuckergp.model.design import Design, Mode
+from tuckergp.model.mode_table import ModeTable
 from tuckergp.residuals import NoResidual
+from tuckergp.residuals import Rows as FreeRows
 
 TABLE = as_table(
     {
@@ -188,3 +190,14 @@ def test_a_chain_that_cannot_be_is_refused(mode, message):
 def test_a_chain_of_missing_numbers_is_refused():
     with pytest.raises(InputError, match=r"column 'day' is missing \(NaN\)"):
         Design.fit([Mode("day", Matern12())], as_table({"day": [1.0, np.nan, 2.0]}, "data"))
+
+
+def test_rows_that_were_added_are_among_those_of_many_observations():
+    rng = np.random.default_rng(0)
+    first, added = rng.standard_normal((3, 2)), rng.standard_normal((2, 2))
+    table = ModeTable(first, FreeRows(np.arange(3, dtype=np.int32), 5))
+    grown = table.grown(ModeTable(added, FreeRows(np.array([3, 4], dtype=np.int32), 5)))
+    index = rng.integers(5, size=(40, 1)).astype(np.int32)
+    design = Design((grown,), index).compact()
+    np.testing.assert_array_equal(design.modes[0].features[design.index[:, 0]], np.vstack([first, added])[index[:, 0]])
+    np.testing.assert_array_equal(design.modes[0].residual.place[design.index[:, 0]], index[:, 0])

@@ -1,61 +1,79 @@
-"""The sampling experiments: cells are filled once, tables come from results."""
+"""The sampling experiments on MovieLens 100K: what is learned from and scored, and tables."""
 
 import numpy as np
 import pytest
-from typer.testing import CliRunner
 
-from tuckergp.data.datasets import load_movielens_100k
-from tuckergp.paper import movielens_gibbs as experiment
-from tuckergp.paper.cells import fill
-from tuckergp.paper.movielens_gibbs_report import choice_table, gibbs_table, scarce_table
-from tuckergp.paper.store import Store
-
-TINY = {"rank": 2, "draws": 4, "warmup": 2}
+from tuckergp.paper import movielens_gibbs, movielens_scarce
+from tuckergp.paper.run import Run, fill
 
 
-@pytest.mark.parametrize("key", experiment.SETTINGS)
-def test_a_cell_of_every_setting_can_be_scored(key, data_dir):
-    movielens = load_movielens_100k(data_dir)
-    base, held = movielens.split(1)
-    cell = experiment.score(movielens, experiment.SETTINGS[key], base.take(np.arange(0, 80_000, 20)), held, 0, **TINY)
-    assert 0.8 < cell["rmse"] < 1.3
-    assert 0.5 < cell["coverage"] <= 1.0
+@pytest.fixture
+def calls(monkeypatch):
+    """What was learned from and scored, instead of learning."""
+    made = []
+
+    def score(movielens, key, train, held, seed, options):
+        made.append((key, len(train), len(held), options))
+        return {"rmse": 0.9 + 0.001 * seed, "coverage": 0.9}
+
+    monkeypatch.setattr(movielens_gibbs, "score", score)
+    monkeypatch.setattr(movielens_scarce, "score", score)
+    return made
 
 
-def test_cells_are_filled_once_and_become_tables(monkeypatch, data_dir):
-    movielens, calls = load_movielens_100k(data_dir), []
-
-    def score(movielens, setting, train, held, seed, **options):
-        calls.append((setting.title, len(train), len(held)))
-        return {"rmse": 0.9 + 0.001 * seed, "coverage": 0.9, "seconds": 1.0}
-
-    monkeypatch.setattr(experiment, "score", score)
-    store = Store(None, {}, {})
-    for _ in range(2):
-        fill(store, experiment.cells(movielens, [1, 2], [0, 1], ["ratings"]), print)
-    assert calls == [("ratings alone", 80_000, 20_000)] * 4
-    assert "| ratings alone | 15 | 0.8940 | 0.9005 ± 0.0000 | 0.0007 |" in gibbs_table(store.results)
-    store = Store(None, {}, {})
-    fill(store, experiment.choices(movielens, [3], ["side"]), print)
-    assert calls[-1][1:] == (72_000, 8_000)
-    assert "| + the paper's side information | 10: 0.9000, **15: 0.9000** |" in choice_table(store.results)
+def test_test_parts_are_scored_with_whole_training_parts(calls, data_dir):
+    run = Run(movielens_gibbs.MOVIELENS_GIBBS, data=data_dir)
+    fill([run], only="ratings/u1,ratings/u2")
+    assert calls == [("ratings", 80_000, 20_000, {})] * 6
+    _, row = movielens_gibbs.gibbs_table(run.done)
+    assert row[:6] == ["ratings alone", "15", "0.9010 ± 0.0000", "0.0010", "0.9010", "90.0%"]
+    del run.done["ratings/u2/seed 1"]
+    assert len(movielens_gibbs.gibbs_table(run.done)) == 1
 
 
-def test_scarce_ratings_are_thinned(monkeypatch, data_dir):
-    sizes = []
-
-    def score(movielens, setting, train, held, seed, **options):
-        sizes.append((len(train), options["draws"] + options["warmup"]))
-        return {"rmse": 1.0}
-
-    monkeypatch.setattr(experiment, "score", score)
-    store = Store(None, {}, {})
-    fill(store, experiment.scarce(load_movielens_100k(data_dir), [1]), print)
-    assert sizes == [(4_000, 200), (4_000, 2_000), (16_000, 200), (16_000, 2_000)]
-    assert "| 5% | 1.0000 | 1.0000 | 1.0" in scarce_table(store.results)
+def test_ranks_are_chosen_on_a_tenth_of_training_parts(calls, data_dir):
+    run = Run(movielens_gibbs.MOVIELENS_GIBBS_CHOICE, data=data_dir)
+    fill([run], only="side/")
+    assert calls == [("side", 72_000, 8_000, {"rank": rank}) for rank in (10, 15)] * 2
+    assert movielens_gibbs.choice_table(run.done)[1] == [
+        "+ the paper's side information",
+        "10: 0.9000, **15: 0.9000**",
+    ]
 
 
-def test_unknown_settings_are_refused(data_dir):
-    found = CliRunner().invoke(experiment.app, ["test", "--settings", "magic", "--data", str(data_dir)])
-    assert found.exit_code == 2
-    assert "There is no setting 'magic'" in found.output
+def test_scarce_ratings_are_thinned(calls, data_dir):
+    run = Run(movielens_scarce.MOVIELENS_SCARCE, data=data_dir)
+    fill([run], only="5%/u1,20%/u1/200")
+    assert [(train, options["draws"] + options["warmup"]) for _, train, _, options in calls] == [
+        (4_000, 200),
+        (4_000, 2_000),
+        (16_000, 200),
+        (16_000, 2_000),
+    ]
+    head, first, second = movielens_scarce.scarce_table(run.done)
+    assert head == ["training ratings kept", "200 sweeps", "2000 sweeps", "biases"]
+    assert first[:3] == ["5%", "0.9000", "0.9000"]
+    assert 0.9 < float(first[3]) < 1.2
+    assert second == ["20%", "0.9000", "0.9000", ""]
+
+
+def test_settings_may_use_what_they_say(data_dir, monkeypatch):
+    from tuckergp.paper.sources import load
+
+    given = []
+
+    class Model:
+        def __init__(self, **options):
+            pass
+
+        def fit(self, train, users, items):
+            given.append((users, items))
+
+    monkeypatch.setattr(movielens_gibbs, "TuckerRecommender", Model)
+    movielens = load("ml-100k", data_dir)
+    for setting in movielens_gibbs.SETTINGS.values():
+        movielens_gibbs.learned(movielens, setting, movielens.ratings.take(np.arange(5)), 0, {})
+    assert given[0] == (None, None)
+    assert set(given[1][0].columns) == {"user_id", "age", "sex", "occupation"}
+    assert set(given[1][1].columns) == {"item_id", "genres"}
+    assert all("title" not in items.columns and len(items.columns) > 2 for _, items in given[2:])

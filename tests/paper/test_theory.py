@@ -1,26 +1,15 @@
-"""The theory experiment: closed forms against enumeration and sampling, a quick run, tables from results."""
+"""The theory experiment: closed forms against enumeration and sampling; the stored run agrees with them."""
 
-import json
 from itertools import product
 
 import numpy as np
 import pytest
-from typer.testing import CliRunner
 
 from tuckergp.data.tables import as_table
 from tuckergp.kernels import SE, Linear, Matern32
-from tuckergp.paper import cells, theory, theory_entries, theory_features, theory_report
+from tuckergp.paper import report, theory_entries, theory_features
 
-ONLY = "entries/full/D=2,errors/user ids,bias/user ids"
-
-
-@pytest.fixture(scope="module")
-def quick(data_dir, tmp_path_factory):
-    path = tmp_path_factory.mktemp("theory") / "theory.json"
-    arguments = ["test", "--quick", "--data", str(data_dir), "--only", ONLY, "-o", str(path)]
-    answer = CliRunner().invoke(theory.app, arguments)
-    assert answer.exit_code == 0, answer.output
-    return arguments, path
+from .test_experiments import RESULTS
 
 
 @pytest.mark.parametrize(("core", "D", "r"), [("full", 2, 3), ("full", 3, 2), ("sparse", 2, 5), ("sparse", 3, 3)])
@@ -99,38 +88,12 @@ def test_slopes_are_fitted_where_there_is_an_error():
     assert theory_features._slope(sizes, np.array([1.0, 0.0, 0.0, 0.0])) is None
 
 
-def test_a_quick_run_fills_its_cells_and_tables_and_is_not_repeated(quick, monkeypatch):
-    arguments, path = quick
-    results = json.loads(path.read_text())
-    assert results["quick"]
-    assert {name.partition("/")[0] for name in results["cells"]} == {"entries", "errors", "bias"}
-    for makers in theory_report.TABLES.values():
-        for table in makers.values():
-            assert table(results).startswith("| ")
-            assert len(table(results).splitlines()) > 2
-    monkeypatch.setattr(cells, "timed", lambda compute: pytest.fail("a cell was run again"))
-    assert CliRunner().invoke(theory.app, arguments).exit_code == 0
-
-
-def test_cells_that_are_not_there_are_refused(data_dir):
-    answer = CliRunner().invoke(theory.app, ["test", "--quick", "--data", str(data_dir), "--only", "nothing"])
-    assert answer.exit_code == 2
-    assert "No cell begins with 'nothing'" in answer.output
-
-
-def test_the_stored_run_agrees_with_theory(stored):
+def test_the_stored_run_agrees_with_theory():
     """Second moments of 36 priors within 5 standard errors of 1, and slopes of random features about -1/2."""
-    for name, cell in stored["cells"].items():
+    for name, cell in report.stored(RESULTS)["theory"]["cells"].items():
         if name.startswith("entries/"):
             assert abs(cell["moment 2"][0] - 1) < 5 * cell["moment 2"][1], name
         if name.startswith("errors/") and "theory" in cell:
             assert abs(cell["slope"] + 0.5) < 0.1, name
         if name.startswith("bias/"):
             assert abs(cell["variance"] - 1) < 0.15, name
-
-
-@pytest.fixture
-def stored():
-    from tests.project.test_docs import RESULTS
-
-    return json.loads((RESULTS / "theory.json").read_text())

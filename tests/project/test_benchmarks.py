@@ -1,10 +1,13 @@
 """The benchmarks run on small data, with whatever peers there are."""
 
+import importlib.util
 import json
 import os
 import subprocess
 import sys
 from pathlib import Path
+
+import numpy as np
 
 from tests.helpers import quick_and_long
 
@@ -52,3 +55,48 @@ def test_the_benchmark_of_sparse_cores_runs(tmp_path):
     report = json.loads(output.read_text())
     assert set(report["by_entries"]["slopes"]) == {"gradient", "rows of one mode", "core", "learned core", "sweep"}
     assert report["large"]["cpu_seconds_a_sweep"] > 0
+
+
+def test_peers_are_put_beside_our_cells_or_left_out(data_dir, tmp_path):
+    (tmp_path / "columns.json").write_text(json.dumps(results_of("columns", {"made/ARD GP": {"share": 0.2}})))
+    command = [sys.executable, str(BENCHMARKS / "peers.py"), "california", "columns", "ranking", "-o", str(tmp_path)]
+    nothing = ["--quick", "--data", str(data_dir), "--python", "/bin/false"]  # a Python without implicit
+    done = subprocess.run([*command, *nothing], check=True, capture_output=True, text=True)
+    assert "/bin/false does not have implicit; ranking is left out." in done.stderr
+    assert 0.1 < json.loads((tmp_path / "california.json").read_text())["cells"]["forest"]["test_rmse"] < 0.5
+    cells = json.loads((tmp_path / "columns.json").read_text())["cells"]
+    assert set(cells) == {
+        "made/ARD GP",
+        *(f"{d}/{m}" for d in ("made", "diabetes") for m in ("gradient boosting", "ridge")),
+    }
+    assert not (tmp_path / "ranking.json").exists()
+
+
+def results_of(name, cells):
+    from tuckergp.paper.experiments import find
+
+    (experiment,) = find([name])
+    return {"experiment": name, "protocol": experiment.protocol, "quick": True, "cells": cells}
+
+
+def test_implicit_is_given_numbers_and_newcomers_get_popularity(data_dir, monkeypatch):
+    from tuckergp.paper import ranking
+    from tuckergp.paper.run import Run
+
+    where = importlib.util.spec_from_file_location("peers", BENCHMARKS / "peers.py")
+    peers = importlib.util.module_from_spec(where)
+    where.loader.exec_module(peers)
+
+    def scores_of(python, kind, options, user, item, shape, seed):
+        assert (python, kind, options, seed) == ("python", "als", {"factors": 2}, 5)
+        assert user.max() == shape[0] - 1
+        assert item.max() < shape[1] == 1_682
+        return np.full(shape, -1.0)
+
+    monkeypatch.setattr(peers, "scores_of", scores_of)
+    monkeypatch.setattr(ranking, "lists", lambda contest, scores: {"scores": scores})
+    contest = ranking.contest_of(Run(ranking.RANKING, data=data_dir, quick=True), "time", 0)
+    scores = peers.lists_of(contest, "als", {"factors": 2}, 5, "python")["scores"]
+    known = contest.known(contest.rated.users)
+    assert (scores[known] == -1).all()
+    assert (scores[~known] == contest.popularity).all()

@@ -23,6 +23,7 @@ PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
 LINKED = [*PAGES, *(ROOT / name for name in ("CHANGELOG.md", "CONTRIBUTING.md", "GLOSSARY.md"))]
 MODULES = sorted(module.name for module in pkgutil.walk_packages(tuckergp.__path__, "tuckergp."))
 RESULTS = ROOT / "benchmarks" / "results"
+WITH_TABLES = [*PAGES, ROOT / "benchmarks" / "README.md"]
 
 FENCE = re.compile(r"^```(?P<info>[^\n`]*)\n(?P<code>.*?)^```[ \t]*$", re.MULTILINE | re.DOTALL)
 LINK = re.compile(r"(?<!!)\[[^\]\n]*\]\((?P<target>[^)\s]+)\)")
@@ -93,7 +94,7 @@ d
 
 def pages_to_run():
     """Every page with examples without those that need time, and the pages that have such ones once more with them."""
-    for page in PAGES:
+    for page in [*PAGES, ROOT / "CONTRIBUTING.md"]:
         blocks = blocks_of(page.read_text())
         if blocks:
             yield pytest.param(page, False, id=name_of(page))
@@ -136,81 +137,49 @@ def test_every_page_is_in_the_navigation():
     assert [page.name for page in PAGES[1:] if f": {page.name}\n" not in navigation] == []
 
 
-def tables(*modules) -> dict[str, str]:
-    """The generated tables of results files, by the name in the page's marker."""
-    found = {}
-    for module in modules:
-        for file, makers in module.TABLES.items():
-            results = json.loads((RESULTS / file).read_text())
-            found |= {name: make(results) for name, make in makers.items()}
-    return found
+def made_tables() -> dict[str, str]:
+    """All generated tables, by the name in a page's marker: of the experiments, and of the benchmarks."""
+    from tuckergp.paper import report
+    from tuckergp.paper.writer import markdown
 
-
-def benchmark(name: str):
-    """A module of the benchmarks, which are no package."""
-    where = importlib.util.spec_from_file_location(name, ROOT / "benchmarks" / f"{name}.py")
-    module = importlib.util.module_from_spec(where)
-    where.loader.exec_module(module)
-    return module
-
-
-def pages_with_tables() -> dict[Path, dict[str, str]]:
-    """The pages and their tables."""
-    from tuckergp.paper import (
-        california_report,
-        movielens_gibbs_report,
-        movielens_report,
-        ranking_report,
-        theory_report,
-        variational_report,
-        wind_report,
-    )
-
-    regression = tables(california_report, wind_report, benchmark("regression_tables"))
-
-    return {
-        ROOT / "docs" / "regression-experiments.md": regression,
-        ROOT / "docs" / "experiments.md": tables(
-            movielens_report, movielens_gibbs_report, variational_report, ranking_report
-        ),
-        ROOT / "docs" / "theory.md": tables(theory_report),
-        ROOT / "docs" / "inference.md": tables(benchmark("nuts_tables")),
-        ROOT / "benchmarks" / "README.md": tables(benchmark("tables"), benchmark("sparse_core_tables")),
-    }
+    rows = report.tables(RESULTS)
+    where = importlib.util.spec_from_file_location("tables", ROOT / "benchmarks" / "tables.py")
+    benchmarks = importlib.util.module_from_spec(where)  # they are no package
+    where.loader.exec_module(benchmarks)
+    for file, makers in benchmarks.TABLES.items():
+        results = json.loads((RESULTS / file).read_text())
+        rows |= {name: make(results) for name, make in makers.items()}
+    return {name: markdown(table) for name, table in rows.items()}
 
 
 def with_tables(page: Path, made: dict[str, str]) -> str:
     """A page with the generated tables in their places."""
 
     def fill(place: re.Match) -> str:  # without the empty lines it is no table
-        return f"<!-- table: {place['name']} -->\n\n{made[place['name']].strip()}\n\n<!-- end -->"
+        return f"<!-- table: {place['name']} -->\n\n{made[place['name']]}\n\n<!-- end -->"
 
-    filled, places = TABLE.subn(fill, page.read_text())
-    assert places == len(made), f"{name_of(page)} must have one place for every table"
-    return filled
+    return TABLE.sub(fill, page.read_text())
 
 
-def results_page() -> str:
-    """The page that is written from one results file."""
-    from tuckergp.paper.report import build, results
-
-    return build.as_markdown(results.load(RESULTS / results.FILE))
+def test_every_table_stands_on_one_page():
+    places = [place["name"] for page in WITH_TABLES for place in TABLE.finditer(page.read_text())]
+    assert sorted(places) == sorted(made_tables())
 
 
-def test_the_results_page_is_that_of_the_results():
-    from tuckergp.paper.report import results, stored
-
-    assert results.load(RESULTS / results.FILE)["experiments"] == stored.read(RESULTS), "run tuckergp reproduce again"
-    page = ROOT / "docs" / "results.md"
-    assert page.read_text() == results_page(), "run python -m tests.project.test_docs to renew the page"
+@pytest.mark.parametrize("page", WITH_TABLES, ids=name_of)
+def test_tables_are_those_of_the_results(page):
+    assert page.read_text() == with_tables(page, made_tables()), "run python -m tests.project.test_docs to renew it"
 
 
-def test_tables_are_those_of_the_results():
-    for page, made in pages_with_tables().items():
-        assert page.read_text() == with_tables(page, made), "run python -m tests.project.test_docs to renew the tables"
+def test_no_line_of_a_table_of_figures_stands_on_two_pages():
+    pages: dict[str, set[str]] = {}
+    for page in WITH_TABLES:
+        for line in page.read_text().splitlines():
+            if line.startswith("|") and re.search(r"\d\.\d\d", line):
+                pages.setdefault(line, set()).add(name_of(page))
+    assert {line: found for line, found in pages.items() if len(found) > 1} == {}
 
 
 if __name__ == "__main__":
-    for page, made in pages_with_tables().items():
-        page.write_text(with_tables(page, made))
-    (ROOT / "docs" / "results.md").write_text(results_page())
+    for page in WITH_TABLES:
+        page.write_text(with_tables(page, made_tables()))

@@ -140,7 +140,7 @@ def test_a_named_rating_column_that_is_not_there_does_not_make_clicks():
 
 
 def test_means_of_ratings_are_no_levels():
-    with pytest.raises(InputError, match="Means of ratings are no levels of an ordinal model"):
+    with pytest.raises(InputError, match="Means of ratings make no sense with likelihood='ordinal'"):
         TuckerRecommender(likelihood="ordinal", duplicates="mean", draws=2, warmup=1).fit(
             {"user_id": ["a", "a", "b"], "item_id": [1, 1, 2], "rating": [1, 2, 5]}
         )

@@ -211,7 +211,7 @@ def test_products_of_embeddings_are_predictions(fitted):
     full = fitted.embeddings()
     users, items = full.user_ids[:6], full.item_ids[:9]
     pairs = {"user_id": np.repeat(users, 9), "item_id": np.tile(items, 6)}
-    if not hasattr(fitted.fit_, "levels"):
+    if not len(fitted.fit_.levels):
         predicted = fitted.predict(pairs, clip=False).reshape(6, 9)
         np.testing.assert_allclose(full.offset + full.users[:6] @ full.items[:9].T, predicted, atol=1e-4)
     exact = full.users @ full.items.T

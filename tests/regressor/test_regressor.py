@@ -157,7 +157,7 @@ BAD = [
     ({"rank": (2, 2, 2)}, {}, "rank has 3 entries for 2 modes"),
     ({"rank": 2.5}, {}, "rank must be a whole number"),
     ({"inference": "gradient"}, {}, "must be 'gibbs', 'als', 'sgd', 'vi', 'hmc', 'nuts', 'sgld' or an object"),
-    ({"likelihood": "gamma"}, {}, "likelihood must be 'gaussian', 'ordinal', 'bernoulli' or 'poisson', not"),
+    ({"likelihood": "gamma"}, {}, "likelihood must be 'gaussian', 'student', 'ordinal', 'bernoulli', 'poisson' or "),
     ({"core": "identity", "rank": (2, 3)}, {}, "same rank in every mode"),
     ({"random_state": -1}, {}, "random_state must be"),
     ({}, {"y": [1.0, np.nan, 2.0]}, r"the target column 'y' is missing \(NaN\) at row 1"),

@@ -209,13 +209,18 @@ BAD = [
     ({}, {"exposure": [1.0, 1.0]}, r"exposure must be one number, or one for each of the 3 rows, not shape \(2,\)"),
     ({}, {"exposure": ["a", "b", "c"]}, "'exposure' must be numeric"),
     ({"likelihood": "gaussian"}, {"exposure": 2.0}, "exposure is for counts; with likelihood='gaussian' leave it out"),
-    ({"inference": "gibbs"}, {}, "needs inference='hmc', 'nuts', 'sgld' or 'sgd', not Gibbs"),
-    ({"inference": "als"}, {}, "needs inference='hmc', 'nuts', 'sgld' or 'sgd', not ALS"),
+    ({"inference": "gibbs"}, {}, "'poisson' needs inference='hmc', 'nuts', 'sgld' or 'sgd', not Gibbs"),
+    ({"inference": "als"}, {}, "'poisson' needs inference='hmc', 'nuts', 'sgld' or 'sgd', not ALS"),
+    ({"likelihood": "student", "inference": "hmc"}, {}, "'student' needs inference='gibbs', not HMC"),
+    ({"likelihood": "student", "inference": "gibbs"}, {"sample_weight": [1, 2, 1]}, "takes no weights but 1; repeat"),
+    ({"likelihood": "negative_binomial"}, {}, "needs inference='gibbs', 'hmc', 'nuts' or 'sgld', not SGD"),
+    ({"likelihood": "negative_binomial", "inference": "gibbs"}, {"y": [1, 2, 2.5]}, "row 2 of the target holds 2.5"),
+    ({"likelihood": "negative_binomial", "inference": "gibbs", "noise": "rows"}, {}, "noise='rows' has no meaning"),
     ({"inference": HMC(noise=0.1)}, {}, "HMC: noise is for a Gaussian likelihood; leave it out"),
     ({"inference": HMC(alpha_shape=7.0)}, {}, "alpha_shape and alpha_rate are of Gaussian noise"),
     ({"inference": SGD(noise=0.1)}, {}, "SGD: noise is for a Gaussian likelihood; with likelihood='poisson' leave it"),
     ({"noise": "rows"}, {}, "noise is a setting of inference='gibbs'"),
-    ({"likelihood": "bernoulli"}, {"y": [0, 1, 2]}, "needs targets 0 and 1, but one is 2"),
+    ({"likelihood": "bernoulli"}, {"y": [0, 1, 2]}, "needs targets 0 and 1, but row 2 of the target holds 2"),
 ]
 
 

@@ -81,7 +81,7 @@ def test_a_script_needs_no_guard_and_a_time_limit_holds(tmp_path):
 
 def test_errors_of_a_process_are_raised_here():
     model = TuckerGPRegressor(rank=1, likelihood="ordinal", chains=2, n_jobs=2, random_state=0)
-    with pytest.raises(InputError, match="Weights are for a Gaussian likelihood"):
+    with pytest.raises(InputError, match="likelihood='ordinal' takes no weights but 1"):
         model.fit([[0.0], [1.0], [2.0]], [0, 1, 2], sample_weight=[1, 2, 3])
 
 

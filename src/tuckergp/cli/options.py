@@ -51,7 +51,8 @@ class Settings:
         _model(help="Sampling, the most probable point, or a variational approximation."),
     ] = "gibbs"
     likelihood: Annotated[
-        Literal["gaussian", "ordinal", "bernoulli"], _model(help="Bernoulli is for 0 and 1, and for clicks.")
+        str,
+        _model(help="gaussian, ordinal, student for outliers, bernoulli for clicks, ...", metavar="NAME"),
     ] = "gaussian"
     core: Annotated[Literal["identity", "full", "auto"], _model(help="Identity is matrix factorisation.")] = "identity"
     draws: Annotated[int, _model(help="Draws a chain (gibbs).", min=1)] = 250

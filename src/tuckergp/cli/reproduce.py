@@ -3,54 +3,82 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from tuckergp.cli.options import Json
 
-__all__ = ["reproduce"]
+if TYPE_CHECKING:
+    from tuckergp.paper.experiment import Experiment
 
-Part = Literal["movielens", "california", "wind", "theory", "future", "all"]
+__all__ = ["reproduce"]
 
 
 def reproduce(
-    part: Annotated[Part, typer.Argument(help="Which experiments.")],
+    names: Annotated[
+        list[str] | None,
+        typer.Argument(metavar="NAME...", help="Experiments or groups of them, or all; without any they are listed."),
+    ] = None,
     output: Annotated[
-        Path, typer.Option("--output", "-o", help="Folder for report.html and results.json; a finished cell is kept.")
+        Path, typer.Option("--output", "-o", help="Folder for report.html and results; a finished cell is kept.")
     ] = Path("report"),
     data: Annotated[Path | None, typer.Option(help="Folder that holds the data; without, it is downloaded.")] = None,
     quick: Annotated[
         bool, typer.Option("--quick", help="Less data and short chains, in minutes: see that all of it runs.")
     ] = False,
+    only: Annotated[str, typer.Option(help="Run cells whose names begin so; several are separated by commas.")] = "",
     as_json: Json = False,
 ) -> None:
     """Run the paper's experiments and ours, and write tables and figures side by side.
 
     Full runs take hours. A run that was stopped goes on where it was: give it the same folder.
     """
-    import json
-
     from tuckergp.errors import InputError
-    from tuckergp.paper.cells import fill_all
-    from tuckergp.paper.report.build import write
-    from tuckergp.paper.report.plan import PARTS, pieces
-    from tuckergp.paper.report.results import FILE, checksums, collect
-    from tuckergp.paper.report.stored import read
-    from tuckergp.paper.report.svg import look
+    from tuckergp.paper.experiments import EXPERIMENTS, find
+    from tuckergp.paper.pictures import look
 
+    if not names:
+        _list(EXPERIMENTS, as_json)
+        return
+    chosen = find(names)
     if output.exists() and not output.is_dir():
         raise InputError(f"{output} is a file; name a folder for the report.")
     with look():  # says before hours of work that figures could not be drawn
         pass
     output.mkdir(parents=True, exist_ok=True)
-    parts = list(PARTS) if part == "all" else [part]
-    todo = [piece for name in parts for piece in pieces(name, data, output, quick)]
-    fill_all(todo, lambda line: typer.echo(line, err=True))
-    results = collect(output, read(output), checksums(parts, data))
-    report = write(output, results)
+    _run(chosen, output, data, quick, only, as_json)
+
+
+def _list(experiments: tuple[Experiment, ...], as_json: bool) -> None:
+    import json
+
+    rows = [{"name": one.name, "group": one.group, "title": one.title, "data": one.data} for one in experiments]
     if as_json:
-        count = sum(len(found["cells"]) for found in results["experiments"].values())
-        typer.echo(json.dumps({"report": str(report), "results": str(output / FILE), "cells": count}))
+        typer.echo(json.dumps(rows))
+        return
+    width = max(len(one.name) for one in experiments)
+    for group in dict.fromkeys(one.group for one in experiments):
+        typer.echo(f"{group}:")
+        for one in experiments:
+            if one.group == group:
+                typer.echo(f"  {one.name:{width}}  {one.title}")
+
+
+def _run(chosen: list[Experiment], output: Path, data: Path | None, quick: bool, only: str, as_json: bool) -> None:
+    import json
+
+    from tuckergp.paper.report import REPORT, RESULTS, write
+    from tuckergp.paper.run import Run, fill
+
+    try:
+        fill([Run(one, output, data, quick) for one in chosen], only, lambda line: typer.echo(line, err=True))
+    except KeyboardInterrupt:
+        typer.echo("Stopped; finished cells are kept, and the same command goes on from here.", err=True)
+        raise
+    results = write(output)
+    if as_json:
+        count = sum(len(found["cells"]) for found in results.values())
+        typer.echo(json.dumps({"report": str(output / REPORT), "results": str(output / RESULTS), "cells": count}))
     else:
-        typer.echo(f"{report} shows tables and figures, {output / FILE} has all numbers.")
+        typer.echo(f"{output / REPORT} shows tables and figures, {output / RESULTS} has all numbers.")

@@ -272,9 +272,9 @@ def solve(
 def squared_residuals(
     first: int, last: int, data: Observations, noise: Noise, tensor: Tensor, d: int, mine: Array, out: Array
 ) -> None:
-    """Sums over the observations of the rows first:last of mode d, whose factors are ``mine`` (M, r), to out (M, 3).
+    """Sums over the observations of the rows first:last of mode d, whose factors are ``mine`` (M, r), to out (M, 2).
 
-    Of the weights, of the weighted squared residuals, and of these times the noise factors of the other modes.
+    Of the weighted squared residuals, and of these times the noise factors of the other modes.
     """
     room = scratch(tensor, d)
     for m in range(first, last):
@@ -309,9 +309,8 @@ def sum_squares(
         for i in range(n):
             square = (y[order[begin + i]] - f[i]) ** 2
             share = weight[order[begin + i]] if weight.size else 1.0
-            out[0] += share
-            out[1] += share * square
-            out[2] += precision[i] * square
+            out[0] += share * square
+            out[1] += precision[i] * square
 
 
 @jit

@@ -19,6 +19,7 @@ from tuckergp.data.tables import Table
 from tuckergp.errors import InputError
 from tuckergp.evaluation.metrics import distributions, ranking
 from tuckergp.evaluation.metrics.intervals import Kind, Part, numbered
+from tuckergp.likelihoods import LIKELIHOODS
 from tuckergp.random import stream
 
 __all__ = ["DISTRIBUTIONS", "ERRORS", "KINDS", "METRICS", "RANKING", "Candidates", "item_scores", "rank", "rate"]
@@ -68,7 +69,8 @@ def rate(model: Any, test: Table, names: Sequence[str], number: Numbers, interva
 
 def _distribution_scores(model: Any, test: Table, y: Floats) -> dict[str, npt.ArrayLike]:
     """By the probabilities of levels where the model has them, else by the normal with its mean and variance."""
-    if getattr(model, "likelihood", "gaussian") != "gaussian":
+    likelihood = LIKELIHOODS.get(str(getattr(model, "likelihood", None)))
+    if likelihood is not None and likelihood.has_levels:
         levels, p = model.fit_.levels, model.predict_proba(test)
         return {"nll": distributions.levels_nll(y, levels, p), "crps": distributions.levels_crps(y, levels, p)}
     mean, std = model.predict(test, return_std=True, clip=False)

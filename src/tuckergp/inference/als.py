@@ -80,9 +80,7 @@ class ALS:
         model, design = problem.model, problem.design
         refuse_learned(model.core, "ALS is")
         if not model.likelihood.conjugate:
-            raise InputError(
-                "ALS is for a Gaussian likelihood; for an ordinal one use Gibbs, for any other NUTS or SGD."
-            )
+            raise InputError(f"ALS is for a Gaussian likelihood, not for {model.likelihood.name!r}; use Gibbs or NUTS.")
         start = model.start(design, rng)
         psi = model.factors(start, design)
         modes = [

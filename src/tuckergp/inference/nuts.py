@@ -168,7 +168,8 @@ class NUTS(WeightSampler):
             if stop():
                 break
             state, _ = gibbs.step(problem, state, rng)
-        return vector_of(gibbs.parameters(problem, state)), state.likelihood.alpha if self.noise is None else alpha
+        found = problem.model.likelihood.kept(state.likelihood)["alpha"] if self.noise is None else alpha
+        return vector_of(gibbs.parameters(problem, state)), float(found)
 
     def chain(
         self, problem: Problem, seed: int, chain: int, stop: Callable[[], bool]

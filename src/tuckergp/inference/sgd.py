@@ -127,6 +127,8 @@ class SGD:
         model, design = problem.model, problem.design
         refuse_residuals(design, "SGD is")
         refuse_learned(model.core, "SGD is")
+        if model.likelihood.code < 0:
+            raise InputError(f"SGD has no compiled score of likelihood={model.likelihood.name!r}; use Gibbs or NUTS.")
         rows = _lay_out(design, model.core.ranks)
         n = design.n_observations
         shuffled = rng.permutation(n).astype(np.int64)

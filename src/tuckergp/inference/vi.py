@@ -220,8 +220,9 @@ def _squares(problem: Problem, modes: tuple[ModeBelief, ...], W: Normal) -> floa
 def _check(problem: Problem) -> None:
     """Refuse what there is no exact expectation for, or too large a one."""
     core = problem.model.core
-    if not problem.model.likelihood.conjugate or problem.offset is not None:
-        raise InputError("VI is for a Gaussian likelihood; for an ordinal one use Gibbs, for any other NUTS or SGD.")
+    likelihood = problem.model.likelihood
+    if not likelihood.conjugate or problem.offset is not None:
+        raise InputError(f"VI is for a Gaussian likelihood, not for {likelihood.name!r}; use Gibbs or NUTS.")
     refuse_learned(core, "VI is")
     if (core.coords < 0).any():
         raise InputError(

@@ -2,9 +2,13 @@
 
 from tuckergp.likelihoods.base import Likelihood
 from tuckergp.likelihoods.gaussian import Gaussian
+from tuckergp.likelihoods.negative_binomial import NegativeBinomial
 from tuckergp.likelihoods.ordinal import Bernoulli, Ordinal
 from tuckergp.likelihoods.poisson import Poisson
+from tuckergp.likelihoods.student import Student
 
-__all__ = ["LIKELIHOODS", "Bernoulli", "Gaussian", "Likelihood", "Ordinal", "Poisson"]
+__all__ = ["LIKELIHOODS", "Bernoulli", "Gaussian", "Likelihood", "NegativeBinomial", "Ordinal", "Poisson", "Student"]
 
-LIKELIHOODS: dict[str, type[Likelihood]] = {kind.name: kind for kind in (Gaussian, Ordinal, Bernoulli, Poisson)}
+LIKELIHOODS: dict[str, type[Likelihood]] = {
+    kind.name: kind for kind in (Gaussian, Student, Ordinal, Bernoulli, Poisson, NegativeBinomial)
+}

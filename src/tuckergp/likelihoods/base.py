@@ -10,7 +10,8 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar, NamedTuple, Self
+from functools import cached_property
+from typing import Any, ClassVar, Literal, NamedTuple, NoReturn, Self, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -18,11 +19,18 @@ import numpy.typing as npt
 from tuckergp.errors import InputError
 from tuckergp.likelihoods.precision import Precision, RowSums
 
-__all__ = ["Likelihood", "NoiseSettings", "Observed", "Predicted"]
+__all__ = ["Label", "Likelihood", "NoiseSettings", "Observed", "Predicted"]
 
 Floats = npt.NDArray[np.float64]
+# The words for a row of the targets, by its number.
+Label: TypeAlias = Callable[[int], str]
 
 NO_NUMBERS = np.zeros(0)
+
+
+def row_of_target(row: int) -> str:
+    """What a row is called where it comes from no table."""
+    return f"row {row} of the target"
 
 
 @dataclass(frozen=True)
@@ -34,6 +42,7 @@ class Observed:
     y : ndarray, shape (N,)
         Targets, as `Likelihood.targets` gives them.
     weight : ndarray, shape (N,), or None
+        How many equal observations each stands for; None for ones.
     offset : ndarray, shape (N,), or None
         Known, and added to f.
     index : ndarray of int32, shape (N, D)
@@ -49,6 +58,19 @@ class Observed:
     index: npt.NDArray[np.int32]
     groups: tuple[npt.NDArray[np.int32], ...]
     n_groups: tuple[int, ...]
+
+    @cached_property
+    def count(self) -> float:
+        """How many observations there are, by their weights."""
+        return float(len(self.y) if self.weight is None else self.weight.sum())
+
+    @cached_property
+    def sizes(self) -> tuple[Floats, ...]:
+        """How many observations each group of rows of each mode has, by their weights, (groups,)."""
+        return tuple(
+            np.bincount(groups[self.index[:, d]], self.weight, n).astype(np.float64) if n else NO_NUMBERS
+            for d, (groups, n) in enumerate(zip(self.groups, self.n_groups, strict=True))
+        )
 
 
 class NoiseSettings(NamedTuple):
@@ -89,6 +111,8 @@ class Likelihood(ABC):
         What users call it.
     inferences : tuple of str
         Those that can learn it.
+    sampler : str
+        The one to recommend where draws are wanted.
     code : int
         Its number in compiled loops (`tuckergp.compute.densities`); -1 for none.
     conjugate : bool
@@ -99,23 +123,41 @@ class Likelihood(ABC):
         Whether Gibbs sampling draws something for each observation given f before the model is Gaussian.
     linear : bool
         Whether the mean of an observation is linear in f.
+    latent : str
+        What f is called where it is not in the units of the targets.
     row_noise : bool
-        Whether rows may have noise factors, and have them by default.
+        Whether rows may have noise factors.
+    default_noise : {"shared", "rows"}
+        What recommenders take where users do not say.
     repeats : bool
         Whether weights other than 1 are allowed in Gibbs sampling.
+    averages : bool
+        Whether the mean of several targets is a target too.
+    counts, has_levels : bool
+        Whether targets are counts, which may have exposures, or some of a few levels, which have probabilities.
+    clicks : bool
+        Whether a recommender can learn from pairs without ratings: ones, among zeros drawn at random.
+    dims : mapping of str to list of str
+        Names of the dimensions of what is `watched`, where there are several numbers of a name.
     """
 
     name: ClassVar[str]
     inferences: ClassVar[tuple[str, ...]]
+    sampler: ClassVar[str] = "gibbs"
     code: ClassVar[int] = -1
     conjugate: ClassVar[bool] = False
     has_noise: ClassVar[bool] = False
     augmented: ClassVar[bool] = True
     linear: ClassVar[bool] = False
+    latent: ClassVar[str] = "latent utility"
     row_noise: ClassVar[bool] = False
+    default_noise: ClassVar[Literal["shared", "rows"]] = "shared"
     repeats: ClassVar[bool] = True
+    averages: ClassVar[bool] = False
     counts: ClassVar[bool] = False
-    sampler: ClassVar[str] = "gibbs"
+    has_levels: ClassVar[bool] = False
+    clicks: ClassVar[bool] = False
+    dims: ClassVar[Mapping[str, list[str]]] = {}
 
     mean: float = 0.0
     """What f = 0 stands for, in the units in which components of f are shown."""
@@ -125,8 +167,31 @@ class Likelihood(ABC):
     # Targets
 
     @classmethod
-    def check(cls, y: Floats) -> None:
-        """Refuse targets (N,) that make no sense, naming the first row."""
+    def check(cls, y: Floats, label: Label = row_of_target) -> None:
+        """Refuse targets (N,) that make no sense, naming the first."""
+
+    def check_more(self, y: Floats, label: Label = row_of_target) -> None:
+        """Refuse targets (N,) that a fitted model cannot take in, naming the first."""
+        self.check(y, label)
+
+    @classmethod
+    def require(cls, possible: npt.NDArray[np.bool_], needed: str, y: Floats, label: Label) -> None:
+        """Refuse targets (N,) unless all are possible; ``needed`` says what they must be."""
+        if not possible.all():
+            row = int(np.argmin(possible))
+            raise InputError(f"likelihood={cls.name!r} needs {needed}, but {label(row)} holds {y[row]:g}.")
+
+    @classmethod
+    def refuse_means(cls) -> NoReturn:
+        """Refuse means of several targets."""
+        raise InputError(
+            f"Means of ratings make no sense with likelihood={cls.name!r}; use duplicates='keep' or 'refuse'."
+        )
+
+    @classmethod
+    def target_range(cls, y: Floats) -> tuple[float, float]:
+        """Between which values targets are, given some of them, where users do not say."""
+        return float(y.min()), float(y.max())
 
     @classmethod
     @abstractmethod
@@ -140,6 +205,11 @@ class Likelihood(ABC):
     def offset(self, count: int, exposure: Floats | None) -> Floats | None:
         """What is added to f at so many observations, (N,); None for nothing."""
         return None
+
+    @property
+    def levels(self) -> Floats:
+        """The values of the levels, (K,); none for other targets."""
+        return NO_NUMBERS
 
     @classmethod
     def as_numbers(cls, y: Floats, exposure: Floats | None) -> Floats:
@@ -201,10 +271,22 @@ class Likelihood(ABC):
 
     def start(self, observed: Observed, settings: NoiseSettings) -> Any:
         """The state of the likelihood's own unknowns before the first sweep; refused where there is no way."""
-        raise InputError(
-            f"Gibbs sampling has no way with likelihood={self.name!r}; use inference="
-            f"{', '.join(map(repr, self.inferences))}."
-        )
+        if "gibbs" not in self.inferences:
+            raise InputError(
+                f"Gibbs sampling has no way with likelihood={self.name!r}; use inference="
+                f"{', '.join(map(repr, self.inferences))}."
+            )
+        if settings.rows and not self.row_noise:
+            raise InputError(f"noise='rows' has no meaning with likelihood={self.name!r}; use noise='shared'.")
+        if not self.repeats and observed.weight is not None and not (observed.weight == 1).all():
+            raise InputError(
+                f"Gibbs sampling with likelihood={self.name!r} takes no weights but 1; repeat the rows instead."
+            )
+        return self.initial(observed, settings)
+
+    def initial(self, observed: Observed, settings: NoiseSettings) -> Any:
+        """The state of the likelihood's own unknowns before the first sweep."""
+        raise NotImplementedError
 
     def draw_given_function(self, state: Any, observed: Observed, f: Floats, rng: np.random.Generator) -> Any:
         """Unknowns that are drawn with all that `augment` draws integrated out, given f (N,)."""
@@ -225,8 +307,8 @@ class Likelihood(ABC):
         settings: NoiseSettings,
         rng: np.random.Generator,
     ) -> tuple[Any, float]:
-        """Unknowns of the noise given f, after all else; also the mean squared residual."""
-        raise NotImplementedError
+        """Unknowns of the noise given f, after all else; also the mean squared residual, NaN where it is not known."""
+        return state, float("nan")
 
     def log_likelihood(self, state: Any, observed: Observed, f: Floats) -> Floats:
         """Log p(y | f) at each observation, (N,), with the unknowns of a state."""
@@ -237,8 +319,8 @@ class Likelihood(ABC):
         raise NotImplementedError
 
     def factors(self, state: Any) -> tuple[Floats | None, ...]:
-        """The noise factors of a state, for each mode those of its groups of rows or None."""
-        raise NotImplementedError
+        """The noise factors of a state, for each mode those of its groups of rows or None; () for none at all."""
+        return ()
 
     def working(self, at: Predicted, y: Floats, rng: np.random.Generator | None) -> tuple[Floats, Floats]:
         """`augment` for targets y (n,) in draws that were kept: working targets and precisions, (S, n)."""
@@ -263,6 +345,10 @@ class Likelihood(ABC):
     def watched(self, unknowns: Mapping[str, Floats]) -> dict[str, Floats]:
         """What of that is worth watching, by the name it is shown by."""
         return {}
+
+    def in_units(self, watched: Mapping[str, Floats]) -> dict[str, Floats]:
+        """What was watched, in the units of the targets."""
+        return dict(watched)
 
     def figures(self, mean_square: float, log_likelihood: Callable[[], Floats], unknowns: Mapping[str, Floats]) -> Any:
         """Figures of a sweep for progress and learning curves."""
@@ -293,4 +379,4 @@ class Likelihood(ABC):
 
     def probabilities(self, at: Predicted) -> Floats:
         """Probability of each level in each draw, (S, n, K)."""
-        raise InputError("Only models with likelihood='ordinal' or 'bernoulli' have probabilities of levels.")
+        raise InputError(f"likelihood={self.name!r} has no levels, and so no probabilities of them.")

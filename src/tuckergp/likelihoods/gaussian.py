@@ -1,7 +1,4 @@
-"""Gaussian noise: y ~ N(f, 1 / (alpha a_m b_m' ...)), alpha shared, with a factor for each row on request.
-
-Targets are standardised, so that priors and noise are in units of their standard deviation.
-"""
+"""Gaussian noise: y ~ N(f, 1 / (alpha a_m b_m' ...)), alpha shared, with a factor for each row on request."""
 
 from __future__ import annotations
 
@@ -12,12 +9,12 @@ from typing import Any, ClassVar, NamedTuple, Self
 import numpy as np
 import numpy.typing as npt
 
-from tuckergp.errors import InputError
 from tuckergp.likelihoods import row_noise
-from tuckergp.likelihoods.base import Likelihood, NoiseSettings, Observed, Predicted
+from tuckergp.likelihoods.base import NoiseSettings, Observed, Predicted
 from tuckergp.likelihoods.mixture import mixture_quantiles
 from tuckergp.likelihoods.precision import Precision
-from tuckergp.likelihoods.row_noise import RowNoise, Sums
+from tuckergp.likelihoods.row_noise import RowNoise
+from tuckergp.likelihoods.standardised import Standardised
 
 __all__ = ["Gaussian", "GaussianState"]
 
@@ -32,15 +29,8 @@ class GaussianState(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Gaussian(Likelihood):
+class Gaussian(Standardised):
     """y ~ N(f, noise), ``noise`` a variance.
-
-    Attributes
-    ----------
-    noise : float
-        In units of the targets' variance.
-    mean, scale : float
-        Of the targets.
 
     Examples
     --------
@@ -49,35 +39,11 @@ class Gaussian(Likelihood):
     array([2.])
     """
 
-    noise: float = 1.0
-    mean: float = 0.0
-    scale: float = 1.0
-
     name: ClassVar[str] = "gaussian"
     inferences: ClassVar[tuple[str, ...]] = ("gibbs", "als", "sgd", "vi", "hmc", "nuts", "sgld")
     code: ClassVar[int] = 0
     conjugate: ClassVar[bool] = True
-    has_noise: ClassVar[bool] = True
     augmented: ClassVar[bool] = False
-    linear: ClassVar[bool] = True
-    row_noise: ClassVar[bool] = True
-
-    def __post_init__(self) -> None:
-        if not (np.isfinite(self.noise) and self.noise > 0):
-            raise InputError(f"The noise variance must be a positive number, not {self.noise!r}.")
-
-    # Targets
-
-    @classmethod
-    def read(cls, y: Floats, weight: Floats | None = None, exposure: Floats | None = None) -> Self:
-        """With the mean and the standard deviation of the targets; 1 for targets that are all the same."""
-        mean = float(np.average(y, weights=weight))
-        spread = float(np.sqrt(np.average((y - mean) ** 2, weights=weight)))
-        return cls(mean=mean, scale=spread if spread > 1e-12 * max(1.0, abs(mean)) else 1.0)
-
-    def targets(self, y: Floats) -> Floats:
-        """Standardised."""
-        return (y - self.mean) / self.scale
 
     def with_noise(self, variance: float) -> Self:
         """The same with this variance."""
@@ -105,7 +71,7 @@ class Gaussian(Likelihood):
 
     # Gibbs sampling
 
-    def start(self, observed: Observed, settings: NoiseSettings) -> GaussianState:
+    def initial(self, observed: Observed, settings: NoiseSettings) -> GaussianState:
         """The precision at its prior mean."""
         return GaussianState(settings.shape / settings.rate, row_noise.start(observed, settings))
 
@@ -114,20 +80,6 @@ class Gaussian(Likelihood):
     ) -> tuple[Floats, Precision]:
         """The targets themselves."""
         return observed.y, row_noise.precision_of(state.rows, state.alpha, observed.weight, observed)
-
-    def draw_noise(
-        self,
-        state: GaussianState,
-        observed: Observed,
-        precision: Precision,
-        sums: Sums,
-        settings: NoiseSettings,
-        rng: np.random.Generator,
-    ) -> tuple[GaussianState, float]:
-        """Factors of rows, then alpha ~ Gamma(shape + N / 2, rate + S / 2), S the sum of scaled squared residuals."""
-        rows, count, squares, scaled = row_noise.draw(state.rows, state.alpha, precision.weight, observed, sums, rng)
-        alpha = float(rng.gamma(settings.shape + count / 2) / (settings.rate + scaled / 2))
-        return GaussianState(alpha, rows), squares / count
 
     def log_likelihood(self, state: GaussianState, observed: Observed, f: Floats) -> Floats:
         """Log N(y; f, 1 / precision)."""
@@ -139,13 +91,9 @@ class Gaussian(Likelihood):
         """``alpha``."""
         return {"alpha": np.asarray(state.alpha)}
 
-    def factors(self, state: GaussianState) -> tuple[Floats | None, ...]:
-        """Those of rows."""
-        return tuple(values if len(values) else None for values in state.rows.factors)
-
     def working(self, at: Predicted, y: Floats, rng: np.random.Generator | None) -> tuple[Floats, Floats]:
         """The targets themselves."""
-        return np.broadcast_to(y, at.f.shape), 1 / self._variance(at)
+        return np.broadcast_to(y, at.f.shape), self.precisions(at)
 
     def continued(
         self,
@@ -172,25 +120,17 @@ class Gaussian(Likelihood):
 
     # Predictions
 
-    def means(self, at: Predicted) -> Floats:
-        """F in the units of the targets."""
-        return self.mean + self.scale * at.f
-
     def variances(self, at: Predicted) -> Floats:
         """1 / precision in the units of the targets."""
-        return np.asarray(self.scale**2 * self._variance(at))
-
-    def _variance(self, at: Predicted) -> Floats:
-        precision = at.unknowns["alpha"][:, None]
-        precision = precision if at.factors is None else precision * at.factors
-        return np.asarray(np.broadcast_to(1 / precision, at.f.shape))
+        return np.asarray(self.scale**2 / self.precisions(at))
 
     def quantiles(self, at: Predicted, levels: Sequence[float]) -> Floats:
         """Of a mixture of normals, one for each draw."""
-        sd = np.sqrt(self._variance(at))
+        sd = self.precisions(at) ** -0.5
         found = np.stack([mixture_quantiles(at.f, sd, level) for level in levels], axis=1)
         return self.mean + self.scale * found
 
     def sample(self, at: Predicted, rng: np.random.Generator) -> Floats:
         """F plus noise."""
-        return self.mean + self.scale * (at.f + np.sqrt(self._variance(at)) * rng.standard_normal(at.f.shape))
+        noise = rng.standard_normal(at.f.shape) / np.sqrt(self.precisions(at))
+        return self.mean + self.scale * (at.f + noise)

@@ -1,25 +1,53 @@
-"""Quantiles of a mixture of normals or of Poissons, one a draw: what a new observation is predicted to be."""
+"""Quantiles of equal mixtures, one component for each draw: what a new observation is predicted to be."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
 import numpy as np
 import numpy.typing as npt
-from scipy.special import ndtr, ndtri, pdtr, pdtrik
+from scipy.special import betainc, gammaln, nbdtrik, ndtr, ndtri, pdtr, pdtrik, stdtr, stdtrit
 
-__all__ = ["mixture_quantiles", "poisson_quantiles"]
+__all__ = ["NORMAL", "Standard", "mixture_quantiles", "negative_binomial_quantiles", "poisson_quantiles", "student_t"]
 
 Floats = npt.NDArray[np.float64]
 
 ROOT_2PI = np.sqrt(2 * np.pi)
 TOLERANCE = 1e-9
 MOST_STEPS = 100
-# Means of counts whose distribution is computed, and rounding of its sums.
+# Means of counts whose distribution is computed, and rounding of its sums and of its inverse.
 TINY_RATE, LARGEST_RATE = 1e-300, 1e15
-TOLERANCE_OF_LEVEL = 1e-12
+TOLERANCE_OF_LEVEL, ROUNDING = 1e-12, 1e-6
 
 
-def mixture_quantiles(mean: Floats, sd: Floats, level: float) -> Floats:
-    """The quantile of equal mixtures of N(mean_s, sd_s^2), shape (N,).
+class Standard(NamedTuple):
+    """Continuous distributions of the draws around 0, at scale 1: one for all draws, or one for each of S.
+
+    ``distribution`` and ``density`` take values (S, n); ``quantile`` takes a level, and gives a number or (S, 1).
+    """
+
+    distribution: Callable[[Floats], Floats]
+    density: Callable[[Floats], Floats]
+    quantile: Callable[[float], Any]
+
+
+NORMAL = Standard(ndtr, lambda z: np.exp(-0.5 * z * z) / ROOT_2PI, ndtri)
+
+
+def student_t(nu: Floats) -> Standard:
+    """Student's t with ``nu`` (S,) degrees of freedom."""
+    df = nu[:, None]
+    log_constant = gammaln((df + 1) / 2) - gammaln(df / 2) - 0.5 * np.log(np.pi * df)
+
+    def density(z: Floats) -> Floats:
+        return np.asarray(np.exp(log_constant - 0.5 * (df + 1) * np.log1p(z * z / df)))
+
+    return Standard(lambda z: stdtr(df, z), density, lambda level: stdtrit(df, level))
+
+
+def mixture_quantiles(mean: Floats, sd: Floats, level: float, standard: Standard = NORMAL) -> Floats:
+    """The quantile of equal mixtures of mean_s + sd_s z_s, z_s of a standard distribution, shape (N,).
 
     Newton's method on the distribution function, kept between ends that are known to be below and above.
 
@@ -28,13 +56,14 @@ def mixture_quantiles(mean: Floats, sd: Floats, level: float) -> Floats:
     mean, sd : ndarray, shape (S, N)
     level : float
         Between 0 and 1.
+    standard : Standard
 
     Examples
     --------
     >>> mixture_quantiles(np.array([[-1.0], [1.0]]), np.ones((2, 1)), 0.5)
     array([0.])
     """
-    each = mean + sd * ndtri(level)
+    each = mean + sd * standard.quantile(level)
     low, high = each.min(axis=0), each.max(axis=0)
     spread = np.sqrt(np.mean(sd**2, axis=0) + mean.var(axis=0))
     x = np.clip(mean.mean(axis=0) + spread * ndtri(level), low, high)
@@ -43,8 +72,8 @@ def mixture_quantiles(mean: Floats, sd: Floats, level: float) -> Floats:
         if not len(open_):
             break
         z = (x[open_] - mean[:, open_]) / sd[:, open_]
-        excess = ndtr(z).mean(axis=0) - level
-        density = (np.exp(-0.5 * z * z) / (ROOT_2PI * sd[:, open_])).mean(axis=0)
+        excess = standard.distribution(z).mean(axis=0) - level
+        density = (standard.density(z) / sd[:, open_]).mean(axis=0)
         above = excess > 0
         high[open_[above]] = x[open_[above]]
         low[open_[~above]] = x[open_[~above]]
@@ -61,8 +90,6 @@ def mixture_quantiles(mean: Floats, sd: Floats, level: float) -> Floats:
 def poisson_quantiles(rate: Floats, level: float) -> Floats:
     """The least counts k with P(count <= k) >= level under equal mixtures of Poissons, shape (N,).
 
-    Bisection between the least and the largest quantile of the single ones.
-
     Parameters
     ----------
     rate : ndarray, shape (S, N)
@@ -75,16 +102,54 @@ def poisson_quantiles(rate: Floats, level: float) -> Floats:
     >>> poisson_quantiles(np.array([[1.0], [9.0]]), 0.5)
     array([3.])
     """
+    return _count_quantiles(rate, level, pdtr, pdtrik)
+
+
+def negative_binomial_quantiles(rate: Floats, dispersion: Floats, level: float) -> Floats:
+    """The same under equal mixtures of negative binomials of variance mean + mean^2 / dispersion, shape (N,).
+
+    Parameters
+    ----------
+    rate : ndarray, shape (S, N)
+        Means; where all are beyond 1e15 a count counts as its mean.
+    dispersion : ndarray, shape (S,)
+    level : float
+        Between 0 and 1.
+
+    Examples
+    --------
+    >>> negative_binomial_quantiles(np.array([[1.0], [9.0]]), np.array([1.0, 1.0]), 0.5)
+    array([2.])
+    """
+    h = dispersion[:, None]
+
+    def distribution(k: Floats, mean: Floats) -> Floats:
+        return np.asarray(betainc(h, k + 1.0, h / (h + mean)))
+
+    return _count_quantiles(rate, level, distribution, lambda level, mean: nbdtrik(level, h, h / (h + mean)))
+
+
+def _count_quantiles(
+    rate: Floats,
+    level: float,
+    distribution: Callable[[Floats, Floats], Floats],
+    inverse: Callable[[float, Floats], Any],
+) -> Floats:
+    """Bisection between the least and the largest quantile of the single distributions.
+
+    ``distribution`` takes counts (n,) and means (S, n), ``inverse`` a level and means.
+    """
     small = np.clip(rate, TINY_RATE, LARGEST_RATE)
-    each = np.ceil(np.nan_to_num(pdtrik(level, small)))
-    # what the inverse rounds is off by one at the most
-    low, high = np.maximum(each.min(axis=0) - 2.0, -1.0), each.max(axis=0) + 1.0
+    each = np.nan_to_num(inverse(level, small))
+    # room for what the inverse rounds
+    low = np.maximum(np.ceil((1 - ROUNDING) * each.min(axis=0)) - 2.0, -1.0)
+    high = np.ceil((1 + ROUNDING) * each.max(axis=0)) + 1.0
     for _ in range(MOST_STEPS):
         open_ = np.flatnonzero(high - low > 1.0)
         if not len(open_):
             break
         middle = np.floor(0.5 * (low[open_] + high[open_]))
-        reached = pdtr(middle, small[:, open_]).mean(axis=0) >= level - TOLERANCE_OF_LEVEL
+        reached = distribution(middle, small[:, open_]).mean(axis=0) >= level - TOLERANCE_OF_LEVEL
         high[open_[reached]] = middle[reached]
         low[open_[~reached]] = middle[~reached]
     largest = rate.min(axis=0) > LARGEST_RATE

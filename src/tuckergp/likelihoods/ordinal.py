@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import ClassVar, NamedTuple, Self
+from typing import ClassVar, Literal, NamedTuple, Self
 
 import numpy as np
 import numpy.typing as npt
@@ -17,7 +17,7 @@ from scipy.optimize import minimize
 from tuckergp.compute.ordinal import level_slopes
 from tuckergp.errors import InputError
 from tuckergp.likelihoods import row_noise
-from tuckergp.likelihoods.base import Likelihood, NoiseSettings, Observed, Predicted
+from tuckergp.likelihoods.base import Label, Likelihood, NoiseSettings, Observed, Predicted, row_of_target
 from tuckergp.likelihoods.levels import (
     CutPrior,
     draw_cuts,
@@ -76,7 +76,10 @@ class Ordinal(Likelihood):
     inferences: ClassVar[tuple[str, ...]] = ("gibbs", "hmc", "nuts", "sgld", "sgd")
     code: ClassVar[int] = 1
     row_noise: ClassVar[bool] = True
+    default_noise: ClassVar[Literal["shared", "rows"]] = "rows"
     repeats: ClassVar[bool] = False
+    has_levels: ClassVar[bool] = True
+    dims: ClassVar[Mapping[str, list[str]]] = {"cuts": ["cut"]}
 
     def __post_init__(self) -> None:
         if not self.cuts or not np.isfinite(self.cuts).all() or (np.diff(self.cuts) <= 0).any():
@@ -96,6 +99,16 @@ class Ordinal(Likelihood):
 
     # Targets
 
+    def check_more(self, y: Floats, label: Label = row_of_target) -> None:
+        """Refuse targets that are none of the levels."""
+        strange = ~np.isin(y, self.values)
+        if strange.any():
+            row, known = int(np.argmax(strange)), ", ".join(f"{level:g}" for level in self.values)
+            raise InputError(
+                f"{label(row)} holds {y[row]:g}, which is none of the levels that were learned: {known}; correct it, "
+                f"or fit again."
+            )
+
     @classmethod
     def read(cls, y: Floats, weight: Floats | None = None, exposure: Floats | None = None) -> Self:
         """Levels are the distinct targets, in order."""
@@ -111,7 +124,7 @@ class Ordinal(Likelihood):
     def targets(self, y: Floats) -> Floats:
         """Numbers of levels."""
         if not np.isin(y, self.values).all():
-            raise InputError("Means of ratings are no levels of an ordinal model; use duplicates='keep' or 'refuse'.")
+            self.refuse_means()
         return np.searchsorted(self.values, y).astype(np.float64)
 
     # Density
@@ -186,10 +199,8 @@ class Ordinal(Likelihood):
 
     # Gibbs sampling
 
-    def start(self, observed: Observed, settings: NoiseSettings) -> OrdinalState:
+    def initial(self, observed: Observed, settings: NoiseSettings) -> OrdinalState:
         """The cut points of this object."""
-        if observed.weight is not None and not (observed.weight == 1).all():
-            raise InputError("Weights are for a Gaussian likelihood; repeat the rows of an ordinal one instead.")
         return OrdinalState(np.array(self.cuts), row_noise.start(observed, settings))
 
     def draw_given_function(
@@ -207,7 +218,7 @@ class Ordinal(Likelihood):
         """Z between the cut points around each level."""
         precision = row_noise.precision_of(state.rows, 1.0, None, observed)
         levels, root = observed.y.astype(np.int64), np.sqrt(precision.at(observed.index))
-        return draw_latent(f(), levels, state.cuts, uniforms(len(levels), rng), root), precision
+        return draw_latent(f(), levels, state.cuts, uniforms(levels.shape, rng), root), precision
 
     def draw_noise(
         self,
@@ -219,8 +230,8 @@ class Ordinal(Likelihood):
         rng: np.random.Generator,
     ) -> tuple[OrdinalState, float]:
         """Factors of rows; the shared precision is 1."""
-        rows, count, squares, _ = row_noise.draw(state.rows, 1.0, None, observed, sums, rng)
-        return state._replace(rows=rows), squares / count
+        rows, squares, _ = row_noise.draw(state.rows, precision, observed, sums, rng)
+        return state._replace(rows=rows), squares / observed.count
 
     def _root(self, state: OrdinalState, observed: Observed) -> Floats:
         return np.sqrt(row_noise.precision_of(state.rows, 1.0, None, observed).at(observed.index))
@@ -235,16 +246,15 @@ class Ordinal(Likelihood):
 
     def factors(self, state: OrdinalState) -> tuple[Floats | None, ...]:
         """Those of rows."""
-        return tuple(values if len(values) else None for values in state.rows.factors)
+        return row_noise.kept(state.rows)
 
     def working(self, at: Predicted, y: Floats, rng: np.random.Generator | None) -> tuple[Floats, Floats]:
         """Z between the cut points around each level."""
         if rng is None:
             raise InputError("A most probable point of an ordinal model takes in no ratings; use inference='gibbs'.")
         precision, levels = np.ones_like(at.f) if at.factors is None else at.factors, y.astype(np.int64)
-        each = zip(at.f, at.unknowns["cuts"], np.sqrt(precision), strict=True)
-        z = [draw_latent(f, levels, cuts, rng.random(len(f)), root) for f, cuts, root in each]
-        return np.stack(z), precision
+        each = zip(at.f, at.unknowns["cuts"], uniforms(at.f.T.shape, rng).T, np.sqrt(precision), strict=True)
+        return np.stack([draw_latent(f, levels, cuts, u, root) for f, cuts, u, root in each]), precision
 
     def continued(
         self,
@@ -306,11 +316,17 @@ class Bernoulli(Ordinal):
     """Targets 0 and 1 by a probit: P(y = 1 | f) = Phi(f)."""
 
     name: ClassVar[str] = "bernoulli"
+    # factors already say how decided a row is
+    default_noise: ClassVar[Literal["shared", "rows"]] = "shared"
+    clicks: ClassVar[bool] = True
+
+    @classmethod
+    def check(cls, y: Floats, label: Label = row_of_target) -> None:
+        """Refuse targets other than 0 and 1."""
+        cls.require(np.isin(y, (0.0, 1.0)), "targets 0 and 1", y, label)
 
     @classmethod
     def read(cls, y: Floats, weight: Floats | None = None, exposure: Floats | None = None) -> Self:
         """With the cut point at 0."""
-        strange = ~np.isin(y, (0.0, 1.0))
-        if strange.any():
-            raise InputError(f"likelihood='bernoulli' needs targets 0 and 1, but one is {y[strange][0]:g}.")
+        cls.check(y)
         return cls((0.0,), (0.0, 1.0))

@@ -23,7 +23,7 @@ class Precision:
     ----------
     alpha : float
     weight : ndarray, shape (N,), or None
-        One for each observation; None for ones.
+        One for each observation; None for ones. Need not be how many observations it stands for.
     factors : sequence of ndarray, shapes (M_d,), or None
         One for each row of each mode; None for ones.
     """
@@ -49,14 +49,11 @@ class RowSums:
 
     Attributes
     ----------
-    weight : ndarray
-        Of the weights.
     squares : ndarray
         Of weight times squared residual.
     scaled : ndarray
         Of weight times squared residual times the noise factors of the other modes' rows.
     """
 
-    weight: Floats
     squares: Floats
     scaled: Floats

@@ -18,7 +18,7 @@ from tuckergp.likelihoods.base import NoiseSettings, Observed
 from tuckergp.likelihoods.precision import Precision, RowSums
 from tuckergp.random import gammas, log_slice
 
-__all__ = ["RowNoise", "Sums", "continued", "draw", "draw_factors", "draw_shape", "precision_of", "start"]
+__all__ = ["RowNoise", "Sums", "continued", "draw", "draw_factors", "draw_shape", "kept", "precision_of", "start"]
 
 Floats = npt.NDArray[np.float64]
 # Squared residuals summed by the rows of mode d, under a precision.
@@ -56,6 +56,11 @@ def continued(noise: RowNoise, factors: Sequence[Floats | None], rng: np.random.
     return RowNoise(values, nu)
 
 
+def kept(noise: RowNoise) -> tuple[Floats | None, ...]:
+    """What a draw keeps: the factors of each mode, None for a mode without."""
+    return tuple(values if len(values) else None for values in noise.factors)
+
+
 def precision_of(noise: RowNoise, alpha: float, weight: Floats | None, observed: Observed) -> Precision:
     """The noise precision of the observations."""
     if not noise.factors:
@@ -64,21 +69,24 @@ def precision_of(noise: RowNoise, alpha: float, weight: Floats | None, observed:
 
 
 def draw(
-    noise: RowNoise, alpha: float, weight: Floats | None, observed: Observed, sums: Sums, rng: np.random.Generator
-) -> tuple[RowNoise, float, float, float]:
-    """Factors and nu, mode by mode, given f; also the count, the sum of squares and the same with all factors in it."""
+    noise: RowNoise, precision: Precision, observed: Observed, sums: Sums, rng: np.random.Generator
+) -> tuple[RowNoise, float, float]:
+    """Factors and nu, mode by mode, given f and the rest of the precision.
+
+    Also the weighted sum of squared residuals, and the same with all new factors in it.
+    """
     noisy = [d for d, factors in enumerate(noise.factors) if len(factors)]
     for d in noisy or [0]:
-        found = sums(d, precision_of(noise, alpha, weight, observed))
+        found = sums(d, precision)
         if noisy:
             groups, size = observed.groups[d], observed.n_groups[d]
-            of_groups = (np.bincount(groups, each, size) for each in (found.weight, alpha * found.scaled))
-            counts, squares = (np.asarray(each, dtype=np.float64) for each in of_groups)
-            factors = draw_factors(counts, squares, noise.nu[d], rng)
+            squares = np.bincount(groups, precision.alpha * found.scaled, size).astype(np.float64)
+            factors = draw_factors(observed.sizes[d], squares, noise.nu[d], rng)
             nu = draw_shape(factors, noise.nu[d], rng)
             noise = RowNoise(_replaced(noise.factors, d, factors), _replaced(noise.nu, d, nu))
+            precision = precision_of(noise, precision.alpha, precision.weight, observed)
     scaled = float(_of_rows(noise, d, observed) @ found.scaled) if noisy else float(found.scaled.sum())
-    return noise, float(found.weight.sum()), float(found.squares.sum()), scaled
+    return noise, float(found.squares.sum()), scaled
 
 
 def draw_factors(counts: Floats, squares: Floats, nu: float, rng: np.random.Generator) -> Floats:

@@ -1,7 +1,5 @@
 """Bayesian PMF on MovieLens 100K, as its authors set it and as the paper compares with.
 
-    python -m tuckergp.paper.movielens_bpmf -o movielens_bpmf.json
-
 Identity features on either side, W = I, r = 15. The factors of a user are N(mu, Lambda^-1), (mu, Lambda) has a
 Gaussian-Wishart prior with nu_0 = r, W_0 = I, beta_0 = 2, and the noise precision is 2: none of these is tuned. Chains
 begin at the most probable point of PMF, with the settings that were chosen for it on validation parts. Predictions are
@@ -10,18 +8,12 @@ averaged over the draws and clipped to 1..5.
 
 from __future__ import annotations
 
-import sys
-import warnings
+from dataclasses import asdict
 from functools import partial
-from pathlib import Path
-from typing import Annotated, Any
 
 import numpy as np
 import numpy.typing as npt
-import typer
 
-from tuckergp.data.datasets import MovieLens, load_movielens_100k
-from tuckergp.errors import InputError, NotConvergedWarning
 from tuckergp.evaluation.metrics import rmse
 from tuckergp.inference import Gibbs
 from tuckergp.inference.base import Problem
@@ -29,25 +21,20 @@ from tuckergp.kernels import Identity
 from tuckergp.likelihoods import Gaussian
 from tuckergp.model.design import Mode
 from tuckergp.model.tucker import TuckerModel, make_core
-from tuckergp.paper.cells import Cells, fill
-from tuckergp.paper.cells import store_of as cells_store
-from tuckergp.paper.movielens import Split, chosen, refit
-from tuckergp.paper.movielens_data import design_of, entities_of, ratings_of
-from tuckergp.paper.movielens_search import HIGHEST, LOWEST, RANK, Settings
+from tuckergp.paper.experiment import Cells, Experiment, Figures, Rows, Table, Work
+from tuckergp.paper.movielens_data import Split, design_of, split_of
+from tuckergp.paper.movielens_search import HIGHEST, LOWEST, RANK, chosen, refit
+from tuckergp.paper.run import Run, quietly
 from tuckergp.running.loop import sample
 from tuckergp.running.start import ModeValues, Start, Values
 
-__all__ = ["PAPER", "app", "cells", "score"]
+__all__ = ["MOVIELENS_BPMF", "PAPER", "sampler", "score"]
 
 PAPER = (0.9024, 0.0050)
 """Mean and sd over the five splits, as the paper reports it."""
-PROTOCOL = "hyperpriors of the method's authors, nothing tuned; test part scored once; predictions clipped to 1..5"
 NOISE_PRECISION, BETA = 2.0, 2.0
 # A gamma prior of this shape stays at its mean.
 SURE = 1e9
-LENGTHS = {"draws": 250, "warmup": 50}
-QUICK_LENGTHS = {"draws": 20, "warmup": 5}
-SPLITS, SEED = (1, 2, 3, 4, 5), 0
 
 
 def sampler(**lengths: int) -> Gibbs:
@@ -62,27 +49,26 @@ def sampler(**lengths: int) -> Gibbs:
     )
 
 
-def score(split: Split, epochs: int, settings: Settings, seed: int, lengths: dict[str, int]) -> dict[str, Any]:
+def score(split: Split, seed: int, lengths: dict[str, int]) -> Figures:
     """PMF, then sampling from there; test RMSE of both."""
+    settings, epochs = chosen("pmf", split.number)
     pmf = refit(split, settings, epochs, seed)
     modes = [Mode(name, Identity()) for name in ("user_id", "item_id")]
     design, held = (design_of(split.entities, modes, part, seed) for part in (split.train, split.test))
-    core = make_core("identity", [RANK, RANK])
+    core, likelihood = make_core("identity", [RANK, RANK]), Gaussian(1 / NOISE_PRECISION)
     # W_0 = I: a Wishart of mean r I, so that an entry of a row has variance 1 / r
-    model = TuckerModel(core, Gaussian(1 / NOISE_PRECISION), np.full(2, RANK**-0.5), 1.0)
+    model = TuckerModel(core, likelihood, np.full(2, RANK**-0.5), 1.0)
     problem = Problem(model, design, split.train.rating - pmf.mean)
     found = pmf.algorithm.parameters(pmf.problem, pmf.state)
     psi = pmf.problem.model.factors(found, pmf.problem.design)
-    values = Values(tuple(map(_begin, psi)), np.zeros(0), NOISE_PRECISION, np.zeros(0))
+    values = Values(tuple(map(_begin, psi)), np.zeros(0), {"alpha": np.asarray(NOISE_PRECISION)})
     gibbs = sampler(**lengths)
-    starts = Start(0.0, 1.0, [values]).states(gibbs, problem, seed)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", NotConvergedWarning)
-        draws, _ = sample(gibbs, problem, seed, starts=starts)
-    mean = pmf.mean + np.mean([f for f, _ in draws.functions(held)], axis=0)
+    starts = Start(likelihood, [values]).states(gibbs, problem, seed)
+    draws, _ = quietly(sample, gibbs, problem, seed, None, starts)
+    mean = pmf.mean + draws.predicted(held).f.mean(axis=0)
     return {
         "seed": seed,
-        "settings": {"rank": RANK, "pmf": settings.__dict__, "epochs": epochs, **lengths},
+        "settings": {"rank": RANK, "pmf": asdict(settings), "epochs": epochs, **lengths},
         "pmf_rmse": round(pmf.score(split.test), 5),
         "test_rmse": round(rmse(split.test.rating, np.clip(mean, LOWEST, HIGHEST)), 5),
     }
@@ -95,38 +81,28 @@ def _begin(psi: npt.NDArray[np.float64]) -> ModeValues:
     return ModeValues(np.ascontiguousarray(psi), precision, np.array([BETA]), np.ones(len(psi)))
 
 
-def cells(movielens: MovieLens, quick: bool = False) -> Cells:
-    """One a split, ``u1`` and so on."""
-    entities, found = entities_of(movielens), {}
-    for number in SPLITS[:1] if quick else SPLITS:
-        train, test = (ratings_of(entities, part) for part in movielens.split(number))
-        known = chosen()[f"pmf/u{number}"]
-        split, settings = Split(entities, train, test, SEED, number), Settings.from_json(known["settings"])
-        lengths = QUICK_LENGTHS if quick else LENGTHS
-        found[f"bpmf/u{number}"] = partial(score, split, known["epochs"], settings, SEED, lengths)
-    return found
+def cells(run: Run) -> Work:
+    """One for each split, ``bpmf/u1`` and so on."""
+    at, movielens = run.settings, run.load("ml-100k")
+    splits = [split_of(movielens, number, at["seed"]) for number in at["splits"]]
+    return {f"bpmf/u{split.number}": partial(score, split, at["seed"], at["lengths"]) for split in splits}
 
 
-store_of = partial(cells_store, "movielens_bpmf", "", PROTOCOL)
-"""Where the cells are kept: takes a path, or None, and whether the run is quick."""
-
-app = typer.Typer(add_completion=False)
-
-
-@app.command()
-def main(
-    quick: Annotated[bool, typer.Option("--quick", help="One split, few draws.")] = False,
-    data: Annotated[Path | None, typer.Option(help="The folder that holds ml-100k.")] = None,
-    output: Annotated[Path | None, typer.Option("-o", "--output", help="Results; a finished cell is kept.")] = None,
-) -> None:
-    """Test RMSE of Bayesian PMF on MovieLens 100K."""
-    try:
-        store = store_of(output, quick)
-        fill(store, cells(load_movielens_100k(data), quick), lambda line: typer.echo(line, err=True))
-    except InputError as error:
-        typer.echo(str(error), err=True)
-        raise typer.Exit(2) from None
+def bpmf_table(cells: Cells) -> Rows:
+    """Test RMSE split by split, of the most probable point and of sampling."""
+    titles = {"pmf_rmse": "PMF, where chains begin", "test_rmse": "Bayesian PMF"}
+    rows = [[title, *(f"{cell[key]:.4f}" for cell in cells.values())] for key, title in titles.items()]
+    return [["test RMSE", *(name.partition("/")[2] for name in cells)], *rows]
 
 
-if __name__ == "__main__":
-    sys.exit(app())
+MOVIELENS_BPMF = Experiment(
+    name="movielens_bpmf",
+    title="Bayesian PMF with the hyperpriors of its authors",
+    group="movielens",
+    protocol="hyperpriors of the method's authors, nothing tuned; test part scored once; predictions clipped to 1..5",
+    data=("ml-100k",),
+    settings={"seed": 0, "splits": (1, 2, 3, 4, 5), "rank": RANK, "lengths": {"draws": 250, "warmup": 50}},
+    quick={"splits": (1,), "lengths": {"draws": 20, "warmup": 5}},
+    cells=cells,
+    blocks=(Table("movielens_bpmf", "Bayesian PMF, begun at PMF", bpmf_table),),
+)

@@ -1,45 +1,33 @@
 """Whether predicted ratings mean what they say: predicted against true means, and how often intervals hold.
 
-    python -m tuckergp.paper.movielens_calibration -o movielens_calibration.json
-
 The settings of `tuckergp.paper.movielens_gibbs` on the first official split, one seed. Test ratings are put into
 ten bins of equal size by their prediction.
 """
 
 from __future__ import annotations
 
-import sys
-import warnings
 from functools import partial
-from pathlib import Path
-from typing import Annotated, Any
+from typing import Any
 
 import numpy as np
-import typer
 
-from tuckergp import TuckerRecommender
-from tuckergp.data.datasets import MovieLens, load_movielens_100k
-from tuckergp.errors import InputError, NotConvergedWarning
+from tuckergp.data.datasets import MovieLens
 from tuckergp.evaluation.metrics import rmse
-from tuckergp.paper.cells import Cells, Figures, fill
-from tuckergp.paper.cells import store_of as cells_store
-from tuckergp.paper.movielens_gibbs import SETTINGS, Setting, attributes_of
+from tuckergp.paper.experiment import Cells, Experiment, Figures, Picture, Work
+from tuckergp.paper.movielens_gibbs import SETTINGS, learned
+from tuckergp.paper.pictures import COLOURS, INK, figure
+from tuckergp.paper.run import Run
 
-__all__ = ["KEYS", "LEVELS", "app", "cells", "store_of"]
+__all__ = ["MOVIELENS_CALIBRATION"]
 
-KEYS = ("ratings", "side", "ordinal")
 LEVELS = (0.5, 0.8, 0.9, 0.95)
-BINS, SPLIT, SEED = 10, 1, 0
-PROTOCOL = "settings of movielens_gibbs, split u1, one seed; test ratings in ten bins of equal size by prediction"
+BINS, SPLIT = 10, 1
 
 
-def calibration(movielens: MovieLens, setting: Setting, options: dict[str, Any]) -> Figures:
+def calibration(movielens: MovieLens, key: str, seed: int, options: dict[str, Any]) -> Figures:
     """Means of predictions and of ratings in every bin, standard errors of the latter, and coverage of intervals."""
     train, test = movielens.split(SPLIT)
-    options = {**setting.options, **options}
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", NotConvergedWarning)
-        model = TuckerRecommender(**options, random_state=SEED).fit(train, *attributes_of(movielens, setting.tables))
+    model = learned(movielens, SETTINGS[key], train, seed, options)
     truth, mean = test.numeric("rating"), np.asarray(model.predict(test))
     bins = np.array_split(np.argsort(mean), BINS)
     coverage = {}
@@ -47,8 +35,8 @@ def calibration(movielens: MovieLens, setting: Setting, options: dict[str, Any])
         _, band = model.predict(test, interval=level)
         coverage[str(level)] = round(float(((band[:, 0] <= truth) & (truth <= band[:, 1])).mean()), 4)
     return {
-        "seed": SEED,
-        "options": options,
+        "seed": seed,
+        "options": SETTINGS[key].options | options,
         "predicted": [round(float(mean[rows].mean()), 4) for rows in bins],
         "true": [round(float(truth[rows].mean()), 4) for rows in bins],
         "error": [round(float(truth[rows].std(ddof=1) / len(rows) ** 0.5), 4) for rows in bins],
@@ -57,29 +45,45 @@ def calibration(movielens: MovieLens, setting: Setting, options: dict[str, Any])
     }
 
 
-def cells(movielens: MovieLens, **options: Any) -> Cells:
-    """One a setting; other ``options`` of the model are for quick runs."""
-    return {key: partial(calibration, movielens, SETTINGS[key], options) for key in KEYS}
+def cells(run: Run) -> Work:
+    """One for each setting."""
+    at, movielens = run.settings, run.load("ml-100k")
+    return {key: partial(calibration, movielens, key, at["seed"], at["options"]) for key in at["keys"]}
 
 
-store_of = partial(cells_store, "movielens_calibration", "", PROTOCOL)
-"""Where the cells are kept: takes a path, or None, and whether the run is quick."""
-
-app = typer.Typer(add_completion=False)
-
-
-@app.command()
-def main(
-    data: Annotated[Path | None, typer.Option(help="The folder that holds ml-100k.")] = None,
-    output: Annotated[Path | None, typer.Option("-o", "--output", help="Results; a finished cell is kept.")] = None,
-) -> None:
-    """Predicted against true ratings on MovieLens 100K."""
-    try:
-        fill(store_of(output), cells(load_movielens_100k(data)), lambda line: typer.echo(line, err=True))
-    except InputError as error:
-        typer.echo(str(error), err=True)
-        raise typer.Exit(2) from None
+def draw_calibration(cells: Cells) -> Any:
+    """Mean true rating against the mean prediction in bins, and how often intervals hold the rating."""
+    made, axes = figure(1, 2, 9.0, 4.2)
+    for (key, cell), colour in zip(cells.items(), COLOURS, strict=False):
+        bars = [2 * error for error in cell["error"]]
+        style = {"color": colour, "label": SETTINGS[key].title, "markersize": 4}
+        axes[0, 0].errorbar(cell["predicted"], cell["true"], bars, fmt="o", capsize=2, **style)
+        axes[0, 1].plot(LEVELS, [cell["coverage"][str(level)] for level in LEVELS], "o-", **style)
+    for ax, ends in zip(axes[0], ((2.0, 4.8), (0.45, 1.0)), strict=True):
+        ax.plot(ends, ends, ":", color=INK, linewidth=1)
+        ax.grid(alpha=0.2)
+    axes[0, 0].set(xlabel="mean prediction", ylabel="mean rating, ± 2 standard errors", title="predicted against true")
+    axes[0, 1].set(xlabel="probability of the interval", ylabel="ratings inside", title="intervals")
+    axes[0, 0].legend(fontsize="small")
+    return made
 
 
-if __name__ == "__main__":
-    sys.exit(app())
+MOVIELENS_CALIBRATION = Experiment(
+    name="movielens_calibration",
+    title="Calibration of sampled models",
+    group="movielens",
+    protocol="settings of movielens_gibbs, split u1, one seed; test ratings in ten bins of equal size by prediction",
+    data=("ml-100k",),
+    settings={"seed": 0, "keys": ("ratings", "side", "ordinal"), "options": {}},
+    quick={"keys": ("ratings", "side"), "options": {"rank": 4, "draws": 15, "warmup": 5}},
+    cells=cells,
+    blocks=(
+        Picture(
+            "movielens_calibration",
+            "Predictions of the first split in ten bins against mean ratings; and how often intervals of a given "
+            "probability hold the rating. Dotted: as it should be.",
+            "Mean ratings lie near the diagonal for all models, and intervals hold about as often as they say.",
+            draw_calibration,
+        ),
+    ),
+)

@@ -19,18 +19,7 @@ from tuckergp.kernels import Identity, Linear
 from tuckergp.model.design import Design, Mode
 from tuckergp.random import stream
 
-__all__ = [
-    "AGE_EDGES",
-    "Entities",
-    "Ratings",
-    "age_bins",
-    "attribute_tables",
-    "carve",
-    "design_of",
-    "entities_of",
-    "modes_of",
-    "ratings_of",
-]
+__all__ = ["Entities", "Ratings", "Split", "age_bins", "carve", "design_of", "entities_of", "modes_of", "split_of"]
 
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.intp]
@@ -44,7 +33,7 @@ _VALIDATION_KEY = 1_000_001
 
 @dataclass(frozen=True)
 class Entities:
-    """One row a user (``user_id``, ``age`` bin, ``sex``, ``occupation``) and one an item (``item_id``, ``genres``)."""
+    """A row for each user (``user_id``, ``age`` bin, ``sex``, ``occupation``) and item (``item_id``, ``genres``)."""
 
     users: Table
     items: Table
@@ -117,6 +106,31 @@ def carve(n: int, seed: int, split: int, share: float = 0.1) -> tuple[Ints, Ints
     shuffled = stream(seed, _VALIDATION_KEY, split).permutation(n)
     cut = round(share * n)
     return np.sort(shuffled[cut:]), np.sort(shuffled[:cut])
+
+
+@dataclass(frozen=True)
+class Split:
+    """One official split: what to learn from and choose by, all of the training part, and the test part."""
+
+    number: int
+    entities: Entities
+    learn: Ratings
+    choose: Ratings
+    train: Ratings
+    test: Ratings
+
+    @classmethod
+    def of(cls, number: int, entities: Entities, train: Ratings, test: Ratings, seed: int) -> Split:
+        """Set a tenth of the training part aside."""
+        learn, choose = carve(len(train), seed, number)
+        return cls(number, entities, train.take(learn), train.take(choose), train, test)
+
+
+def split_of(movielens: MovieLens, number: int, seed: int = 0) -> Split:
+    """One of the official splits u1..u5."""
+    entities = entities_of(movielens)
+    train, test = (ratings_of(entities, part) for part in movielens.split(number))
+    return Split.of(number, entities, train, test, seed)
 
 
 def modes_of(side: tuple[float, float, float] | None = None, buckets: int | None = None) -> list[Mode]:

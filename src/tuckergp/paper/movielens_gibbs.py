@@ -1,50 +1,30 @@
 """MovieLens 100K by Gibbs sampling: ratings alone, side information, who-rated-what, weeks, ordinal levels.
 
-    python -m tuckergp.paper.movielens_gibbs choose -o movielens_gibbs_choice.json
-    python -m tuckergp.paper.movielens_gibbs test -o movielens_gibbs.json
-    python -m tuckergp.paper.movielens_gibbs scarce -o movielens_scarce.json
-
-``choose`` compares ranks on a tenth of each split's own training part. What it chose stands in `SETTINGS`; ``test``
-learns from the whole training part with it and scores the test part once a seed. ``scarce`` thins the training part
-and watches whether long chains get worse. Predictions are clipped to 1..5 everywhere.
+`MOVIELENS_GIBBS_CHOICE` compares ranks on a tenth of the splits' own training parts. What it chose stands in
+`SETTINGS`; `MOVIELENS_GIBBS` learns from the whole training part with it and scores the test part once for each seed.
+Predictions are clipped to 1..5.
 """
 
 from __future__ import annotations
 
-import sys
-import time
-import warnings
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
-from pathlib import Path
-from typing import Annotated, Any
+from itertools import product
+from typing import Any
 
 import numpy as np
-import typer
 
 from tuckergp import TuckerRecommender
-from tuckergp.data.datasets import MovieLens, load_movielens_100k
-from tuckergp.data.tables import Table
-from tuckergp.errors import InputError, NotConvergedWarning
-from tuckergp.evaluation.baselines import Biases
+from tuckergp.data.datasets import MovieLens
+from tuckergp.data.tables import Table as Data
 from tuckergp.evaluation.metrics import rmse
-from tuckergp.paper.cells import Cells, Figures, fill
+from tuckergp.paper.experiment import Cells, Experiment, Figures, Rows, Table, Work
 from tuckergp.paper.movielens_data import attribute_tables, carve, entities_of
-from tuckergp.paper.store import Store, versions
-from tuckergp.random import stream
+from tuckergp.paper.run import Run, quietly
+from tuckergp.paper.tables import median, starting, with_sd
 
-__all__ = ["SETTINGS", "Setting", "app", "attributes_of", "cells", "choices", "scarce", "score", "store_of"]
-
-SEEDS = (0, 1, 2)
-SPLITS = (1, 2, 3, 4, 5)
-SHARES = (0.05, 0.2)
-SWEEPS = (200, 2_000)
-THINNED_KEY = 1_000_002
-PROTOCOL = (
-    "rank chosen on a tenth of the training parts, then learned from the whole training part, the test part scored "
-    "once a seed; predictions clipped to 1..5"
-)
+__all__ = ["MOVIELENS_GIBBS", "MOVIELENS_GIBBS_CHOICE", "PROTOCOL", "SETTINGS", "Setting", "learned", "score"]
 
 
 @dataclass(frozen=True)
@@ -59,9 +39,7 @@ class Setting:
     options : dict
         Of `TuckerRecommender`, the chosen rank among them.
     ranks : tuple of int
-        Those compared by ``choose``.
-    reach, reach_u1 : float or None
-        Test RMSE to reach, mean of u1..u5 and on u1.
+        Those compared on validation parts.
     peer : str
         The best peer measured on the same splits.
     """
@@ -70,8 +48,6 @@ class Setting:
     tables: str
     options: dict[str, Any]
     ranks: tuple[int, ...]
-    reach: float
-    reach_u1: float | None
     peer: str
 
 
@@ -80,168 +56,142 @@ _LONG: dict[str, Any] = {"implicit": True, "draws": 300, "warmup": 60}
 
 SETTINGS: dict[str, Setting] = {
     "ratings": Setting(
-        "ratings alone", "none", {**_PLAIN, "rank": 15}, (10, 15), 0.8940, None,
-        "0.8963 SMURFF BPMF, noise set by hand; 0.8967 myFM",
+        "ratings alone", "none", {**_PLAIN, "rank": 15}, (10, 15), "0.8963 SMURFF BPMF, noise set by hand; 0.8967 myFM"
     ),
     "side": Setting(
-        "+ the paper's side information", "paper", {**_PLAIN, "rank": 15}, (10, 15), 0.8860, None,
+        "+ the paper's side information", "paper", {**_PLAIN, "rank": 15}, (10, 15),
         "0.8887 SMURFF Macau, noise set by hand; 0.8911 myFM",
     ),
     "implicit": Setting(
-        "+ release year and who-rated-what", "all", {**_LONG, "time": None, "rank": 32}, (12, 20, 32), 0.8755, 0.8800,
-        "0.8803 myFM",
+        "+ release year and who-rated-what", "all", {**_LONG, "time": None, "rank": 32}, (12, 20, 32), "0.8803 myFM"
     ),
     "week": Setting(
-        "+ the week of the rating", "all", {**_LONG, "time": "week", "rank": 32}, (12, 20, 32), 0.8710, 0.8785,
-        "0.8778 myFM",
+        "+ the week of the rating", "all", {**_LONG, "time": "week", "rank": 32}, (12, 20, 32), "0.8778 myFM"
     ),
     "ordinal": Setting(
-        "the same, ordinal likelihood", "all",
-        {**_LONG, "time": "week", "likelihood": "ordinal", "rank": 32}, (), 0.8700, 0.8780,
+        "the same, ordinal likelihood", "all", {**_LONG, "time": "week", "likelihood": "ordinal", "rank": 32}, (),
         "0.8767 myFM",
     ),
 }  # fmt: skip
-"""By key; ranks are those that ``choose`` found best on the validation parts."""
+"""By key; ranks are those found best on the validation parts."""
 
 
-def score(
-    movielens: MovieLens, setting: Setting, train: Table, held: Table, seed: int, **options: Any
-) -> dict[str, Any]:
-    """Learn from ``train`` and score ``held``: RMSE, coverage of 90 % intervals, diagnostics, seconds."""
-    began = time.perf_counter()
-    users, items = attributes_of(movielens, setting.tables)
-    options = {**setting.options, **options}
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", NotConvergedWarning)
-        model = TuckerRecommender(**options, random_state=seed).fit(train, users, items)
+def learned(movielens: MovieLens, setting: Setting, train: Data, seed: int, options: dict[str, Any]) -> Any:
+    """A recommender that has learned from ratings and from the tables that the setting allows."""
+    users, items = None, None
+    if setting.tables == "paper":
+        entities = entities_of(movielens)
+        users, items = entities.users, entities.items
+    elif setting.tables == "all":
+        users, items = attribute_tables(movielens)
+    model = TuckerRecommender(**setting.options | options, random_state=seed)
+    return quietly(model.fit, train, users, items)
+
+
+def score(movielens: MovieLens, key: str, train: Data, held: Data, seed: int, options: dict[str, Any]) -> Figures:
+    """Learn from ``train`` and score ``held``: RMSE, coverage of 90 % intervals, diagnostics."""
+    model = learned(movielens, SETTINGS[key], train, seed, options)
     mean, band = model.predict(held, interval=0.9)
     truth = held.numeric("rating")
     diagnostics = model.fit_.draws.diagnostics()
     return {
-        "options": options,
+        "options": SETTINGS[key].options | options,
         "rmse": round(rmse(truth, mean), 5),
         "coverage": round(float(((band[:, 0] <= truth) & (truth <= band[:, 1])).mean()), 4),
         "worst_rhat": round(float(np.nanmax(diagnostics.rhat)), 3),
         "median_ess": round(float(np.nanmedian(diagnostics.ess_bulk)), 1),
-        "seconds": round(time.perf_counter() - began, 1),
     }
 
 
-def attributes_of(movielens: MovieLens, which: str) -> tuple[Table | None, Table | None]:
-    """Tables of what is known of users and items: none, the paper's, or all."""
-    if which == "none":
-        return None, None
-    if which == "paper":
-        entities = entities_of(movielens)
-        return entities.users, entities.items
-    return attribute_tables(movielens)
-
-
-def choices(movielens: MovieLens, splits: Iterable[int], keys: Iterable[str]) -> Cells:
-    """Validation RMSE of every rank of every setting, cells ``key/rank 12/u1``; one seed."""
-    found = {}
-    for number in splits:
-        base, _ = movielens.split(number)
-        learn, held = (base.take(rows) for rows in carve(len(base), 0, number))
-        for key in keys:
-            for rank in SETTINGS[key].ranks:
-                found[f"{key}/rank {rank}/u{number}"] = partial(
-                    score, movielens, SETTINGS[key], learn, held, 0, rank=rank
-                )
-    return found
-
-
-def cells(
-    movielens: MovieLens, splits: Iterable[int], seeds: Iterable[int], keys: Iterable[str], **options: Any
-) -> Cells:
-    """Test RMSE with what was chosen, cells ``key/u1/seed 0``; other ``options`` of the model are for quick runs."""
-    found = {}
-    for seed in seeds:
-        for number in splits:
-            base, held = movielens.split(number)
-            for key in keys:
-                compute = partial(score, movielens, SETTINGS[key], base, held, seed, **options)
-                found[f"{key}/u{number}/seed {seed}"] = compute
-    return found
-
-
-def scarce(movielens: MovieLens, splits: Iterable[int]) -> Cells:
-    """A few ratings a user: cells ``5%/u1/200 sweeps`` and ``5%/u1/biases``, test RMSE."""
+def cells(run: Run) -> Work:
+    """Test RMSE with what was chosen, cells ``key/u1/seed 0``."""
+    at, movielens = run.settings, run.load("ml-100k")
+    splits = {number: movielens.split(number) for number in at["splits"]}
     found: dict[str, Callable[[], Figures]] = {}
-    for number in splits:
-        base, held = movielens.split(number)
-        for share in SHARES:
-            kept = np.sort(stream(0, THINNED_KEY, number).permutation(len(base))[: round(share * len(base))])
-            train = base.take(kept)
-            name = f"{share:.0%}/u{number}"
-            for sweeps in SWEEPS:
-                length = {"draws": sweeps - sweeps // 10, "warmup": sweeps // 10}
-                compute = partial(score, movielens, SETTINGS["ratings"], train, held, 0, **length)
-                found[f"{name}/{sweeps} sweeps"] = compute
-            found[f"{name}/biases"] = partial(_score_biases, train, held)
+    for seed, (number, (train, held)), key in product(at["seeds"], splits.items(), SETTINGS):
+        found[f"{key}/u{number}/seed {seed}"] = partial(score, movielens, key, train, held, seed, at["options"])
     return found
 
 
-def _score_biases(train: Table, held: Table) -> dict[str, Any]:
-    return {"rmse": round(rmse(held.numeric("rating"), Biases(damping="auto").fit(train).predict(held)), 5)}
+def choice_cells(run: Run) -> Work:
+    """Validation RMSE of every rank of every setting, cells ``key/rank 12/u1``; one seed."""
+    at, movielens = run.settings, run.load("ml-100k")
+    found: dict[str, Callable[[], Figures]] = {}
+    for number in at["splits"]:
+        base, _ = movielens.split(number)
+        learn, held = (base.take(rows) for rows in carve(len(base), at["seed"], number))
+        for key in at["keys"]:
+            for rank in SETTINGS[key].ranks:
+                compute = partial(score, movielens, key, learn, held, at["seed"], {**at["options"], "rank": rank})
+                found[f"{key}/rank {rank}/u{number}"] = compute
+    return found
 
 
-app = typer.Typer(add_completion=False, help=__doc__)
-Data = Annotated[Path | None, typer.Option("--data", help="The folder that holds ml-100k.")]
-Output = Annotated[Path | None, typer.Option("-o", "--output", help="Results; a finished cell is kept.")]
-Splits = Annotated[str, typer.Option("--splits", help="Which official splits, such as 1,3.")]
-Keys = Annotated[str, typer.Option("--settings", help=f"Some of {', '.join(SETTINGS)}; empty for all.")]
+def gibbs_table(cells: Cells) -> Rows:
+    """Test RMSE of every setting: mean and sd over splits of the seeds' means, sd over seeds, u1, intervals, time."""
+    rows = [["setting", "rank", "mean of u1..u5 ± sd over splits", "sd over seeds", "u1", "90 % intervals cover"]]
+    rows[0] += ["seconds for a fit", "best peer"]
+    for key, setting in SETTINGS.items():
+        scores = by_split_and_seed(cells, key)
+        found = starting(cells, f"{key}/")
+        if scores is not None:
+            by_split, by_seed = scores.mean(axis=1), scores.mean(axis=0)
+            spread = f"{by_seed.std(ddof=1):.4f}" if len(by_seed) > 1 else ""
+            cover = f"{np.mean([cell['coverage'] for cell in found]):.1%}"
+            errors = [with_sd(by_split), spread, f"{by_split[0]:.4f}", cover, median(found, "seconds")]
+            rows.append([setting.title, str(setting.options["rank"]), *errors, setting.peer])
+    return rows
 
 
-@app.command("choose")
-def choose_command(data: Data = None, output: Output = None, splits: Splits = "1,3,5", settings: Keys = "") -> None:
-    """Compare ranks on validation parts."""
-    _run("choose", data, output, lambda m: choices(m, _numbers(splits), _keys(settings)))
+def by_split_and_seed(cells: Cells, key: str) -> Any:
+    """RMSE, shape (splits, seeds), or None where a cell is missing."""
+    names = [name.split("/") for name in cells if name.split("/")[0] == key]
+    splits, seeds = (sorted({name[k] for name in names}) for k in (1, 2))
+    wanted = [[f"{key}/{split}/{seed}" for seed in seeds] for split in splits]
+    if not names or not all(name in cells for line in wanted for name in line):
+        return None
+    return np.array([[cells[name]["rmse"] for name in line] for line in wanted])
 
 
-@app.command("test")
-def evaluate_command(
-    data: Data = None, output: Output = None, splits: Splits = "1,2,3,4,5", seeds: str = "0,1,2", settings: Keys = ""
-) -> None:
-    """Score the test parts with what was chosen."""
-    _run("test", data, output, lambda m: cells(m, _numbers(splits), _numbers(seeds), _keys(settings)))
+def choice_table(cells: Cells) -> Rows:
+    """Validation RMSE of every rank compared, mean over the splits, the chosen one in bold."""
+    rows = [["setting", "rank: mean validation RMSE"]]
+    for key, setting in SETTINGS.items():
+        words = []
+        for rank in setting.ranks:
+            if found := starting(cells, f"{key}/rank {rank}/"):
+                figure = f"{rank}: {np.mean([cell['rmse'] for cell in found]):.4f}"
+                words.append(f"**{figure}**" if rank == setting.options["rank"] else figure)
+        if words:
+            rows.append([setting.title, ", ".join(words)])
+    return rows
 
 
-@app.command("scarce")
-def scarce_command(data: Data = None, output: Output = None, splits: Splits = "1,2,3,4,5") -> None:
-    """Thin the training parts to 5 % and 20 %, and compare short with long chains."""
-    _run("scarce", data, output, lambda m: scarce(m, _numbers(splits)))
+PROTOCOL = (
+    "rank chosen on a tenth of the training parts, then learned from the whole training part, the test part scored "
+    "once for each seed; predictions clipped to 1..5"
+)
 
+MOVIELENS_GIBBS = Experiment(
+    name="movielens_gibbs",
+    title="Models that are sampled",
+    group="movielens",
+    protocol=PROTOCOL,
+    data=("ml-100k",),
+    settings={"seeds": (0, 1, 2), "splits": (1, 2, 3, 4, 5), "options": {}},
+    quick={"seeds": (0,), "splits": (1,), "options": {"rank": 4, "draws": 8, "warmup": 4}},
+    cells=cells,
+    blocks=(Table("movielens_gibbs", "Sampled models, and the best peer measured", gibbs_table),),
+)
 
-def store_of(command: str, path: Path | None, quick: bool = False) -> Store:
-    """Where the cells of a command are kept."""
-    identity = {"experiment": f"movielens_gibbs {command}", "protocol": PROTOCOL} | ({"quick": True} if quick else {})
-    about = {"command": f"python -m tuckergp.paper.movielens_gibbs {command}", "versions": versions()}
-    return Store(path, identity, about)
-
-
-def _run(command: str, data: Path | None, output: Path | None, todo: Callable[[MovieLens], Cells]) -> None:
-    try:
-        fill(store_of(command, output), todo(load_movielens_100k(data)), lambda line: typer.echo(line, err=True))
-    except InputError as error:
-        typer.echo(str(error), err=True)
-        raise typer.Exit(2) from None
-
-
-def _keys(text: str) -> list[str]:
-    keys = text.split(",") if text else list(SETTINGS)
-    for key in keys:
-        if key not in SETTINGS:
-            raise InputError(f"There is no setting {key!r}; choose among {', '.join(SETTINGS)}.")
-    return keys
-
-
-def _numbers(text: str) -> list[int]:
-    try:
-        return [int(number) for number in text.split(",")]
-    except ValueError:
-        raise InputError(f"Numbers such as 1,3 are needed, not {text!r}.") from None
-
-
-if __name__ == "__main__":
-    sys.exit(app())
+MOVIELENS_GIBBS_CHOICE = Experiment(
+    name="movielens_gibbs_choice",
+    title="MovieLens 100K: ranks on validation parts",
+    group="choices",
+    protocol=PROTOCOL,
+    data=("ml-100k",),
+    settings={"seed": 0, "splits": (1, 3), "keys": tuple(SETTINGS), "options": {}},
+    quick={"splits": (1,), "keys": ("ratings",), "options": {"draws": 10, "warmup": 5}},
+    cells=choice_cells,
+    blocks=(Table("movielens_gibbs_choice", "Ranks of sampled models", choice_table),),
+)

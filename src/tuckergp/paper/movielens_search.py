@@ -1,14 +1,16 @@
 """Fits that can be continued, and a search over them by successive halving on a validation part.
 
-A search sees only the ratings it is given: `tuckergp.paper.movielens` gives it nine tenths of a split's training
+A search sees only the ratings it is given: `tuckergp.paper.movielens_map` gives it nine tenths of a split's training
 part to learn from and one tenth to choose by.
 """
 
 from __future__ import annotations
 
+import json
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from importlib import resources
 from itertools import product
 from typing import Any, Literal
 
@@ -20,10 +22,10 @@ from tuckergp.inference.base import Problem
 from tuckergp.inference.sgd import SGD
 from tuckergp.likelihoods import Gaussian
 from tuckergp.model.tucker import TuckerModel, make_core
-from tuckergp.paper.movielens_data import Entities, Ratings, design_of, modes_of
+from tuckergp.paper.movielens_data import Entities, Ratings, Split, design_of, modes_of
 from tuckergp.random import stream
 
-__all__ = ["RANK", "VARIANTS", "Choice", "Fit", "Rung", "Settings", "Variant", "halve", "search"]
+__all__ = ["VARIANTS", "Fit", "Rung", "Settings", "Variant", "chosen", "halve", "refit", "search"]
 
 RANK = 15
 BATCH = 100
@@ -218,6 +220,18 @@ class Fit:
     def best_epoch(self) -> int:
         """The epoch, counted from 1, with the best score."""
         return int(np.argmin(self.held_rmse)) + 1
+
+
+def refit(split: Split, settings: Settings, epochs: int, seed: int, **options: Any) -> Fit:
+    """Fit the whole training part for a given number of epochs; sees no test rating."""
+    return Fit(split.entities, split.train, settings, seed, **options).run(epochs)
+
+
+def chosen(variant: str, split: int) -> tuple[Settings, int]:
+    """The settings and the number of epochs that the full run chose for a split."""
+    text = resources.files("tuckergp.paper").joinpath("movielens_chosen.json").read_text()
+    found: dict[str, Any] = json.loads(text)[f"{variant}/u{split}"]
+    return Settings.from_json(found["settings"]), int(found["epochs"])
 
 
 def halve(fits: Sequence[Fit], held: Ratings, rungs: Sequence[Rung], patience: int) -> list[Fit]:

@@ -1,7 +1,5 @@
 """Two questions that the paper leaves open, on MovieLens 100K with ratings alone, rank 15, first official split.
 
-    python -m tuckergp.paper.ratings -o ratings.json
-
 Hyperparameters by sampling instead of cross-validation: ``grid/...`` are Gibbs chains with fixed prior scale and noise,
 scored on a tenth of the training part; ``cross-validated`` refits the best of them, ``sampled`` draws both along with
 the rest. Sub-linear sampling: ``sgld`` and ``gibbs`` draw from one posterior, and their errors and intervals on the
@@ -10,21 +8,16 @@ test part are noted as time goes on; the step of SGLD is chosen on the same tent
 
 from __future__ import annotations
 
-import sys
 import time
-import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from functools import partial
 from itertools import product
-from pathlib import Path
-from typing import Annotated, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
-import typer
 
-from tuckergp.data.datasets import load_movielens_100k
-from tuckergp.errors import DivergenceError, InputError, NotConvergedWarning
+from tuckergp.errors import DivergenceError, InputError
 from tuckergp.evaluation.metrics import rmse
 from tuckergp.inference import SGLD, Gibbs
 from tuckergp.inference.base import Info, Problem
@@ -32,34 +25,27 @@ from tuckergp.kernels import Identity
 from tuckergp.likelihoods import Gaussian
 from tuckergp.model.design import Design, Mode
 from tuckergp.model.tucker import TuckerModel, make_core
-from tuckergp.paper.cells import Cells, Figures, fill
-from tuckergp.paper.cells import store_of as cells_store
-from tuckergp.paper.movielens import Split
-from tuckergp.paper.movielens_data import Ratings, design_of, entities_of, ratings_of
+from tuckergp.paper.experiment import Cells, Experiment, Figures, Picture, Rows, Table, Text, Work
+from tuckergp.paper.movielens_data import Ratings, Split, design_of, split_of
 from tuckergp.paper.movielens_search import HIGHEST, LOWEST, RANK
-from tuckergp.paper.store import Store
+from tuckergp.paper.pictures import COLOURS, INK, figure
+from tuckergp.paper.run import Run, quietly
+from tuckergp.paper.tables import starting
 from tuckergp.running.control import Control
 from tuckergp.running.loop import sample
 
-__all__ = ["app", "cells", "load", "store_of"]
+__all__ = ["RATINGS"]
 
 Floats = npt.NDArray[np.float64]
 
-PROTOCOL = "ratings alone, rank 15, split u1, one seed; choices on a tenth of the training part; clipped to 1..5"
-SCALES, NOISES = (0.2, 0.3, 0.45), (0.5, 0.65, 0.8)
-"""Prior sd of an entry of a factor, and the noise variance, in units of the ratings' sd and variance."""
-STEPS = {"plain": (10.0, 30.0, 100.0), "preconditioned": (300.0, 1_000.0, 3_000.0)}
-"""First steps of SGLD, relative to 1 / (1 + N alpha): a weight has a thousandth of the ratings, so they are large."""
-LENGTHS = {"draws": 250, "warmup": 50}
-GRID_LENGTHS = {"draws": 60, "warmup": 20}
-LANGEVIN = {"draws": 600, "warmup": 100, "batch_size": 1_000, "delay": 4_000.0}
-QUICK = {"draws": 4, "warmup": 2}
 COUNTS = (1, 2, 5, 10, 20, 50, 100, 200, 400, 600)
 """After so many draws errors are noted."""
 # A gamma prior of this shape stays at its mean.
 SURE = 1e9
 NORMAL_90 = 1.6448536269514722
 SEED, SPLIT = 0, 1
+# The estimator's own prior: the scale of f relative to that of ratings is 0.54^2 in the mean.
+OWN_SCALE = 0.54 * RANK**-0.25
 
 
 class Task(NamedTuple):
@@ -81,27 +67,23 @@ def task(split: Split, train: Ratings, test: Ratings, scale: float) -> Task:
     return Task(Problem(model, design, (train.rating - mean) / sd), held, test.rating, mean, sd)
 
 
-def gibbs(noise: float | None, **lengths: int) -> Gibbs:
+def gibbs(noise: float | None, **lengths: Any) -> Gibbs:
     """Gibbs sampling at a fixed prior scale, with fixed noise or with noise learned."""
     shape, rate = (1.0, 0.5) if noise is None else (SURE, SURE * noise)
-    fixed = {"dof": SURE, "tau_shape": SURE, "tau_rate": SURE}
-    return Gibbs(alpha_shape=shape, alpha_rate=rate, **fixed, **lengths)  # type: ignore[arg-type]
+    return Gibbs(alpha_shape=shape, alpha_rate=rate, dof=SURE, tau_shape=SURE, tau_rate=SURE, **lengths)
 
 
-def run(sampler: Any, task: Task) -> tuple[Floats, Floats, list[float]]:
-    """Predictions and noise sd of every draw, and the CPU seconds gone when it was made."""
-    began, gone = time.process_time(), []
+def draws_of(sampler: Any, task: Task) -> tuple[Floats, Floats, list[float]]:
+    """Predictions (S, N) and noise sd (S,) of every draw, and the CPU seconds gone when it was made."""
+    began, gone = time.process_time(), list[float]()
 
     def note(info: Info) -> None:
         if info.step > sampler.warmup:
             gone.append(time.process_time() - began)
 
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", NotConvergedWarning)
-        draws, _ = sample(sampler, task.problem, SEED, Control(callback=note, progress=False))
-    f = task.mean + task.sd * np.array([f for f, _ in draws.functions(task.held)])
-    noise = task.sd * np.array([draw.alpha**-0.5 for chain in draws.chains for draw in chain])
-    return f, noise, gone
+    draws, _ = quietly(sample, sampler, task.problem, SEED, Control(callback=note, progress=False))
+    f = task.mean + task.sd * draws.predicted(task.held).f
+    return f, task.sd * draws.unknowns["alpha"] ** -0.5, gone
 
 
 def score(f: Floats, noise: Floats, truth: Floats) -> Figures:
@@ -115,22 +97,17 @@ def score(f: Floats, noise: Floats, truth: Floats) -> Figures:
 
 
 def scored(sampler: Any, task: Task) -> Figures:
-    """Errors of all draws together."""
-    f, noise, _ = run(sampler, task)
+    """Errors of all draws together; a step of SGLD may be too long."""
+    try:
+        f, noise, _ = draws_of(sampler, task)
+    except DivergenceError:
+        return {"diverged": True}
     return score(f, noise, task.truth) | {"noise": round(float(noise.mean()), 4)}
 
 
-def tried(sampler: SGLD, task: Task) -> Figures:
-    """The same, for steps that may be too long."""
-    try:
-        return scored(sampler, task)
-    except DivergenceError:
-        return {"diverged": True}
-
-
-def over_time(sampler: Callable[[], Any], task: Task) -> Figures:
+def over_time(sampler: Any, task: Task) -> Figures:
     """Errors after some draws, then some more, with the CPU seconds that they took."""
-    f, noise, gone = run(sampler(), task)
+    f, noise, gone = draws_of(sampler, task)
     counts = [count for count in COUNTS if count <= len(f)]
     found = [score(f[:count], noise[:count], task.truth) for count in counts]
     return {
@@ -141,85 +118,152 @@ def over_time(sampler: Callable[[], Any], task: Task) -> Figures:
     }
 
 
-def cells(split: Split, store: Store, quick: bool = False) -> Cells:
-    """All of them; those on the test part read the choices made before."""
-    grid, whole = (QUICK, QUICK) if quick else (GRID_LENGTHS, LENGTHS)
-    scales, noises = (SCALES[:1], NOISES[:1]) if quick else (SCALES, NOISES)
-    steps = {f"step/{how}/{step:g}": (how, step) for how, sizes in STEPS.items() for step in sizes[: 1 if quick else 3]}
-    langevin: dict[str, Any] = LANGEVIN | (QUICK if quick else {})
-    names = {f"grid/scale={s}/noise={n}": (s, n) for s, n in product(scales, noises)}
+class Plan:
+    """The cells of a run: those that choose on the validation part, and those on the test part, which ask for them."""
 
-    def inner(scale: float) -> Task:
-        return task(split, split.learn, split.choose, scale)
+    def __init__(self, run: Run) -> None:
+        self.run, self.at = run, run.settings
+        split = split_of(run.load("ml-100k"), SPLIT, SEED)
+        self.inner = partial(task, split, split.learn, split.choose)
+        self.outer = partial(task, split, split.train, split.test)
+        grid = product(self.at["scales"], self.at["noises"])
+        self.grid = {f"grid/scale={scale}/noise={noise}": (scale, noise) for scale, noise in grid}
+        steps = [(how, step) for how, sizes in self.at["steps"].items() for step in sizes]
+        self.steps = {f"step/{how}/{step:g}": (how, step) for how, step in steps}
 
-    def outer(scale: float) -> Task:
-        return task(split, split.train, split.test, scale)
-
-    def best(start: str) -> str:
-        stored: dict[str, Figures] = store.results["cells"]
-        found = {n: float(stored[n]["rmse"]) for n in (names if start == "grid/" else steps) if "rmse" in stored[n]}
+    def best(self, names: Iterable[str]) -> str:
+        """The cell with the least error on the validation part."""
+        found = {name: self.run[name]["rmse"] for name in names if "rmse" in self.run[name]}
         if not found:
-            raise InputError("All steps of SGLD diverged; add shorter ones to STEPS.")
+            raise InputError("All steps of SGLD diverged; add shorter ones to the settings of the experiment.")
         return min(found, key=found.__getitem__)
 
-    def cross_validated() -> Figures:
-        chosen = best("grid/")
-        scale, noise = names[chosen]
-        return scored(gibbs(noise, **whole), outer(scale)) | {"chosen": chosen}
+    def fixed(self, name: str) -> Figures:
+        """Fixed prior scale and noise, on the validation part."""
+        scale, noise = self.grid[name]
+        return scored(gibbs(noise, **self.at["grid_lengths"]), self.inner(scale))
 
-    def scale_of_best() -> float:
-        return names[best("grid/")][0]
+    def cross_validated(self) -> Figures:
+        """The best of these, on the test part."""
+        chosen = self.best(self.grid)
+        scale, noise = self.grid[chosen]
+        return scored(gibbs(noise, **self.at["lengths"]), self.outer(scale)) | {"chosen": chosen}
 
-    def with_step(name: str, **lengths: int) -> SGLD:
-        how, step = steps[name]
-        return SGLD(step_size=step, precondition=how == "preconditioned", **{**langevin, **lengths})
+    def sampled(self) -> Figures:
+        """Both drawn along with the rest, under the estimator's own priors, on the test part."""
+        return scored(Gibbs(**self.at["lengths"]), self.outer(OWN_SCALE))
 
-    def langevin_here() -> Figures:
-        chosen = best("step/")
-        return over_time(partial(with_step, chosen), outer(scale_of_best())) | {"chosen": chosen}
+    def langevin(self, name: str, **lengths: int) -> SGLD:
+        """SGLD with one of the steps."""
+        how, step = self.steps[name]
+        return SGLD(step_size=step, precondition=how == "preconditioned", **{**self.at["langevin"], **lengths})
 
-    found: dict[str, Callable[[], Figures]] = {}
-    for name, (scale, noise) in names.items():
-        found[name] = lambda scale=scale, noise=noise: scored(gibbs(noise, **grid), inner(scale))  # type: ignore[misc]
-    found["cross-validated"] = cross_validated
-    # the estimator's own priors: the scale of f relative to that of ratings is 0.54^2 in the mean
-    found["sampled"] = lambda: scored(Gibbs(draws=whole["draws"], warmup=whole["warmup"]), outer(0.54 * RANK**-0.25))
-    for name in steps:
-        short = with_step(name, draws=max(langevin["draws"] // 4, 1))
-        found[name] = lambda short=short: tried(short, inner(scale_of_best()))  # type: ignore[misc]
-    found["sgld"] = langevin_here
-    found["gibbs"] = lambda: over_time(partial(gibbs, None, **whole), outer(scale_of_best()))
-    return found
+    def step(self, name: str) -> Figures:
+        """SGLD with one of the steps, a quarter of the draws, on the validation part."""
+        short = self.langevin(name, draws=max(self.at["langevin"]["draws"] // 4, 1))
+        return scored(short, self.inner(self.grid[self.best(self.grid)][0]))
 
-
-def load(data: Path | None) -> Split:
-    """The first official split."""
-    movielens = load_movielens_100k(data)
-    entities = entities_of(movielens)
-    train, test = (ratings_of(entities, part) for part in movielens.split(SPLIT))
-    return Split(entities, train, test, SEED, SPLIT)
+    def race(self, name: str) -> Figures:
+        """SGLD with the best step, or Gibbs sampling of the same posterior, on the test part."""
+        target = self.outer(self.grid[self.best(self.grid)][0])
+        if name == "gibbs":
+            return over_time(gibbs(None, **self.at["lengths"]), target)
+        chosen = self.best(self.steps)
+        return over_time(self.langevin(chosen), target) | {"chosen": chosen}
 
 
-store_of = partial(cells_store, "ratings", "", PROTOCOL)
-"""Where the cells are kept: takes a path, or None, and whether the run is quick."""
-
-app = typer.Typer(add_completion=False)
-
-
-@app.command()
-def main(
-    quick: Annotated[bool, typer.Option("--quick", help="Few draws: see that it runs.")] = False,
-    data: Annotated[Path | None, typer.Option(help="The folder that holds ml-100k.")] = None,
-    output: Annotated[Path | None, typer.Option("-o", "--output", help="Results; a finished cell is kept.")] = None,
-) -> None:
-    """Hyperparameters by sampling or by cross-validation; stochastic gradients or Gibbs sampling."""
-    try:
-        store = store_of(output, quick)
-        fill(store, cells(load(data), store, quick), lambda line: typer.echo(line, err=True))
-    except InputError as error:
-        typer.echo(str(error), err=True)
-        raise typer.Exit(2) from None
+def cells(run: Run) -> Work:
+    """All of them, choices first."""
+    plan = Plan(run)
+    found: dict[str, Callable[[], Figures]] = {name: partial(plan.fixed, name) for name in plan.grid}
+    found |= {"cross-validated": plan.cross_validated, "sampled": plan.sampled}
+    found |= {name: partial(plan.step, name) for name in plan.steps}
+    return found | {name: partial(plan.race, name) for name in ("sgld", "gibbs")}
 
 
-if __name__ == "__main__":
-    sys.exit(app())
+def hyper_table(cells: Cells) -> Rows:
+    """Cost and error of hyperparameters by cross-validation and by sampling."""
+    searched = starting(cells, "grid/")
+    rows = [["prior scales and noise", "test RMSE", "90 % intervals cover", "CPU seconds"]]
+    for name, before in {"cross-validated": sum(one["cpu_seconds"] for one in searched), "sampled": 0.0}.items():
+        if cell := cells.get(name):
+            title = "drawn with the rest"
+            if chosen := cell.get("chosen"):
+                title = f"best of {len(searched)} on held-out ratings ({chosen.removeprefix('grid/')})"
+            seconds = f"{before + cell['cpu_seconds']:.1f}"
+            rows.append([title, f"{cell['rmse']:.4f}", f"{cell['coverage']:.1%}", seconds])
+    return rows
+
+
+SAMPLERS = {"gibbs": "Gibbs", "sgld": "SGLD"}
+
+
+def time_table(cells: Cells) -> Rows:
+    """Errors and intervals of SGLD and of Gibbs sampling as time goes on."""
+    rows = [["sampler", "draws", "CPU seconds", "test RMSE", "90 % intervals cover"]]
+    for key, title in SAMPLERS.items():
+        if cell := cells.get(key):
+            for count, cpu, error, held in zip(*(cell[n] for n in ("draws", "cpu", "rmse", "coverage")), strict=True):
+                rows.append([title, str(count), f"{cpu:.1f}", f"{error:.4f}", f"{held:.1%}"])
+    return rows
+
+
+def draw_time(cells: Cells) -> Any:
+    """Errors and coverage of two samplers against CPU seconds."""
+    there = {key: title for key, title in SAMPLERS.items() if key in cells}
+    if not there:
+        return None
+    made, axes = figure(1, 2, 9.0, 4.0)
+    for (key, title), colour in zip(there.items(), COLOURS, strict=False):
+        for ax, part in zip(axes[0], ("rmse", "coverage"), strict=True):
+            ax.semilogx(cells[key]["cpu"], cells[key][part], "o-", markersize=4, color=colour, label=title)
+    axes[0, 0].set(xlabel="CPU seconds", ylabel="test RMSE")
+    axes[0, 1].set(xlabel="CPU seconds", ylabel="90 % intervals cover")
+    axes[0, 1].axhline(0.9, linestyle=":", color=INK, linewidth=1)
+    axes[0, 0].legend(fontsize="small")
+    for ax in axes[0]:
+        ax.grid(alpha=0.2)
+    return made
+
+
+RATINGS = Experiment(
+    name="ratings",
+    title="Samplers and hyperparameters: ratings",
+    group="future",
+    protocol="ratings alone, rank 15, split u1, one seed; choices on a tenth of the training part; clipped to 1..5",
+    data=("ml-100k",),
+    settings={
+        "seed": SEED,
+        # prior sd of an entry of a factor, and the noise variance, in units of the ratings' sd and variance
+        "scales": (0.2, 0.3, 0.45), "noises": (0.5, 0.65, 0.8), "grid_lengths": {"draws": 60, "warmup": 20},
+        "lengths": {"draws": 250, "warmup": 50},
+        # first steps relative to 1 / (1 + N alpha): a weight has a thousandth of the ratings, so they are large
+        "steps": {"plain": (10.0, 30.0, 100.0), "preconditioned": (300.0, 1_000.0, 3_000.0)},
+        "langevin": {"draws": 600, "warmup": 100, "batch_size": 1_000, "delay": 4_000.0},
+    },
+    quick={
+        "scales": (0.2,), "noises": (0.5,), "grid_lengths": {"draws": 4, "warmup": 2},
+        "lengths": {"draws": 4, "warmup": 2}, "steps": {"plain": (10.0,), "preconditioned": (300.0,)},
+        "langevin": {"draws": 4, "warmup": 2, "batch_size": 1_000, "delay": 4_000.0},
+    },
+    cells=cells,
+    blocks=(
+        Text(
+            "A sampler that scales sub-linearly: SGLD on mini-batches of 1,000 ratings beside Gibbs sampling of the "
+            "same posterior, MovieLens 100K, ratings alone, rank 15. A sweep of Gibbs sampling costs less than a pass "
+            "of SGLD over the data."
+        ),
+        Picture(
+            "ratings_time",
+            "Test RMSE and how often 90 % intervals hold the rating, against CPU seconds.",
+            "Gibbs sampling reaches its error within seconds; SGLD takes far longer.",
+            draw_time,
+        ),
+        Table("ratings_time", "SGLD and Gibbs sampling as time goes on", time_table),
+        Table(
+            "ratings_hyper",
+            "Hyperparameters by cross-validation and by sampling: error and cost, same data",
+            hyper_table,
+        ),
+    ),
+)  # fmt: skip

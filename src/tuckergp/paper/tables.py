@@ -1,45 +1,47 @@
-"""Tables in Markdown from the cells of an experiment."""
+"""From finished cells to the words in a table: which cells, means and standard deviations over seeds."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, TypeAlias
 
 import numpy as np
 
-__all__ = ["Results", "cells_of", "mean_and_sd", "rows_of", "shown"]
+from tuckergp.paper.experiment import Cells, Figures
 
-Results: TypeAlias = dict[str, Any]
-
-
-def cells_of(results: Results, start: str) -> list[dict[str, Any]]:
-    """Those whose names begin so, one a seed."""
-    return [cell for name, cell in results["cells"].items() if name.startswith(start)]
+__all__ = ["mean_and_sd", "median", "shown", "starting", "with_sd", "words"]
 
 
-def mean_and_sd(cells: Sequence[dict[str, Any]], figure: str) -> tuple[float | None, float | None]:
-    """Over seeds; None where there is nothing, or one seed."""
-    values = [float(cell[figure]) for cell in cells if figure in cell]
-    if not values:
-        return None, None
+def starting(cells: Cells, start: str) -> list[Figures]:
+    """Those whose names begin so, such as one for each seed."""
+    return [cell for name, cell in cells.items() if name.startswith(start)]
+
+
+def mean_and_sd(values: Sequence[float]) -> tuple[float, float | None]:
+    """Mean and standard deviation, None of a single value."""
     return float(np.mean(values)), float(np.std(values, ddof=1)) if len(values) > 1 else None
 
 
-def shown(cells: Sequence[dict[str, Any]], figure: str, digits: int = 4) -> str:
-    """Mean and sd over seeds.
-
-    Examples
-    --------
-    >>> shown([{"rmse": 0.25}, {"rmse": 0.26}], "rmse")
-    '0.2550 ± 0.0071'
-    """
-    mean, sd = mean_and_sd(cells, figure)
-    if mean is None:
-        return ""
+def words(mean: float, sd: float | None, digits: int = 4) -> str:
+    """Mean and standard deviation in words."""
     return f"{mean:.{digits}f}" + ("" if sd is None else f" ± {sd:.{digits}f}")
 
 
-def rows_of(head: Sequence[str], lines: Sequence[Sequence[str]]) -> str:
-    """A table with a head."""
-    rows = [list(head), ["---"] * len(head), *map(list, lines)]
-    return "\n".join(f"| {' | '.join(row)} |" for row in rows) + "\n"
+def with_sd(values: Sequence[float], digits: int = 4) -> str:
+    """Mean and standard deviation of values in words; nothing of nothing.
+
+    Examples
+    --------
+    >>> with_sd([0.25, 0.26]), with_sd([0.25], 2), with_sd([])
+    ('0.2550 ± 0.0071', '0.25', '')
+    """
+    return words(*mean_and_sd(values), digits) if len(values) else ""
+
+
+def shown(cells: Sequence[Figures], figure: str, digits: int = 4) -> str:
+    """Mean and standard deviation of a figure over those cells that have it, such as one for each seed."""
+    return with_sd([float(cell[figure]) for cell in cells if figure in cell], digits)
+
+
+def median(cells: Sequence[Figures], figure: str) -> str:
+    """The median over cells as a whole number, for seconds."""
+    return f"{np.median([cell[figure] for cell in cells]):.0f}"

@@ -17,7 +17,7 @@ from tuckergp.likelihoods import Gaussian
 from tuckergp.model.design import Design
 from tuckergp.model.mode_table import ModeTable
 from tuckergp.model.tucker import SparseCore, TuckerModel, make_core
-from tuckergp.paper.cells import Figures
+from tuckergp.paper.experiment import Figures
 from tuckergp.random import stream
 
 __all__ = ["CORES", "LEVELS", "CoreName", "draw_entries", "fourth_moment", "leading_distance", "nonzeros", "summary"]
@@ -40,7 +40,7 @@ def nonzeros(modes: int, rank: int) -> int:
 def draw_entries(core: CoreName, modes: int, rank: int, count: int, seed: int) -> Floats:
     """About ``count`` entries of W x_d U_d' with the default prior scales, a core a line: (cores, rows)."""
     rows = ROWS_A_RANK * rank
-    unit = ModeTable(np.zeros((rows, 0)), sparse.csr_array(sparse.eye_array(rows)))
+    unit = ModeTable(sparse.csr_array(sparse.eye_array(rows)))
     design = Design((unit,) * modes, np.stack([np.arange(rows)] * modes, axis=1).astype(np.int32))
     spec = SparseCore(nonzeros(modes, rank)) if core == "sparse" else core
     rng = stream(seed, CORES.index(core), modes, rank)

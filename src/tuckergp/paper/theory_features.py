@@ -8,18 +8,17 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 
 import numpy as np
 import numpy.typing as npt
 from scipy import sparse
 
-from tuckergp.data.datasets import load_california, load_movielens_100k
+from tuckergp.data.datasets import California, MovieLens
 from tuckergp.data.tables import Table
 from tuckergp.features import Cholesky, Exact, FeatureMap, Fourier, Hashing, Nystrom
 from tuckergp.kernels import SE, Cosine, Identity, Kernel, Linear, Matern32
-from tuckergp.paper.california import GIVEN
-from tuckergp.paper.cells import Figures
+from tuckergp.paper.california_models import GIVEN
+from tuckergp.paper.experiment import Figures
 from tuckergp.paper.movielens_data import entities_of
 from tuckergp.random import stream
 
@@ -57,9 +56,9 @@ class Case:
     maps: tuple[str, ...]
 
 
-def smooth_cases(data: Path | None) -> dict[str, Case]:
+def smooth_cases(california: California) -> dict[str, Case]:
     """California: the longitude with the authors' lengthscale, and places; both whitened."""
-    table = load_california(data).table
+    table = california.table
     rows = stream(0, INPUTS_KEY).permutation(len(table))[:FITTED]
     columns = {}
     for name in ("longitude", "latitude"):
@@ -74,9 +73,8 @@ def smooth_cases(data: Path | None) -> dict[str, Case]:
     return found
 
 
-def hashed_cases(data: Path | None) -> dict[str, Case]:
+def hashed_cases(movielens: MovieLens) -> dict[str, Case]:
     """MovieLens: ids of users, their binary attributes as in the paper, and the sets of films that they rated."""
-    movielens = load_movielens_100k(data)
     users = entities_of(movielens).users
     rated = {user: [str(item) for item in items] for user, items in _sets(movielens.ratings).items()}
     films = np.empty(len(users), dtype=object)

@@ -32,7 +32,7 @@ def block_names(modes: Sequence[FittedMode], names: Sequence[str] | None = None)
     return found
 
 
-def as_inference_data(draws: Draws, mean: float, scale: float, blocks: Sequence[str]) -> Any:
+def as_inference_data(draws: Draws, blocks: Sequence[str]) -> Any:
     """ArviZ's container of the watched quantities, in the units of the targets.
 
     `arviz.InferenceData` up to ArviZ 0.x, `xarray.DataTree` from 1.0 on. Chains that were stopped early are cut to the
@@ -48,12 +48,11 @@ def as_inference_data(draws: Draws, mean: float, scale: float, blocks: Sequence[
         raise ImportError("inference_data() needs ArviZ: pip install 'tuckergp[arviz]'.") from error
     shortest = min(len(chain["f"]) for chain in draws.watched)
     found = {name: np.stack([chain[name][:shortest] for chain in draws.watched]) for name in draws.watched[0]}
-    log_likelihood = found.pop("log_likelihood") - np.log(scale)
-    posterior = {"f": mean + scale * found.pop("f")}
-    if "noise" in found:
-        posterior["noise"] = scale * found.pop("noise")
-    posterior |= {name: values for name, values in found.items() if values.size}
-    dims = {"f": ["observation"], "y": ["observation"], "tau": ["block"], "cuts": ["cut"]}
+    likelihood = draws.model.likelihood
+    log_likelihood = found.pop("log_likelihood") - np.log(likelihood.scale)
+    posterior = {"f": likelihood.mean + likelihood.scale * found.pop("f")}
+    posterior |= {name: values for name, values in likelihood.in_units(found).items() if values.size}
+    dims = {"f": ["observation"], "y": ["observation"], "tau": ["block"], **likelihood.dims}
     coords = {"observation": draws.observations, "block": list(blocks)}
     groups = {"posterior": posterior, "log_likelihood": {"y": log_likelihood}}
     if int(version("arviz").split(".")[0]) >= 1:

@@ -60,9 +60,8 @@ class Fit:
 
     @property
     def levels(self) -> Floats:
-        """The values of the levels of an ordinal or Bernoulli model, (K,)."""
-        levels: Floats = getattr(self.likelihood, "levels")  # noqa: B009
-        return levels
+        """The values of the levels of the targets, (K,); none for other targets."""
+        return self.likelihood.levels
 
     def exposed(self, exposure: Floats | None) -> Self:
         """The same, to be asked about observations of these exposures (N,)."""
@@ -120,9 +119,9 @@ class Fit:
             if self.draws.sampled:
                 spread[rows] = self._spread(at, include_noise)
         if self.likelihood.linear and self.draws.sampled:
-            rows = self._undetermined(design)
-            if len(rows):  # what is drawn there has a mean that is known exactly
-                mean[rows] = self.predict(design.take(rows))
+            where = self._undetermined(design)
+            if len(where):  # what is drawn there has a mean that is known exactly
+                mean[where] = self.predict(design.take(where))
         return mean, spread
 
     def _undetermined(self, design: Design) -> npt.NDArray[np.intp]:
@@ -159,7 +158,7 @@ class Fit:
         return out
 
     def probabilities(self, design: Design) -> Floats:
-        """Probability of each level of an ordinal model, mean over the draws, shape (N, K); refused for others."""
+        """Probability of each level, mean over the draws, shape (N, K); refused where there are none."""
         self.draws.require_kept()
         found = [self.likelihood.probabilities(at).mean(axis=0) for _, at in self.blocks(design, unseen=True)]
         return np.concatenate(found) if found else np.zeros((0, len(self.levels)))

@@ -36,7 +36,7 @@ class Moments:
     std_f : ndarray, shape (N,)
         Standard deviation of f (of the mean level for ordered levels, of the mean count for counts), without noise.
     probabilities : ndarray, shape (N, K), or None
-        Of the levels of an ordinal or Bernoulli model.
+        Of levels, where targets are some.
     draws : int
         How many draws they are the moments of.
     """
@@ -113,7 +113,7 @@ def add_draw(
     centre = likelihood.means(alone.predicted(of.design))[0] if likelihood.linear else given
     for name, values in {"mean": centre, "given": given, "noise": likelihood.variances(at)[0]}.items():
         running[name].add(values)
-    if hasattr(likelihood, "levels"):
+    if likelihood.has_levels:
         probabilities = likelihood.probabilities(at)[0]
         running.setdefault("probabilities", Running(np.zeros_like(probabilities))).add(probabilities)
 

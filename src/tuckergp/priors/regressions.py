@@ -13,6 +13,7 @@ from tuckergp.linalg import Matrix
 from tuckergp.priors.nested import NestedRegression
 from tuckergp.priors.regression import LARGEST_DENSE, Regression
 from tuckergp.priors.spectral import SpectralRegression
+from tuckergp.random import normals
 
 __all__ = ["AnyRegression", "regression_of", "weights_given_factors"]
 
@@ -67,8 +68,8 @@ def weights_given_factors(
     extra = np.zeros_like(start)
     if rng is not None and precision is not None:
         L = np.asarray(np.linalg.cholesky(precision), dtype=np.float64)
-        psi = psi + coloured(L, rng.standard_normal(psi.shape))
-        extra = np.sqrt(np.repeat(tau, regression.sizes))[:, None] * coloured(L, rng.standard_normal(start.shape))
+        psi = psi + coloured(L, normals(psi.shape, rng))
+        extra = np.sqrt(np.repeat(tau, regression.sizes))[:, None] * coloured(L, normals(start.shape, rng))
     return regression.solve(psi, extra, tau, start)
 
 

@@ -13,6 +13,7 @@ from scipy.sparse.linalg import LinearOperator, cg
 
 from tuckergp.errors import InputError
 from tuckergp.linalg import Matrix
+from tuckergp.random import normals
 
 __all__ = ["joint_precision", "weights_given_data"]
 
@@ -79,7 +80,7 @@ def _system_noise(features: Matrix, A: Floats, tau: Floats, precision: Floats, r
     """Noise (n, r) with the covariance of the system: sum of (phi phi') kron A_m, plus T kron Lambda."""
     values, vectors = np.linalg.eigh(A)  # A_m may be singular: rows with few observations
     roots = vectors * np.sqrt(np.maximum(values, 0.0))[:, None, :]
-    heard = np.einsum("mkl,ml->mk", roots, rng.standard_normal(A.shape[:2]))
+    heard = np.einsum("mkl,ml->mk", roots, normals(A.shape[:2], rng))
     prior = rng.standard_normal((len(tau), len(precision))) @ np.linalg.cholesky(precision).T
     noise: Floats = np.asarray(features.T @ heard) + np.sqrt(tau)[:, None] * prior
     return noise

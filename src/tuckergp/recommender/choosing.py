@@ -39,10 +39,10 @@ def inference_of(settings: Settings) -> Inference:
         "sgd": SGD(noise=1.0, sigma_u=sigma_u),
         "vi": VI(),
     }
-    noise = "shared" if settings.likelihood == "bernoulli" else "rows"
-    noise = noise if settings.noise == "auto" else settings.noise
-    inference = resolve_inference(settings, named, noise, ("gaussian", "ordinal", "bernoulli"))
-    if not LIKELIHOODS[settings.likelihood].has_noise and not isinstance(inference, Gibbs):
+    kind = LIKELIHOODS[settings.likelihood]
+    noise = kind.default_noise if settings.noise == "auto" else settings.noise
+    inference = resolve_inference(settings, named, noise)
+    if not kind.conjugate and not isinstance(inference, Gibbs):
         raise InputError(f"likelihood={settings.likelihood!r} needs inference='gibbs', not {inference!r}.")
     return inference
 

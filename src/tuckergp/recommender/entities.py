@@ -175,7 +175,7 @@ class Side:
             columns[WHO_RATED_WHAT] = _as_cells(sets)
         inputs = self.attributes.encode(replace(table, columns=columns)).select(self.mode.mode.columns)
         unseen = self.table.take(np.full(len(table), self.unknown))
-        residual = replace(unseen.residual, names=row_keys(table.select([self.key])))  # type: ignore[call-arg]
+        residual = unseen.residual.named(row_keys(table.select([self.key])))
         return replace(unseen, features=self.mode.features(whiten(inputs, self.mode.whitening)), residual=residual)
 
 

@@ -141,7 +141,7 @@ class TuckerRecommender(Storable, BaseEstimator):  # type: ignore[misc]
         self,
         rank: int = 16,
         inference: Literal["gibbs", "als", "sgd", "vi"] | Inference = "gibbs",
-        likelihood: Literal["gaussian", "ordinal", "bernoulli"] = "gaussian",
+        likelihood: str = "gaussian",
         core: CoreSpec = "identity",
         draws: int = 250,
         warmup: int = 50,
@@ -542,7 +542,7 @@ class TuckerRecommender(Storable, BaseEstimator):  # type: ignore[misc]
         """
         fitted = self._fitted
         layout, fit = fitted.layout, fitted.fit
-        return as_inference_data(fit.draws, fit.mean, fit.scale, block_names(layout.modes, layout.names))
+        return as_inference_data(fit.draws, block_names(layout.modes, layout.names))
 
     def _put_in_order(self) -> None:
         fitted = self._fitted

@@ -151,7 +151,7 @@ def explain(layout: Layout, fit: Fit, pair: Table) -> Explanation:
     predicted = float(fit.predict(design)[0])
     ids = {side.key: pair[side.key].tolist()[0] for side in layout.sides}
     spread = _deviation(fit.scale * total)
-    latent = not fit.likelihood.linear
+    latent = None if fit.likelihood.linear else fit.likelihood.latent
     return Explanation(ids["user_id"], ids["item_id"], tuple(lines), spread, predicted, latent)
 
 

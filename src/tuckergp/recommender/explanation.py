@@ -39,9 +39,10 @@ class Explanation:
     std : float
         Deviation of the total over the draws; 0 for a most probable point.
     predicted : float
-        The predicted rating, not clipped. The total itself in Gaussian models.
-    latent : bool
-        Whether contributions are on the scale of the latent utility (ordinal and Bernoulli models).
+        The predicted rating, not clipped. The total itself where ``latent`` is None.
+    latent : str or None
+        What contributions add up to, where it is not the rating: the latent utility of ordinal and Bernoulli models,
+        the log of the mean of counts.
     """
 
     user: Any
@@ -49,7 +50,7 @@ class Explanation:
     rows: tuple[Line, ...]
     std: float
     predicted: float
-    latent: bool
+    latent: str | None
 
     @property
     def total(self) -> float:
@@ -75,7 +76,7 @@ class Explanation:
         """Draw the way from the base to the prediction (extra ``plot``); returns the axes."""
         base, *rest = self.rows
         lines = _sorted(rest)
-        what = "latent utility" if self.latent else "rating"
+        what = self.latent or "rating"
         labels, values = [line.label for line in lines], [line.contribution for line in lines]
         return waterfall(labels, values, base.contribution, f"{what} of {self.item} by {self.user}", ax)
 

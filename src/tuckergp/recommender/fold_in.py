@@ -17,7 +17,6 @@ import numpy.typing as npt
 from tuckergp.compute.rows import row_in_draws
 from tuckergp.data.history import RATING, Duplicates, History
 from tuckergp.data.tables import Table
-from tuckergp.errors import InputError
 from tuckergp.features.base import vstack
 from tuckergp.likelihoods.base import Predicted
 from tuckergp.linalg import Matrix
@@ -25,11 +24,12 @@ from tuckergp.model.design import Design
 from tuckergp.model.mode_table import ModeTable
 from tuckergp.posterior.draws import map_draws
 from tuckergp.posterior.fitted import Fit
-from tuckergp.random import stream
+from tuckergp.random import normals, stream
 from tuckergp.recommender.clicks import with_negatives
 from tuckergp.recommender.entities import Side
 from tuckergp.recommender.growth import features_of, read_more
 from tuckergp.recommender.layout import Layout
+from tuckergp.recommender.reading import rating_label
 from tuckergp.residuals.base import ModeDraws
 from tuckergp.residuals.grown import grown
 from tuckergp.residuals.rows import Rows
@@ -199,7 +199,7 @@ def _rows_given_rest(
         Has the covariance around that.
     """
     out = np.empty_like(mean)
-    noise = np.zeros_like(mean) if rng is None else rng.standard_normal(mean.shape)
+    noise = np.zeros_like(mean) if rng is None else normals(mean.shape, rng)
     order = np.argsort(owner, kind="stable")
     ends = np.searchsorted(owner[order], np.arange(len(mean) + 1))
     z, y, w = (np.ascontiguousarray(values, dtype=np.float64) for values in (z, y, w))
@@ -222,7 +222,8 @@ def _part(
 ) -> Part:
     fit.draws.require_kept()
     more = read_more(history, ratings, scale, duplicates)
-    _check_levels(fit, ratings, more)
+    if not more.clicks:
+        fit.likelihood.check_more(ratings.numeric(RATING), rating_label(ratings))
     users, items = layout.sides
     mine = _ratings_of(history, more.ids[0], users).joined(more, ratings, duplicates)
     # items by number: those with a row of their own by that row, others behind
@@ -291,17 +292,3 @@ def _local(side: Side, free: Sequence[Any], others: Ints, table: Table | None, s
     new = features_of(side, changed, table, sets) if changed else known.features[:0]
     both = vstack([new[: len(free)], known.features[len(free) :]])
     return Local(both, known.groups, len(free), side.mode.residual_scale, changed, new)
-
-
-def _check_levels(fit: Fit, table: Table, ratings: History) -> None:
-    """Refuse ratings that an ordinal model has no level for."""
-    levels = getattr(fit.likelihood, "levels", None)
-    if levels is None or ratings.clicks:
-        return
-    strange = ~np.isin(table.numeric(RATING), levels)
-    if strange.any():
-        row, known = int(np.argmax(strange)), ", ".join(f"{level:g}" for level in levels)
-        raise InputError(
-            f"{table.name} column {RATING!r} holds {table.numeric(RATING)[row]:g} at {table.row_label(row)}, which is "
-            f"none of the levels that were learned: {known}; correct it, or fit again."
-        )

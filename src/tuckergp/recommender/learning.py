@@ -111,7 +111,7 @@ def learn_from(
         control=_control(run, layout, settings),
         start=last and start_from(last.layout, last.fit, layout, design, moment, gibbs, seed),
     )
-    low, high = settings.rating_scale if settings.rating_scale is not None else (y.min(), y.max())
+    low, high = settings.rating_scale if settings.rating_scale is not None else fit.likelihood.target_range(y)
     between = (float(low), float(high))
     moments = None if run.moments_of is None else _clipped(fit.moments(), between)
     return Fitted(

@@ -14,10 +14,12 @@ import numpy as np
 from tuckergp.data.history import KEYS, RATING, TIMESTAMP, History, id_names, standard_names
 from tuckergp.data.tables import Table, as_table
 from tuckergp.errors import InputError
+from tuckergp.likelihoods import LIKELIHOODS
+from tuckergp.likelihoods.base import Label
 from tuckergp.recommender.layout import SIDES, Layout
 from tuckergp.recommender.settings import Settings
 
-__all__ = ["Attributes", "Given", "attribute_tables", "pairs_table", "ratings_table", "read_history"]
+__all__ = ["Attributes", "Given", "attribute_tables", "pairs_table", "rating_label", "ratings_table", "read_history"]
 
 Attributes: TypeAlias = tuple[Table | None, Table | None]
 
@@ -68,20 +70,28 @@ def read_history(table: Table, settings: Settings) -> History:
     timed = settings.time is not None and TIMESTAMP in table.columns
     moment = [*([TIMESTAMP] if timed else []), *settings.contexts]
     history = History.read(table, moment, clicks, settings.rating_scale, settings.duplicates)
-    averaged = settings.likelihood == "ordinal" and settings.duplicates == "mean"
-    if averaged and not np.isin(history.rating, table.numeric(RATING)).all():
-        raise InputError("Means of ratings are no levels of an ordinal model; use duplicates='keep' or 'refuse'.")
+    if not clicks:
+        kind, ratings = LIKELIHOODS[settings.likelihood], table.numeric(RATING)
+        kind.check(ratings, rating_label(table))
+        if settings.duplicates == "mean" and not kind.averages and not np.isin(history.rating, ratings).all():
+            kind.refuse_means()
     return history
 
 
+def rating_label(table: Table) -> Label:
+    """The words for a row of the ratings in a table."""
+    return lambda row: f"{table.name} column {RATING!r} at {table.row_label(row)}"
+
+
 def _are_clicks(table: Table, settings: Settings) -> bool:
-    """Whether a table has pairs alone, which a Bernoulli model can learn from."""
+    """Whether a table has pairs alone, which some models can learn from."""
     if RATING in table.columns:
         return False
-    if settings.likelihood != "bernoulli":
+    if not LIKELIHOODS[settings.likelihood].clicks:
         there = ", ".join(map(str, table.columns)) or "none"
+        able = " or ".join(repr(name) for name, kind in LIKELIHOODS.items() if kind.clicks)
         raise InputError(
             f"{table.name} has no column {(settings.columns or {}).get(RATING, RATING)!r}; its columns are {there}. "
-            f"For clicks, which have no ratings, use likelihood='bernoulli'."
+            f"For clicks, which have no ratings, use likelihood={able}."
         )
     return True

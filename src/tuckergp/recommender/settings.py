@@ -28,6 +28,7 @@ from tuckergp.checks import (
 from tuckergp.data.history import Duplicates
 from tuckergp.data.periods import Unit
 from tuckergp.inference import ALS, SGD, VI, Gibbs
+from tuckergp.likelihoods import LIKELIHOODS
 from tuckergp.model.cores import CoreSpec, Entries, Learned, Random
 from tuckergp.recommender.decisions import Choice
 from tuckergp.running.fit import Inference
@@ -44,6 +45,8 @@ def _is_scale(value: Any) -> bool:
 
 
 INFERENCES = one_of("gibbs", "als", "sgd", "vi") | instance("an object (Gibbs, ALS, SGD, VI)", Gibbs, ALS, SGD, VI)
+# all that Gibbs sampling can learn, and so what `fold_in` can take in
+LIKELIHOOD = one_of(*(name for name, kind in LIKELIHOODS.items() if "gibbs" in kind.inferences))
 CORES = one_of("auto", "identity", "full", "superdiagonal", "cp", "pairwise") | instance(
     "one of tuckergp.cores", Random, Entries, Learned
 )
@@ -59,9 +62,7 @@ class Settings(Checked):
 
     rank: int = setting(16, RANKS)
     inference: Literal["gibbs", "als", "sgd", "vi"] | Inference = setting("gibbs", INFERENCES)
-    likelihood: Literal["gaussian", "ordinal", "bernoulli"] = setting(
-        "gaussian", one_of("gaussian", "ordinal", "bernoulli")
-    )
+    likelihood: str = setting("gaussian", LIKELIHOOD)
     core: CoreSpec = setting("identity", CORES)
     draws: int = setting(250, whole(1))
     warmup: int = setting(50, whole(0))

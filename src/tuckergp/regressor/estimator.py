@@ -19,6 +19,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from tuckergp.checks import check, whole
 from tuckergp.data.grids import GridData, asked_grid, is_grid
+from tuckergp.likelihoods import LIKELIHOODS
 from tuckergp.model.cores import CoreSpec
 from tuckergp.model.design import Design, Mode
 from tuckergp.model.inputs import ReadsTables
@@ -31,7 +32,7 @@ from tuckergp.regressor.learning import Fitted, learn
 from tuckergp.regressor.reading import read_cells, read_observations
 from tuckergp.regressor.settings import Settings
 from tuckergp.running.control import Callback, Control, kept
-from tuckergp.running.fit import Inference, LikelihoodName
+from tuckergp.running.fit import Inference
 from tuckergp.store.checks import check_fit, check_modes
 from tuckergp.store.model_file import Storable
 
@@ -41,8 +42,9 @@ Floats = npt.NDArray[np.float64]
 
 
 def _has_levels(estimator: Any) -> bool:
-    if estimator.likelihood not in ("ordinal", "bernoulli"):
-        raise AttributeError("Only models with likelihood='ordinal' or 'bernoulli' have probabilities of levels.")
+    likelihood = LIKELIHOODS.get(str(estimator.likelihood))
+    if likelihood is None or not likelihood.has_levels:
+        raise AttributeError(f"likelihood={estimator.likelihood!r} has no levels, and so no probabilities of them.")
     return True
 
 
@@ -141,7 +143,7 @@ class TuckerGPRegressor(Storable, ReadsTables, RegressorMixin, BaseEstimator):  
         modes: Sequence[Mode] | None = None,
         rank: int | Sequence[int] = 5,
         inference: Literal["gibbs", "als", "sgd", "vi", "hmc", "nuts", "sgld"] | Inference = "gibbs",
-        likelihood: LikelihoodName = "gaussian",
+        likelihood: str = "gaussian",
         core: CoreSpec = "auto",
         noise: Literal["shared", "rows"] = "shared",
         hyperparameters: Literal["fixed", "ml"] = "fixed",
@@ -418,7 +420,7 @@ class TuckerGPRegressor(Storable, ReadsTables, RegressorMixin, BaseEstimator):  
             same observations. Dimensions chain and draw first; in the units of the targets.
         """
         fit = self._fitted.fit
-        return as_inference_data(fit.draws, fit.mean, fit.scale, block_names(self.modes_))
+        return as_inference_data(fit.draws, block_names(self.modes_))
 
     def _inputs(self, X: Any) -> Design:
         """The design of inputs to answer for."""

@@ -24,9 +24,10 @@ from tuckergp.checks import (
     whole,
 )
 from tuckergp.inference import ALS, HMC, NUTS, SGD, SGLD, VI, Gibbs
+from tuckergp.likelihoods import LIKELIHOODS
 from tuckergp.model.cores import CoreSpec, Entries, Learned, Random
 from tuckergp.model.design import Mode
-from tuckergp.running.fit import Inference, LikelihoodName
+from tuckergp.running.fit import Inference
 
 __all__ = ["Settings"]
 
@@ -34,7 +35,7 @@ MODES = list_of("a list of at least one Mode", instance("a Mode", Mode), least=1
 INFERENCES = one_of("gibbs", "als", "sgd", "vi", "hmc", "nuts", "sgld") | instance(
     "an object (Gibbs, ALS, SGD, VI, HMC, NUTS, SGLD)", Gibbs, ALS, SGD, VI, HMC, NUTS, SGLD
 )
-LIKELIHOODS = one_of("gaussian", "ordinal", "bernoulli", "poisson")
+LIKELIHOOD = one_of(*LIKELIHOODS)
 CORES = one_of("auto", "identity", "full", "superdiagonal", "cp", "pairwise") | instance(
     "one of tuckergp.cores", Random, Entries, Learned
 )
@@ -47,7 +48,7 @@ class Settings(Checked):
     modes: Sequence[Mode] | None = setting(None, MODES)
     rank: int | Sequence[int] = setting(5, RANKS)
     inference: Literal["gibbs", "als", "sgd", "vi", "hmc", "nuts", "sgld"] | Inference = setting("gibbs", INFERENCES)
-    likelihood: LikelihoodName = setting("gaussian", LIKELIHOODS)
+    likelihood: str = setting("gaussian", LIKELIHOOD)
     core: CoreSpec = setting("auto", CORES)
     noise: Literal["shared", "rows"] = setting("shared", one_of("shared", "rows"))
     hyperparameters: Literal["fixed", "ml"] = setting("fixed", one_of("fixed", "ml"))

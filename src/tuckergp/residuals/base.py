@@ -141,6 +141,10 @@ class Residual(ABC):
         """What names the random numbers of rows never seen, (M,), where rows may have noise factors."""
         raise TypeError(f"rows of a {type(self).__name__} have no keys")
 
+    def named(self, keys: Keys) -> Self:
+        """The same rows with these names of their random numbers, (M,)."""
+        return self
+
     @property
     def seen(self) -> npt.NDArray[np.bool_] | None:
         """Which rows have something of their own from the data, (M,); None where that means nothing."""

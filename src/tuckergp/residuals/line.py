@@ -20,7 +20,7 @@ from tuckergp.linalg import Matrix
 from tuckergp.priors.regression import Regression
 from tuckergp.priors.regressions import weights_given_factors as regress
 from tuckergp.priors.setting import ModeSetting
-from tuckergp.random import DrawStreams, log_slice
+from tuckergp.random import DrawStreams, log_slice, normals
 from tuckergp.residuals.base import Evidence, ModeDraws, ModeState, Residual
 from tuckergp.residuals.markov import Chain, independent_ranks, log_likelihood
 
@@ -209,8 +209,8 @@ class Line(Residual):
     def init(self, r: int, sd: float, rng: np.random.Generator) -> Path:
         """A path at the kernel's lengthscale."""
         process, scale = self.process(self.lengthscale), self.scale * sd
-        E = scale * process.colour(rng.standard_normal((len(self.knots), r)))
-        noise = rng.standard_normal((*process.noise_shape, r))
+        E = scale * process.colour(normals((len(self.knots), r), rng))
+        noise = normals((*process.noise_shape, r), rng)
         return Path(process.states_given_values(E, np.eye(r) / scale**2, noise), self.lengthscale)
 
     def values(self, own: tuple[Any, ...]) -> Floats:
@@ -254,7 +254,7 @@ class Line(Residual):
         if rng is not None:
             if self.learn and setting.affordable:
                 process = lengthscale_given_data(process, A, b, mean, inner, prior, rng)
-            noise = rng.standard_normal((*process.noise_shape, len(inner)))
+            noise = normals((*process.noise_shape, len(inner)), rng)
         E = process.states_given_data(A, b, mean, inner, noise)[:, 0]
         if rng is not None and self.learn and not setting.affordable:
             process, E = lengthscale_given_noise(process, E, lambda E: log_likelihood(E, A, b, mean), prior, rng)
@@ -280,7 +280,7 @@ class Line(Residual):
     ) -> tuple[Any, ...]:
         """The derivatives of a Matern-3/2 or -5/2."""
         process = self.process(Path(*own).lengthscale)
-        noise = None if rng is None else rng.standard_normal((*process.noise_shape, E.shape[1]))
+        noise = None if rng is None else normals((*process.noise_shape, E.shape[1]), rng)
         states = process.states_given_values(E[self.sorter], precision / self.scale**2, noise)
         return Path(states, process.lengthscale)
 

@@ -68,6 +68,10 @@ class Rows(Residual):
         """The names of the rows' random numbers, as numbers."""
         return np.zeros(len(self.place), dtype=np.uint64) if self.names is None else self.names
 
+    def named(self, keys: Keys) -> Rows:
+        """With other names of random numbers."""
+        return replace(self, names=keys)
+
     @property
     def groups(self) -> Index:
         """The training row that each row is."""

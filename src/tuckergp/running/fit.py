@@ -11,7 +11,7 @@ from dataclasses import replace
 from inspect import signature
 from math import prod
 from pathlib import Path
-from typing import Any, Literal, TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -35,7 +35,6 @@ from tuckergp.running.start import Start
 __all__ = [
     "Fit",
     "Inference",
-    "LikelihoodName",
     "fit_model",
     "predict_with",
     "ranks_of",
@@ -45,7 +44,6 @@ __all__ = [
 
 Floats = npt.NDArray[np.float64]
 Inference: TypeAlias = ALS | SGD | Gibbs | HMC | NUTS | SGLD | VI
-LikelihoodName: TypeAlias = Literal["gaussian", "ordinal", "bernoulli", "poisson"]
 # Names of samplers that take their lengths from the estimator, as "gibbs" does.
 SAMPLED = ("hmc", "nuts", "sgld")
 
@@ -58,14 +56,9 @@ NOISE_PRIOR = (Gibbs.alpha_shape, Gibbs.alpha_rate)
 EXPLAINS_NOTHING = 0.999
 
 
-def resolve_inference(
-    estimator: Any, named: dict[Any, Inference], noise: str, likelihoods: Sequence[str] = tuple(LIKELIHOODS)
-) -> Inference:
+def resolve_inference(estimator: Any, named: dict[Any, Inference], noise: str) -> Inference:
     """The inference that an estimator asks for by name or object; settings that it cannot use are refused."""
     inference = estimator.inference
-    if estimator.likelihood not in likelihoods:
-        names = ", ".join(map(repr, likelihoods))
-        raise InputError(f"likelihood must be one of {names}, not {estimator.likelihood!r}.")
     if inference == "gibbs":
         return Gibbs(draws=estimator.draws, warmup=estimator.warmup, chains=estimator.chains, noise=noise)  # type: ignore[arg-type]
     known = (Gibbs, *(type(value) for value in named.values()))
@@ -115,7 +108,7 @@ def fit_model(
     core: CoreSpec | Core,
     inference: Inference,
     seed: int,
-    likelihood: LikelihoodName = "gaussian",
+    likelihood: str = "gaussian",
     control: Control | None = None,
     start: Start | None = None,
     exposure: Floats | None = None,
@@ -146,9 +139,8 @@ def _check_combination(kind: type[Likelihood], inference: Inference) -> None:
     """Refuse an inference that has no way with a likelihood, and settings that it would not look at."""
     if inference.name not in kind.inferences:
         *others, last = map(repr, kind.inferences)
-        raise InputError(
-            f"likelihood={kind.name!r} needs inference={', '.join(others)} or {last}, not {type(inference).__name__}."
-        )
+        names = f"{', '.join(others)} or {last}" if others else last
+        raise InputError(f"likelihood={kind.name!r} needs inference={names}, not {type(inference).__name__}.")
     if kind.has_noise:
         return
     if not isinstance(inference, SGD) and (inference.alpha_shape, inference.alpha_rate) != NOISE_PRIOR:  # type: ignore[union-attr]

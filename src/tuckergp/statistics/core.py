@@ -19,6 +19,7 @@ from tuckergp.compute.rows import core_rows
 from tuckergp.errors import InputError
 from tuckergp.likelihoods.precision import Precision
 from tuckergp.model.tucker import Core, make_core, pack
+from tuckergp.random import normals
 from tuckergp.statistics.evidence import Evidence, Sorted
 
 __all__ = ["core_given_factors"]
@@ -163,7 +164,7 @@ def _iterate(
     noisy = weight * y
     extra = np.zeros(n)
     if rng is not None:
-        noisy = noisy + np.sqrt(weight) * rng.standard_normal(len(y))
+        noisy = noisy + np.sqrt(weight) * normals(y.shape, rng)
         extra = np.sqrt(prior) * rng.standard_normal(n)
     operator = LinearOperator((n, n), matvec=product, dtype=np.float64)
     solution, failed = cg(operator, transpose(noisy) + extra, x0=start, rtol=1e-8, maxiter=ITERATIONS)

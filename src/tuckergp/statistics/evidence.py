@@ -163,6 +163,6 @@ class Evidence:
     def residuals(self) -> RowSums:
         """How far f is from the targets, summed over the observations of every row."""
         mine = _contiguous(self.psi[self.d])
-        sums = np.zeros((len(mine), 3))
+        sums = np.zeros((len(mine), 2))
         share(compute.squared_residuals, self.data.shares, *self._arguments(), mine, sums)
         return RowSums(*np.ascontiguousarray(sums.T))

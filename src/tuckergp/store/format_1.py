@@ -245,7 +245,7 @@ def _unknowns(kept: Sequence[Any], likelihood: Likelihood) -> dict[str, Floats]:
 
 def _mode_draws(d: int, kept: Sequence[Any], table: ModeTable, sampled: bool) -> ModeDraws:
     """The draws of one mode: U of one-hot rows becomes factors, psi = Phi B + scale E."""
-    dtype = np.float32 if sampled else np.float64
+    dtype: Any = np.float32 if sampled else np.float64
     U = np.stack([draw.parameters.U[d] for draw in kept], axis=1).astype(dtype)
     covariance = np.stack([draw.covariance[d] for draw in kept])
     residual = table.residual

@@ -7,11 +7,14 @@ import pytest
 from typer.testing import CliRunner
 
 from tuckergp.cli import app
+from tuckergp.data.tables import Table
 from tuckergp.errors import InputError
-from tuckergp.paper import california_report, cells, wind_report
-from tuckergp.paper.report import results, stored
+from tuckergp.paper import report
+from tuckergp.paper.experiments import EXPERIMENTS
+from tuckergp.paper.movielens_search import VARIANTS
+from tuckergp.paper.sources import checksum, table_checksum
 
-pytestmark = pytest.mark.xdist_group("reproduce")
+from ..test_experiments import RESULTS
 
 
 def figures_of(found):
@@ -23,76 +26,84 @@ def figures_of(found):
     return [found] if isinstance(found, int | float) and not isinstance(found, bool) else []
 
 
-def test_every_experiment_is_run_and_its_numbers_are_finite(quick):
-    found = results.load(quick / results.FILE)
-    assert set(found["experiments"]) == set(stored.EXPERIMENTS)
-    for name, experiment in found["experiments"].items():
-        assert experiment["quick"], name
-        assert experiment["command"].startswith("python -m tuckergp.paper.")
-        assert experiment["versions"]["tuckergp"]
-        for cell in experiment["cells"].values():
-            assert np.isfinite(figures_of(cell)).all()
-            assert cell["seconds"] >= 0
-    assert {"ml-100k", "california", "wind"} <= set(found["data"])
-    assert all(len(digest) == 64 for digest in found["data"].values())
+def run(*arguments):
+    return CliRunner().invoke(app, ["reproduce", *map(str, arguments)], catch_exceptions=False)
 
 
-@pytest.mark.parametrize("report", [california_report, wind_report])
-def test_a_quick_run_makes_tables(quick, report):
-    for file, made in report.TABLES.items():
-        if "choice" not in file:
-            for table in made.values():
-                assert table(json.loads((quick / file).read_text())).startswith("| ")
+@pytest.mark.parametrize("experiment", EXPERIMENTS, ids=lambda one: one.name)
+def test_every_experiment_is_run_and_its_numbers_are_finite(quick, experiment):
+    results = json.loads((quick / f"{experiment.name}.json").read_text())
+    assert results["quick"]
+    assert results["command"] == f"tuckergp reproduce {experiment.name} --quick"
+    assert set(results["data"]) == set(experiment.data)
+    assert all(len(digest) == 64 for digest in results["data"].values())
+    assert results["cells"]
+    for cell in results["cells"].values():
+        assert np.isfinite(figures_of(cell)).all()
+        assert cell["seconds"] >= 0
 
 
-def test_a_finished_cell_is_not_run_again_and_a_missing_one_is(quick, data_dir, monkeypatch):
-    run = ["reproduce", "california", "--quick", "--data", str(data_dir), "-o", str(quick), "--json"]
-    path, called = quick / "california.json", []
+@pytest.mark.parametrize("experiment", EXPERIMENTS, ids=lambda one: one.name)
+def test_a_quick_run_makes_tables_and_pictures(quick, experiment):
+    cells = report.cells_of(experiment, report.stored(quick))
+    for table in experiment.tables:
+        assert {len(row) for row in table.rows(cells)} == {len(table.rows(cells)[0])}
+    for picture in experiment.pictures:
+        if picture.name != "movielens_curves":  # it takes a search
+            assert (quick / "figures" / f"{picture.name}.svg").read_text().startswith("<svg")
+
+
+def test_all_numbers_are_in_one_file_too(quick):
+    assert json.loads((quick / report.RESULTS).read_text()) == report.stored(quick)
+
+
+def test_settings_chosen_before_reach_the_accuracy_of_the_full_run_on_u1(quick):
+    quick_cells, full = (report.stored(folder)["movielens_map"]["cells"] for folder in (quick, RESULTS))
+    for key in VARIANTS:
+        assert quick_cells[f"{key}/u1"]["test_rmse"] == pytest.approx(full[f"{key}/u1"]["test_rmse"], abs=0.02)
+
+
+def test_a_finished_cell_is_not_run_again_and_a_missing_one_is(quick, data_dir):
+    path = quick / "california.json"
     before = json.loads(path.read_text())
-    monkeypatch.setattr(cells, "timed", lambda compute: called.append(compute) or before["cells"]["forest"])
-    first = CliRunner().invoke(app, run)
-    assert first.exit_code == 0, first.output
-    assert not called
-    assert json.loads(first.output)["cells"] > 20
-    less = {**before, "cells": {name: cell for name, cell in before["cells"].items() if name != "forest"}}
+    less = {**before, "cells": {name: cell for name, cell in before["cells"].items() if name != "full/n=25/seed 0"}}
     path.write_text(json.dumps(less))
-    try:
-        assert CliRunner().invoke(app, run).exit_code == 0
-        assert len(called) == 1
-        assert set(json.loads(path.read_text())["cells"]) == set(before["cells"])
-    finally:
-        path.write_text(json.dumps(before))
+    again = run("california", "--quick", "--data", data_dir, "-o", quick, "--json")
+    assert "[1/1] california: full/n=25/seed 0" in again.stderr
+    assert json.loads(again.stdout)["cells"] > 100
+    after = json.loads(path.read_text())["cells"]
+    assert after["full/n=25/seed 0"]["test_rmse"] == before["cells"]["full/n=25/seed 0"]["test_rmse"]
+    assert {name: after[name] for name in less["cells"]} == less["cells"]
 
 
 def test_a_full_run_does_not_mix_with_a_quick_one(quick, data_dir):
     with pytest.raises(InputError, match=r"california.json holds results with quick=True, not False"):
-        CliRunner().invoke(
-            app, ["reproduce", "california", "--data", str(data_dir), "-o", str(quick)], catch_exceptions=False
-        )
+        run("california", "--data", data_dir, "-o", quick)
 
 
-def test_what_cannot_be_written_to_or_read_is_said_at_once(tmp_path, data_dir):
+def test_without_a_name_the_experiments_are_listed():
+    listed = run().output
+    assert all(f"  {one.name} " in listed and one.title in listed for one in EXPERIMENTS)
+    assert "choices:\n" in listed
+    assert [one["name"] for one in json.loads(run("--json").output)] == [one.name for one in EXPERIMENTS]
+
+
+def test_what_cannot_be_written_to_or_read_is_said_at_once(tmp_path):
     file = tmp_path / "file"
     file.write_text("")
-
-    def run(*arguments):
-        return CliRunner().invoke(app, ["reproduce", *arguments], catch_exceptions=False)
-
     with pytest.raises(InputError, match="is a file; name a folder"):
-        run("california", "-o", str(file))
-    assert run("mars", "-o", str(tmp_path)).exit_code == 2
-    (tmp_path / "results.json").write_text("{}")
-    with pytest.raises(InputError, match="does not hold results of a report"):
-        results.collect(tmp_path, {}, {})
+        run("california", "-o", file)
+    with pytest.raises(InputError, match="There is no experiment 'mars'"):
+        run("mars", "-o", tmp_path)
     with pytest.raises(InputError, match="nowhere"):
-        run("california", "--data", str(tmp_path / "nowhere"), "-o", str(tmp_path / "out"))
+        run("california", "--data", tmp_path / "nowhere", "-o", tmp_path / "out")
+    with pytest.raises(InputError, match="No cell begins with 'nothing'"):
+        run("columns", "--quick", "--only", "nothing", "-o", tmp_path)
 
 
 def test_the_checksum_is_of_what_was_read(data_dir):
-    one = results.checksums(["wind"], data_dir)
-    assert one == results.checksums(["wind"], data_dir)
-    from tuckergp.data.tables import Table
-
+    stored = report.stored(RESULTS)["wind"]["data"]
+    assert checksum("wind", data_dir) == stored["wind"]
     table = Table({"a": np.array([1, 2]), "b": np.array(["x", "y"])}, "table", 2)
     other = Table({"a": np.array([1, 2]), "b": np.array(["x", "z"])}, "table", 2)
-    assert results.checksum(table) != results.checksum(other)
+    assert table_checksum(table) != table_checksum(other)

@@ -31,6 +31,7 @@ from tuckergp.evaluation.tuning.space import (
 )
 from tuckergp.evaluation.tuning.trials import Trial, Tuning
 from tuckergp.inference.base import Info
+from tuckergp.likelihoods import LIKELIHOODS
 from tuckergp.random import seed_of
 from tuckergp.running.progress import progress_line
 
@@ -78,7 +79,7 @@ def tune(
         None is five random folds; three for Gibbs sampling.
     metric : str or None
         What to choose by: a name among those of `tuckergp.evaluate.evaluate`. None is ``"nll"``, the negative log
-        score, for Gibbs sampling, ``"crps"`` if Gaussian models are compared with others, and ``"rmse"`` if there is
+        score, for Gibbs sampling, ``"crps"`` if models of levels are compared with others, and ``"rmse"`` if there is
         a model without a distribution.
     k, relevant
         Of metrics of lists, as in `tuckergp.evaluate.evaluate`.
@@ -248,17 +249,18 @@ def _proposals(search: str, spaces: list[Space], model: Any, trials: int, metric
 
 def _metric(metric: str | None, model: Any, spaces: Sequence[Space]) -> str:
     """The metric asked for, or the one that can tell the configurations apart."""
-    gaussian = {name == "gaussian" for name in _tried("likelihood", model, spaces)}
+    tried = [LIKELIHOODS.get(str(name)) for name in _tried("likelihood", model, spaces)]
+    with_levels = {kind is not None and kind.has_levels for kind in tried}
     if metric is None:
         if not _all_sample(model, spaces):
             return "rmse"
-        return "crps" if len(gaussian) > 1 else "nll"
+        return "crps" if len(with_levels) > 1 else "nll"
     if metric not in METRICS:
         raise InputError(f"There is no metric {metric!r}; there are {', '.join(METRICS)}.")
     if metric == "interval_coverage":
         raise InputError("interval_coverage should be near its level, not large or small; choose by 'nll' or 'crps'.")
-    if metric == "nll" and len(gaussian) > 1:
-        raise InputError("nll of Gaussian models is of densities, of others of probabilities; compare them by 'crps'.")
+    if metric == "nll" and len(with_levels) > 1:
+        raise InputError("nll of levels is of probabilities, of other targets of densities; compare them by 'crps'.")
     return metric
 
 

@@ -1,0 +1,98 @@
+"""What likelihoods of numbers share: targets are standardised, and have noise of precision alpha a_m b_m' ... around f.
+
+Priors and noise are in units of the targets' standard deviation. The factors a_m, b_m' of rows are there on request.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, ClassVar, Literal, Self
+
+import numpy as np
+import numpy.typing as npt
+
+from tuckergp.errors import InputError
+from tuckergp.likelihoods import row_noise
+from tuckergp.likelihoods.base import Likelihood, NoiseSettings, Observed, Predicted
+from tuckergp.likelihoods.precision import Precision
+from tuckergp.likelihoods.row_noise import Sums
+
+__all__ = ["Standardised"]
+
+Floats = npt.NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Standardised(Likelihood):
+    """Numbers with noise around f. States have ``alpha`` and ``rows``.
+
+    Attributes
+    ----------
+    noise : float
+        1 / alpha, in units of the targets' variance.
+    mean, scale : float
+        Of the targets.
+    """
+
+    noise: float = 1.0
+    mean: float = 0.0
+    scale: float = 1.0
+
+    has_noise: ClassVar[bool] = True
+    linear: ClassVar[bool] = True
+    row_noise: ClassVar[bool] = True
+    default_noise: ClassVar[Literal["shared", "rows"]] = "rows"
+    averages: ClassVar[bool] = True
+
+    def __post_init__(self) -> None:
+        if not (np.isfinite(self.noise) and self.noise > 0):
+            raise InputError(f"The noise variance must be a positive number, not {self.noise!r}.")
+
+    # Targets
+
+    @classmethod
+    def read(cls, y: Floats, weight: Floats | None = None, exposure: Floats | None = None) -> Self:
+        """With the mean and the standard deviation of the targets; 1 for targets that are all the same."""
+        mean = float(np.average(y, weights=weight))
+        spread = float(np.sqrt(np.average((y - mean) ** 2, weights=weight)))
+        return cls(mean=mean, scale=spread if spread > 1e-12 * max(1.0, abs(mean)) else 1.0)
+
+    def targets(self, y: Floats) -> Floats:
+        """Standardised."""
+        return (y - self.mean) / self.scale
+
+    # Gibbs sampling
+
+    def draw_noise(
+        self,
+        state: Any,
+        observed: Observed,
+        precision: Precision,
+        sums: Sums,
+        settings: NoiseSettings,
+        rng: np.random.Generator,
+    ) -> tuple[Any, float]:
+        """Factors of rows, then alpha ~ Gamma(shape + N / 2, rate + S / 2), S the sum of scaled squared residuals."""
+        rows, squares, scaled = row_noise.draw(state.rows, precision, observed, sums, rng)
+        alpha = float(rng.gamma(settings.shape + observed.count / 2) / (settings.rate + scaled / 2))
+        return state._replace(alpha=alpha, rows=rows), squares / observed.count
+
+    def factors(self, state: Any) -> tuple[Floats | None, ...]:
+        """Those of rows."""
+        return row_noise.kept(state.rows)
+
+    def in_units(self, watched: Mapping[str, Floats]) -> dict[str, Floats]:
+        """The noise times the standard deviation of the targets."""
+        return {**watched, "noise": self.scale * watched["noise"]}
+
+    # Predictions
+
+    def means(self, at: Predicted) -> Floats:
+        """The function in the units of the targets."""
+        return self.mean + self.scale * at.f
+
+    def precisions(self, at: Predicted) -> Floats:
+        """Of each draw, in units of the standardised targets, (S, n)."""
+        alpha = at.unknowns["alpha"][:, None]
+        return np.asarray(np.broadcast_to(alpha if at.factors is None else alpha * at.factors, at.f.shape))

@@ -1,0 +1,201 @@
+"""Running an experiment: settings, data, and a results file in which each finished cell is kept at once.
+
+A finished cell is never computed again, so a run that was stopped goes on where it was.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import platform
+import select
+import signal
+import threading
+import time
+import warnings
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import numba
+import numpy as np
+
+import tuckergp
+from tuckergp.errors import InputError, NotConvergedWarning
+from tuckergp.files import write_text
+from tuckergp.paper import pictures, sources
+from tuckergp.paper.experiment import Experiment, Figures, Work
+
+__all__ = ["Run", "fill", "quietly", "read", "to_json"]
+
+
+class Run:
+    """One run of an experiment.
+
+    Parameters
+    ----------
+    experiment : Experiment
+    folder : Path or None
+        For the results file, whose cells are kept provided that it is of the same experiment; None: in memory.
+    data : Path or None
+        The folder that holds the data; None looks where the loaders do.
+    quick : bool
+
+    Attributes
+    ----------
+    settings : dict
+        The experiment's, with those of a quick run where it is one.
+    done : dict
+        The figures of finished cells by name.
+    work : mapping
+        All cells of the experiment by name; reads the data.
+    """
+
+    def __init__(
+        self, experiment: Experiment, folder: Path | None = None, data: Path | None = None, quick: bool = False
+    ) -> None:
+        self.experiment, self.folder, self.data = experiment, folder, data
+        self.settings: dict[str, Any] = {**experiment.settings, **(experiment.quick if quick else {})}
+        self.identity: dict[str, Any] = {"experiment": experiment.name, "protocol": experiment.protocol, "quick": quick}
+        self.versions = {
+            "tuckergp": tuckergp.__version__,
+            "numpy": np.__version__,
+            "numba": numba.__version__,
+            "python": platform.python_version(),
+        }
+        self.done = self._stored()
+
+    @cached_property
+    def work(self) -> Work:
+        """All cells of the experiment by name."""
+        return self.experiment.cells(self)
+
+    def load(self, name: str) -> Any:
+        """One of the experiment's data sets."""
+        return sources.load(name, self.data)
+
+    def __getitem__(self, name: str) -> Figures:
+        """The figures of a cell, which is computed and kept unless it is there: cells may ask for others."""
+        if name not in self.done:
+            began, used = time.perf_counter(), time.process_time()
+            with stopped_by_ctrl_c():
+                found = self.work[name]()
+            spent = {
+                "seconds": round(time.perf_counter() - began, 1),
+                "cpu_seconds": round(time.process_time() - used, 1),
+            }
+            self.done[name] = spent | found
+            self.save()
+        return self.done[name]
+
+    def keep(self, name: str, draw: Callable[[], Any]) -> None:
+        """Draw a picture that needs what a cell has learned, and keep it beside the results."""
+        if self.folder is not None:
+            pictures.save(draw, name, self.folder, png=not self.identity["quick"])
+
+    @property
+    def head(self) -> dict[str, Any]:
+        """What the figures depend on."""
+        command = f"tuckergp reproduce {self.experiment.name}{' --quick' * self.identity['quick']}"
+        return {
+            **self.identity,
+            "settings": self.settings,
+            "command": command,
+            "versions": self.versions,
+            "machine": {"processors": os.cpu_count(), "system": f"{platform.system()} {platform.machine()}"},
+            "data": {name: sources.checksum(name, self.data) for name in self.experiment.data},
+        }
+
+    def save(self) -> None:
+        """Write the results file in one move; cells that another run has put there meanwhile are kept."""
+        if self.folder is None:
+            return
+        self.done = self._stored() | self.done
+        self.folder.mkdir(parents=True, exist_ok=True)
+        write_text(self.folder / f"{self.experiment.name}.json", to_json({**self.head, "cells": self.done}))
+
+    def _stored(self) -> dict[str, Figures]:
+        """The cells in the file."""
+        path = None if self.folder is None else self.folder / f"{self.experiment.name}.json"
+        if path is None or not path.exists():
+            return {}
+        found = read(path)
+        for key, value in self.identity.items():
+            if found.get(key) != value:
+                raise InputError(
+                    f"{path} holds results with {key}={found.get(key)!r}, not {value!r}; name another folder."
+                )
+        cells: dict[str, Figures] = found["cells"]
+        return cells
+
+
+def read(path: Path) -> dict[str, Any]:
+    """A results file."""
+    try:
+        found: dict[str, Any] = json.loads(path.read_text())
+        if not isinstance(found["cells"], dict):
+            raise TypeError
+    except (json.JSONDecodeError, UnicodeDecodeError, KeyError, TypeError):
+        raise InputError(f"{path} does not hold results of an experiment; name another folder.") from None
+    return found
+
+
+def to_json(results: dict[str, Any]) -> str:
+    """JSON with one line for each cell, so that differences between two runs can be read."""
+    head = [f"{json.dumps(key)}: {json.dumps(value)}" for key, value in results.items() if key != "cells"]
+    cells = [f"{json.dumps(name)}: {json.dumps(cell)}" for name, cell in results["cells"].items()]
+    return "{\n " + ",\n ".join([*head, '"cells": {\n  ' + ",\n  ".join(cells) + "\n }"]) + "\n}\n"
+
+
+def fill(runs: Sequence[Run], only: str = "", say: Callable[[str], None] = lambda line: None) -> None:
+    """Compute the cells that are missing, and say which one and how many are left.
+
+    ``only`` lists beginnings of names of cells, separated by commas; an empty one stands for all.
+    """
+    wanted = tuple(word.strip() for word in only.split(",") if word.strip()) or ("",)
+    cells = [(run, name) for run in runs for name in run.work if name.startswith(wanted)]
+    if only and not cells:
+        there = ", ".join(name for run in runs for name in run.work)
+        raise InputError(f"No cell begins with {only!r}; there are {there}.")
+    missing = [(run, name) for run, name in cells if name not in run.done]
+    for count, (run, name) in enumerate(missing, start=1):
+        say(f"[{count}/{len(missing)}] {run.experiment.name}: {name}")
+        say("    " + _in_short(run[name]))
+
+
+def _in_short(figures: Figures) -> str:
+    numbers = {key: value for key, value in figures.items() if isinstance(value, int | float)}
+    return ", ".join(f"{key} {value:.5g}" for key, value in numbers.items())
+
+
+def quietly(fit: Callable[..., Any], *given: Any) -> Any:
+    """Learn a model without its warnings of convergence, which figures tell of."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", NotConvergedWarning)
+        return fit(*given)
+
+
+@contextmanager
+def stopped_by_ctrl_c() -> Iterator[None]:
+    """Raise KeyboardInterrupt in the end if there was a Ctrl-C that somebody else took.
+
+    Samplers take the first one as the wish to stop early and return what they have. A cell of a shorter chain than the
+    protocol says must not be kept.
+    """
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    reading, writing = os.pipe()
+    os.set_blocking(writing, False)
+    before = signal.set_wakeup_fd(writing, warn_on_full_buffer=False)
+    try:
+        yield
+        told = os.read(reading, 4096) if select.select([reading], [], [], 0)[0] else b""
+        if signal.SIGINT in told:
+            raise KeyboardInterrupt
+    finally:
+        signal.set_wakeup_fd(before)
+        os.close(reading)
+        os.close(writing)

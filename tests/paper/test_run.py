@@ -1,0 +1,124 @@
+"""Runs of an experiment: cells are computed once and kept at once, whatever stops a run; other results are refused."""
+
+import json
+import os
+import signal
+import threading
+
+import pytest
+
+from tuckergp.errors import InputError
+from tuckergp.paper.experiment import Experiment, Table, Text
+from tuckergp.paper.report import cells_of
+from tuckergp.paper.run import Run, fill
+
+
+def made(cells, protocol="once", **more):
+    """An experiment of given cells: functions of the run."""
+
+    def work(run):
+        return {name: lambda compute=compute: compute(run) for name, compute in cells.items()}
+
+    return Experiment("made", "Made up", "theory", protocol, work, (Text("Words."),), **more)
+
+
+def stored(folder):
+    return json.loads((folder / "made.json").read_text())
+
+
+def test_a_finished_cell_is_not_computed_again(tmp_path):
+    calls = []
+    cells = {name: lambda run, name=name: calls.append(name) or {"rmse": 0.5} for name in ("a", "b")}
+    for _ in range(2):
+        fill([Run(made(cells), tmp_path)])
+    assert calls == ["a", "b"]
+    assert set(stored(tmp_path)["cells"]) == {"a", "b"}
+    assert stored(tmp_path)["cells"]["a"].keys() == {"rmse", "seconds", "cpu_seconds"}
+    assert list(tmp_path.iterdir()) == [tmp_path / "made.json"]
+
+
+def test_results_say_what_they_depend_on(tmp_path):
+    experiment = made({"a": lambda run: {"found": run.settings["seed"]}}, settings={"seed": 3}, quick={"seed": 5})
+    fill([Run(experiment, tmp_path, quick=True)])
+    head = stored(tmp_path)
+    assert head["cells"]["a"]["found"] == head["settings"]["seed"] == 5
+    assert head["command"] == "tuckergp reproduce made --quick"
+    assert {"numpy", "numba", "python", "tuckergp"} == set(head["versions"])
+    assert head["machine"]["processors"] == os.cpu_count()
+
+
+def test_results_of_something_else_are_refused(tmp_path):
+    fill([Run(made({"a": lambda run: {}}), tmp_path)])
+    for other, quick, said in (
+        (made({}, "twice"), False, "protocol='once', not 'twice'"),
+        (made({}), True, "quick=False"),
+    ):
+        with pytest.raises(InputError, match=f"holds results with {said}.*name another folder"):
+            Run(other, tmp_path, quick=quick)
+    for text in ("[]", "{", '{"cells": 3}'):
+        (tmp_path / "made.json").write_text(text)
+        with pytest.raises(InputError, match="does not hold results"):
+            Run(made({}), tmp_path)
+
+
+def test_cells_of_two_runs_into_one_file_are_both_kept(tmp_path):
+    experiment = made({"a": lambda run: {"rmse": 1.0}, "b": lambda run: {"rmse": 2.0}})
+    one, two = Run(experiment, tmp_path), Run(experiment, tmp_path)
+    assert one["a"]["rmse"] == 1.0
+    assert two["b"]["rmse"] == 2.0
+    assert set(stored(tmp_path)["cells"]) == {"a", "b"}
+
+
+def test_a_cell_may_ask_for_another_which_is_kept_too():
+    calls = []
+    cells = {"first": lambda run: calls.append(1) or {"n": 2}, "second": lambda run: {"n": run["first"]["n"] + 1}}
+    run = Run(made(cells))
+    fill([run], only="second")
+    assert run.done["second"]["n"] == 3
+    fill([run])
+    assert calls == [1]
+
+
+def test_cells_can_be_asked_for_by_the_beginning_of_their_names():
+    run = Run(made({name: lambda run: {} for name in ("a/1", "a/2", "b")}))
+    fill([run], only="a/2, b")
+    assert list(run.done) == ["a/2", "b"]
+    with pytest.raises(InputError, match="No cell begins with 'c'; there are a/1, a/2, b"):
+        fill([run], only="c")
+
+
+def test_it_says_which_cell_and_how_many_are_left():
+    said = []
+    run = Run(made({"a": lambda run: {"rmse": 0.25, "words": "none"}, "b": lambda run: {}}))
+    run["b"]
+    fill([run], say=said.append)
+    assert said[0] == "[1/1] made: a"
+    assert "rmse 0.25" in said[1]
+    assert "words" not in said[1]
+
+
+@pytest.mark.skipif(threading.current_thread() is not threading.main_thread(), reason="signals need the main thread")
+def test_a_cell_that_ctrl_c_cut_short_is_not_kept(tmp_path):
+    """A sampler takes the first Ctrl-C as the wish to stop early and returns what it has."""
+
+    def cut_short(run):
+        before = signal.signal(signal.SIGINT, lambda number, frame: None)
+        signal.raise_signal(signal.SIGINT)
+        signal.signal(signal.SIGINT, before)
+        return {"rmse": 0.5}
+
+    run = Run(made({"a": lambda run: {"rmse": 0.1}, "b": cut_short, "c": lambda run: {"rmse": 0.1}}), tmp_path)
+    with pytest.raises(KeyboardInterrupt):
+        fill([run])
+    assert set(stored(tmp_path)["cells"]) == {"a"}
+    with pytest.raises(KeyboardInterrupt):  # and once more
+        run["b"]
+    assert run["c"]["rmse"] == 0.1
+
+
+def test_blocks_see_the_cells_of_experiments_beside():
+    experiment = made({}, beside=("other", "missing"))
+    results = {"made": {"cells": {"a": {"n": 1}}}, "other": {"cells": {"a": {"n": 2}}}}
+    assert cells_of(experiment, results) == {"a": {"n": 1}, "other/a": {"n": 2}}
+    assert experiment.tables == ()
+    assert Table("t", "", lambda cells: [["head"]]).rows({}) == [["head"]]
