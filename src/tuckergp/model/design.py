@@ -371,7 +371,7 @@ class Design:
         return replace(self, index=np.ascontiguousarray(self.index[observations]))
 
     def compact(self) -> Design:
-        """The same observations with the rows that they use alone, where those are few; tables are of one piece then."""
+        """The same observations with the rows that they use alone, where those are few or tables of several pieces."""
         modes, index = list(self.modes), self.index
         for d, table in enumerate(modes):
             if table.more is not None or len(index) < table.n_rows:
