@@ -59,12 +59,14 @@ def test_rows_are_solved_to_their_conditional_and_noise_has_its_covariance(core,
         A, b = evidence.statistics()
         r = ranks[d]
         root = rng.standard_normal((r, r))
-        precision, pull = root @ root.T + np.eye(r), rng.standard_normal((len(A), r))
-        mean = evidence.solve(pull, precision, np.zeros_like(pull))
+        precision, prior_shift = root @ root.T + np.eye(r), rng.standard_normal((len(A), r))
+        mean = evidence.solve(prior_shift, precision, np.zeros_like(prior_shift))
         posterior = A + precision
-        np.testing.assert_allclose(mean, np.linalg.solve(posterior, (b + pull)[..., None])[..., 0], rtol=1e-10)
+        np.testing.assert_allclose(mean, np.linalg.solve(posterior, (b + prior_shift)[..., None])[..., 0], rtol=1e-10)
         # the moves that unit noise makes, as columns, multiply to the inverse precision: they are its square root
-        moves = np.stack([evidence.solve(pull, precision, np.tile(e, (len(A), 1))) - mean for e in np.eye(r)], axis=2)
+        moves = np.stack(
+            [evidence.solve(prior_shift, precision, np.tile(e, (len(A), 1))) - mean for e in np.eye(r)], axis=2
+        )
         np.testing.assert_allclose(moves @ moves.transpose(0, 2, 1), np.linalg.inv(posterior), rtol=1e-9, atol=1e-12)
 
 
@@ -88,8 +90,8 @@ def lopsided_evidence(d, rank, rng, precision=None):
 def test_long_rows_are_summed_like_short_ones(d, rank):
     evidence, design, z = lopsided_evidence(d, rank, np.random.default_rng(rank))
     A, b = evidence.statistics()
-    pull, prior = np.zeros_like(b), np.eye(rank)
-    solved = evidence.solve(pull, prior, pull)
+    prior_shift, prior = np.zeros_like(b), np.eye(rank)
+    solved = evidence.solve(prior_shift, prior, prior_shift)
     for m in range(len(A)):
         mine = design.index[:, d] == m
         expected = 1.7 * z[mine].T @ z[mine], 1.7 * z[mine].T @ evidence.y[mine]

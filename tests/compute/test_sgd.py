@@ -79,8 +79,8 @@ def test_adam_moves_the_features_met_by_adams_rule(core):
                 met = (tables[d][problem.design.index[batch, d]] != 0).sum(axis=0)
                 rows = np.flatnonzero(met)
                 steps[d][rows] += 1
-                pull = (met[rows] / (counts[d][rows] * m))[:, None] * values[d][rows] / model.sigma_u[d] ** 2
-                move(d, g.U[d][rows] / m - pull, rows, 0.01)
+                prior_shift = (met[rows] / (counts[d][rows] * m))[:, None] * values[d][rows] / model.sigma_u[d] ** 2
+                move(d, g.U[d][rows] / m - prior_shift, rows, 0.01)
             if core == "full":
                 steps[2] += 1
                 move(2, g.W / m - old_W / model.sigma_w**2 / N, slice(None), 0.02)

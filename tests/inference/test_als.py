@@ -38,7 +38,7 @@ def test_the_reported_log_joint_is_the_models_and_a_fixed_point_is_stationary(co
     problem = random_problem(np.random.default_rng(0), core, ranks, kind, n=60)
     result = run(ALS(iterations=1000, noise=0.5, tolerance=1e-14), problem, seed=1)
     value, gradient = problem.model.log_joint_and_gradient(result.parameters, problem.design, problem.y)
-    assert result.history[-1].figures["log_joint"] == pytest.approx(value, rel=1e-10)
+    assert result.steps[-1].figures["log_joint"] == pytest.approx(value, rel=1e-10)
     start = problem.model.init(problem.design, stream(1, 0))
     _, at_start = problem.model.log_joint_and_gradient(start, problem.design, problem.y)
     assert np.abs(flatten(gradient)).max() < 1e-3 * np.abs(flatten(at_start)).max()

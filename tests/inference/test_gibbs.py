@@ -84,10 +84,10 @@ def draw_prior(model, design, gibbs, rng):
             lengthscale = residual.lengthscale * float(np.exp(1.5 * rng.standard_normal()))
             K = kernel_of(residual, lengthscale)(residual.t)
             Z = rng.multivariate_normal(np.zeros(r), covariance, size=table.n_rows)
-            psi = psi + residual.scale * np.linalg.cholesky(K + 1e-10 * np.eye(len(K))) @ Z
+            psi = psi + residual.sd * np.linalg.cholesky(K + 1e-10 * np.eye(len(K))) @ Z
             own = Path(np.full((table.n_rows, residual.order, r), np.nan), lengthscale)  # a sweep reads no states
         if isinstance(residual, Rows):
-            psi = psi + residual.scale * rng.multivariate_normal(np.zeros(r), covariance, size=table.n_rows)
+            psi = psi + residual.sd * rng.multivariate_normal(np.zeros(r), covariance, size=table.n_rows)
             if gibbs.noise == "rows":
                 while (nu := stats.expon.rvs(scale=20, random_state=rng)) < 4:
                     pass

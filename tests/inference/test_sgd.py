@@ -28,7 +28,7 @@ def test_it_climbs_to_about_where_alternating_least_squares_arrives(method, core
 def test_early_stopping_returns_the_best_epoch_by_the_validation_part():
     problem = random_problem(np.random.default_rng(3), "full", (3, 3), "rows", n=120, noise=2.0)
     result = run(SGD(epochs=500, step_u=0.02, patience=4, validation=0.3, batch_size=10), problem, seed=2)
-    scores = [info.figures["validation_rmse"] for info in result.history]
+    scores = [info.figures["validation_rmse"] for info in result.steps]
     assert len(scores) < 500
     assert len(scores) == np.argmin(scores) + 1 + 4
     algorithm = SGD(epochs=500, step_u=0.02, patience=4, validation=0.3, batch_size=10)

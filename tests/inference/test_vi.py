@@ -20,7 +20,7 @@ from tuckergp.priors.beliefs import Gammas, Normal, PrecisionBelief
 from tuckergp.priors.hyper import PrecisionPrior
 from tuckergp.residuals import Rows
 from tuckergp.running import loop
-from tuckergp.statistics.expected import Factors, core_statistics, expected_squares, hear, row_statistics
+from tuckergp.statistics.expected import Factors, core_statistics, expected_squares, observations_of, row_statistics
 
 SURE = 1e8
 """A prior that counts for so much that its mean is as good as given."""
@@ -38,7 +38,7 @@ def rows_only(M):
 
 
 def bounds(result):
-    return np.array([info.figures["elbo"] for info in result.history])
+    return np.array([info.figures["elbo"] for info in result.steps])
 
 
 @pytest.mark.parametrize("factorised", [False, True])
@@ -89,7 +89,7 @@ def test_with_the_other_mode_fixed_the_rows_have_their_exact_posterior():
     problem, vi = Problem(model, design, y), given()
     state = vi.init(problem, rng)
     fixed = Factors(z[:, None], (z**2)[:, None, None])
-    A, b = row_statistics(model.core, 0, problem.heard[0], [state.modes[0].factors, fixed], state.W)
+    A, b = row_statistics(model.core, 0, problem.observations[0], [state.modes[0].factors, fixed], state.W)
     q = vi.priors(problem)[0].update(state.modes[0], A / 0.5, b / 0.5)
     precision = z @ z / 0.5 + 1 / 0.7**2
     np.testing.assert_allclose(q.psi[:, 0], y.reshape(4, 5) @ z / 0.5 / precision, rtol=1e-6)
@@ -137,14 +137,14 @@ def test_expected_statistics_are_averages_over_all_values(core, ranks):
                 b[row] += weight[i] * y[i] * z
             return np.concatenate([A.ravel(), b.ravel()])
 
-        found = row_statistics(core, d, hear(design, d, y, weight), factors, W)
+        found = row_statistics(core, d, observations_of(design, d, y, weight), factors, W)
         np.testing.assert_allclose(np.concatenate([part.ravel() for part in found]), average(statistics), atol=1e-10)
-    heard = hear(design, 0, y, weight)
+    observations = observations_of(design, 0, y, weight)
 
     def residuals(psi, w):
         return sum(weight[i] * (y[i] - dense_f(core, w, rows_at(psi, i))) ** 2 for i in range(9))
 
-    assert expected_squares(core, heard, factors, W, y, weight) == pytest.approx(float(average(residuals)))
+    assert expected_squares(core, observations, factors, W, y, weight) == pytest.approx(float(average(residuals)))
     if core.learned:
         unit = np.eye(core.n_weights)
 
@@ -152,7 +152,7 @@ def test_expected_statistics_are_averages_over_all_values(core, ranks):
             H = np.array([[dense_f(core, e, rows_at(psi, i)) for e in unit] for i in range(9)])
             return np.concatenate([((H * weight[:, None]).T @ H).ravel(), H.T @ (weight * y)])
 
-        found = core_statistics(core, heard, factors)
+        found = core_statistics(core, observations, factors)
         np.testing.assert_allclose(np.concatenate([part.ravel() for part in found]), average(normal_equations))
 
 

@@ -42,7 +42,7 @@ def test_the_regressor_knows_the_surface_and_how_sure_it_is(surface):
     assert (of_f < std).all()
     _, far = model.predict([[5.0, 5.0]], return_std=True, include_noise=False)
     assert far > of_f.mean()
-    assert {"elbo", "train_rmse", "noise"} == set(model.fit_.history[-1].figures)
+    assert {"elbo", "train_rmse", "noise"} == set(model.fit_.steps[-1].figures)
 
 
 def test_a_matern_term_becomes_features(surface):
@@ -57,7 +57,7 @@ def test_weights_count_observations(surface):
     X, y = surface
     twice = np.repeat(np.arange(50), 2)
     model = TuckerGPRegressor(rank=2, inference=VI(iterations=10, draws=8), random_state=0)
-    histories = [model.fit(*given).fit_.history for given in [(X[:50], y[:50], np.full(50, 2.0)), (X[twice], y[twice])]]
+    histories = [model.fit(*given).fit_.steps for given in [(X[:50], y[:50], np.full(50, 2.0)), (X[twice], y[twice])]]
     curves = [[info.figures["elbo"] for info in history] for history in histories]
     np.testing.assert_allclose(*curves, rtol=1e-8)
 
@@ -72,7 +72,7 @@ def test_a_recommender_beats_the_mean_and_answers_all_questions(recommender, dat
     recommender.save(tmp_path / "model.tgp")
     again = load(tmp_path / "model.tgp")
     np.testing.assert_array_equal(again.predict(data.test), mean)
-    assert again.fit_.history[-1].figures == recommender.fit_.history[-1].figures
+    assert again.fit_.steps[-1].figures == recommender.fit_.steps[-1].figures
     liked = data.items["item_id"][:3]
     asked = {"user_id": ["new"], "item_id": liked[:1]}
     before, unsure = again.predict(asked, return_std=True, include_noise=False)

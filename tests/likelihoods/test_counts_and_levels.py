@@ -227,7 +227,7 @@ def test_stochastic_gradients_climb_to_the_most_probable_point(kind, method, ste
 def test_early_stopping_looks_at_the_log_probability():
     problem = count_problem(200)
     result = run(SGD(epochs=30, validation=0.2, patience=3), problem, 1)
-    assert {"log_probability", "validation_log_probability"} <= result.history[-1].figures.keys()
+    assert {"log_probability", "validation_log_probability"} <= result.steps[-1].figures.keys()
 
 
 @pytest.mark.parametrize("kind", ["poisson", "ordinal"])

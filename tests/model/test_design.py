@@ -6,7 +6,7 @@ from scipy import sparse
 
 from tuckergp.data.tables import as_table
 from tuckergp.errors import InputError
-from tuckergp.features import Chain, Cholesky, Exact, Fourier, Hashing, Nystrom, Rows
+from tuckergp.features import Cholesky, Exact, Fourier, Hashing, Line, Nystrom, Rows
 from tuckergp.kernels import SE, Constant, Identity, Linear, Matern12, Matern32, Matern52, Periodic
 from tuckergp.model.design import Design, Mode
 from tuckergp.model.mode_table import ModeTable
@@ -127,7 +127,7 @@ def test_mistakes_get_one_clear_sentence():
 
 def test_the_first_matern_on_one_column_is_a_chain_and_the_others_are_features():
     kernel = Periodic(3.0) + 0.25 * Matern32(2.0) + Matern12(1.0)
-    for features in (None, Chain()):
+    for features in (None, Line()):
         design, (fitted,) = Design.fit([Mode("lat", kernel, features=features)], TABLE)
         line = design.modes[0].residual
         assert (line.order, line.lengthscale, line.scale, line.learn) == (2, 2.0, 0.5, True)
@@ -152,9 +152,9 @@ def test_a_chain_is_in_units_of_the_whitened_column():
 def test_rows_come_before_a_chain_unless_it_is_asked_for():
     _, (rows,) = Design.fit([Mode("lat", Matern12() + Identity(), constant=False)], TABLE)
     assert [type(rows.residual), type(rows.blocks[0].map)] == [Rows, Cholesky]
-    asked = Mode("lat", Matern12() + Identity(), features=[Chain(), None], constant=False)
+    asked = Mode("lat", Matern12() + Identity(), features=[Line(), None], constant=False)
     _, (chain,) = Design.fit([asked], TABLE)
-    assert [type(chain.residual), type(chain.blocks[0].map)] == [Chain, Exact]
+    assert [type(chain.residual), type(chain.blocks[0].map)] == [Line, Exact]
 
 
 def test_a_matern_that_cannot_be_a_chain_becomes_features():
@@ -165,18 +165,18 @@ def test_a_matern_that_cannot_be_a_chain_becomes_features():
         design, (fitted,) = Design.fit([mode], TABLE)
         assert isinstance(design.modes[0].residual, NoResidual)
         assert len(fitted.blocks) == 1
-    design, _ = Design.fit([Mode("lat", Matern12())], TABLE, chain=False)
+    design, _ = Design.fit([Mode("lat", Matern12())], TABLE, any_residual=False)
     assert isinstance(design.modes[0].residual, NoResidual)
 
 
 @pytest.mark.parametrize(
     ("mode", "message"),
     [
-        (Mode(["user", "week"], Matern12(columns="week"), features=Chain()), "tells all inputs of the mode apart"),
-        (Mode(["lon", "lat"], Matern12(), features=Chain()), "one column that tells all inputs"),
-        (Mode("lat", SE(), features=Chain()), "fits no term"),
-        (Mode("lat", SE(), features=[Chain()]), "for one Matern term"),
-        (Mode("lat", Matern12() + Matern32(), features=[Chain(), Chain()]), "for one Matern term"),
+        (Mode(["user", "week"], Matern12(columns="week"), features=Line()), "tells all inputs of the mode apart"),
+        (Mode(["lon", "lat"], Matern12(), features=Line()), "one column that tells all inputs"),
+        (Mode("lat", SE(), features=Line()), "fits no term"),
+        (Mode("lat", SE(), features=[Line()]), "for one Matern term"),
+        (Mode("lat", Matern12() + Matern32(), features=[Line(), Line()]), "for one Matern term"),
         (Mode("user", Matern12()), "'user' must be numeric, but row 0 holds 'ann'"),
         (Mode("lat", Matern12(-1.0)), "lengthscale"),
         (Mode("lat", Matern12() * -1.0), "scale of a kernel must be positive"),

@@ -115,11 +115,11 @@ class TestBayesianPMF:
         evidence = Evidence(problem.sorted[0], problem.y, precision, problem.model.core, 0, [U, V], np.zeros(0))
         mean = np.asarray(problem.design.modes[0].features @ mu[None, :])
         means, covariances = self.rows(U, V, *problem.design.index.T, problem.y, mu, Lambda)
-        pull = mean @ Lambda
-        ours = evidence.solve(pull, Lambda, np.zeros_like(mean))
+        prior_shift = mean @ Lambda
+        ours = evidence.solve(prior_shift, Lambda, np.zeros_like(mean))
         np.testing.assert_allclose(ours, means, rtol=1e-10)
         # a draw is the mean plus a matrix times the noise, so unit noise shows the columns of the matrix
-        roots = [evidence.solve(pull, Lambda, np.tile(e, (len(U), 1))) - ours for e in np.eye(self.R)]
+        roots = [evidence.solve(prior_shift, Lambda, np.tile(e, (len(U), 1))) - ours for e in np.eye(self.R)]
         root = np.stack(roots, axis=2)
         np.testing.assert_allclose(root @ root.transpose(0, 2, 1), covariances, rtol=1e-9, atol=1e-12)
 

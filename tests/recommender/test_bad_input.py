@@ -154,7 +154,7 @@ def test_times_of_all_kinds_may_follow_each_other():
     model = TuckerRecommender(rank=1, draws=3, warmup=2, time="week", random_state=0).fit(first)
     for times in (["1998-03-02"], [888_840_000], [888_840_000_000], [None]):
         model.fold_in({"user_id": ["a"], "item_id": [3], "rating": [2.0], "timestamp": times})
-    kept = model.history_.moment["timestamp"]
+    kept = model.history_.occasion["timestamp"]
     assert kept.dtype == "datetime64[s]"
     np.testing.assert_array_equal(kept[:4], first["timestamp"].astype("datetime64[s]"))
     assert (kept[4:7].astype("datetime64[D]") == np.datetime64("1998-03-02")).all()

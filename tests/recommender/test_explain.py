@@ -43,10 +43,10 @@ def fitted(data, **settings):
 def test_parts_add_up_to_the_prediction(name, data):
     rec = fitted(data, **SETTINGS[name])
     cold = data.test["user_id"][data.new_user][0]
-    moment = {"timestamp": data.train["timestamp"][3], "device": "tv"} if "context" in SETTINGS[name] else {}
+    occasion = {"timestamp": data.train["timestamp"][3], "device": "tv"} if "context" in SETTINGS[name] else {}
     for user in (data.train["user_id"][3], cold, "nobody"):
         for item in (data.train["item_id"][3], "nothing"):
-            for known in (moment, {}):
+            for known in (occasion, {}):
                 found = rec.explain(user, item, **known)
                 pair = {"user_id": [user], "item_id": [item], **{key: [value] for key, value in known.items()}}
                 np.testing.assert_allclose(found.total, rec.predict(pair, clip=False)[0], rtol=0, atol=1e-10)

@@ -13,7 +13,7 @@ from tuckergp.inference.base import Problem
 from tuckergp.inference.gibbs import Gibbs
 from tuckergp.random import stream
 from tuckergp.recommender.attributes import WHO_RATED_WHAT
-from tuckergp.recommender.fold_in import _part, fold_in
+from tuckergp.recommender.fold_in import _problem, fold_in
 from tuckergp.statistics.evidence import Evidence, Precision
 
 USERS = {"user_id": ["a", "b", "c", "d"], "age": [20, 30, 40, 50], "job": ["x", "y", "x", "y"]}
@@ -63,7 +63,7 @@ def rows_found(rec, table, seed):
 
 
 def parted_of(rec, table, seed=0):
-    return _part(*pieces(rec), table, (None, None), None, "keep", 4, seed)
+    return _problem(*pieces(rec), table, (None, None), None, "keep", 4, seed)
 
 
 def dense_conditional(rec, s, ratings, user, features):
@@ -80,7 +80,7 @@ def dense_conditional(rec, s, ratings, user, features):
         w = alpha
         for d, mode in enumerate(draws.modes):
             group = design.modes[d].groups[design.index[row, d]]
-            w *= 1.0 if mode.noise is None or group < 0 else float(mode.noise[group, s])
+            w *= 1.0 if mode.row_noise is None or group < 0 else float(mode.row_noise[group, s])
         y = (ratings["rating"][row] - rec.fit_.mean) / rec.fit_.scale
         A += w * np.outer(z, z)
         b += w * z * y
@@ -169,7 +169,7 @@ def test_it_equals_the_conditional_of_a_sweep_in_which_the_user_was_there():
     draws = rec.fit_.draws
     mean = parted_of(rec, as_table(new, "new")).find(NoNoise()).users[0, 0]
     # a sweep's own solve, with the draw's values put into the larger problem
-    design = whole.layout_.design(*whole.history_.codes, whole.history_.moment)
+    design = whole.layout_.design(*whole.history_.codes, whole.history_.occasion)
     y = (whole.history_.rating - rec.fit_.mean) / rec.fit_.scale
     problem = Problem(draws.model, design, y)
     tables = [
@@ -189,7 +189,7 @@ def test_folding_in_twice_is_folding_in_once_with_both():
     rec = fitted(**SETTINGS["drift and context"])
     first, second = ({name: values[part] for name, values in NEW.items()} for part in (slice(0, 3), slice(3, 5)))
     layout, fit, history = fold_in(*pieces(rec), as_table(first, "new"), seed=1)
-    twice = _part(layout, fit, history, as_table(second, "new"), (None, None), None, "keep", 4, 0)
+    twice = _problem(layout, fit, history, as_table(second, "new"), (None, None), None, "keep", 4, 0)
     once = parted_of(rec, as_table(NEW, "new"))
     for k in (None, 0, 1):
         a, b = once.find(NoNoise(k)).users, twice.find(NoNoise(k)).users
@@ -379,7 +379,7 @@ def test_duplicates_are_averaged_where_asked_for():
 
 def test_a_table_of_one_kind_of_moment_may_follow_another():
     rec = fitted(**SETTINGS["drift and context"])
-    assert isinstance(rec.history_.moment, Table)
+    assert isinstance(rec.history_.occasion, Table)
     rec.fold_in({"user_id": ["n"], "item_id": [1], "rating": [2.0]})
-    assert rec.history_.moment["device"][-1] is None
+    assert rec.history_.occasion["device"][-1] is None
     assert np.isfinite(rec.predict({"user_id": ["n"], "item_id": [2]})).all()

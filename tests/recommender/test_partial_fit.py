@@ -55,28 +55,28 @@ def test_new_ids_are_known_and_all_ratings_count(name, data, ratings):
     assert np.isfinite(rec.predict({"user_id": ["new user"], "item_id": ["new item"]})).all()
     if name != "als":
         expected = SETTINGS[name]["inference"].draws + 5
-        assert len(rec.fit_.history) == expected * SETTINGS[name]["inference"].chains
+        assert len(rec.fit_.steps) == expected * SETTINGS[name]["inference"].chains
 
 
 def test_the_start_is_the_last_draw(data, ratings):
     rec = TuckerRecommender(rank=2, time="week", context="device", draws=3, warmup=20, random_state=0)
     rec.fit(ratings, data.users, data.items)
     layout, history = rec.layout_, rec.history_
-    design = layout.design(*history.codes, history.moment)
+    design = layout.design(*history.codes, history.occasion)
     trained = type(design)(
         (*(side.table.take(np.arange(side.n_rated)) for side in layout.sides), *design.modes[2:]), design.index
     )
     last = last_draws(rec.fit_)
-    start = start_from(layout, last, layout, trained, history.moment, Gibbs(), 0)
+    start = start_from(layout, last, layout, trained, history.occasion, Gibbs(), 0)
     values = start.chains[0]
     f = last.draws.model.contract([mode.psi for mode in values.modes], values.W, trained.index)
     np.testing.assert_allclose(last.mean + last.scale * f, last.predict(trained), rtol=1e-6)
     assert values.unknowns["alpha"] == last.draws.unknowns["alpha"][0]
     for d, mode in enumerate(last.draws.modes[:2]):
         np.testing.assert_allclose(
-            values.modes[d].noise[trained.modes[d].groups], mode.noise[trained.modes[d].groups, 0]
+            values.modes[d].row_noise[trained.modes[d].groups], mode.row_noise[trained.modes[d].groups, 0]
         )
-        scale = layout.modes[d].residual_scale
+        scale = layout.modes[d].residual_sd
         np.testing.assert_allclose(np.linalg.inv(values.modes[d].precision) * scale**2, mode.covariance[0])
 
 
@@ -84,7 +84,7 @@ def test_few_sweeps_lead_where_a_new_fit_is(data, ratings):
     settings = {"rank": 3, "time": None, "draws": 60, "random_state": 0}
     rec = TuckerRecommender(**settings, warmup=40).fit(cut(ratings, 0, 1200), data.users, data.items)
     rec.partial_fit(cut(ratings, 1200, None), progress=False)
-    assert len(rec.fit_.history) == 70
+    assert len(rec.fit_.steps) == 70
     whole = TuckerRecommender(**settings, warmup=40).fit(ratings, data.users, data.items)
     other = TuckerRecommender(**settings | {"random_state": 1}, warmup=40).fit(ratings, data.users, data.items)
     test = plain(data.test)
@@ -93,7 +93,7 @@ def test_few_sweeps_lead_where_a_new_fit_is(data, ratings):
     assert rmse(whole.predict(test), rec.predict(test)) < 1.7 * apart + 0.02
     assert abs(rmse(data.test["rating"], rec.predict(test)) - rmse(data.test["rating"], whole.predict(test))) < 0.02
     # the noise is at its level from the first sweep on: a new fit begins far from it
-    noise = [[info.figures["noise"] for info in model.fit_.history] for model in (rec, whole)]
+    noise = [[info.figures["noise"] for info in model.fit_.steps] for model in (rec, whole)]
     settled = np.mean(noise[1][-40:])
     assert abs(noise[0][0] - settled) < 0.1
     assert abs(noise[0][0] - settled) < abs(noise[1][0] - settled)
@@ -112,7 +112,7 @@ def test_als_goes_on_from_its_point(data, ratings):
     rec = TuckerRecommender(rank=2, inference="als", random_state=0).fit(ratings, data.users)
     before = rec.predict(plain(data.test))
     rec.partial_fit(cut(ratings, 0, 0))
-    assert len(rec.fit_.history) <= 4
+    assert len(rec.fit_.steps) <= 4
     np.testing.assert_allclose(rec.predict(plain(data.test)), before, atol=0.05)
 
 

@@ -140,7 +140,7 @@ def test_other_samplers_predict_from_their_draws(inference):
     model = TuckerGPRegressor(modes, rank=2, inference=inference, random_state=0, **lengths).fit(X[:150], y[:150])
     mean, std = model.predict(X[150:], return_std=True)
     assert len(model.fit_.draws) == 60
-    assert len(model.fit_.history) == 120
+    assert len(model.fit_.steps) == 120
     assert rmse(y[150:], mean) < 0.6 * y[150:].std()
     assert np.mean(np.abs(y[150:] - mean) < 2 * std) > 0.8
     again = TuckerGPRegressor(modes, rank=2, inference=inference, random_state=0, **lengths).fit(X[:150], y[:150])

@@ -43,7 +43,7 @@ def fitted(likelihood, inference):
 def test_it_learns_by_every_inference(likelihood, inference):
     model, X, y, more = fitted(likelihood, inference)
     assert model.score(X, y, **more) > {"poisson": 0.5, "bernoulli": 0.2, "ordinal": 0.35}[likelihood]
-    assert "log_probability" in model.fit_.history[-1].figures
+    assert "log_probability" in model.fit_.steps[-1].figures
     assert model.predict({"day": [0.0], "place": ["new"]}).shape == (1,)
     if likelihood != "poisson":
         np.testing.assert_allclose(model.predict_proba(X).sum(axis=1), 1.0)

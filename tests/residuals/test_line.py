@@ -10,11 +10,12 @@ from scipy import linalg
 from tests.helpers import core_of, flatten, quick_and_long, z_scores
 from tests.inference.test_gibbs import TIGHT, draw_data, draw_prior, kernel_of, summary, tiny_design, with_targets
 from tuckergp import Mode, TuckerGPRegressor
+from tuckergp import features as marks
 from tuckergp.data.datasets import load_california, load_wind
 from tuckergp.data.tables import as_table
 from tuckergp.errors import InputError
 from tuckergp.evaluation.metrics import rmse
-from tuckergp.features import Chain, Cholesky
+from tuckergp.features import Cholesky
 from tuckergp.inference import ALS, SGD, Gibbs
 from tuckergp.inference.base import Problem
 from tuckergp.kernels import SE, Identity, Matern12, Matern32, Matern52, Periodic
@@ -143,9 +144,9 @@ def test_als_stops_where_the_model_of_cholesky_features_is_stationary(kernel, co
     model = TuckerModel(shape, Gaussian(0.5), shape.default_sigma_u(), 1.0)
     y = rng.standard_normal(60)
     design, _ = Design.fit(modes, table)
-    features, (_, fitted) = Design.fit(modes, table, chain=False)
+    features, (_, fitted) = Design.fit(modes, table, any_residual=False)
     result = run(ALS(iterations=3000, tolerance=1e-15), Problem(model, design, y), seed=0)
-    joint = np.array([info.figures["log_joint"] for info in result.history])
+    joint = np.array([info.figures["log_joint"] for info in result.steps])
     assert (np.diff(joint) > -1e-9 * np.abs(joint[1:])).all()
     E = result.parameters.own[1].states[:, 0]
     L = features.modes[1].features[:, fitted.blocks[-1].columns]  # of the Matern: L L' = K
@@ -300,7 +301,7 @@ def test_ordinal_targets_and_weights_go_with_a_chain(wave):
 
 def test_a_chain_with_a_fixed_lengthscale_keeps_the_kernels(wave):
     table, y = wave
-    modes = [Mode("place", Identity()), Mode("day", Matern12(4.0), features=Chain(learn=False))]
+    modes = [Mode("place", Identity()), Mode("day", Matern12(4.0), features=marks.Line(learn=False))]
     model = TuckerGPRegressor(modes, rank=2, draws=5, warmup=5, random_state=0).fit(table, y)
     assert set(model.fit_.draws.modes[1].values["lengthscale"]) == {4.0}
 
@@ -310,8 +311,8 @@ def test_sgd_takes_features_and_refuses_a_chain_asked_for(wave):
     modes = [Mode("place", Identity()), Mode("day", Matern12(4.0))]
     model = TuckerGPRegressor(modes, rank=2, inference=SGD(epochs=2), random_state=0).fit(table, y)
     assert isinstance(model.modes_[1].blocks[1].map, Cholesky)
-    modes[1] = Mode("day", Matern12(4.0), features=Chain())
-    with pytest.raises(InputError, match=r"Chain\(\) of mode 'day' needs inference='gibbs' or 'als'"):
+    modes[1] = Mode("day", Matern12(4.0), features=marks.Line())
+    with pytest.raises(InputError, match=r"Line\(\) of mode 'day' needs inference='gibbs' or 'als'"):
         TuckerGPRegressor(modes, rank=2, inference="sgd").fit(table, y)
     design, _ = Design.fit(modes, as_table(table, "data"))
     core = core_of("full", [2, 2], np.random.default_rng(0))

@@ -1,4 +1,4 @@
-"""The chain against the dense Gaussian process: covariances of `tuckergp.kernels`, states by matrix exponentials."""
+"""The process against the dense Gaussian process: covariances of `tuckergp.kernels`, states by matrix exponentials."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 from scipy import linalg, stats
 
-from tuckergp.compute import chain as compute
-from tuckergp.compute import chain_data
+from tuckergp.compute import line as compute
+from tuckergp.compute import line_data
 from tuckergp.errors import InputError
 from tuckergp.kernels import Matern12, Matern32, Matern52
 from tuckergp.residuals.line import (
@@ -20,7 +20,7 @@ from tuckergp.residuals.line import (
     lengthscale_given_values,
     weights_given_factors,
 )
-from tuckergp.residuals.markov import Chain, log_likelihood
+from tuckergp.residuals.markov import MaternProcess, log_likelihood
 
 KERNELS = {1: Matern12, 2: Matern32, 3: Matern52}
 orders = pytest.mark.parametrize("p", [1, 2, 3])
@@ -119,27 +119,27 @@ class TestWhitening:
     @pytest.mark.parametrize("M", [1, 2, 40])
     def test_is_the_cholesky_factor_of_the_kernel(self, p, M, rng):
         t = times(M, rng)
-        chain = Chain(t, p, 0.7)
+        process = MaternProcess(t, p, 0.7)
         K = gram(t, p, 0.7)
-        C = chain.colour(np.eye(M))
+        C = process.colour(np.eye(M))
         np.testing.assert_allclose(C @ C.T, K, atol=1e-13)
         np.testing.assert_allclose(np.triu(C, 1), 0.0, atol=0)
         X = C @ rng.standard_normal((M, 5))
         np.testing.assert_allclose(
-            chain.whiten(X).T @ chain.whiten(X), X.T @ np.linalg.solve(K, X), rtol=1e-7, atol=1e-7
+            process.whiten(X).T @ process.whiten(X), X.T @ np.linalg.solve(K, X), rtol=1e-7, atol=1e-7
         )
-        np.testing.assert_allclose(chain.log_determinant, np.linalg.slogdet(K)[1], rtol=1e-8, atol=1e-12)
+        np.testing.assert_allclose(process.log_determinant, np.linalg.slogdet(K)[1], rtol=1e-8, atol=1e-12)
 
     @orders
     def test_quadratic_form_of_any_columns(self, p, rng):
         t = 3 * times(12, rng)
-        chain, X, K = Chain(t, p, 0.2), rng.standard_normal((12, 4)), gram(t, p, 0.2)
-        np.testing.assert_allclose(chain.whiten(X).T @ chain.whiten(X), X.T @ np.linalg.solve(K, X), rtol=1e-9)
+        process, X, K = MaternProcess(t, p, 0.2), rng.standard_normal((12, 4)), gram(t, p, 0.2)
+        np.testing.assert_allclose(process.whiten(X).T @ process.whiten(X), X.T @ np.linalg.solve(K, X), rtol=1e-9)
 
     @orders
     def test_colour_undoes_whiten(self, p, rng):
-        chain, X = Chain(times(40, rng), p, 1.3), rng.standard_normal((40, 3))
-        np.testing.assert_allclose(chain.colour(chain.whiten(X)), X, rtol=1e-10, atol=1e-10)
+        process, X = MaternProcess(times(40, rng), p, 1.3), rng.standard_normal((40, 3))
+        np.testing.assert_allclose(process.colour(process.whiten(X)), X, rtol=1e-10, atol=1e-10)
 
     @orders
     def test_small_and_huge_gaps_against_sixty_digits(self, p):
@@ -161,20 +161,20 @@ class TestWhitening:
                         C[i][i] = (rest + Decimal(compute.RESOLUTION) ** 2).sqrt()
                     else:
                         C[i][j] = rest / C[j][j]
-        chain = Chain(t, p, 1.0)
+        process = MaternProcess(t, p, 1.0)
         twin = np.array([[float(x) for x in row] for row in C])
         # np.diff(t) has the rounding of the difference, nothing else is lost
-        np.testing.assert_allclose(chain._innovations[1], np.diag(twin), rtol=1e-9)
-        np.testing.assert_allclose(chain.colour(np.eye(len(t))), twin, rtol=1e-8, atol=1e-15)
+        np.testing.assert_allclose(process._innovations[1], np.diag(twin), rtol=1e-9)
+        np.testing.assert_allclose(process.colour(np.eye(len(t))), twin, rtol=1e-8, atol=1e-15)
 
     @orders
     def test_log_density_is_the_matrix_normal(self, p, rng):
         t, precision = times(20, rng), precision_matrix(3, rng)
-        chain = Chain(t, p, 0.5)
-        E = chain.colour(rng.standard_normal((20, 3)))
+        process = MaternProcess(t, p, 0.5)
+        E = process.colour(rng.standard_normal((20, 3)))
         covariance = np.kron(gram(t, p, 0.5), np.linalg.inv(precision))
         dense = stats.multivariate_normal(np.zeros(60), covariance, allow_singular=False).logpdf(E.ravel())
-        np.testing.assert_allclose(chain.log_density(E, precision), dense, rtol=1e-8)
+        np.testing.assert_allclose(process.log_density(E, precision), dense, rtol=1e-8)
 
 
 class TestStatesGivenData:
@@ -183,13 +183,13 @@ class TestStatesGivenData:
     def test_mean_and_covariance(self, p, M, r, rng):
         t, precision, mean = times(M, rng), precision_matrix(r, rng), rng.standard_normal((M, r))
         A, b = row_statistics(M, r, rng)
-        chain = Chain(t, p, 0.9)
+        process = MaternProcess(t, p, 0.9)
         expected, covariance = dense_posterior(gram(t, p, 0.9), A, b, mean, precision)
-        states = chain.states_given_data(A, b, mean, precision)
+        states = process.states_given_data(A, b, mean, precision)
         assert states.shape == (M, p, r)
         np.testing.assert_allclose(states[:, 0], expected, atol=1e-10)
         J = columns_of(
-            lambda noise: chain.states_given_data(A, b, mean, precision, noise)[:, 0], (*chain.noise_shape, r)
+            lambda noise: process.states_given_data(A, b, mean, precision, noise)[:, 0], (*process.noise_shape, r)
         )
         np.testing.assert_allclose(J @ J.T, covariance, atol=1e-10)
 
@@ -198,18 +198,18 @@ class TestStatesGivenData:
         M, r = 9, 2
         t, precision, mean = times(M, rng), precision_matrix(r, rng), rng.standard_normal((M, r))
         A, b = row_statistics(M, r, rng)
-        chain = Chain(t, p, 0.9)
+        process = MaternProcess(t, p, 0.9)
         full = np.zeros((M, p, r, M, p, r))
         for m in range(M):
             full[m, 0, :, m, 0] = A[m]
         heard = full.reshape(M * p * r, -1)
         prior = np.kron(state_covariance(t, p, 0.9), np.linalg.inv(precision))
         covariance = prior @ np.linalg.inv(np.eye(len(prior)) + heard @ prior)
-        pull = np.zeros((M, p, r))
-        pull[:, 0] = b - np.einsum("mkl,ml->mk", A, mean)
-        states = chain.states_given_data(A, b, mean, precision)
-        np.testing.assert_allclose(states.ravel(), covariance @ pull.ravel(), atol=1e-10)
-        J = columns_of(lambda noise: chain.states_given_data(A, b, mean, precision, noise), (*chain.noise_shape, r))
+        prior_shift = np.zeros((M, p, r))
+        prior_shift[:, 0] = b - np.einsum("mkl,ml->mk", A, mean)
+        states = process.states_given_data(A, b, mean, precision)
+        np.testing.assert_allclose(states.ravel(), covariance @ prior_shift.ravel(), atol=1e-10)
+        J = columns_of(lambda noise: process.states_given_data(A, b, mean, precision, noise), (*process.noise_shape, r))
         np.testing.assert_allclose(J @ J.T, covariance, atol=1e-10)
 
     @orders
@@ -226,23 +226,23 @@ class TestStatesGivenData:
         gain = linalg.solve(prior + linalg.block_diag(*heard), prior, assume_a="pos").T
         targets = np.einsum("mkl,ml->mk", heard, b)
         tolerance = 1e-15 * max(scale, 1e4)
-        chain = Chain(t, p, 1.0)
-        states = chain.states_given_data(A, b, mean, precision)
+        process = MaternProcess(t, p, 1.0)
+        states = process.states_given_data(A, b, mean, precision)
         np.testing.assert_allclose(states[:, 0].ravel(), gain @ targets.ravel(), atol=10 * tolerance)
         J = columns_of(
-            lambda noise: chain.states_given_data(A, b, mean, precision, noise)[:, 0], (*chain.noise_shape, r)
+            lambda noise: process.states_given_data(A, b, mean, precision, noise)[:, 0], (*process.noise_shape, r)
         )
         np.testing.assert_allclose(J @ J.T, prior - gain @ prior, atol=tolerance)
 
     def test_rotations_agree_with_cholesky(self, rng):
         half, L, root = rng.standard_normal((6, 6)), np.tril(rng.standard_normal((3, 3))), np.empty((6, 6))
         covariance = half @ half.T + np.kron(L @ L.T, np.eye(2))
-        chain_data.predicted_root(half, L, 2, root)
+        line_data.predicted_root(half, L, 2, root)
         np.testing.assert_allclose(root @ root.T, covariance, atol=1e-12)
         # two ranks of which one is all but known: the pivots of its square lose all digits
         half[1] = half[0] * (1 + 1e-9)
         L *= 1e-9
-        chain_data.predicted_root(half, L, 2, root)
+        line_data.predicted_root(half, L, 2, root)
         np.testing.assert_allclose(root @ root.T, half @ half.T + np.kron(L @ L.T, np.eye(2)), atol=1e-12)
         both = np.hstack([half, np.kron(L, np.eye(2))])
         expected = np.abs(np.diag(np.linalg.qr(both.T)[1]))
@@ -256,14 +256,14 @@ class TestStatesGivenData:
         prior = np.kron(gram(t, p, 0.9), np.linalg.inv(precision))
         heard = linalg.block_diag(*A)
         covariance = dense_posterior(gram(t, p, 0.9), A, b, mean, precision)[1]
-        pull = b.ravel() - heard @ mean.ravel()
-        expected = pull @ covariance @ pull / 2 - np.linalg.slogdet(np.eye(M * r) + prior @ heard)[1] / 2
+        prior_shift = b.ravel() - heard @ mean.ravel()
+        expected = prior_shift @ covariance @ prior_shift / 2 - np.linalg.slogdet(np.eye(M * r) + prior @ heard)[1] / 2
         expected += b.ravel() @ mean.ravel() - mean.ravel() @ heard @ mean.ravel() / 2
-        np.testing.assert_allclose(Chain(t, p, 0.9).log_evidence(A, b, mean, precision), expected, rtol=1e-10)
+        np.testing.assert_allclose(MaternProcess(t, p, 0.9).log_evidence(A, b, mean, precision), expected, rtol=1e-10)
 
     def test_statistics_that_are_not_positive_are_refused(self, rng):
         with pytest.raises(FloatingPointError, match="semi-definite"):
-            Chain(np.arange(3.0), 2, 1.0).states_given_data(
+            MaternProcess(np.arange(3.0), 2, 1.0).states_given_data(
                 -5 * np.ones((3, 1, 1)), np.ones((3, 1)), np.zeros((3, 1)), np.eye(1)
             )
 
@@ -271,18 +271,18 @@ class TestStatesGivenData:
     def test_twenty_thousand_rows_never_form_a_square_matrix(self, p, rng):
         M, r = 20_000, 8
         t = np.cumsum(rng.exponential(0.1, M))
-        chain, precision, mean = Chain(t, p, 1.0), precision_matrix(r, rng), np.zeros((M, r))
+        process, precision, mean = MaternProcess(t, p, 1.0), precision_matrix(r, rng), np.zeros((M, r))
         A, b = row_statistics(M, r, rng)
         before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-        states = chain.states_given_data(A, b, mean, precision)
-        chain.log_density(states[:, 0], precision)
-        chain.states_given_values(states[:, 0], precision)
-        chain.predict(states, np.linspace(t[0], t[-1], M))
+        states = process.states_given_data(A, b, mean, precision)
+        process.log_density(states[:, 0], precision)
+        process.states_given_values(states[:, 0], precision)
+        process.predict(states, np.linspace(t[0], t[-1], M))
         grown = (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) * 1024
         assert grown < M * M * 8 / 2
-        # rows 60 lengthscales away do not matter: a short chain gives the same middle
+        # rows 60 lengthscales away do not matter: a short process gives the same middle
         part = slice(9_000, 11_000)
-        short = Chain(t[part], p, 1.0).states_given_data(A[part], b[part], mean[part], precision)
+        short = MaternProcess(t[part], p, 1.0).states_given_data(A[part], b[part], mean[part], precision)
         np.testing.assert_allclose(states[part][900:1_100], short[900:1_100], atol=1e-10)
 
 
@@ -292,33 +292,33 @@ class TestStatesGivenValues:
     def test_mean_and_covariance_of_the_derivatives(self, p, M, rng):
         r = 2
         t, precision = 2 * times(M, rng), precision_matrix(r, rng)
-        chain = Chain(t, p, 0.6)
-        E = chain.colour(rng.standard_normal((M, r)))
+        process = MaternProcess(t, p, 0.6)
+        E = process.colour(rng.standard_normal((M, r)))
         S = state_covariance(t, p, 0.6)
         value = np.arange(M) * p
         gain = np.linalg.solve(S[np.ix_(value, value)], S[value]).T
-        states = chain.states_given_values(E, precision)
+        states = process.states_given_values(E, precision)
         np.testing.assert_allclose(states, (gain @ E).reshape(M, p, r), atol=1e-7)
         np.testing.assert_array_equal(states[:, 0], E)
-        J = columns_of(lambda noise: chain.states_given_values(E, precision, noise), (*chain.noise_shape, r))
+        J = columns_of(lambda noise: process.states_given_values(E, precision, noise), (*process.noise_shape, r))
         covariance = np.kron(S - gain @ S[value], np.linalg.inv(precision))
         np.testing.assert_allclose(J @ J.T, covariance, atol=1e-8)
 
     def test_order_one_has_no_derivatives(self, rng):
         E = rng.standard_normal((5, 2))
-        np.testing.assert_array_equal(Chain(np.arange(5.0), 1, 1.0).states_given_values(E, np.eye(2))[:, 0], E)
+        np.testing.assert_array_equal(MaternProcess(np.arange(5.0), 1, 1.0).states_given_values(E, np.eye(2))[:, 0], E)
 
     def test_values_too_close_to_resolve_do_not_invent_derivatives_or_surprise(self, rng):
         t = np.concatenate([np.arange(50) * 1e-8, 1 + np.arange(50) * 1e-9, [2.0, 3.0]])
         M, r = len(t), 4
-        chain = Chain(t, 3, 1.0)
-        noise = rng.standard_normal((*chain.noise_shape, r))
+        process = MaternProcess(t, 3, 1.0)
+        noise = rng.standard_normal((*process.noise_shape, r))
         nothing = np.zeros((M, r))
-        E = chain.states_given_data(np.zeros((M, r, r)), nothing, nothing, np.eye(r), noise)[:, 0]
+        E = process.states_given_data(np.zeros((M, r, r)), nothing, nothing, np.eye(r), noise)[:, 0]
         # rounding errors of E must not count as roughness: its quadratic form stays below that of M r normals
         E = (E + 10.0) - 10.0
-        assert (chain.whiten(E) ** 2).sum() < M * r + BOUND * np.sqrt(2 * M * r)
-        states = chain.states_given_values(E, np.eye(r), rng.standard_normal((*chain.noise_shape, r)))
+        assert (process.whiten(E) ** 2).sum() < M * r + BOUND * np.sqrt(2 * M * r)
+        states = process.states_given_values(E, np.eye(r), rng.standard_normal((*process.noise_shape, r)))
         assert np.abs(states).max() < 6.0
 
 
@@ -329,10 +329,10 @@ class TestPrediction:
     @pytest.mark.parametrize("M", [1, 2, 12])
     def test_is_the_conditional_given_all_states(self, p, M, rng):
         r, t = 2, times(M, rng)
-        chain = Chain(t, p, 0.8)
+        process = MaternProcess(t, p, 0.8)
         S = state_covariance(t, p, 0.8)
         states = (np.linalg.cholesky(S) @ rng.standard_normal((M * p, r))).reshape(M, p, r)
-        mean, variance = chain.predict(states, self.NEW)
+        mean, variance = process.predict(states, self.NEW)
         for x, m, v in zip(self.NEW, mean, variance, strict=True):
             at = np.searchsorted(t, x)
             if np.isin(x, t):
@@ -349,25 +349,25 @@ class TestPrediction:
     @orders
     def test_average_over_states_given_values_is_the_ordinary_gaussian_process(self, p, rng):
         t, r = times(25, rng), 2
-        chain = Chain(t, p, 0.8)
-        E = chain.colour(rng.standard_normal((25, r)))
+        process = MaternProcess(t, p, 0.8)
+        E = process.colour(rng.standard_normal((25, r)))
         K, cross = gram(t, p, 0.8), KERNELS[p](0.8)(self.NEW, t)
-        states = chain.states_given_values(E, np.eye(r))
-        mean, variance = chain.predict(states, self.NEW)
+        states = process.states_given_values(E, np.eye(r))
+        mean, variance = process.predict(states, self.NEW)
         np.testing.assert_allclose(mean, cross @ np.linalg.solve(K, E), atol=1e-7)
 
         # total variance = given the states + of the states given the values
         def draw(noise):
-            return chain.predict(chain.states_given_values(E[:, :1], np.eye(1), noise), self.NEW)[0]
+            return process.predict(process.states_given_values(E[:, :1], np.eye(1), noise), self.NEW)[0]
 
-        J = columns_of(draw, (*chain.noise_shape, 1))
+        J = columns_of(draw, (*process.noise_shape, 1))
         total = variance + (J**2).sum(axis=1)
         np.testing.assert_allclose(total, 1 - np.einsum("ij,ji->i", cross, np.linalg.solve(K, cross.T)), atol=1e-8)
 
     @orders
     def test_joint_draw_has_the_joint_covariance(self, p, rng):
         t, r = times(6, rng), 2
-        chain, precision = Chain(t, p, 0.8), precision_matrix(r, rng)
+        process, precision = MaternProcess(t, p, 0.8), precision_matrix(r, rng)
         new = rng.permutation(np.array([-2.5, -2.0, 0.05, 0.1, 0.15, 1.0, 4.0, 4.5, 8.0]))
         states = (np.linalg.cholesky(state_covariance(t, p, 0.8)) @ rng.standard_normal((6 * p, r))).reshape(6, p, r)
         both = np.concatenate([t, new])
@@ -376,18 +376,18 @@ class TestPrediction:
         S[np.ix_(order, range(p), order, range(p))] = state_covariance(both[order], p, 0.8).reshape(S.shape)
         old, values = S[:6, :, :6].reshape(6 * p, 6 * p), S[6:, 0, :6].reshape(len(new), 6 * p)
         gain = np.linalg.solve(old, values.T).T
-        mean = chain.draw_at(states, new, precision, np.zeros((len(new), p, r)))
+        mean = process.draw_at(states, new, precision, np.zeros((len(new), p, r)))
         np.testing.assert_allclose(mean, gain @ states.reshape(6 * p, r), atol=1e-8)
-        np.testing.assert_allclose(mean, chain.predict(states, new)[0], atol=1e-11)
-        J = columns_of(lambda noise: chain.draw_at(states, new, precision, noise), (len(new), p, r))
+        np.testing.assert_allclose(mean, process.predict(states, new)[0], atol=1e-11)
+        J = columns_of(lambda noise: process.draw_at(states, new, precision, noise), (len(new), p, r))
         covariance = np.kron(S[6:, 0, 6:, 0] - gain @ values.T, np.linalg.inv(precision))
         np.testing.assert_allclose(J @ J.T, covariance, atol=1e-9)
 
     @orders
     def test_repeated_new_values_draw_the_same(self, p, rng):
-        chain = Chain(np.array([0.0, 1.0]), p, 1.0)
+        process = MaternProcess(np.array([0.0, 1.0]), p, 1.0)
         new = np.array([0.5, 3.0, 0.5, -1.0, 3.0, -1.0])
-        E = chain.draw_at(rng.standard_normal((2, p, 3)), new, np.eye(3), rng.standard_normal((6, p, 3)))
+        E = process.draw_at(rng.standard_normal((2, p, 3)), new, np.eye(3), rng.standard_normal((6, p, 3)))
         np.testing.assert_allclose(E[[0, 1, 3]], E[[2, 4, 5]], rtol=1e-13)
 
 
@@ -401,16 +401,16 @@ class TestWeights:
         expected = np.linalg.solve(
             Phi.T @ np.linalg.solve(K, Phi) + np.diag(tau[[0, 1, 1]]), Phi.T @ np.linalg.solve(K, psi)
         )
-        B = weights_given_factors(Chain(t, p, 0.1), Phi, self.BLOCKS, psi, tau, np.zeros((3, 2)))
+        B = weights_given_factors(MaternProcess(t, p, 0.1), Phi, self.BLOCKS, psi, tau, np.zeros((3, 2)))
         np.testing.assert_allclose(B, expected, rtol=1e-8, atol=1e-10)
 
     def test_draws_have_its_covariance(self, rng):
         t, Phi, psi = times(20, rng), rng.standard_normal((20, 3)), rng.standard_normal((20, 2))
         tau, K, precision = np.array([0.5, 2.0]), gram(t, 2, 0.3), precision_matrix(2, rng)
-        chain, start = Chain(t, 2, 0.3), np.zeros((3, 2))
-        mean = weights_given_factors(chain, Phi, self.BLOCKS, psi, tau, start)
+        process, start = MaternProcess(t, 2, 0.3), np.zeros((3, 2))
+        mean = weights_given_factors(process, Phi, self.BLOCKS, psi, tau, start)
         draws = np.array(
-            [weights_given_factors(chain, Phi, self.BLOCKS, psi, tau, start, precision, rng) for _ in range(3_000)]
+            [weights_given_factors(process, Phi, self.BLOCKS, psi, tau, start, precision, rng) for _ in range(3_000)]
         )
         system = Phi.T @ np.linalg.solve(K, Phi) + np.diag(tau[[0, 1, 1]])
         root = np.linalg.cholesky(np.kron(np.linalg.inv(system), np.linalg.inv(precision)))
@@ -430,8 +430,8 @@ class TestLengthscale:
         inverse_root = np.linalg.inv(np.linalg.cholesky(precision))
         mean = rng.standard_normal((12, r))
 
-        def figures(chain, E, b):
-            x = np.log(chain.lengthscale / prior.centre) / prior.spread
+        def figures(process, E, b):
+            x = np.log(process.lengthscale / prior.centre) / prior.spread
             rough = np.log((np.diff(E, axis=0) ** 2).sum())
             return x, x**2, rough, x * rough, x * (E * (b - A @ np.ones(r))).sum(), (E**2).sum()
 
@@ -439,16 +439,18 @@ class TestLengthscale:
         noise_root = np.array([vectors * np.sqrt(np.maximum(values, 0)) for values, vectors in map(np.linalg.eigh, A)])
         moved = np.empty((3, repeats, 6))
         for i in range(repeats):
-            chain = Chain(t, p, float(prior.centre * np.exp(prior.spread * rng.standard_normal())))
-            E = chain.colour(rng.standard_normal((12, r))) @ inverse_root
+            process = MaternProcess(t, p, float(prior.centre * np.exp(prior.spread * rng.standard_normal())))
+            E = process.colour(rng.standard_normal((12, r))) @ inverse_root
             b = np.einsum("mkl,ml->mk", A, mean + E) + np.einsum("mkl,ml->mk", noise_root, rng.standard_normal((12, r)))
-            before = np.array(figures(chain, E, b))
-            centred = lengthscale_given_values(chain, E, precision, prior, rng)
+            before = np.array(figures(process, E, b))
+            centred = lengthscale_given_values(process, E, precision, prior, rng)
             moved[0, i] = figures(centred, E, b) - before
-            other, shifted = lengthscale_given_noise(chain, E, lambda E, b=b: log_likelihood(E, A, b, mean), prior, rng)
+            other, shifted = lengthscale_given_noise(
+                process, E, lambda E, b=b: log_likelihood(E, A, b, mean), prior, rng
+            )
             moved[1, i] = figures(other, shifted, b) - before
-            other = lengthscale_given_data(chain, A, b, mean, precision, prior, rng)
-            noise = rng.standard_normal((*chain.noise_shape, r))
+            other = lengthscale_given_data(process, A, b, mean, precision, prior, rng)
+            noise = rng.standard_normal((*process.noise_shape, r))
             moved[2, i] = figures(other, other.states_given_data(A, b, mean, precision, noise)[:, 0], b) - before
         spread = moved.std(axis=1)
         changed = spread > 0  # the centred step leaves E alone
@@ -459,7 +461,7 @@ class TestLengthscale:
 
     def test_is_found_from_values_and_from_data(self, rng):
         t = np.sort(rng.random(200)) * 20
-        truth = Chain(t, 2, 1.5)
+        truth = MaternProcess(t, 2, 1.5)
         E, prior, unit = truth.colour(rng.standard_normal((200, 3))), LengthscalePrior(0.5), np.eye(3)
         A, mean = np.tile(20 * unit, (200, 1, 1)), np.zeros((200, 3))
         b = 20 * E + np.sqrt(20) * rng.standard_normal(E.shape)
@@ -489,21 +491,21 @@ class TestLengthscale:
                 woven[-1], current, lambda E: log_likelihood(E, A, b, mean), prior, rng
             )
             woven.append(lengthscale_given_values(moved, current, unit, prior, rng))
-        logs = [[np.log(chain.lengthscale) for chain in chains[50:]] for chains in (known, collapsed, woven)]
-        check(logs[0], lambda chain: chain.log_density(E, unit))
-        check(logs[1], lambda chain: chain.log_evidence(A, b, mean, unit))
-        check(logs[2], lambda chain: chain.log_evidence(A, b, mean, unit))
+        logs = [[np.log(process.lengthscale) for process in chains[50:]] for chains in (known, collapsed, woven)]
+        check(logs[0], lambda process: process.log_density(E, unit))
+        check(logs[1], lambda process: process.log_evidence(A, b, mean, unit))
+        check(logs[2], lambda process: process.log_evidence(A, b, mean, unit))
 
 
 class TestRefusals:
     @pytest.mark.parametrize("t", [[], [1.0, 1.0], [2.0, 1.0], [0.0, np.nan], [[0.0, 1.0]]])
     def test_values_must_be_sorted_and_distinct(self, t):
         with pytest.raises(InputError, match="sorted"):
-            Chain(np.array(t), 1, 1.0)
+            MaternProcess(np.array(t), 1, 1.0)
 
     def test_order_and_lengthscale(self):
         with pytest.raises(InputError, match="order"):
-            Chain(np.arange(2.0), 4, 1.0)
+            MaternProcess(np.arange(2.0), 4, 1.0)
         for lengthscale in (0.0, -1.0, np.inf, np.nan):
             with pytest.raises(InputError, match="lengthscale"):
-                Chain(np.arange(2.0), 1, lengthscale)
+                MaternProcess(np.arange(2.0), 1, lengthscale)

@@ -62,7 +62,7 @@ def assert_same(a, b):
     """The same draws, traces and history, to the last bit."""
     assert fingerprint(a.fit_.draws) == fingerprint(b.fit_.draws)
     assert digest(a.fit_.draws.watched) == digest(b.fit_.draws.watched)
-    assert a.fit_.history == b.fit_.history
+    assert a.fit_.steps == b.fit_.steps
 
 
 SETTINGS = [{"noise": "rows"}, {"likelihood": "ordinal"}, {"core": "full", "noise": "shared"}]
@@ -95,7 +95,7 @@ def test_a_run_stopped_with_what_there_is_goes_on_exactly(stopped_by, data, tmp_
     else:
         part = recommender(chains=3).fit(data.train, checkpoint=folder, max_time=0)
         assert part.fit_.draws.lengths == (1, 1, 1)
-        assert len(part.fit_.history) == 3
+        assert len(part.fit_.steps) == 3
     assert np.isfinite(part.predict(data.test)).all()
     assert_same(whole, recommender(chains=3).fit(data.train, checkpoint=folder))
 

@@ -37,8 +37,8 @@ def test_draws_moments_and_history_do_not_depend_on_the_number_of_processes(data
     assert fingerprint(alone.fit_.draws) == fingerprint(together.fit_.draws)
     assert digest(alone.fit_.draws.watched) == digest(together.fit_.draws.watched)
     assert digest(alone.moments_) == digest(together.moments_)
-    assert alone.fit_.history == together.fit_.history
-    assert sorted(seen, key=lambda info: (info.chain, info.step)) == alone.fit_.history
+    assert alone.fit_.steps == together.fit_.steps
+    assert sorted(seen, key=lambda info: (info.chain, info.step)) == alone.fit_.steps
 
 
 def test_an_error_in_a_callback_stops_all_and_the_run_goes_on_from_its_checkpoint(data, tmp_path):

@@ -52,7 +52,7 @@ def test_a_fit_shows_its_figures_in_units_of_the_targets(monkeypatch):
     y = 1000 * np.sin(X[:, 0])
     model = TuckerGPRegressor(rank=2, draws=20, warmup=10, chains=2, random_state=0).fit(X, y)
     shown = re.findall(r"60/60 .* RMSE (\S+) noise (\S+)", "\n".join(terminal.lines()))
-    last = model.fit_.history[-1].figures
+    last = model.fit_.steps[-1].figures
     assert float(shown[-1][0]) == pytest.approx(model.fit_.scale * last["train_rmse"], rel=1e-3)
     assert float(shown[-1][1]) == pytest.approx(model.fit_.scale * last["noise"], rel=1e-3)
 
@@ -76,4 +76,4 @@ def test_a_time_limit_and_callbacks_are_for_every_inference(inference):
     seen = []
     model = TuckerGPRegressor(rank=2, inference=inference).fit(X, X[:, 0], max_time=0, callback=seen.append)
     assert len(seen) == 1
-    assert seen == model.fit_.history
+    assert seen == model.fit_.steps

@@ -21,7 +21,7 @@ from tests.store.files import flip, rewrite, starts
 from tuckergp import Mode, TuckerGPRegressor, TuckerRecommender, load
 from tuckergp.errors import InputError
 from tuckergp.kernels import Identity, Matern32
-from tuckergp.residuals.grown import GrownRows, grown, lying
+from tuckergp.residuals.grown import GrownRows, grown, rows_in_place
 from tuckergp.store import archive, stored_rows
 from tuckergp.store.stored_rows import StoredRows
 
@@ -73,7 +73,7 @@ def test_tensors_lie_at_multiples_of_64_bytes_as_in_memory(path, model):
     found, content = starts(path), path.read_bytes()
     assert all(start % 64 == 0 for start in found.values())
     mode = model.fit_.draws.modes[0]
-    for name, values in {"rows.psi": mode.rows["psi"], "B": mode.B, "noise": mode.noise}.items():
+    for name, values in {"rows.psi": mode.rows["psi"], "B": mode.B, "noise": mode.row_noise}.items():
         member = f"rows/fit_.draws.modes.0.{name}.safetensors"
         start = found[member]
         size = 8 + int.from_bytes(content[start : start + 8], "little")
@@ -308,7 +308,7 @@ def test_draws_are_chosen_without_reading_the_others(path, model):
         for own, expected in zip(choose(theirs).modes, choose(mine).modes, strict=True):
             assert np.array_equal(own.rows["psi"], expected.rows["psi"])
             assert np.array_equal(own.B, expected.B)
-            assert np.array_equal(own.noise, expected.noise)
+            assert np.array_equal(own.row_noise, expected.noise)
 
 
 def test_ratings_are_folded_in_behind_what_lies_in_the_file(path, model, ratings):
@@ -409,12 +409,12 @@ def test_rows_look_like_an_array(rows):
 
 def test_what_lies_in_one_piece_is_no_copy(rows):
     ours, array = rows
-    assert np.shares_memory(lying(ours), array)
-    assert np.array_equal(lying(ours), array[: len(lying(ours))])
+    assert np.shares_memory(rows_in_place(ours), array)
+    assert np.array_equal(rows_in_place(ours), array[: len(rows_in_place(ours))])
 
 
 def test_more_rows_come_after_those_that_were_added(rows):
     ours, array = rows
     more = grown(grown(ours, array[:1]), array[1:3])
     assert np.array_equal(more, np.concatenate([array, array[:3]]))
-    assert np.shares_memory(lying(more), array)
+    assert np.shares_memory(rows_in_place(more), array)

@@ -123,7 +123,7 @@ def test_an_array_that_is_there_twice_is_stored_once():
 def test_a_learning_curve_is_one_table(history):
     packer = Packer()
     packer.at("fit_", Fit(None, history))
-    assert list(packer.tables) == (["fit_.history"])
+    assert list(packer.tables) == (["fit_.steps"])
     again = round_trip(Fit(None, history)).history
     assert repr(again) == repr(history)
     assert all(type(info.step) is int and type(info.done) is bool for info in again)

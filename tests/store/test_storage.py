@@ -26,7 +26,7 @@ from tuckergp import Mode, TuckerGPRegressor, TuckerRecommender, load
 from tuckergp.data.datasets import make_ratings
 from tuckergp.data.tables import as_table
 from tuckergp.errors import InputError
-from tuckergp.features import Chain, Cholesky, Fourier, Hashing, Nystrom, Rows
+from tuckergp.features import Cholesky, Fourier, Hashing, Line, Nystrom, Rows
 from tuckergp.inference import ALS, HMC, NUTS, SGD, SGLD, VI, Gibbs
 from tuckergp.kernels import SE, Constant, Cosine, Identity, Linear, Matern12, Matern32, Matern52, Periodic
 from tuckergp.likelihoods import LIKELIHOODS
@@ -243,7 +243,7 @@ FEATURES = {
     "Cholesky": (Matern12(1.0), Cholesky(1e-3, 4)),
     "hashed rows": (Identity(), Hashing(8)),
     "hashed base": (SE(1.0), Hashing(4, base=Fourier(6))),
-    "Chain": (Matern52(1.0), Chain(learn=False)),
+    "Line": (Matern52(1.0), Line(learn=False)),
     "Rows": (Identity(), Rows()),
     "a list": (Periodic(2.0) + Matern32(1.0) + Linear(), [Fourier(4), None, Hashing(3)]),
 }

@@ -36,7 +36,7 @@ def reproduce(
     """
     from tuckergp.errors import InputError
     from tuckergp.paper.experiments import EXPERIMENTS, find
-    from tuckergp.paper.pictures import look
+    from tuckergp.paper.pictures import figure_style
 
     if not names:
         _list(EXPERIMENTS, as_json)
@@ -44,7 +44,7 @@ def reproduce(
     chosen = find(names)
     if output.exists() and not output.is_dir():
         raise InputError(f"{output} is a file; name a folder for the report.")
-    with look():  # says before hours of work that figures could not be drawn
+    with figure_style():  # says before hours of work that figures could not be drawn
         pass
     output.mkdir(parents=True, exist_ok=True)
     _run(chosen, output, data, quick, only, as_json)

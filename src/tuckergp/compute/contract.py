@@ -13,7 +13,7 @@ import numba as nb
 import numpy as np
 import numpy.typing as npt
 
-from tuckergp.compute.threads import share
+from tuckergp.compute.threads import run_ranges
 
 Array = npt.NDArray[Any]
 
@@ -212,7 +212,7 @@ def evaluate(kind: int, w: Array, coords: Array, ranks: Array, psi: Array, start
     """F of every observation, shape (N,)."""
     f = np.empty(len(index))
     bounds = np.append(np.arange(0, len(index), EVALUATED), len(index))
-    share(evaluate_range, bounds, kind, w, coords, ranks, psi, start, index, f)
+    run_ranges(evaluate_range, bounds, kind, w, coords, ranks, psi, start, index, f)
     return f
 
 
@@ -241,7 +241,7 @@ def evaluate_draws(kind: int, W: Array, coords: Array, ranks: Array, psi: Array,
     f = np.empty((len(index), len(W)))
     step = max(1, EVALUATED // max(len(W), 1))
     bounds = np.append(np.arange(0, len(index), step), len(index))
-    share(evaluate_draws_range, bounds, kind, W, coords, ranks, psi, start, index, f)
+    run_ranges(evaluate_draws_range, bounds, kind, W, coords, ranks, psi, start, index, f)
     return f
 
 

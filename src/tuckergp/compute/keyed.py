@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from tuckergp.compute.contract import Array
-from tuckergp.compute.threads import share
+from tuckergp.compute.threads import run_ranges
 from tuckergp.random import FIRST, GOLDEN, S11, S27, S30, S31, SECOND, Keys
 
 __all__ = ["keyed_normals"]
@@ -30,7 +30,7 @@ def keyed_normals(rows: Keys, draws: Keys, r: int) -> Floats:
     """Standard normal numbers, (m, S, r), for rows and draws with these keys, (m,) and (S,)."""
     out = np.empty((len(rows), len(draws), r))
     bounds = np.append(np.arange(0, len(rows), ROWS), len(rows))
-    share(_normals, bounds, np.ascontiguousarray(rows), np.ascontiguousarray(draws), out)
+    run_ranges(_normals, bounds, np.ascontiguousarray(rows), np.ascontiguousarray(draws), out)
     return out
 
 

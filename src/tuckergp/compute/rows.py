@@ -234,7 +234,7 @@ def statistics(
 @jit
 def solve(
     first: int, last: int, data: Observations, noise: Noise, tensor: Tensor, d: int,
-    begin: Array, piece_A: Array, piece_b: Array, pull: Array, precision: Array, draws: Array, out: Array,
+    begin: Array, piece_A: Array, piece_b: Array, prior_shift: Array, precision: Array, draws: Array, out: Array,
 ) -> int:  # fmt: skip
     """Write new factors of the rows first:last of mode d under the prior N(precision^-1 pull_m, precision^-1).
 
@@ -249,7 +249,7 @@ def solve(
     for m in range(first, last):
         sum_row(data, noise, tensor, d, m, begin, piece_A, piece_b, A, b, room)
         for j in range(r):
-            b[j] += pull[m, j]
+            b[j] += prior_shift[m, j]
             for k in range(j + 1):
                 A[j, k] += precision[j, k]
         for j in range(r, len(A)):

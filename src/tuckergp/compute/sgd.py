@@ -3,7 +3,7 @@
 Feature tables of all modes are laid one after the other: row m of mode d has its entries in
 ``indices/data[indptr[row_start[d] + m] : ...]``; feature j of mode d has its weights at ``u[u_start[d] + j * r_d]``
 and is number ``feature_start[d] + j`` among all features. A step reads and writes only features of its batch: the
-prior's pull is owed by the others and paid, exactly, when they are next met (``paid[j]``: steps paid so far).
+prior's shrinkage is owed by the others and paid, exactly, when they are next met (``paid[j]``: steps paid so far).
 
 Places in flat arrays are unsigned in inner loops: a signed one might be negative, which Python counts from the end,
 and the compiler then gives up vector instructions.
@@ -23,7 +23,7 @@ LOG_BETA1, LOG_BETA2 = float(np.log(BETA1)), float(np.log(BETA2))
 
 @jit
 def owed(feature: int, log_decay: float, paid: Array, step: int) -> float:
-    """What the prior's pull of the steps in which this feature was not met multiplies its weights by."""
+    """What the prior's shrinkage of the steps in which this feature was not met multiplies its weights by."""
     steps = step - paid[feature]
     return np.exp(steps * log_decay) if steps > 0 and log_decay != 0.0 else 1.0
 
@@ -150,7 +150,7 @@ def update_plain(
     m: int, rows: Array, g: Array, z: Array, rate: float, ranks: Array, indptr: Array, indices: Array, data: Array,
     u: Array, u_start: Array, feature_start: Array, log_decay: Array, paid: Array, step: int,
 ) -> None:  # fmt: skip
-    """Pay what every feature met owes, this step's pull included, and add rate * score * phi * z."""
+    """Pay what every feature met owes, this step's shrinkage included, and add rate * score * phi * z."""
     offset = np.uintp(0)
     for b in range(m):
         for d in range(ranks.size):
@@ -169,9 +169,18 @@ def update_plain(
 
 @jit
 def adam_move(
-    n: int, sums: Array, at: int, share: float, pull: float, u: Array, u_at: int, moments: Array, t: int, size: float
+    n: int,
+    sums: Array,
+    at: int,
+    share: float,
+    shrinkage: float,
+    u: Array,
+    u_at: int,
+    moments: Array,
+    t: int,
+    size: float,
 ) -> None:
-    """Move n numbers from ``u[u_at]`` on uphill along ``share * sums - pull * u``, by their t-th Adam step.
+    """Move n numbers from ``u[u_at]`` on uphill along ``share * sums - shrinkage * u``, by their t-th Adam step.
 
     Their first moments start at ``moments[2 * u_at]``, their second moments follow.
     """
@@ -181,7 +190,7 @@ def adam_move(
     source, to, first = np.uintp(at), np.uintp(u_at), np.uintp(2 * u_at)
     second = first + np.uintp(n)
     for k in range(np.uintp(n)):
-        gradient = share * sums[source + k] - pull * u[to + k]
+        gradient = share * sums[source + k] - shrinkage * u[to + k]
         mean = BETA1 * moments[first + k] + (1 - BETA1) * gradient
         square = BETA2 * moments[second + k] + (1 - BETA2) * gradient * gradient
         moments[first + k] = mean
@@ -227,8 +236,8 @@ def update_adam(
             d += 1
         where = u_start[d] + (feature - feature_start[d]) * ranks[d]
         steps[feature] += 1
-        pull = precision_u[d] * times[s] / (counts[feature] * m)
-        adam_move(ranks[d], sums, s * widest, 1.0 / m, pull, u, where, moments, steps[feature], step_u)
+        shrinkage = precision_u[d] * times[s] / (counts[feature] * m)
+        adam_move(ranks[d], sums, s * widest, 1.0 / m, shrinkage, u, where, moments, steps[feature], step_u)
         slot[feature] = -1
 
 

@@ -15,10 +15,10 @@ import numba as nb
 import numpy as np
 import numpy.typing as npt
 
-__all__ = ["share"]
+__all__ = ["run_ranges"]
 
 
-def share(kernel: Callable[..., Any], bounds: npt.NDArray[np.integer[Any]], *arguments: Any) -> list[Any]:
+def run_ranges(kernel: Callable[..., Any], bounds: npt.NDArray[np.integer[Any]], *arguments: Any) -> list[Any]:
     """Call ``kernel(first, last, *arguments)`` for the ranges between ``bounds``; what the calls return.
 
     On as many threads as numba is set to use; on one, all ranges are one call. Calls write to places of their own, so

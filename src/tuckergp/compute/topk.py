@@ -6,7 +6,7 @@ import numpy as np
 import numpy.typing as npt
 
 from tuckergp.compute.contract import Array, jit
-from tuckergp.compute.threads import share
+from tuckergp.compute.threads import run_ranges
 
 __all__ = ["top_k"]
 
@@ -41,7 +41,7 @@ def top_k(
     """
     items = np.full((len(scores), k), -1, dtype=np.int64)
     bounds = np.append(np.arange(0, len(scores), ROWS), len(scores))
-    share(_top_rows, bounds, np.ascontiguousarray(scores), seen_indptr, seen_indices, items)
+    run_ranges(_top_rows, bounds, np.ascontiguousarray(scores), seen_indptr, seen_indices, items)
     return items
 
 

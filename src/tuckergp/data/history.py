@@ -78,7 +78,7 @@ class History:
         The number of the user and of the item of every rating.
     rating : ndarray, shape (N,)
         Ones for clicks.
-    moment : Table
+    occasion : Table
         The timestamp and context columns that were asked for, as they came.
     clicks : bool
         Whether the table had no rating column.
@@ -87,7 +87,7 @@ class History:
     ids: tuple[list[Any], list[Any]]
     codes: tuple[Ints, Ints]
     rating: Floats
-    moment: Table
+    occasion: Table
     clicks: bool = False
 
     def __len__(self) -> int:
@@ -101,7 +101,7 @@ class History:
     def read(
         cls,
         table: Table,
-        moment: Sequence[str] = (),
+        occasion: Sequence[str] = (),
         clicks: bool = False,
         scale: tuple[float, float] | None = None,
         duplicates: Duplicates = "keep",
@@ -113,8 +113,8 @@ class History:
         y = np.ones(len(table)) if clicks else table.numeric(RATING)
         if scale is not None and not clicks:
             _check_scale(table, y, scale)
-        kept = replace(table.select(moment), n_rows=len(table))
-        if TIMESTAMP in moment:  # of one kind, so that more ratings may have times of another
+        kept = replace(table.select(occasion), n_rows=len(table))
+        if TIMESTAMP in occasion:  # of one kind, so that more ratings may have times of another
             kept = replace(kept, columns={**kept.columns, TIMESTAMP: times(table, TIMESTAMP)})
         history = cls((ids[0], ids[1]), (codes[0], codes[1]), y, kept, clicks)
         return history if duplicates == "keep" and not clicks else history._without_duplicates(table, duplicates)
@@ -143,13 +143,13 @@ class History:
         """The same ratings sorted by user."""
         order, starts = self._by_user
         place = order.astype(np.min_scalar_type(-len(order)))
-        moment = self.moment.take(order)
-        return SortedHistory(self.ids, starts, self.codes[1][order], self.rating[order], moment, place, self.clicks)
+        occasion = self.occasion.take(order)
+        return SortedHistory(self.ids, starts, self.codes[1][order], self.rating[order], occasion, place, self.clicks)
 
     @property
-    def moment_names(self) -> list[str]:
+    def occasion_columns(self) -> list[str]:
         """The timestamp and context columns."""
-        return list(self.moment.columns)
+        return list(self.occasion.columns)
 
     @cached_property
     def users(self) -> dict[Any, int]:
@@ -187,7 +187,7 @@ class History:
     def take(self, rows: npt.NDArray[np.integer]) -> Self:
         """Some of the ratings, with all ids."""
         codes = (self.codes[0][rows], self.codes[1][rows])
-        return replace(self, codes=codes, rating=self.rating[rows], moment=self.moment.take(rows))
+        return replace(self, codes=codes, rating=self.rating[rows], occasion=self.occasion.take(rows))
 
     def alone(self, rows: npt.NDArray[np.integer]) -> Self:
         """Some of the ratings, with their own ids alone, in the order of their numbers."""
@@ -211,8 +211,8 @@ class History:
             theirs = np.array([number.setdefault(value, len(number)) for value in more.ids[d]], dtype=np.int32)
             ids.append(list(number))
             codes.append(np.concatenate([self.codes[d], theirs[more.codes[d]]]))
-        rating, moment = np.concatenate([self.rating, more.rating]), stacked(self.moment, more.moment)
-        history = replace(self, ids=(ids[0], ids[1]), codes=(codes[0], codes[1]), rating=rating, moment=moment)
+        rating, occasion = np.concatenate([self.rating, more.rating]), stacked(self.occasion, more.occasion)
+        history = replace(self, ids=(ids[0], ids[1]), codes=(codes[0], codes[1]), rating=rating, occasion=occasion)
         if duplicates == "keep" and not self.clicks:
             return history
         return history._without_duplicates(table, duplicates, before=len(self))
@@ -245,7 +245,7 @@ class _Elsewhere(History):
     """Ratings that lie elsewhere; whatever asks for all of them in one piece gets it, made once: `flat`."""
 
     def __getattr__(self, name: str) -> Any:
-        if name in ("ids", "codes", "rating", "moment"):
+        if name in ("ids", "codes", "rating", "occasion"):
             return getattr(self.flat, name)
         raise AttributeError(name)
 
@@ -299,7 +299,7 @@ class SortedHistory(_Elsewhere):
         return some.alone(np.arange(len(places)))
 
     @property
-    def moment_names(self) -> list[str]:
+    def occasion_columns(self) -> list[str]:
         """The timestamp and context columns."""
         return list(self.when.columns)
 

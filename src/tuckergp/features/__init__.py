@@ -7,12 +7,12 @@ one mode; `realise` does it for a composed kernel.
 from __future__ import annotations
 
 from tuckergp.features.base import FeatureMap
-from tuckergp.features.chain import Chain
 from tuckergp.features.cholesky import Cholesky
 from tuckergp.features.compose import choose, realise
 from tuckergp.features.exact import Exact
 from tuckergp.features.fourier import Fourier
 from tuckergp.features.hashing import Hashing, hash_columns
+from tuckergp.features.line import Line
 from tuckergp.features.nystrom import Nystrom
 from tuckergp.features.rows import Rows
 
@@ -24,6 +24,7 @@ __all__ = [
     "FeatureMap",
     "Fourier",
     "Hashing",
+    "Line",
     "Nystrom",
     "Rows",
     "choose",
@@ -31,5 +32,7 @@ __all__ = [
     "realise",
 ]
 
-RESIDUALS = (Rows, Chain)
+RESIDUALS = (Rows, Line)
 """The marks of residuals, in the order in which `tuckergp.Mode` tries them by itself."""
+
+Chain = Line  # its earlier name

@@ -112,7 +112,7 @@ class ResidualMap(FeatureMap):
         """Whether a term can be the residual at these distinct inputs of a mode."""
         raise NotImplementedError
 
-    def at(self, table: Table, scale: float) -> Residual:
+    def at(self, table: Table, sd: float) -> Residual:
         """The residual at the rows of a table, with this standard deviation."""
         raise NotImplementedError
 

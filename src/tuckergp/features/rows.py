@@ -55,7 +55,7 @@ class Rows(ResidualMap):
         self.column_ = sparse.csr_array(self.onehot_.transform(table)).indices.astype(np.int32)
         self.n_features_ = 0
 
-    def at(self, table: Table, scale: float) -> residuals.Rows:
+    def at(self, table: Table, sd: float) -> residuals.Rows:
         """Which training row each row of a table is."""
         onehot = sparse.csr_array(self.onehot_.transform(table))
         row_of = np.empty(len(self.column_), dtype=np.int32)
@@ -66,7 +66,7 @@ class Rows(ResidualMap):
         if len(new):
             names = np.zeros(len(table), dtype=np.uint64)
             names[new] = row_keys(table.take(new).select(self.kernel_.reads(list(table.columns))))
-        return residuals.Rows(place, len(self.column_), scale, self.column_, names)
+        return residuals.Rows(place, len(self.column_), sd, self.column_, names)
 
     @property
     def n_groups(self) -> int:

@@ -114,7 +114,9 @@ class FullRank(GPEstimator):
         if self.space not in ("auto", "primal", "dual"):
             raise InputError(f"space must be 'auto', 'primal' or 'dual', not {self.space!r}.")
         modes = as_modes(self.modes, table)
-        design, self.modes_ = Design.fit(modes, table, None, stream(seed_of(self.random_state), 1, 1), chain=False)
+        design, self.modes_ = Design.fit(
+            modes, table, None, stream(seed_of(self.random_state), 1, 1), any_residual=False
+        )
         self.shape_ = tuple(mode.n_features for mode in design.modes)
         self.n_weights_ = int(np.prod(self.shape_, dtype=np.float64))
         smaller: Literal["primal", "dual"] = "primal" if self.n_weights_ <= len(table) else "dual"

@@ -16,8 +16,8 @@ from tuckergp.errors import InputError
 from tuckergp.inference.base import Info, Problem, as_weights, check_positive
 from tuckergp.likelihoods.precision import Precision
 from tuckergp.model.tucker import Parameters, refuse_learned
+from tuckergp.priors.given import ModeGiven
 from tuckergp.priors.hyper import PrecisionPrior
-from tuckergp.priors.setting import ModeSetting
 from tuckergp.residuals.base import ModeState
 from tuckergp.statistics.core import core_given_factors
 from tuckergp.statistics.evidence import Evidence
@@ -103,7 +103,7 @@ class ALS:
             psi = [mode.psi for mode in modes]
             evidence = Evidence(problem.sorted[d], problem.y, precision, model.core, d, psi, W)
             prior = PrecisionPrior(1.0, float(model.sigma_u[d]) ** 2, True)
-            setting = ModeSetting(table.features, table.blocks, problem.regressions[d], prior)
+            setting = ModeGiven(table.features, table.blocks, problem.regressions[d], prior)
             modes[d], _ = table.residual.update(modes[d], evidence, setting, None)
         psi = [mode.psi for mode in modes]
         if model.core.learned:

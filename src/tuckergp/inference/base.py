@@ -25,7 +25,7 @@ from tuckergp.model.tucker import Parameters, TuckerModel
 from tuckergp.priors.regression import dense
 from tuckergp.priors.regressions import AnyRegression, regression_of
 from tuckergp.statistics.evidence import Sorted, sort_by_row
-from tuckergp.statistics.expected import Heard, hear
+from tuckergp.statistics.expected import ModeObservations, observations_of
 
 __all__ = [
     "Algorithm",
@@ -76,9 +76,9 @@ class Problem:
         return Observed(self.y, self.weight, self.offset, self.design.index, groups, n_groups)
 
     @cached_property
-    def heard(self) -> tuple[Heard, ...]:
+    def observations(self) -> tuple[ModeObservations, ...]:
         """The observations as every mode hears them, for expected statistics."""
-        return tuple(hear(self.design, d, self.y, self.weight) for d in range(len(self.design.modes)))
+        return tuple(observations_of(self.design, d, self.y, self.weight) for d in range(len(self.design.modes)))
 
     @cached_property
     def grams(self) -> tuple[Floats, ...]:

@@ -19,7 +19,7 @@ from tuckergp.likelihoods.precision import Precision, RowSums
 from tuckergp.model.draw import Draw, draw_of
 from tuckergp.model.tucker import Parameters
 from tuckergp.priors import hyper
-from tuckergp.priors.setting import ModeSetting
+from tuckergp.priors.given import ModeGiven
 from tuckergp.residuals.base import ModeState
 from tuckergp.statistics.core import core_given_factors
 from tuckergp.statistics.evidence import Evidence
@@ -156,7 +156,7 @@ class Gibbs:
         d, table = evidence.d, problem.design.modes[evidence.d]
         # of Lambda: Wishart; with a learned core one scale, because W has the shape
         prior = hyper.PrecisionPrior(self.dof, float(problem.model.sigma_u[d]) ** 2, problem.model.core.learned)
-        setting = ModeSetting(
+        setting = ModeGiven(
             table.features, table.blocks, problem.regressions[d], prior, self.tau_shape, self.tau_rate, sweep
         )
         mode, collapsed = table.residual.update(mode, evidence, setting, rng)
@@ -201,7 +201,7 @@ class Gibbs:
         """What predictions need of this state."""
         tables, likelihood = problem.design.modes, problem.model.likelihood
         covariance = [
-            np.asarray(np.linalg.inv(mode.precision) * table.residual.scale**2, dtype=np.float64)
+            np.asarray(np.linalg.inv(mode.precision) * table.residual.sd**2, dtype=np.float64)
             for table, mode in zip(tables, state.modes, strict=True)
         ]
         psi, B, own = zip(*((mode.psi, mode.B, mode.own) for mode in state.modes), strict=True)

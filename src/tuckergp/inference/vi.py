@@ -81,7 +81,7 @@ class VI:
     >>> y = np.sin(X[:, 0]) * np.cos(X[:, 1])
     >>> model = TuckerGPRegressor(rank=2, inference=VI(iterations=50), random_state=0).fit(X, y)
     >>> mean, std = model.predict(X, return_std=True)
-    >>> bounds = [info.figures["elbo"] for info in model.fit_.history]
+    >>> bounds = [info.figures["elbo"] for info in model.fit_.steps]
     >>> bool(np.all(np.diff(bounds) > -1e-6))
     True
     """
@@ -150,10 +150,10 @@ class VI:
         modes, W, alpha = state.modes, state.W, float(state.alpha.mean[0])
         for d, prior in enumerate(priors):
             factors = [mode.factors for mode in modes]
-            A, b = row_statistics(core, d, problem.heard[d], factors, W)
+            A, b = row_statistics(core, d, problem.observations[d], factors, W)
             modes = (*modes[:d], prior.update(modes[d], alpha * A, alpha * b), *modes[d + 1 :])
         if core.learned:
-            gram, right = core_statistics(core, problem.heard[0], [mode.factors for mode in modes])
+            gram, right = core_statistics(core, problem.observations[0], [mode.factors for mode in modes])
             system = alpha * gram + np.eye(len(gram)) / problem.model.sigma_w**2
             mean, covariance, log_det = normals(system[None], alpha * right[None], W.mean.T, self.factorised)
             W = Normal(mean.T, covariance[0], log_det)
@@ -205,8 +205,7 @@ class VI:
                 psi = [q.psi + s * each[0] for (_, q), s, each in zip(modes, signs, away, strict=False)]
                 B = [q.B.mean + s * each[1] for (_, q), s, each in zip(modes, signs, away, strict=False)]
                 covariance = [
-                    np.asarray(np.linalg.inv(q.precision.draw(rng)) * prior.table.residual.scale**2)
-                    for prior, q in modes
+                    np.asarray(np.linalg.inv(q.precision.draw(rng)) * prior.table.residual.sd**2) for prior, q in modes
                 ]
                 alpha = np.asarray(rng.gamma(state.alpha.shape[0]) / state.alpha.rate[0])
                 yield draw_of(tables, psi, B, covariance, (), means + signs[-1] * W, {"alpha": alpha})
@@ -214,7 +213,7 @@ class VI:
 
 def _squares(problem: Problem, modes: tuple[ModeBelief, ...], W: Normal) -> float:
     factors = [mode.factors for mode in modes]
-    return expected_squares(problem.model.core, problem.heard[0], factors, W, problem.y, problem.weight)
+    return expected_squares(problem.model.core, problem.observations[0], factors, W, problem.y, problem.weight)
 
 
 def _check(problem: Problem) -> None:

@@ -110,14 +110,14 @@ class ModePrior:
         count = len(q.B.mean) + (len(q.psi) if self.has_rows else 0)
         spread = np.tensordot(np.repeat(q.tau.mean, self.sizes), q.B.squares, axes=1)
         if self.has_rows:
-            spread = spread + self._residual_squares(q) / self.table.residual.scale**2
+            spread = spread + self._residual_squares(q) / self.table.residual.sd**2
         q = q._replace(precision=self.precision.given(spread, count))
         half = np.add.reduceat(self._weight_squares(q), np.cumsum(self.sizes) - self.sizes) / 2
         shape = self.tau_shape + self.sizes * q.psi.shape[1] / 2
         return q._replace(tau=Gammas(shape, self.tau_rate + half)) if len(self.sizes) else q
 
     def _update_rows(self, q: ModeBelief, A: Floats, b: Floats) -> ModeBelief:
-        variance, features = self.table.residual.scale**2, self.table.features
+        variance, features = self.table.residual.sd**2, self.table.features
         inner = q.precision.mean / variance
         right = np.asarray(features @ q.B.mean) @ inner + b
         psi, covariance, log_det = normals(inner + A, right, q.psi, self.factorised)
@@ -156,7 +156,7 @@ class ModePrior:
         weights -= float(np.repeat(q.tau.mean, self.sizes) @ self._weight_squares(q))
         total = 0.5 * weights + q.B.entropy
         if self.has_rows:
-            variance = self.table.residual.scale**2
+            variance = self.table.residual.sd**2
             residual = rows * (log_det - r * (LOG_2PI + np.log(variance)))
             residual -= float(np.sum(q.precision.mean * self._residual_squares(q))) / variance
             total += 0.5 * (residual + rows * r * (1 + LOG_2PI) + q.log_det)

@@ -222,7 +222,7 @@ def draw_of_weights(problem: Problem, parameters: Parameters, unknowns: Mapping[
     """What predictions need of weights; rows never seen have the prior of the model."""
     model, tables = problem.model, problem.design.modes
     covariance = [
-        np.eye(int(r)) * (float(sigma) * table.residual.scale) ** 2
+        np.eye(int(r)) * (float(sigma) * table.residual.sd) ** 2
         for table, r, sigma in zip(tables, model.core.ranks, model.sigma_u, strict=True)
     ]
     B = [U[table.residual.n_columns :] for table, U in zip(tables, parameters.U, strict=True)]

@@ -3,7 +3,7 @@
 A `Mode` says which columns go together and which kernel compares them; `Design.fit` realises the kernel's terms as
 feature blocks on the distinct inputs. At most one term is kept out of the blocks as the mode's residual (E in
 psi = Phi B + E): an Identity that tells all rows apart, whose conditional is one small solve a row, or a Matern on one
-column, a Markov chain along its values.
+column, a Markov process along its values.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ class Mode:
         deviations with ``whiten``.
     features : FeatureMap, sequence of FeatureMap or None, or None
         How to realise the kernel: one map for every term but Constant, Identity and Linear (Hashing: for those of
-        Identity and Linear; Chain: for the first Matern), or a sequence with one entry a term. None chooses.
+        Identity and Linear; Line: for the first Matern), or a sequence with one entry a term. None chooses.
     constant : bool
         Add a Constant term unless there is one, so that a mean is learned.
     whiten : bool
@@ -195,7 +195,7 @@ class FittedMode:
     whitening: dict[str, tuple[float, float]]
     blocks: tuple[Block, ...]
     residual: ResidualMap | None
-    residual_scale: float
+    residual_sd: float
 
     @classmethod
     def fit(
@@ -204,11 +204,11 @@ class FittedMode:
         rows: Table,
         whitening: dict[str, tuple[float, float]],
         rng: np.random.Generator,
-        chain: bool = True,
+        any_residual: bool = True,
     ) -> tuple[FittedMode, ModeTable]:
         """Fit the feature maps to the distinct inputs ``rows`` (whitened already); also their table."""
         plan = mode.plan()
-        place, residual, residual_scale = _find_residual(mode, plan, rows, chain)
+        place, residual, residual_sd = _find_residual(mode, plan, rows, any_residual)
         blocks: list[Block] = []
         width = 0
         for number, (term, features) in enumerate(plan):
@@ -222,7 +222,7 @@ class FittedMode:
                 raise NotPositiveDefinite(f"Mode {mode.name!r}: {error}") from error
             blocks.append(Block.of(term, width, fitted, rows))
             width += fitted.n_features_
-        fitted_mode = cls(mode, whitening, tuple(blocks), residual, residual_scale)
+        fitted_mode = cls(mode, whitening, tuple(blocks), residual, residual_sd)
         return fitted_mode, fitted_mode.table(rows)
 
     def features(self, rows: Table) -> Matrix:
@@ -235,7 +235,7 @@ class FittedMode:
     def table(self, rows: Table) -> ModeTable:
         """The table of inputs as the kernel sees them, whitened already."""
         features = self.features(rows)
-        residual = NoResidual() if self.residual is None else self.residual.at(rows, self.residual_scale)
+        residual = NoResidual() if self.residual is None else self.residual.at(rows, self.residual_sd)
         before = residual.n_columns
         constants = [b.columns.start + before for b in self.blocks if isinstance(_unscaled(b.kernel)[0], Constant)]
         blocks = tuple(block.columns for block in self.blocks)
@@ -329,12 +329,12 @@ class Design:
         table: Table,
         weight: Floats | None = None,
         random_state: int | np.random.Generator | None = None,
-        chain: bool = True,
+        any_residual: bool = True,
     ) -> tuple[Design, tuple[FittedMode, ...]]:
         """Fit every mode to the columns of one table with a row an observation.
 
-        Whitening uses the (weighted) mean and standard deviation over observations. ``chain=False`` is for inference
-        in weight space (SGD): a Matern on a line becomes features.
+        Whitening uses the (weighted) mean and standard deviation over observations. ``any_residual=False`` is for
+        inference in weight space (SGD): a Matern on a line becomes features.
         """
         if not modes:
             raise InputError("A design needs at least one mode.")
@@ -347,7 +347,7 @@ class Design:
             whitening = whitening_of(inputs, weight) if mode.whiten else {}
             inputs = whiten(inputs, whitening)
             first, code = distinct_rows(inputs, mode.columns)
-            fitted_mode, mode_table = FittedMode.fit(mode, inputs.take(first), whitening, rng, chain)
+            fitted_mode, mode_table = FittedMode.fit(mode, inputs.take(first), whitening, rng, any_residual)
             fitted.append(fitted_mode)
             tables.append(mode_table)
             codes.append(code)
@@ -360,14 +360,14 @@ class Design:
         tables: Sequence[Table],
         codes: Sequence[npt.NDArray[Any]],
         random_state: int | np.random.Generator | None = None,
-        chain: bool = True,
+        any_residual: bool = True,
     ) -> tuple[Design, tuple[FittedMode, ...]]:
         """Fit every mode to its own table with a row a distinct input; ``codes[d]`` numbers the observations' rows."""
         rng = np.random.default_rng(random_state)
         fitted, mode_tables = [], []
         for mode, table in zip(modes, tables, strict=True):
             whitening = whitening_of(table.select(mode.columns), None) if mode.whiten else {}
-            fitted_mode, mode_table = FittedMode.fit(mode, whiten(table, whitening), whitening, rng, chain)
+            fitted_mode, mode_table = FittedMode.fit(mode, whiten(table, whitening), whitening, rng, any_residual)
             fitted.append(fitted_mode)
             mode_tables.append(mode_table)
         return cls(tuple(mode_tables), _stack(codes)), tuple(fitted)

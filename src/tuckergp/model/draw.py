@@ -26,14 +26,14 @@ class ModeDraw:
         Of a row of E that the data say nothing about: Lambda^-1 times the residual's variance.
     rows, values : mapping of str to ndarray
         What the residual keeps of each training row, and besides.
-    noise : ndarray, shape (groups,), or None
+    row_noise : ndarray, shape (groups,), or None
     """
 
     B: Floats
     covariance: Floats
     rows: Mapping[str, Floats]
     values: Mapping[str, Floats]
-    noise: Floats | None = None
+    row_noise: Floats | None = None
 
 
 @dataclass(frozen=True)

@@ -26,7 +26,7 @@ from tuckergp.paper.movielens_data import Split, design_of, split_of
 from tuckergp.paper.movielens_search import HIGHEST, LOWEST, RANK, chosen, refit
 from tuckergp.paper.run import Run, quietly
 from tuckergp.running.loop import sample
-from tuckergp.running.start import ModeValues, Start, Values
+from tuckergp.running.start import ChainValues, ModeValues, Start
 
 __all__ = ["MOVIELENS_BPMF", "PAPER", "sampler", "score"]
 
@@ -61,7 +61,7 @@ def score(split: Split, seed: int, lengths: dict[str, int]) -> Figures:
     problem = Problem(model, design, split.train.rating - pmf.mean)
     found = pmf.algorithm.parameters(pmf.problem, pmf.state)
     psi = pmf.problem.model.factors(found, pmf.problem.design)
-    values = Values(tuple(map(_begin, psi)), np.zeros(0), {"alpha": np.asarray(NOISE_PRECISION)})
+    values = ChainValues(tuple(map(_begin, psi)), np.zeros(0), {"alpha": np.asarray(NOISE_PRECISION)})
     gibbs = sampler(**lengths)
     starts = Start(likelihood, [values]).states(gibbs, problem, seed)
     draws, _ = quietly(sample, gibbs, problem, seed, None, starts)

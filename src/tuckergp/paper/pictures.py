@@ -15,7 +15,7 @@ import numpy as np
 from tuckergp.errors import InputError
 from tuckergp.files import write_bytes, write_text
 
-__all__ = ["COLOURS", "INK", "figure", "look", "save", "svg_of"]
+__all__ = ["COLOURS", "INK", "figure", "figure_style", "save", "svg_of"]
 
 INK = "#010203"
 """A colour that stands for that of the page's text, light or dark."""
@@ -26,7 +26,7 @@ SVG_DPI, PNG_DPI, PNG_COLOURS = 110, 90, 200
 
 
 @contextmanager
-def look() -> Iterator[None]:
+def figure_style() -> Iterator[None]:
     """Draw on no ground, with lines and words in the colour of the page's text."""
     try:
         matplotlib: Any = import_module("matplotlib")
@@ -50,7 +50,7 @@ def save(draw: Callable[[], Any], name: str, folder: Path, png: bool = True) -> 
     """Draw, and write ``figures/NAME.svg`` and ``figures/NAME.png`` in a folder; nothing where None is drawn."""
     figures, whole, small = folder / "figures", BytesIO(), BytesIO()
     figures.mkdir(parents=True, exist_ok=True)
-    with look():
+    with figure_style():
         made = draw()
         if made is None:
             return

@@ -63,7 +63,7 @@ def tucker(modes: list[Mode], rank: int, inference: Any, seed: int, split: Split
 def sampled(modes: list[Mode], rank: int, inference: Any, seed: int, split: Split) -> Figures:
     """A Tucker model by a sampler: errors, convergence, and how trajectories went."""
     model = tucker(modes, rank, inference, seed, split)
-    last = model.fit_.history[-1].figures
+    last = model.fit_.steps[-1].figures
     extra = {name: last[name] for name in ("divergences", "at_max_depth") if name in last}
     return split.score(model) | convergence(model) | extra
 

@@ -101,7 +101,7 @@ def figures(fit: Callable[[], Any], X: Any, y: Floats) -> Figures:
     """
     began = time.process_time()
     model = fit()
-    history = model.fit_.history
+    history = model.fit_.steps
     found: Figures = {"sweeps": len(history), "fit_cpu_seconds": round(time.process_time() - began, 1)}
     if not model.fit_.draws.sampled:
         return {"test_rmse": round(rmse(y, model.predict(X)), 5), **found}

@@ -44,7 +44,7 @@ def _by_row(change: Callable[[Any], Any], by_draw: Callable[[Any], Any], modes: 
             by_draw(mode.covariance),
             {name: change(values) for name, values in mode.rows.items()},
             {name: by_draw(values) for name, values in mode.values.items()},
-            None if mode.noise is None else change(mode.noise),
+            None if mode.row_noise is None else change(mode.row_noise),
         )
         for mode in modes
     )
@@ -110,7 +110,7 @@ class Draws:
         if not self.sampled:
             raise InputError("A most probable point has no draws to diagnose; use inference='gibbs'.")
         if not self.traces:
-            raise InputError("Draws from a variational posterior are independent; judge it by elbo in fit_.history.")
+            raise InputError("Draws from a variational posterior are independent; judge it by elbo in fit_.steps.")
         shortest = min(len(trace) for trace in self.traces)
         return summarise(np.stack([trace[:shortest] for trace in self.traces]))
 
@@ -140,7 +140,7 @@ class Draws:
         arrays: list[npt.NDArray[Any]] = [self.W, *self.unknowns.values()]
         for mode in self.modes:
             arrays += [mode.B, mode.covariance, *mode.rows.values(), *mode.values.values()]
-            arrays += [] if mode.noise is None else [mode.noise]
+            arrays += [] if mode.row_noise is None else [mode.row_noise]
         return sum(array.nbytes for array in arrays)
 
     def only(self, s: int) -> Draws:
@@ -198,16 +198,16 @@ class Draws:
         """
         product = None
         for d, (table, mode) in enumerate(zip(design.modes, self.modes, strict=True)):
-            if mode.noise is None:
+            if mode.row_noise is None:
                 continue
             at_rows = np.ones((table.n_rows, len(self)))
             seen = table.groups >= 0
-            at_rows[seen] = mode.noise[table.groups[seen]]
+            at_rows[seen] = mode.row_noise[table.groups[seen]]
             new = np.flatnonzero(~seen)
             if streams is not None and len(new):
-                whose = (keyed_uniforms(table.keys[new], streams.keys) * len(mode.noise)).astype(np.intp)
+                whose = (keyed_uniforms(table.keys[new], streams.keys) * len(mode.row_noise)).astype(np.intp)
                 for s, column in enumerate(whose.T):
-                    at_rows[new, s] = mode.noise[column][:, s]
+                    at_rows[new, s] = mode.row_noise[column][:, s]
             here = at_rows[design.index[:, d]]
             product = here if product is None else product * here
         return None if product is None else product.T
@@ -249,8 +249,8 @@ class Stack:
                 mode.rows[name][:, s] = values
             for name, values in own.values.items():
                 mode.values[name][s] = values
-            if mode.noise is not None:
-                mode.noise[:, s] = own.noise
+            if mode.row_noise is not None:
+                mode.row_noise[:, s] = own.row_noise
         self.W[s] = draw.W
         for name, values in draw.unknowns.items():
             self.unknowns[name][s] = values
@@ -276,7 +276,7 @@ class Stack:
                 by_draw(own.covariance),
                 {name: by_row(values) for name, values in own.rows.items()},
                 {name: by_draw(values) for name, values in own.values.items()},
-                None if own.noise is None else by_row(own.noise),
+                None if own.row_noise is None else by_row(own.row_noise),
             )
             for own in draw.modes
         )
@@ -305,7 +305,7 @@ class Stack:
                 mode.covariance[s],
                 {name: values[:, s] for name, values in mode.rows.items()},
                 {name: values[s] for name, values in mode.values.items()},
-                None if mode.noise is None else mode.noise[:, s],
+                None if mode.row_noise is None else mode.row_noise[:, s],
             )
             for mode in self.modes
         )
@@ -328,8 +328,8 @@ class Stack:
                     {k: np.concatenate([stack.modes[d].rows[k] for stack in kept], axis=1) for k in mode.rows},
                     {k: np.concatenate([stack.modes[d].values[k] for stack in kept]) for k in mode.values},
                     None
-                    if mode.noise is None
-                    else np.concatenate([_required(stack.modes[d].noise) for stack in kept], axis=1),
+                    if mode.row_noise is None
+                    else np.concatenate([_required(stack.modes[d].row_noise) for stack in kept], axis=1),
                 )
                 for d, mode in enumerate(whole.modes)
             )

@@ -33,15 +33,20 @@ class Fit:
     Attributes
     ----------
     draws : Draws
-    history : list of Info
+    steps : list of Info
         Of each step.
     exposure : ndarray, shape (N,), or None
         Of the counts asked about; None for ones. See `exposed`.
     """
 
     draws: Draws
-    history: list[Info]
+    steps: list[Info]
     exposure: Floats | None = None
+
+    @property
+    def history(self) -> list[Info]:
+        """The earlier name of ``steps``."""
+        return self.steps
 
     @property
     def likelihood(self) -> Likelihood:

@@ -9,8 +9,8 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
+from tuckergp.priors.given import ModeGiven
 from tuckergp.priors.hyper import collapsed_precision
-from tuckergp.priors.setting import ModeSetting
 
 __all__ = ["scales_given_factors"]
 
@@ -21,21 +21,21 @@ WIDE = 50
 
 
 def scales_given_factors(
-    setting: ModeSetting, psi: Floats, tau: Floats, variance: float, rng: np.random.Generator
+    given: ModeGiven, psi: Floats, tau: Floats, variance: float, rng: np.random.Generator
 ) -> tuple[Floats, Floats] | None:
     """Draw tau of wide blocks and Lambda given psi (M, r); None where that is too costly in this sweep.
 
     Parameters
     ----------
-    setting : ModeSetting
+    given : ModeGiven
     psi : ndarray, shape (M, r)
     tau : ndarray, shape (blocks,)
         The last draw.
     variance : float
         The variance that the residual's kernel gives a row.
     """
-    regression, prior = setting.regression, setting.prior
-    evaluate = regression.collapse(psi) if regression.cheap or setting.affordable else None
+    regression, prior = given.regression, given.prior
+    evaluate = regression.collapse(psi) if regression.cheap or given.affordable else None
     if evaluate is None:
         return None
 
@@ -45,8 +45,8 @@ def scales_given_factors(
         return prior.log_marginal(spread / variance, len(psi)) - 0.5 * len(spread) * log_det
 
     wide = [g for g, size in enumerate(regression.sizes) if size >= WIDE]
-    for g in wide if regression.cheap else wide[setting.turn % max(len(wide), 1) :][:1]:
-        tau = collapsed_precision(tau, g, log_density, setting.tau_shape, setting.tau_rate, rng)
+    for g in wide if regression.cheap else wide[given.turn % max(len(wide), 1) :][:1]:
+        tau = collapsed_precision(tau, g, log_density, given.tau_shape, given.tau_rate, rng)
     # Lambda | psi, tau: the prior's degrees of freedom plus M, its scale plus psi'K^-1 psi
     _, spread = evaluate(variance * tau)
     return tau, prior.draw(spread / variance, len(psi), rng)

@@ -22,7 +22,7 @@ from tuckergp.random import seed_of
 from tuckergp.recommender.explain import explain
 from tuckergp.recommender.explanation import Explanation
 from tuckergp.recommender.factors import Factors
-from tuckergp.recommender.fitted import Fitted
+from tuckergp.recommender.fitted import FittedRecommender
 from tuckergp.recommender.layout import SIDES, Layout
 from tuckergp.recommender.neighbours import MOST_DRAWS, similarities
 from tuckergp.recommender.questions import (
@@ -43,7 +43,7 @@ OnUnknown: TypeAlias = Literal["predict", "nan", "raise"]
 
 
 def predict(
-    fitted: Fitted,
+    fitted: FittedRecommender,
     pairs: Any,
     return_std: bool = False,
     quantiles: Sequence[float] | None = None,
@@ -85,12 +85,12 @@ def _unknown(table: Table, layout: Layout, on_unknown: OnUnknown) -> npt.NDArray
     return unknown
 
 
-def predict_proba(fitted: Fitted, pairs: Any) -> Floats:
+def predict_proba(fitted: FittedRecommender, pairs: Any) -> Floats:
     """Probability of every rating level for every pair, shape (n_pairs, K)."""
     return fitted.fit.probabilities(fitted.layout.pairs(pairs_table(pairs, fitted.names, fitted.layout)))
 
 
-def scores(fitted: Fitted, users: Sequence[Any], items: Sequence[Any]) -> Floats:
+def scores(fitted: FittedRecommender, users: Sequence[Any], items: Sequence[Any]) -> Floats:
     """Predictions, not clipped, of some items for some users, shape (n_users, n_items)."""
     layout, fit = fitted.layout, fitted.fit
     fit.draws.require_kept()
@@ -109,7 +109,7 @@ def scores(fitted: Fitted, users: Sequence[Any], items: Sequence[Any]) -> Floats
 
 
 def best_items(
-    fitted: Fitted,
+    fitted: FittedRecommender,
     users: Any,
     n: int,
     exclude_seen: bool,
@@ -151,7 +151,7 @@ def best_items(
     return _frame(fitted, columns)
 
 
-def most_alike(fitted: Fitted, d: int, entity: Any, n: int) -> Any:
+def most_alike(fitted: FittedRecommender, d: int, entity: Any, n: int) -> Any:
     """A data frame with the users (d = 0) or items (d = 1) that are most like one, which may be new."""
     fitted.fit.draws.require_kept()
     layout, side = fitted.layout, fitted.layout.sides[d]
@@ -171,11 +171,11 @@ def most_alike(fitted: Fitted, d: int, entity: Any, n: int) -> Any:
     return _frame(fitted, {side.key: side.ids_at(best), "similarity": alike[best]})
 
 
-def explain_pair(fitted: Fitted, user: Any, item: Any, circumstances: Mapping[str, Any]) -> Explanation:
+def explain_pair(fitted: FittedRecommender, user: Any, item: Any, circumstances: Mapping[str, Any]) -> Explanation:
     """What moved the prediction of one pair in some circumstances, which may have the names of the user's tables."""
     usual = {theirs: name for name, theirs in (fitted.names or {}).items()}
     named = {usual.get(name, name): [value] for name, value in circumstances.items()}
-    known = fitted.history.base.moment_names
+    known = fitted.history.base.occasion_columns
     for name in named:
         if name not in known:
             there = ", ".join(known) or "none"
@@ -184,7 +184,7 @@ def explain_pair(fitted: Fitted, user: Any, item: Any, circumstances: Mapping[st
     return explain(fitted.layout, fitted.fit, pair)
 
 
-def _frame(fitted: Fitted, columns: Mapping[str, Any]) -> Any:
+def _frame(fitted: FittedRecommender, columns: Mapping[str, Any]) -> Any:
     """A data frame of the kind that came, with the names that came."""
     names = fitted.names or {}
     return as_frame({names.get(name, name): values for name, values in columns.items()}, fitted.backend)

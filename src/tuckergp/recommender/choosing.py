@@ -20,7 +20,7 @@ from tuckergp.model.tucker import make_core
 from tuckergp.random import stream
 from tuckergp.recommender.decisions import Choice
 from tuckergp.recommender.layout import SIDES
-from tuckergp.recommender.settings import Settings
+from tuckergp.recommender.settings import RecommenderSettings
 from tuckergp.running.fit import Inference, ranks_of, resolve_inference
 
 __all__ = ["LARGEST_IMPLICIT", "attribute_choices", "check_context", "inference_of", "time_unit", "uses_implicit"]
@@ -28,7 +28,7 @@ __all__ = ["LARGEST_IMPLICIT", "attribute_choices", "check_context", "inference_
 LARGEST_IMPLICIT = 1_000_000
 
 
-def inference_of(settings: Settings) -> Inference:
+def inference_of(settings: RecommenderSettings) -> Inference:
     """The inference object that the settings ask for; a name stands for one with settings for ratings."""
     # Most probable values overfit under the prior that matches moments: a prior sd of half as much, and a noise
     # as large as the ratings' variance, did best on held-out parts of MovieLens 100K's training data.
@@ -47,7 +47,7 @@ def inference_of(settings: Settings) -> Inference:
     return inference
 
 
-def check_context(settings: Settings, inference: Inference) -> None:
+def check_context(settings: RecommenderSettings, inference: Inference) -> None:
     """Refuse context columns where the inference or the core has no way with them."""
     pattern = settings.core.candidates if isinstance(settings.core, Learned) else settings.core
     able = pattern in ("identity", "superdiagonal", "cp", "pairwise")
@@ -58,7 +58,7 @@ def check_context(settings: Settings, inference: Inference) -> None:
         )
 
 
-def uses_implicit(settings: Settings, inference: Inference, history: History) -> bool:
+def uses_implicit(settings: RecommenderSettings, inference: Inference, history: History) -> bool:
     """Whether users are alike by the items that they rated, and items by their raters."""
     if settings.implicit == "auto":
         return isinstance(inference, Gibbs) and len(history) <= LARGEST_IMPLICIT and not history.clicks
@@ -67,7 +67,7 @@ def uses_implicit(settings: Settings, inference: Inference, history: History) ->
     return bool(settings.implicit)
 
 
-def attribute_choices(settings: Settings) -> Mapping[str, Mapping[str, Choice]] | None:
+def attribute_choices(settings: RecommenderSettings) -> Mapping[str, Mapping[str, Choice]] | None:
     """What to do with some attributes; None without side information."""
     for name in settings.attributes or {}:
         if name not in SIDES:
@@ -76,7 +76,7 @@ def attribute_choices(settings: Settings) -> Mapping[str, Mapping[str, Choice]] 
 
 
 def time_unit(
-    settings: Settings, inference: Inference, table: Table, clicks: bool, helps: Callable[[], bool]
+    settings: RecommenderSettings, inference: Inference, table: Table, clicks: bool, helps: Callable[[], bool]
 ) -> Unit | None:
     """The unit of drift asked for; for ``time="auto"`` weeks, where drift is possible and ``helps`` says so."""
     if settings.time is None:

@@ -18,7 +18,7 @@ Ints = npt.NDArray[np.integer]
 
 
 class Sample(NamedTuple):
-    """Clicks and pairs without a click: their codes, 1 or 0, and the click that a pair shares user and moment with."""
+    """Clicks and pairs without a click: codes, 1 or 0, and the click whose user and occasion a pair shares."""
 
     user: npt.NDArray[np.int32]
     item: npt.NDArray[np.int32]
@@ -33,7 +33,7 @@ def with_negatives(
     required: bool = True,
     never: Ints | None = None,
 ) -> Sample:
-    """Add up to ``negatives`` pairs for every click: its user and moment, and an item the user never clicked.
+    """Add up to ``negatives`` pairs for every click: its user and occasion, and an item the user never clicked.
 
     A user's items are drawn evenly and without repetition, all of them where there are fewer, so that the model learns
     what is popular, too, and no absence counts twice. They share the moments of the user's clicks in turn.

@@ -18,7 +18,7 @@ from tuckergp.priors.hyper import block_precisions
 from tuckergp.random import seed_of, stream
 from tuckergp.recommender.layout import Layout
 from tuckergp.running.fit import Inference, seed_for
-from tuckergp.running.start import ModeValues, Start, Values
+from tuckergp.running.start import ChainValues, ModeValues, Start
 from tuckergp.store.trees import digest
 
 __all__ = ["check_continuation", "continued_seed", "last_draws", "start_from"]
@@ -57,7 +57,9 @@ def continued_seed(random_state: object, checkpoint: object, last: Fit) -> int:
     return int(digest((seed_of(random_state), arrays))[:15], 16)
 
 
-def start_from(layout: Layout, fit: Fit, new: Layout, design: Design, moment: Table, gibbs: Gibbs, seed: int) -> Start:
+def start_from(
+    layout: Layout, fit: Fit, new: Layout, design: Design, occasion: Table, gibbs: Gibbs, seed: int
+) -> Start:
     """Carry the last draws of a fit over to the rows of a new design.
 
     Parameters
@@ -67,7 +69,7 @@ def start_from(layout: Layout, fit: Fit, new: Layout, design: Design, moment: Ta
     new : Layout
         Of the design; may have other features.
     design : Design
-    moment : Table
+    occasion : Table
         Timestamps and contexts of the observations of the design.
     gibbs : Gibbs
         Whose priors of block precisions are used.
@@ -78,7 +80,7 @@ def start_from(layout: Layout, fit: Fit, new: Layout, design: Design, moment: Ta
         (side.table, np.arange(table.n_rows)) for side, table in zip(layout.sides, design.modes, strict=False)
     ]
     for e, circumstance in enumerate(layout.circumstances, start=2):
-        table, code = circumstance.realise(user, moment)
+        table, code = circumstance.realise(user, occasion)
         _, first = np.unique(design.index[:, e], return_index=True)
         rows.append((table, code[first]))
     draws = fit.draws
@@ -90,14 +92,16 @@ def start_from(layout: Layout, fit: Fit, new: Layout, design: Design, moment: Ta
         for d, (before, after) in enumerate(zip(layout.modes, new.modes, strict=True)):
             table, place = rows[d]
             mode = draws.modes[d]
-            precision = np.asarray(np.linalg.inv(mode.covariance[c]) * before.residual_scale**2, dtype=np.float64)
+            precision = np.asarray(np.linalg.inv(mode.covariance[c]) * before.residual_sd**2, dtype=np.float64)
             tau = np.ones(len(after.blocks))
             if draws.sampled:
                 tau = _block_precisions(mode.B[:, c], before, after, precision, gibbs, rng)
-            noise = None if mode.noise is None else _noise(mode.noise[:, c], table.groups[place], design.modes[d])
+            noise = (
+                None if mode.row_noise is None else _noise(mode.row_noise[:, c], table.groups[place], design.modes[d])
+            )
             modes.append(ModeValues(np.ascontiguousarray(psi[d][:, c]), precision, tau, noise))
         unknowns = {name: values[c] for name, values in draws.unknowns.items()}
-        chains.append(Values(tuple(modes), draws.W[c], unknowns))
+        chains.append(ChainValues(tuple(modes), draws.W[c], unknowns))
     return Start(fit.likelihood, chains)
 
 

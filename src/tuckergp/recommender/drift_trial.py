@@ -16,7 +16,7 @@ from tuckergp.random import stream
 from tuckergp.recommender.answering import predict
 from tuckergp.recommender.learning import Run, learn
 from tuckergp.recommender.reading import Given
-from tuckergp.recommender.settings import Settings
+from tuckergp.recommender.settings import RecommenderSettings
 from tuckergp.running.control import Control
 from tuckergp.running.fit import ranks_of
 
@@ -40,7 +40,7 @@ def drift_helps(model: Any, ratings: Table, users: Any, items: Any, seed: int) -
         return False
     held, kept = _parts(ratings, stream(seed, 3))
     short = replace(
-        Settings.of(model),
+        RecommenderSettings.of(model),
         rank=min(RANK, ranks_of(model.rank, 2)[0]),
         inference="gibbs",
         likelihood="gaussian",

@@ -126,7 +126,7 @@ class Side:
                 found[place] = _place(self.more, value, int(found[place]))
         return found
 
-    def origin(self, rows: Ints) -> Ints:
+    def rows_at_fit(self, rows: Ints) -> Ints:
         """The rows that ids had at the fit, by which circumstances know them; of later ids the rows they have."""
         if not self.more or (rows <= self.unknown).all():
             return rows

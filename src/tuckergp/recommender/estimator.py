@@ -1,7 +1,7 @@
 """`TuckerRecommender`: tables of ratings, users and items in, predictions and recommendations out.
 
 One class that keeps parameters and what was learned. Its methods hand everything else on: to `learning` and `updating`,
-which make a `Fitted` of tables, and to `answering`, which asks it.
+which make a `FittedRecommender` of tables, and to `answering`, which asks it.
 """
 
 from __future__ import annotations
@@ -29,14 +29,14 @@ from tuckergp.recommender.drift_trial import drift_helps
 from tuckergp.recommender.explain import feature_importance
 from tuckergp.recommender.explanation import Explanation, Importance
 from tuckergp.recommender.factors import Factors
-from tuckergp.recommender.fitted import Fitted
+from tuckergp.recommender.fitted import FittedRecommender
 from tuckergp.recommender.growth import compacted
 from tuckergp.recommender.learning import Run, learn
 from tuckergp.recommender.neighbours import Embeddings, embeddings
 from tuckergp.recommender.questions import attributes_of
 from tuckergp.recommender.reading import Given
 from tuckergp.recommender.serving import Strategy
-from tuckergp.recommender.settings import Settings
+from tuckergp.recommender.settings import RecommenderSettings
 from tuckergp.recommender.updating import go_on, with_ratings
 from tuckergp.running.control import Callback, Control, kept
 from tuckergp.running.fit import Inference
@@ -222,7 +222,7 @@ class TuckerRecommender(Storable, BaseEstimator):  # type: ignore[misc]
         keep_draws : bool
             False is another way to say ``keep=0``.
         """
-        settings = Settings.of(self)
+        settings = RecommenderSettings.of(self)
         control = Control(checkpoint, checkpoint_minutes, max_time, callback, progress, self.n_jobs)
         given, run = Given(ratings, users, items), Run(control, moments_of, kept(keep, keep_draws))
         return self._keep(learn(settings, given, run, drift_helps))
@@ -263,7 +263,7 @@ class TuckerRecommender(Storable, BaseEstimator):  # type: ignore[misc]
         >>> bool(rec.predict({"user_id": ["newcomer"], "item_id": liked[:1]}) > average)
         True
         """
-        return self._keep(with_ratings(self._fitted, Settings.of(self), Given(ratings, users, items)))
+        return self._keep(with_ratings(self._fitted, RecommenderSettings.of(self), Given(ratings, users, items)))
 
     def partial_fit(
         self,
@@ -305,10 +305,10 @@ class TuckerRecommender(Storable, BaseEstimator):  # type: ignore[misc]
         >>> rec = TuckerRecommender(rank=2, draws=30, random_state=0).fit(data.train, data.users, data.items)
         >>> new = {"user_id": ["newcomer"] * 3, "item_id": data.items["item_id"][:3], "rating": [5.0, 5.0, 4.5]}
         >>> rec = rec.partial_fit(new)
-        >>> "newcomer" in rec.layout_.sides[0].number, len(rec.fit_.history)
+        >>> "newcomer" in rec.layout_.sides[0].number, len(rec.fit_.steps)
         (True, 40)
         """
-        settings = Settings.of(self)
+        settings = RecommenderSettings.of(self)
         control = Control(checkpoint, checkpoint_minutes, max_time, callback, progress, self.n_jobs)
         given, run = Given(ratings, users, items), Run(control, moments_of, kept(keep, keep_draws))
         if not hasattr(self, "fit_"):
@@ -416,7 +416,7 @@ class TuckerRecommender(Storable, BaseEstimator):  # type: ignore[misc]
         """
         fitted = self._fitted
         if ratings is not None:
-            fitted = with_ratings(fitted, Settings.of(self), Given(ratings, attributes_of(users, fitted)))
+            fitted = with_ratings(fitted, RecommenderSettings.of(self), Given(ratings, attributes_of(users, fitted)))
         return answering.best_items(fitted, users, n, exclude_seen, items, exclude, strategy, kappa, random_state)
 
     def scores(self, users: Sequence[Any], items: Sequence[Any]) -> Floats:
@@ -556,7 +556,7 @@ class TuckerRecommender(Storable, BaseEstimator):  # type: ignore[misc]
     def _check_parts(self) -> None:
         check_parts(self.layout_, self.history_, self.fit_)
 
-    def _keep(self, fitted: Fitted) -> Self:
+    def _keep(self, fitted: FittedRecommender) -> Self:
         """Set the attributes that users know, and that model files have, from what was learned."""
         self.layout_, self.fit_, self.history_, self.time_ = fitted.layout, fitted.fit, fitted.history, fitted.time
         self.tables_, self.features_, self.rating_range_ = fitted.tables, fitted.features, fitted.rating_range
@@ -567,10 +567,10 @@ class TuckerRecommender(Storable, BaseEstimator):  # type: ignore[misc]
         return self
 
     @property
-    def _fitted(self) -> Fitted:
+    def _fitted(self) -> FittedRecommender:
         """What was learned, for those who answer."""
         check_is_fitted(self)
-        return Fitted(
+        return FittedRecommender(
             self.layout_,
             self.fit_,
             self.history_,

@@ -24,7 +24,7 @@ from tuckergp.posterior.draws import Draws
 from tuckergp.posterior.fitted import Fit
 from tuckergp.recommender.attributes import WHO_RATED_WHAT
 from tuckergp.recommender.circumstances import Context
-from tuckergp.recommender.explanation import Explanation, Importance, Line
+from tuckergp.recommender.explanation import Contribution, Explanation, Importance
 from tuckergp.recommender.layout import Layout
 from tuckergp.residuals.base import ModeDraws
 
@@ -43,7 +43,7 @@ SHOWN = 4
 
 
 @dataclass(frozen=True)
-class Parts:
+class ModeParts:
     """How the factors of one mode are a sum.
 
     Attributes
@@ -84,16 +84,16 @@ class Parts:
         return [*parts, draws.factors(d, table) - mode.mean(table.features)]
 
 
-def parts_of(layout: Layout) -> list[Parts]:
+def parts_of(layout: Layout) -> list[ModeParts]:
     """The parts of every mode. The average is over users and items with ratings, and over ratings for the rest."""
     found = []
     for side, name in zip(layout.sides, ("user", "item"), strict=True):
         mean = side.average
-        found.append(Parts(side.mode, name, _groups(side.mode, side.attributes.used), mean))
+        found.append(ModeParts(side.mode, name, _groups(side.mode, side.attributes.used), mean))
     for circumstance in layout.circumstances:
         reader = circumstance.reader
         groups = _groups(circumstance.mode, reader.attributes.used if isinstance(reader, Context) else [])
-        found.append(Parts(circumstance.mode, circumstance.reader.name, groups, circumstance.average))
+        found.append(ModeParts(circumstance.mode, circumstance.reader.name, groups, circumstance.average))
     return found
 
 
@@ -111,7 +111,7 @@ def _groups(mode: FittedMode, attributes: Sequence[Any]) -> dict[str, tuple[Bloc
     return groups
 
 
-def _shares(parts: Sequence[Parts], draws: Draws, design: Design) -> tuple[Floats, list[list[Floats]]]:
+def _shares(parts: Sequence[ModeParts], draws: Draws, design: Design) -> tuple[Floats, list[list[Floats]]]:
     """F of the average in each draw (S,), and what each part of each mode adds to it, (N, S) each.
 
     The Shapley value of part a of mode d is the integral over s from 0 to 1 of f with a in mode d and the average plus
@@ -141,12 +141,12 @@ def explain(layout: Layout, fit: Fit, pair: Table) -> Explanation:
     parts = parts_of(layout)
     starts, shares = _shares(parts, fit.draws, design)
     base = fit.mean + fit.scale * starts
-    lines = [Line("", "base", "", float(base.mean()), _deviation(base))]
+    lines = [Contribution("", "base", "", float(base.mean()), _deviation(base))]
     for d, part in enumerate(parts):
         for k, name in enumerate(part.names):
             values = fit.scale * shares[d][k][0]
             shown = _value(part, name, design.modes[d], layout, d)
-            lines.append(Line(part.name, name, shown, float(values.mean()), _deviation(values)))
+            lines.append(Contribution(part.name, name, shown, float(values.mean()), _deviation(values)))
     total = starts + sum(value[0] for each in shares for value in each)
     predicted = float(fit.predict(design)[0])
     ids = {side.key: pair[side.key].tolist()[0] for side in layout.sides}
@@ -159,7 +159,7 @@ def _deviation(values: Floats) -> float:
     return float(np.std(values, ddof=1)) if len(values) > 1 else 0.0
 
 
-def _value(part: Parts, name: str, table: ModeTable, layout: Layout, d: int) -> str:
+def _value(part: ModeParts, name: str, table: ModeTable, layout: Layout, d: int) -> str:
     """What a row has of an attribute, in words, read from its features."""
     seen = table.residual.seen
     rated = seen is not None and bool(seen[0])
@@ -212,7 +212,7 @@ def feature_importance(layout: Layout, fit: Fit, history: History, rng: np.rando
     fit.draws.require_kept()
     rows = np.sort(rng.permutation(len(history.base))[:MOST_RATINGS])
     some = history.base.take(rows)
-    design = layout.design(*some.codes, some.moment).compact()
+    design = layout.design(*some.codes, some.occasion).compact()
     parts = parts_of(layout)
     draws = fit.draws.thinned(MOST_DRAWS)
     found = []
@@ -225,6 +225,7 @@ def feature_importance(layout: Layout, fit: Fit, history: History, rng: np.rando
     names = [(part.name, name) for part in parts for name in part.names]
     share = np.stack(found)
     lines = [
-        Line(side, what, "", float(share[:, k].mean()), _deviation(share[:, k])) for k, (side, what) in enumerate(names)
+        Contribution(side, what, "", float(share[:, k].mean()), _deviation(share[:, k]))
+        for k, (side, what) in enumerate(names)
     ]
     return Importance(tuple(sorted(lines, key=lambda line: -line.contribution)))

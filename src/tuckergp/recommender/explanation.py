@@ -9,10 +9,10 @@ from typing import Any, NamedTuple
 
 from tuckergp.recommender.plots import bars, waterfall
 
-__all__ = ["Explanation", "Importance", "Line"]
+__all__ = ["Contribution", "Explanation", "Importance"]
 
 
-class Line(NamedTuple):
+class Contribution(NamedTuple):
     """One part: whose it is, what it is, its value, what it adds, and the deviation of that over the draws."""
 
     side: str
@@ -34,7 +34,7 @@ class Explanation:
     Attributes
     ----------
     user, item : id
-    rows : tuple of Line
+    rows : tuple of Contribution
         The base first. Their contributions add up to ``total``.
     std : float
         Deviation of the total over the draws; 0 for a most probable point.
@@ -47,7 +47,7 @@ class Explanation:
 
     user: Any
     item: Any
-    rows: tuple[Line, ...]
+    rows: tuple[Contribution, ...]
     std: float
     predicted: float
     latent: str | None
@@ -59,9 +59,9 @@ class Explanation:
 
     def __str__(self) -> str:
         base, *rest = self.rows
-        lines = [base, *_sorted(rest), Line("", "total", "", self.total, self.std)]
+        lines = [base, *_sorted(rest), Contribution("", "total", "", self.total, self.std)]
         if self.latent:
-            lines.append(Line("", "predicted rating", "", self.predicted, float("nan")))
+            lines.append(Contribution("", "predicted rating", "", self.predicted, float("nan")))
         return _text(lines, ("part", "adds", "std"))
 
     def _repr_html_(self) -> str:
@@ -85,7 +85,7 @@ class Explanation:
 class Importance:
     """Which part of the variance of f each part explains; ``rows`` has shares for contributions, which sum to 1."""
 
-    rows: tuple[Line, ...]
+    rows: tuple[Contribution, ...]
 
     def __str__(self) -> str:
         return _text(self.rows, ("part", "share", "std"))
@@ -104,11 +104,11 @@ class Importance:
         return bars(labels, shares, [line.std for line in self.rows], "share of the variance of predictions", ax)
 
 
-def _sorted(lines: Sequence[Line]) -> list[Line]:
+def _sorted(lines: Sequence[Contribution]) -> list[Contribution]:
     return sorted(lines, key=lambda line: -abs(line.contribution))
 
 
-def _text(lines: Sequence[Line], head: tuple[str, str, str]) -> str:
+def _text(lines: Sequence[Contribution], head: tuple[str, str, str]) -> str:
     width = max(len(head[0]), *(len(line.label) for line in lines))
     rows = [f"{head[0]:<{width}}  {head[1]:>8}  {head[2]:>7}"]
     for line in lines:

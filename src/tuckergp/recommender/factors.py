@@ -20,14 +20,14 @@ from tuckergp.posterior.fitted import Fit
 from tuckergp.random import DrawStreams, stream
 from tuckergp.recommender.layout import Layout
 
-__all__ = ["Factors", "Part", "Queries"]
+__all__ = ["FactorRows", "Factors", "Queries"]
 
 Floats = npt.NDArray[np.float64]
 Singles = npt.NDArray[np.float32]
 Ints = npt.NDArray[np.integer]
 
 
-class Part(NamedTuple):
+class FactorRows(NamedTuple):
     """Some rows of a side by their numbers, (m,), and their factors in all draws, (m, S, r)."""
 
     numbers: Ints
@@ -75,35 +75,35 @@ class Factors:
     def _streams(self) -> DrawStreams | None:
         return None if self.unseen is None or not self.draws.sampled else self.draws.streams(stream(self.unseen))
 
-    def users(self, numbers: Ints, moment: Table) -> Queries:
-        """The queries of some users in the circumstances of the rows of ``moment``."""
+    def users(self, numbers: Ints, occasion: Table) -> Queries:
+        """The queries of some users in the circumstances of the rows of ``occasion``."""
         distinct, place = np.unique(numbers, return_inverse=True)
         rows = self.layout.sides[0].table.take(distinct)
         psi = [self.draws.factors(0, rows, self._streams)[place]]
         for e, circumstance in enumerate(self.layout.circumstances, start=2):
-            table, code = circumstance.realise(self.layout.sides[0].origin(numbers), moment)
+            table, code = circumstance.realise(self.layout.sides[0].rows_at_fit(numbers), occasion)
             psi.append(self.draws.factors(e, table, self._streams)[code])
         # modes are users, items, circumstances
         z, alone = self.draws.model.core.others_in_draws(self.draws.W, [psi[0], None, *psi[1:]], 1)
         return Queries(z.astype(np.float32), alone)
 
     @cached_property
-    def items(self) -> list[Part]:
+    def items(self) -> list[FactorRows]:
         """The factors of all items known and, last, of an unknown one; those that lie in the draws first."""
         return self._parts(1)
 
-    def side(self, d: int) -> list[Part]:
+    def side(self, d: int) -> list[FactorRows]:
         """The factors of all users (d = 0) or items (d = 1) and, last, of an unknown one."""
         return self.items if d == 1 else self._parts(d)
 
-    def _parts(self, d: int) -> list[Part]:
+    def _parts(self, d: int) -> list[FactorRows]:
         table = self.layout.sides[d].table
-        numbers, kept = table.residual.lying(self.draws.modes[d])
-        parts = [Part(numbers, kept.astype(np.float32, copy=False))] if len(numbers) else []
+        numbers, kept = table.residual.rows_in_place(self.draws.modes[d])
+        parts = [FactorRows(numbers, kept.astype(np.float32, copy=False))] if len(numbers) else []
         rest = np.ones(table.n_rows, dtype=bool)
         rest[numbers] = False
         others = np.flatnonzero(rest)
         if len(others):
             found = self.draws.factors(d, table.take(others), self._streams)
-            parts.append(Part(others, found.astype(np.float32)))
+            parts.append(FactorRows(others, found.astype(np.float32)))
         return parts

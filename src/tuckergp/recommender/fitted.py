@@ -13,11 +13,11 @@ from tuckergp.recommender.feature_report import FeatureReport
 from tuckergp.recommender.layout import SIDES, Layout
 from tuckergp.running.fit import Fit
 
-__all__ = ["Fitted"]
+__all__ = ["FittedRecommender"]
 
 
 @dataclass(frozen=True)
-class Fitted:
+class FittedRecommender:
     """What a recommender has learned, and what it needs to answer and to learn more.
 
     Attributes

@@ -67,7 +67,7 @@ def fold_in(
     seed: int = 0,
 ) -> Folded:
     """A model that knows new ratings too; see `TuckerRecommender.fold_in`. What is given stays as it is."""
-    part = _part(layout, fit, history, ratings, tables, scale, duplicates, negatives, seed)
+    part = _problem(layout, fit, history, ratings, tables, scale, duplicates, negatives, seed)
     found = part.find(stream(seed, 0) if fit.draws.sampled else None)
     draws = map_draws(fit.draws, lambda d, mode: part.locals[d].kept(mode, found[d]) if d < 2 else mode)
     sides = [
@@ -79,7 +79,7 @@ def fold_in(
 
 
 @dataclass(frozen=True)
-class Local:
+class LocalRows:
     """Rows of one side that take part.
 
     Attributes
@@ -118,13 +118,15 @@ class Local:
         """The draws with the factors (m, S, r) of the rows found behind those there were."""
         if not self.free:
             return mode
-        noise = mode.noise
+        noise = mode.row_noise
         if noise is not None:
             place = self.place[: self.free]
             own = np.ones((self.free, noise.shape[1]), dtype=np.float32)
             own[place >= 0] = noise[place[place >= 0]]
             noise = grown(noise, own)
-        return replace(mode, rows={**mode.rows, "psi": grown(mode.rows["psi"], psi.astype(np.float32))}, noise=noise)
+        return replace(
+            mode, rows={**mode.rows, "psi": grown(mode.rows["psi"], psi.astype(np.float32))}, row_noise=noise
+        )
 
 
 class Found(NamedTuple):
@@ -135,13 +137,13 @@ class Found(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Part:
+class FoldIn:
     """All ratings of the users concerned, as a problem of their own.
 
     Attributes
     ----------
     fit : Fit
-    locals : tuple of Local
+    locals : tuple of LocalRows
         The users concerned; items never rated before, then the others that they rated.
     design : Design
         Rows of users and items by their place above, and of circumstances.
@@ -152,7 +154,7 @@ class Part:
     """
 
     fit: Fit
-    locals: tuple[Local, Local]
+    locals: tuple[LocalRows, LocalRows]
     design: Design
     y: Floats
     more: History
@@ -209,7 +211,7 @@ def _rows_given_rest(
     return out
 
 
-def _part(
+def _problem(
     layout: Layout,
     fit: Fit,
     history: History,
@@ -219,7 +221,7 @@ def _part(
     duplicates: Duplicates,
     negatives: int,
     seed: int,
-) -> Part:
+) -> FoldIn:
     fit.draws.require_kept()
     more = read_more(history, ratings, scale, duplicates)
     if not more.clicks:
@@ -231,12 +233,12 @@ def _part(
     seen = items.table.seen[rows]
     number = np.where(seen, rows, items.table.n_rows + np.cumsum(~seen) - 1)
     fresh = [value for value, known in zip(mine.ids[1], seen.tolist(), strict=True) if not known]
-    codes, y, moment = (mine.codes[0], number[mine.codes[1]]), mine.rating, mine.moment
+    codes, y, occasion = (mine.codes[0], number[mine.codes[1]]), mine.rating, mine.occasion
     if history.clicks:
-        shown = History((mine.ids[0], range(items.table.n_rows + len(fresh))), codes, y, moment, True)  # type: ignore[arg-type]
+        shown = History((mine.ids[0], range(items.table.n_rows + len(fresh))), codes, y, occasion, True)  # type: ignore[arg-type]
         forbidden = np.flatnonzero(~items.table.seen | ~items.current)
         sample = with_negatives(shown, negatives, stream(seed, 0, 0, 1), required=False, never=forbidden)
-        codes, y, moment = (sample.user, sample.item), sample.y, mine.moment.take(sample.row)
+        codes, y, occasion = (sample.user, sample.item), sample.y, mine.occasion.take(sample.row)
     rated = np.unique(codes[1])
     rated = rated[rated < items.table.n_rows]
     sets = _sets(mine, (users, items))
@@ -247,13 +249,13 @@ def _part(
     place[rated] = len(fresh) + np.arange(len(rated))
     index: list[Ints] = [codes[0], place[codes[1]]]
     modes = [local.table(len(fit.draws.modes[d].rows["psi"])) for d, local in enumerate((local_users, local_items))]
-    known = users.origin(users.numbers(mine.ids[0]))
+    known = users.rows_at_fit(users.numbers(mine.ids[0]))
     for circumstance in layout.circumstances:
-        table, code = circumstance.realise(known[codes[0]], moment)
+        table, code = circumstance.realise(known[codes[0]], occasion)
         modes.append(table)
         index.append(code)
     design = Design(tuple(modes), np.ascontiguousarray(np.stack(index, axis=1), dtype=np.int32))
-    return Part(fit, (local_users, local_items), design, fit.likelihood.targets(y), more)
+    return FoldIn(fit, (local_users, local_items), design, fit.likelihood.targets(y), more)
 
 
 def _ratings_of(history: History, ids: Sequence[Any], side: Side) -> History:
@@ -282,7 +284,9 @@ def _sets(mine: History, sides: tuple[Side, Side]) -> tuple[list[list[int]], lis
     return found[0], found[1]
 
 
-def _local(side: Side, free: Sequence[Any], others: Ints, table: Table | None, sets: Sequence[Sequence[int]]) -> Local:
+def _local(
+    side: Side, free: Sequence[Any], others: Ints, table: Table | None, sets: Sequence[Sequence[int]]
+) -> LocalRows:
     """Rows of ids to be found, and other rows as they are."""
     changed, found = list(free), set(free)
     if table is not None:
@@ -291,4 +295,4 @@ def _local(side: Side, free: Sequence[Any], others: Ints, table: Table | None, s
     known = side.table.take(np.concatenate([side.numbers(list(free)), others]).astype(np.intp))
     new = features_of(side, changed, table, sets) if changed else known.features[:0]
     both = vstack([new[: len(free)], known.features[len(free) :]])
-    return Local(both, known.groups, len(free), side.mode.residual_scale, changed, new)
+    return LocalRows(both, known.groups, len(free), side.mode.residual_sd, changed, new)

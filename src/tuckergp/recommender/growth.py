@@ -34,13 +34,13 @@ Ints = npt.NDArray[np.integer]
 
 
 def read_more(history: History, table: Table, scale: tuple[float, float] | None, duplicates: Duplicates) -> History:
-    """Read new ratings, or clicks, like those of a history; the moment may be missing."""
+    """Read new ratings, or clicks, like those of a history; the occasion may be missing."""
     if history.clicks and RATING in table.columns:
         raise InputError(f"The model learned from clicks, and {table.name} has ratings; leave their column out.")
-    moment = history.base.moment_names
-    missing = {name: np.full(len(table), None, dtype=object) for name in moment if name not in table}
+    occasion = history.base.occasion_columns
+    missing = {name: np.full(len(table), None, dtype=object) for name in occasion if name not in table}
     whole = replace(table, columns={**table.columns, **missing})
-    return History.read(whole, moment, history.clicks, scale, duplicates)
+    return History.read(whole, occasion, history.clicks, scale, duplicates)
 
 
 def features_of(side: Side, ids: Sequence[Any], table: Table | None, sets: Sequence[Sequence[int]]) -> Matrix:
@@ -97,8 +97,8 @@ def compacted(layout: Layout, fit: Fit, history: History) -> tuple[Layout, Fit, 
         place[: len(rated)] = np.arange(len(rated))
         old = table.groups[: len(rated)]
         mode = draws.modes[d]
-        noise = None if mode.noise is None else mode.noise[old]
-        own = replace(mode, rows={**mode.rows, "psi": mode.rows["psi"][old]}, noise=noise)
+        noise = None if mode.row_noise is None else mode.row_noise[old]
+        own = replace(mode, rows={**mode.rows, "psi": mode.rows["psi"][old]}, row_noise=noise)
         draws = map_draws(draws, lambda e, before, d=d, own=own: own if e == d else before)  # type: ignore[misc]
         keys = np.empty(len(rated), dtype=object)
         keys[:] = rated
@@ -106,7 +106,7 @@ def compacted(layout: Layout, fit: Fit, history: History) -> tuple[Layout, Fit, 
         if not isinstance(mark, Rows):
             raise TypeError("users and items have a row each")
         fitted = replace(side.mode, residual=mark.of_rows(Table({side.key: keys}, side.key, len(keys))))
-        residual = residuals.Rows(place, len(rated), side.mode.residual_scale)
+        residual = residuals.Rows(place, len(rated), side.mode.residual_sd)
         sides.append(
             replace(
                 side,

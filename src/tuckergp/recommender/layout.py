@@ -45,7 +45,7 @@ class Layout:
         tables: Sequence[Table | None],
         *,
         codes: Sequence[Ints] | None = None,
-        moment: Table | None = None,
+        occasion: Table | None = None,
         choices: Mapping[str, Mapping[str, Choice]] | None = None,
         implicit: bool = False,
         unit: Unit | None = None,
@@ -54,7 +54,7 @@ class Layout:
     ) -> tuple[Layout, Design]:
         """Turn tables into modes; also the design of the observations, the history's own unless codes are given."""
         codes = history.codes if codes is None else codes
-        moment = history.moment if moment is None else moment
+        occasion = history.occasion if occasion is None else occasion
         if implicit:
             tables = [
                 with_sets(tables[d], KEYS[d], history.ids[d], who_rated_what(history.ids[d], *_turned(history, d)))
@@ -66,9 +66,9 @@ class Layout:
         index = list(codes)
         readers: list[Drift | Context] = [] if unit is None else [Drift(unit)]
         if context:
-            readers.append(Context.learn(history.moment.select(context)))
+            readers.append(Context.learn(history.occasion.select(context)))
         for reader in readers:
-            inputs = reader.inputs(index[0], moment)
+            inputs = reader.inputs(index[0], occasion)
             first, code = distinct_rows(inputs, list(inputs.columns))
             rows = inputs.take(first)
             modes, encoded, index = [*modes, reader.mode(rows)], [*encoded, rows], [*index, code]
@@ -93,11 +93,11 @@ class Layout:
         users, items = (side.numbers(table[side.key]) for side in self.sides)
         return self.design(users, items, table)
 
-    def design(self, users: Ints, items: Ints, moment: Table) -> Design:
-        """The design of pairs of numbers in the circumstances of the rows of ``moment``."""
+    def design(self, users: Ints, items: Ints, occasion: Table) -> Design:
+        """The design of pairs of numbers in the circumstances of the rows of ``occasion``."""
         tables, index = [side.table for side in self.sides], [users, items]
         for circumstance in self.circumstances:
-            rows, code = circumstance.realise(self.sides[0].origin(users), moment)
+            rows, code = circumstance.realise(self.sides[0].rows_at_fit(users), occasion)
             tables.append(rows)
             index.append(code)
         return Design(tuple(tables), np.stack(index, axis=1).astype(np.int32))

@@ -22,11 +22,11 @@ from tuckergp.recommender.choosing import attribute_choices, check_context, infe
 from tuckergp.recommender.clicks import with_negatives
 from tuckergp.recommender.continuation import start_from
 from tuckergp.recommender.entities import read_attributes
-from tuckergp.recommender.fitted import Fitted
+from tuckergp.recommender.fitted import FittedRecommender
 from tuckergp.recommender.fold_in import Folded
 from tuckergp.recommender.layout import SIDES, Layout
 from tuckergp.recommender.reading import Given, attribute_tables, pairs_table, ratings_table, read_history
-from tuckergp.recommender.settings import Settings
+from tuckergp.recommender.settings import RecommenderSettings
 from tuckergp.running.control import Control
 from tuckergp.running.fit import Inference, fit_model, ranks_of, seed_for
 
@@ -34,7 +34,7 @@ __all__ = ["Material", "Run", "learn", "learn_from"]
 
 
 # Whether drift over weeks helps: of settings, ratings, attributes of users and of items, and a seed.
-Trial: TypeAlias = Callable[[Settings, Table, Any, Any, int], bool]
+Trial: TypeAlias = Callable[[RecommenderSettings, Table, Any, Any, int], bool]
 
 
 class Run(NamedTuple):
@@ -55,7 +55,9 @@ class Material(NamedTuple):
     backend: str
 
 
-def learn(settings: Settings, given: Given, run: Run, drift_helps: Trial = lambda *_: False) -> Fitted:
+def learn(
+    settings: RecommenderSettings, given: Given, run: Run, drift_helps: Trial = lambda *_: False
+) -> FittedRecommender:
     """A recommender that has learned from tables, as `TuckerRecommender.fit` describes.
 
     ``drift_helps`` decides what ``time="auto"`` means where drift is possible.
@@ -73,25 +75,25 @@ def learn(settings: Settings, given: Given, run: Run, drift_helps: Trial = lambd
 
     unit = time_unit(settings, inference, table, history.clicks, helps)
     if unit is None:
-        history = replace(history, moment=history.moment.select(settings.contexts))
+        history = replace(history, occasion=history.occasion.select(settings.contexts))
     material = Material(history, (users, items), unit, seed, backend_of(given.ratings))
     return learn_from(settings, inference, material, run)
 
 
 def learn_from(
-    settings: Settings, inference: Inference, material: Material, run: Run, last: Folded | None = None
-) -> Fitted:
+    settings: RecommenderSettings, inference: Inference, material: Material, run: Run, last: Folded | None = None
+) -> FittedRecommender:
     """Learn from what was read, from the start or from the last draws of a model with the same rows."""
     history, seed = material.history, material.seed
-    codes, y, moment = history.codes, history.rating, history.moment
+    codes, y, occasion = history.codes, history.rating, history.occasion
     if history.clicks:
         sample = with_negatives(history, settings.negatives, stream(seed, 1, 2))
-        codes, y, moment = (sample.user, sample.item), sample.y, history.moment.take(sample.row)
+        codes, y, occasion = (sample.user, sample.item), sample.y, history.occasion.take(sample.row)
     layout, design = Layout.fit(
         history,
         material.tables,
         codes=codes,
-        moment=moment,
+        occasion=occasion,
         choices=attribute_choices(settings),
         implicit=uses_implicit(settings, inference, history),
         unit=material.unit,
@@ -109,17 +111,17 @@ def learn_from(
         seed=seed,
         likelihood=settings.likelihood,
         control=_control(run, layout, settings),
-        start=last and start_from(last.layout, last.fit, layout, design, moment, gibbs, seed),
+        start=last and start_from(last.layout, last.fit, layout, design, occasion, gibbs, seed),
     )
     low, high = settings.rating_scale if settings.rating_scale is not None else fit.likelihood.target_range(y)
     between = (float(low), float(high))
     moments = None if run.moments_of is None else _clipped(fit.moments(), between)
-    return Fitted(
+    return FittedRecommender(
         layout, fit, history, material.unit, material.tables, between, material.backend, settings.columns, moments
     )
 
 
-def _control(run: Run, layout: Layout, settings: Settings) -> Control:
+def _control(run: Run, layout: Layout, settings: RecommenderSettings) -> Control:
     """The run's control, with the design of the pairs whose moments are wanted."""
     control = run.control
     if run.moments_of is not None:

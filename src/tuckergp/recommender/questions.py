@@ -13,7 +13,7 @@ from tuckergp.data.history import standard_names
 from tuckergp.data.tables import Table, as_table
 from tuckergp.errors import InputError
 from tuckergp.recommender.entities import Newcomer, Side
-from tuckergp.recommender.fitted import Fitted
+from tuckergp.recommender.fitted import FittedRecommender
 
 __all__ = [
     "allowed_items",
@@ -85,7 +85,7 @@ def allowed_items(items: Any, exclude: Any, side: Side) -> npt.NDArray[np.bool_]
     return allowed
 
 
-def attributes_of(users: Any, fitted: Fitted) -> Table | None:
+def attributes_of(users: Any, fitted: FittedRecommender) -> Table | None:
     """What a table of users to answer says of them; None for ids alone."""
     if not is_table(users):
         return None

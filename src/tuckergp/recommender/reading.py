@@ -17,7 +17,7 @@ from tuckergp.errors import InputError
 from tuckergp.likelihoods import LIKELIHOODS
 from tuckergp.likelihoods.base import Label
 from tuckergp.recommender.layout import SIDES, Layout
-from tuckergp.recommender.settings import Settings
+from tuckergp.recommender.settings import RecommenderSettings
 
 __all__ = ["Attributes", "Given", "attribute_tables", "pairs_table", "rating_label", "ratings_table", "read_history"]
 
@@ -32,7 +32,7 @@ class Given(NamedTuple):
     items: Any = None
 
 
-def ratings_table(ratings: Any, settings: Settings) -> Table:
+def ratings_table(ratings: Any, settings: RecommenderSettings) -> Table:
     """The columns of ratings that are needed to learn from them, by their usual names."""
     names = settings.columns or {}
     table = as_table(ratings, "ratings", settings.contexts, [*KEYS, RATING, TIMESTAMP, *names.values()])
@@ -43,7 +43,7 @@ def ratings_table(ratings: Any, settings: Settings) -> Table:
     return renamed
 
 
-def attribute_tables(given: Given, settings: Settings) -> Attributes:
+def attribute_tables(given: Given, settings: RecommenderSettings) -> Attributes:
     """The attribute tables of users and items, with the usual names of ids; None without side information."""
     read = [
         None
@@ -62,14 +62,14 @@ def pairs_table(pairs: Any, names: Mapping[str, str] | None, layout: Layout | No
     return table
 
 
-def read_history(table: Table, settings: Settings) -> History:
+def read_history(table: Table, settings: RecommenderSettings) -> History:
     """The ratings, or clicks, as numbers; their times are kept where there are some and drift is not ruled out."""
     clicks = _are_clicks(table, settings)
     if clicks and settings.rating_scale is not None:
         raise InputError("rating_scale is for ratings, and there are clicks alone; leave it out.")
     timed = settings.time is not None and TIMESTAMP in table.columns
-    moment = [*([TIMESTAMP] if timed else []), *settings.contexts]
-    history = History.read(table, moment, clicks, settings.rating_scale, settings.duplicates)
+    occasion = [*([TIMESTAMP] if timed else []), *settings.contexts]
+    history = History.read(table, occasion, clicks, settings.rating_scale, settings.duplicates)
     if not clicks:
         kind, ratings = LIKELIHOODS[settings.likelihood], table.numeric(RATING)
         kind.check(ratings, rating_label(table))
@@ -83,7 +83,7 @@ def rating_label(table: Table) -> Label:
     return lambda row: f"{table.name} column {RATING!r} at {table.row_label(row)}"
 
 
-def _are_clicks(table: Table, settings: Settings) -> bool:
+def _are_clicks(table: Table, settings: RecommenderSettings) -> bool:
     """Whether a table has pairs alone, which some models can learn from."""
     if RATING in table.columns:
         return False

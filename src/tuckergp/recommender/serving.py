@@ -55,7 +55,7 @@ class Request:
     Attributes
     ----------
     users : ndarray of int, shape (n_requests,)
-    moment : Table
+    occasion : Table
         Circumstances, a row a request.
     n : int
     allowed : ndarray of bool, shape (n_items,)
@@ -70,7 +70,7 @@ class Request:
     """
 
     users: Ints
-    moment: Table
+    occasion: Table
     n: int
     allowed: npt.NDArray[np.bool_]
     seen: sparse.csr_array | None
@@ -82,7 +82,7 @@ class Request:
 def seen_items(layout: Layout, history: History, users: Ints) -> sparse.csr_array:
     """Which items the users of some requests, by their rows, have rated, shape (n_requests, n_item_rows)."""
     side, items = layout.sides
-    place = side.origin(users)
+    place = side.rows_at_fit(users)
     what: Ints
     what, ends = history.base.items_of(np.where(place < side.n_rated, place, -1))
     who: Ints = np.repeat(np.arange(len(users)), np.diff(ends))
@@ -139,7 +139,7 @@ def recommend(layout: Layout, fit: Fit, request: Request) -> Recommended:
 
 def _ranked(layout: Layout, fit: Fit, request: Request, who: Ints, what: Ints, score: Floats) -> Recommended:
     """Exact scores and standard deviations of shortlists, sorted and cut."""
-    design = layout.design(request.users[who], what, request.moment.take(who))
+    design = layout.design(request.users[who], what, request.occasion.take(who))
     exact, std = fit.mean_and_spread(design, include_noise=False)
     if request.strategy == "mean":
         score = exact
@@ -167,7 +167,7 @@ def _by_mean(layout: Layout, fit: Fit, request: Request) -> Shortlists:
     factors = Factors(layout, fit)
     k = _length(request, fit.likelihood.linear)
     for rows in _blocks(len(request.users), len(request.allowed)):
-        queries = factors.users(request.users[rows], request.moment.take(rows))
+        queries = factors.users(request.users[rows], request.occasion.take(rows))
         flat = queries.vectors.reshape(len(rows), -1)
         scores = np.empty((len(rows), len(request.allowed)), dtype=np.float32)
         for numbers, table in factors.items:
@@ -189,7 +189,7 @@ def _by_bound(layout: Layout, fit: Fit, request: Request) -> Shortlists:
     factors = Factors(layout, fit, unseen=1)
     k, draws = _length(request, linear=False), len(fit.draws)
     for rows in _blocks(len(request.users), 3 * len(request.allowed)):
-        queries = factors.users(request.users[rows], request.moment.take(rows))
+        queries = factors.users(request.users[rows], request.occasion.take(rows))
         total = np.zeros((len(rows), len(request.allowed)), dtype=np.float32)
         squares = np.zeros_like(total)
         for numbers, table in factors.items:
@@ -214,7 +214,7 @@ def _by_chance(layout: Layout, fit: Fit, request: Request) -> Shortlists:
         factors = Factors(layout, fit.only(s), unseen=seed + s)
         for block in _blocks(len(of_draw), len(request.allowed)):
             rows = of_draw[block]
-            queries = factors.users(request.users[rows], request.moment.take(rows))
+            queries = factors.users(request.users[rows], request.occasion.take(rows))
             scores = np.empty((len(rows), len(request.allowed)), dtype=np.float32)
             for numbers, table in factors.items:
                 _multiply(queries.vectors[:, 0], table[:, 0], numbers, scores)
@@ -223,7 +223,7 @@ def _by_chance(layout: Layout, fit: Fit, request: Request) -> Shortlists:
                 best = fit.mean + fit.scale * (best + queries.alone)
             else:  # the mean there, with the noise of the user and the item
                 who, what = np.repeat(rows, k), np.maximum(items, 0).ravel()
-                design = layout.design(request.users[who], what, request.moment.take(who))
+                design = layout.design(request.users[who], what, request.occasion.take(who))
                 best = fit.only(s).predict(design).reshape(best.shape)
             yield rows, items, best
 

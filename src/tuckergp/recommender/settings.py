@@ -33,7 +33,7 @@ from tuckergp.model.cores import CoreSpec, Entries, Learned, Random
 from tuckergp.recommender.decisions import Choice
 from tuckergp.running.fit import Inference
 
-__all__ = ["Settings"]
+__all__ = ["RecommenderSettings"]
 
 
 def _is_scale(value: Any) -> bool:
@@ -57,7 +57,7 @@ CONTEXT = text("the name of a column") | list_of("a list of such names", text("a
 
 
 @dataclass(frozen=True)
-class Settings(Checked):
+class RecommenderSettings(Checked):
     """The parameters of a `TuckerRecommender`, checked."""
 
     rank: int = setting(16, RANKS)

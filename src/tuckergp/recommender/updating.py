@@ -11,18 +11,18 @@ from tuckergp.inference import Gibbs
 from tuckergp.random import seed_of, stream
 from tuckergp.recommender.choosing import inference_of
 from tuckergp.recommender.continuation import check_continuation, continued_seed, last_draws
-from tuckergp.recommender.fitted import Fitted
+from tuckergp.recommender.fitted import FittedRecommender
 from tuckergp.recommender.fold_in import Folded, fold_in
 from tuckergp.recommender.growth import compacted, merged_tables
 from tuckergp.recommender.learning import Material, Run, learn_from
 from tuckergp.recommender.reading import Attributes, Given, attribute_tables
-from tuckergp.recommender.settings import Settings
+from tuckergp.recommender.settings import RecommenderSettings
 from tuckergp.running.fit import ranks_of
 
 __all__ = ["go_on", "with_ratings"]
 
 
-def with_ratings(fitted: Fitted, settings: Settings, given: Given) -> Fitted:
+def with_ratings(fitted: FittedRecommender, settings: RecommenderSettings, given: Given) -> FittedRecommender:
     """The recommender with new ratings folded in, as `TuckerRecommender.fold_in` describes."""
     table = standard_names(as_table(given.ratings, "ratings"), settings.columns)
     tables = attribute_tables(given, settings)
@@ -47,7 +47,9 @@ def with_ratings(fitted: Fitted, settings: Settings, given: Given) -> Fitted:
     )
 
 
-def go_on(fitted: Fitted, settings: Settings, given: Given, run: Run, warmup: int) -> Fitted:
+def go_on(
+    fitted: FittedRecommender, settings: RecommenderSettings, given: Given, run: Run, warmup: int
+) -> FittedRecommender:
     """The recommender after more learning from old and new ratings, as `TuckerRecommender.partial_fit` describes."""
     inference = inference_of(settings)
     if isinstance(inference, Gibbs):
@@ -64,7 +66,7 @@ def go_on(fitted: Fitted, settings: Settings, given: Given, run: Run, warmup: in
     return learn_from(settings, inference, material, run, last)
 
 
-def _reading(settings: Settings) -> dict[str, Any]:
+def _reading(settings: RecommenderSettings) -> dict[str, Any]:
     """How ratings are read."""
     return {"scale": settings.rating_scale, "duplicates": settings.duplicates, "negatives": settings.negatives}
 

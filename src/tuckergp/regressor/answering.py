@@ -15,7 +15,7 @@ from tuckergp.model.design import Design
 from tuckergp.model.inputs import exposure_of
 from tuckergp.posterior.fitted import Fit, predict_with
 from tuckergp.posterior.samples import covariance, samples
-from tuckergp.regressor.learning import Fitted
+from tuckergp.regressor.learning import FittedRegressor
 from tuckergp.regressor.reading import check_coordinates
 
 __all__ = ["predict", "predict_grid", "sample"]
@@ -24,7 +24,7 @@ Floats = npt.NDArray[np.float64]
 
 
 def predict(
-    fitted: Fitted,
+    fitted: FittedRegressor,
     table: Table,
     return_std: bool = False,
     return_cov: bool = False,
@@ -43,20 +43,22 @@ def predict(
     return predict_with(fit, design, return_std, quantiles, interval, include_noise)
 
 
-def sample(fitted: Fitted, table: Table, n_samples: int, include_noise: bool, exposure: Any, seed: int) -> Floats:
+def sample(
+    fitted: FittedRegressor, table: Table, n_samples: int, include_noise: bool, exposure: Any, seed: int
+) -> Floats:
     """Joint draws of targets at inputs, shape (N, n_samples)."""
     design = fitted.design(table)
     return samples(_exposed(fitted, exposure, design), design, n_samples, include_noise, seed)
 
 
-def _exposed(fitted: Fitted, exposure: Any, design: Design) -> Fit:
+def _exposed(fitted: FittedRegressor, exposure: Any, design: Design) -> Fit:
     """What was learned, to be asked about these exposures."""
     found = exposure_of(exposure, design.n_observations, fitted.likelihood)
     return fitted.fit if found is None else fitted.fit.exposed(found)
 
 
 def predict_grid(
-    fitted: Fitted,
+    fitted: FittedRegressor,
     grid: GridData,
     names: Sequence[str],
     return_std: bool,

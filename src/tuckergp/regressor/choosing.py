@@ -15,13 +15,13 @@ from tuckergp.likelihoods import LIKELIHOODS
 from tuckergp.model.design import Mode
 from tuckergp.model.inputs import default_modes
 from tuckergp.regressor.reading import Observations
-from tuckergp.regressor.settings import Settings
+from tuckergp.regressor.settings import RegressorSettings
 from tuckergp.running.fit import Inference, resolve_inference
 
 __all__ = ["inference_of", "modes_of"]
 
 
-def inference_of(settings: Settings) -> Inference:
+def inference_of(settings: RegressorSettings) -> Inference:
     """The inference object that the settings ask for; a name stands for one with settings for regression."""
     # few counts that are held out say little of an epoch, and the first epochs gain little
     patience = 40 if LIKELIHOODS[settings.likelihood].counts else 10
@@ -36,7 +36,7 @@ def inference_of(settings: Settings) -> Inference:
     return resolve_inference(settings, named, noise=settings.noise)
 
 
-def modes_of(settings: Settings, data: Observations, seed: int) -> tuple[list[Mode], Values | None]:
+def modes_of(settings: RegressorSettings, data: Observations, seed: int) -> tuple[list[Mode], Values | None]:
     """The modes given, or one per column; with ``hyperparameters="ml"`` with learned numbers, which come second."""
     modes = list(settings.modes) if settings.modes is not None else default_modes(data.table)
     if settings.hyperparameters == "ml":

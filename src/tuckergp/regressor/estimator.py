@@ -1,7 +1,7 @@
 """`TuckerGPRegressor`: the Tucker GP as a scikit-learn estimator.
 
 One class that keeps parameters and what was learned. Its methods read X and hand everything else on: to `learning`,
-which makes a `Fitted` of observations, and to `answering`, `components` and `component_plots`, which ask it.
+which makes a `FittedRegressor` of observations, and to `answering`, `components` and `component_plots`, which ask it.
 """
 
 from __future__ import annotations
@@ -28,9 +28,9 @@ from tuckergp.random import seed_of
 from tuckergp.regressor import answering, component_plots
 from tuckergp.regressor.component_plots import Colour
 from tuckergp.regressor.components import Components, components_of
-from tuckergp.regressor.learning import Fitted, learn
+from tuckergp.regressor.learning import FittedRegressor, learn
 from tuckergp.regressor.reading import read_cells, read_observations
-from tuckergp.regressor.settings import Settings
+from tuckergp.regressor.settings import RegressorSettings
 from tuckergp.running.control import Callback, Control, kept
 from tuckergp.running.fit import Inference
 from tuckergp.store.checks import check_fit, check_modes
@@ -220,7 +220,7 @@ class TuckerGPRegressor(Storable, ReadsTables, RegressorMixin, BaseEstimator):  
         keep_draws : bool
             False is another way to say ``keep=0``.
         """
-        settings = Settings.of(self)
+        settings = RegressorSettings.of(self)
         control = Control(checkpoint, checkpoint_minutes, max_time, callback, progress, self.n_jobs)
         self.__dict__.pop("grid_", None)
         if y is None and is_grid(X):
@@ -433,7 +433,7 @@ class TuckerGPRegressor(Storable, ReadsTables, RegressorMixin, BaseEstimator):  
         check_modes(self.modes_)
         check_fit(self.fit_, self.modes_)
 
-    def _keep(self, fitted: Fitted) -> Self:
+    def _keep(self, fitted: FittedRegressor) -> Self:
         """Set the attributes that users know, and that model files have, from what was learned."""
         self.modes_, self.fit_ = fitted.modes, fitted.fit
         for name, value in (("hyperparameters_", fitted.hyperparameters), ("moments_", fitted.moments)):
@@ -443,7 +443,7 @@ class TuckerGPRegressor(Storable, ReadsTables, RegressorMixin, BaseEstimator):  
         return self
 
     @property
-    def _fitted(self) -> Fitted:
+    def _fitted(self) -> FittedRegressor:
         """What was learned, for those who answer."""
         check_is_fitted(self)
-        return Fitted(self.modes_, self.fit_, self.likelihood)
+        return FittedRegressor(self.modes_, self.fit_, self.likelihood)

@@ -11,15 +11,15 @@ from tuckergp.posterior.moments import Moments, MomentsOf
 from tuckergp.random import stream
 from tuckergp.regressor.choosing import inference_of, modes_of
 from tuckergp.regressor.reading import Observations
-from tuckergp.regressor.settings import Settings
+from tuckergp.regressor.settings import RegressorSettings
 from tuckergp.running.control import Control
 from tuckergp.running.fit import Fit, fit_model, ranks_of, seed_for
 
-__all__ = ["Fitted", "learn"]
+__all__ = ["FittedRegressor", "learn"]
 
 
 @dataclass(frozen=True)
-class Fitted:
+class FittedRegressor:
     """What a regressor has learned.
 
     Attributes
@@ -46,8 +46,8 @@ class Fitted:
 
 
 def learn(
-    settings: Settings, data: Observations, control: Control, moments_of: Table | None, keep: int | None
-) -> Fitted:
+    settings: RegressorSettings, data: Observations, control: Control, moments_of: Table | None, keep: int | None
+) -> FittedRegressor:
     """A regressor that has learned from observations; ``keep`` says how many draws to keep, None for all."""
     inference = inference_of(settings)
     seed = seed_for(settings.random_state, control.checkpoint)
@@ -68,4 +68,4 @@ def learn(
         exposure=data.exposure,
     )
     moments = None if moments_of is None else fit.moments()
-    return Fitted(fitted_modes, fit, settings.likelihood, hyperparameters, moments)
+    return FittedRegressor(fitted_modes, fit, settings.likelihood, hyperparameters, moments)

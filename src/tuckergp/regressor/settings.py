@@ -29,7 +29,7 @@ from tuckergp.model.cores import CoreSpec, Entries, Learned, Random
 from tuckergp.model.design import Mode
 from tuckergp.running.fit import Inference
 
-__all__ = ["Settings"]
+__all__ = ["RegressorSettings"]
 
 MODES = list_of("a list of at least one Mode", instance("a Mode", Mode), least=1) | one_of(None)
 INFERENCES = one_of("gibbs", "als", "sgd", "vi", "hmc", "nuts", "sgld") | instance(
@@ -42,7 +42,7 @@ CORES = one_of("auto", "identity", "full", "superdiagonal", "cp", "pairwise") | 
 
 
 @dataclass(frozen=True)
-class Settings(Checked):
+class RegressorSettings(Checked):
     """The parameters of a `TuckerGPRegressor`, checked."""
 
     modes: Sequence[Mode] | None = setting(None, MODES)

@@ -17,7 +17,7 @@ import numpy.typing as npt
 from scipy import sparse
 
 from tuckergp.linalg import Matrix
-from tuckergp.priors.setting import ModeSetting
+from tuckergp.priors.given import ModeGiven
 from tuckergp.random import DrawStreams, Keys
 
 __all__ = ["Evidence", "ModeDraws", "ModeState", "Residual"]
@@ -33,7 +33,7 @@ class Evidence(Protocol):
     def statistics(self) -> tuple[Floats, Floats]:
         """A (M, r, r) and b (M, r)."""
 
-    def solve(self, pull: Floats, precision: Floats, noise: Floats) -> Floats:
+    def solve(self, prior_shift: Floats, precision: Floats, noise: Floats) -> Floats:
         """For each row m the mean of N(psi; (P + A_m)^-1 (pull_m + b_m), (P + A_m)^-1), or with noise a draw."""
 
 
@@ -67,15 +67,15 @@ class ModeDraws:
 
     Attributes
     ----------
-    B : ndarray or LyingRows, shape (n, S, r)
+    B : ndarray or RowsInPlace, shape (n, S, r)
         Weights of the features.
     covariance : ndarray, shape (S, r, r)
         Of a row of E that the data say nothing about.
-    rows : mapping of str to ndarray or LyingRows, shapes (M_train, S, ...)
+    rows : mapping of str to ndarray or RowsInPlace, shapes (M_train, S, ...)
         What the residual keeps of each training row.
     values : mapping of str to ndarray, shapes (S, ...)
         What it keeps besides.
-    noise : ndarray or LyingRows, shape (groups, S), or None
+    noise : ndarray or RowsInPlace, shape (groups, S), or None
         Noise precision of each group of rows relative to the shared one; None where a mode has none.
     """
 
@@ -83,7 +83,7 @@ class ModeDraws:
     covariance: Floats
     rows: Mapping[str, Any] = field(default_factory=dict)
     values: Mapping[str, Floats] = field(default_factory=dict)
-    noise: Any = None
+    row_noise: Any = None
     _precision: Floats | None = field(default=None, repr=False, compare=False)
 
     @property
@@ -110,11 +110,11 @@ class Residual(ABC):
 
     Attributes
     ----------
-    scale : float
+    sd : float
         The standard deviation that its kernel gives a row; 0 without a residual.
     """
 
-    scale: float
+    sd: float
 
     # Rows of a table
 
@@ -191,7 +191,7 @@ class Residual(ABC):
 
     @abstractmethod
     def update(
-        self, mode: ModeState, evidence: Evidence, setting: ModeSetting, rng: np.random.Generator | None
+        self, mode: ModeState, evidence: Evidence, given: ModeGiven, rng: np.random.Generator | None
     ) -> tuple[ModeState, bool]:
         """Factors and weights, and own unknowns, from their conditional, or their means without ``rng``.
 
@@ -219,7 +219,7 @@ class Residual(ABC):
     def kept(self, psi: Floats, own: tuple[Any, ...]) -> tuple[dict[str, Floats], dict[str, Floats]]:
         """What a draw keeps of each training row (M_train, ...), and what besides, by name."""
 
-    def lying(self, draws: ModeDraws) -> tuple[npt.NDArray[np.intp], Singles]:
+    def rows_in_place(self, draws: ModeDraws) -> tuple[npt.NDArray[np.intp], Singles]:
         """Rows whose psi lie in the draws as they are, and these, (m, S, r), without a copy where they lie in order."""
         _, count, r = draws.B.shape
         return np.zeros(0, dtype=np.intp), np.zeros((0, count, r), dtype=np.float32)

@@ -13,13 +13,13 @@ from typing import Any, Self
 import numpy as np
 import numpy.typing as npt
 
-__all__ = ["GrownRows", "LyingRows", "grown", "lying"]
+__all__ = ["GrownRows", "RowsInPlace", "grown", "rows_in_place"]
 
 Array = npt.NDArray[Any]
 Ints = npt.NDArray[np.integer]
 
 
-class LyingRows(ABC):
+class RowsInPlace(ABC):
     """An array (M, S, ...) of which some rows, or all rows in some of the draws, are read without a copy of the rest.
 
     ``rows[numbers]`` are rows by an array of their numbers or by a slice, ``rows[:, which]`` all rows in some draws,
@@ -72,7 +72,7 @@ class LyingRows(ABC):
 
 
 @dataclass(frozen=True)
-class GrownRows(LyingRows):
+class GrownRows(RowsInPlace):
     """Rows of ``base`` (M, ...), then those of ``more`` (k, ...)."""
 
     base: Any
@@ -113,6 +113,6 @@ def grown(rows: Any, more: Array) -> GrownRows:
     return GrownRows(rows, more)
 
 
-def lying(rows: Any) -> Array:
+def rows_in_place(rows: Any) -> Array:
     """The rows that lie in one piece."""
     return np.asarray(rows.base if isinstance(rows, GrownRows) else rows)

@@ -17,12 +17,12 @@ from scipy import sparse
 
 from tuckergp.errors import InputError
 from tuckergp.linalg import Matrix
+from tuckergp.priors.given import ModeGiven
 from tuckergp.priors.regression import Regression
 from tuckergp.priors.regressions import weights_given_factors as regress
-from tuckergp.priors.setting import ModeSetting
 from tuckergp.random import DrawStreams, log_slice, normals
 from tuckergp.residuals.base import Evidence, ModeDraws, ModeState, Residual
-from tuckergp.residuals.markov import Chain, independent_ranks, log_likelihood
+from tuckergp.residuals.markov import MaternProcess, independent_ranks, log_likelihood
 
 __all__ = [
     "LengthscalePrior",
@@ -40,7 +40,7 @@ SLICE_WIDTH = 0.5
 
 
 def weights_given_factors(
-    chain: Chain,
+    process: MaternProcess,
     features: Matrix,
     blocks: Sequence[slice],
     psi: Floats,
@@ -49,14 +49,14 @@ def weights_given_factors(
     precision: Floats | None = None,
     rng: np.random.Generator | None = None,
 ) -> Floats:
-    """Mean of p(B | psi), (n, r), E of psi = Phi B + E being the chain; with ``rng``, a draw.
+    """Mean of p(B | psi), (n, r), E of psi = Phi B + E being the process; with ``rng``, a draw.
 
     Generalised least squares: whitened, features and factors are those of independent rows, and the regression is that
     of `tuckergp.priors.regressions`, whose parameters these are. Whitening costs O(M n) and makes the features dense;
     ``blocks`` are the columns of them that share a precision ``tau`` (blocks,).
     """
     dense = np.asarray(sparse.csr_array(features).toarray() if sparse.issparse(features) else features)
-    return regress(Regression(chain.whiten(dense), blocks), chain.whiten(psi), tau, start, precision, rng)
+    return regress(Regression(process.whiten(dense), blocks), process.whiten(psi), tau, start, precision, rng)
 
 
 class LengthscalePrior(NamedTuple):
@@ -79,54 +79,54 @@ class LengthscalePrior(NamedTuple):
 
 
 def lengthscale_given_data(
-    chain: Chain,
+    process: MaternProcess,
     A: Floats,
     b: Floats,
     mean: Floats,
     precision: Floats,
     prior: LengthscalePrior,
     rng: np.random.Generator,
-) -> Chain:
-    """Draw the lengthscale with E integrated out; draw the states given data next, with the new chain returned.
+) -> MaternProcess:
+    """Draw the lengthscale with E integrated out; draw the states given data next, with the new process returned.
 
     Mixes best by far and costs most, some six forward filters; `lengthscale_given_values` and `lengthscale_given_noise`
-    take O(M r) a step. Parameters are those of `Chain.states_given_data`.
+    take O(M r) a step. Parameters are those of `MaternProcess.states_given_data`.
     """
-    _, scaled, pull = independent_ranks(A, b, mean, precision)
+    _, scaled, prior_shift = independent_ranks(A, b, mean, precision)
 
     def log_density(x: float) -> float:
-        value = chain.at(float(np.exp(x))).evidence_of(scaled, pull) + prior.log_density(x)
+        value = process.at(float(np.exp(x))).evidence_of(scaled, prior_shift) + prior.log_density(x)
         return -np.inf if np.isnan(value) else value
 
-    x = log_slice(log_density, float(np.log(chain.lengthscale)), SLICE_WIDTH, rng)
-    return chain.at(float(np.exp(x)))
+    x = log_slice(log_density, float(np.log(process.lengthscale)), SLICE_WIDTH, rng)
+    return process.at(float(np.exp(x)))
 
 
 def lengthscale_given_values(
-    chain: Chain, E: Floats, precision: Floats, prior: LengthscalePrior, rng: np.random.Generator
-) -> Chain:
-    """Draw the lengthscale given E (M, r), its centred form; the data are not asked. Returns the new chain."""
+    process: MaternProcess, E: Floats, precision: Floats, prior: LengthscalePrior, rng: np.random.Generator
+) -> MaternProcess:
+    """Draw the lengthscale given E (M, r), its centred form; the data are not asked. Returns the new process."""
     scaled = E @ np.asarray(np.linalg.cholesky(precision))
 
     def log_density(x: float) -> float:
-        other = chain.at(float(np.exp(x)))
+        other = process.at(float(np.exp(x)))
         fit = -0.5 * (E.shape[1] * other.log_determinant + (other.whiten(scaled) ** 2).sum())
         return float(fit) + prior.log_density(x)
 
-    x = log_slice(log_density, float(np.log(chain.lengthscale)), SLICE_WIDTH, rng)
-    return chain.at(float(np.exp(x)))
+    x = log_slice(log_density, float(np.log(process.lengthscale)), SLICE_WIDTH, rng)
+    return process.at(float(np.exp(x)))
 
 
 def lengthscale_given_noise(
-    chain: Chain,
+    process: MaternProcess,
     E: Floats,
     log_likelihood: Callable[[Floats], float],
     prior: LengthscalePrior,
     rng: np.random.Generator,
-) -> tuple[Chain, Floats]:
+) -> tuple[MaternProcess, Floats]:
     """Draw the lengthscale given Z of E = colour(Z), its whitened form: E moves with it, and the data decide.
 
-    Returns the new chain and the new E (M, r). Alternate with `lengthscale_given_values` (interweaving, Yu and Meng
+    Returns the new process and the new E (M, r). Alternate with `lengthscale_given_values` (interweaving, Yu and Meng
     2011): this one moves freely where the data say little about E, the other where they say much.
 
     Parameters
@@ -134,13 +134,13 @@ def lengthscale_given_noise(
     log_likelihood : callable
         log p(data | E) up to a constant, E (M, r).
     """
-    Z = chain.whiten(E)
+    Z = process.whiten(E)
 
     def log_density(x: float) -> float:
-        return log_likelihood(chain.at(float(np.exp(x))).colour(Z)) + prior.log_density(x)
+        return log_likelihood(process.at(float(np.exp(x))).colour(Z)) + prior.log_density(x)
 
-    x = log_slice(log_density, float(np.log(chain.lengthscale)), SLICE_WIDTH, rng)
-    moved = chain.at(float(np.exp(x)))
+    x = log_slice(log_density, float(np.log(process.lengthscale)), SLICE_WIDTH, rng)
+    moved = process.at(float(np.exp(x)))
     return moved, moved.colour(Z)
 
 
@@ -163,8 +163,8 @@ class Line(Residual):
         The values of the rows of this table, in their order.
     order : {1, 2, 3}
         Matern-1/2, -3/2, -5/2.
-    lengthscale, scale : float
-        The kernel's own; the scale is a standard deviation.
+    lengthscale, sd : float
+        The kernel's own; ``sd`` is a standard deviation.
     learn : bool
         Whether the lengthscale is to be learned.
     """
@@ -173,7 +173,7 @@ class Line(Residual):
     t: Floats
     order: int
     lengthscale: float
-    scale: float
+    sd: float
     learn: bool = True
 
     @cached_property
@@ -192,9 +192,9 @@ class Line(Residual):
         """Values between and beyond the knots."""
         return self.place < 0
 
-    def process(self, lengthscale: float) -> Chain:
+    def process(self, lengthscale: float) -> MaternProcess:
         """The process on the knots, of unit variance."""
-        return Chain(self.knots, self.order, lengthscale)
+        return MaternProcess(self.knots, self.order, lengthscale)
 
     def take(self, rows: npt.NDArray[np.integer]) -> Line:
         """Some of the rows."""
@@ -202,13 +202,15 @@ class Line(Residual):
 
     def refuse_weights(self, what: str) -> None:
         """Refuse: a process on a line has no features."""
-        raise InputError(f"{what} for weights of features, and a mode has a chain; use Design.fit(..., chain=False).")
+        raise InputError(
+            f"{what} for weights of features, and a mode lies on a line; fit the design with any_residual=False."
+        )
 
     # Own unknowns
 
     def init(self, r: int, sd: float, rng: np.random.Generator) -> Path:
         """A path at the kernel's lengthscale."""
-        process, scale = self.process(self.lengthscale), self.scale * sd
+        process, scale = self.process(self.lengthscale), self.sd * sd
         E = scale * process.colour(normals((len(self.knots), r), rng))
         noise = normals((*process.noise_shape, r), rng)
         return Path(process.states_given_values(E, np.eye(r) / scale**2, noise), self.lengthscale)
@@ -234,12 +236,12 @@ class Line(Residual):
         """Of E at the knots, at its lengthscale."""
         path = Path(*own)
         Z = self.process(path.lengthscale).whiten(path.states[:, 0])
-        return -0.5 * float(np.vdot(Z, Z)) / (sd * self.scale) ** 2
+        return -0.5 * float(np.vdot(Z, Z)) / (sd * self.sd) ** 2
 
     # Conditionals
 
     def update(
-        self, mode: ModeState, evidence: Evidence, setting: ModeSetting, rng: np.random.Generator | None
+        self, mode: ModeState, evidence: Evidence, given: ModeGiven, rng: np.random.Generator | None
     ) -> tuple[ModeState, bool]:
         """The lengthscale, E given data and B, then B given psi.
 
@@ -247,21 +249,21 @@ class Line(Residual):
         whitened and the centred form are interwoven. Either leaves the posterior as it is. Means hold it fixed.
         """
         A, b = (statistic[self.sorter] for statistic in evidence.statistics())
-        mean = np.asarray(setting.features @ mode.B)[self.sorter]
-        inner, prior = mode.precision / self.scale**2, LengthscalePrior(self.lengthscale)
+        mean = np.asarray(given.features @ mode.B)[self.sorter]
+        inner, prior = mode.precision / self.sd**2, LengthscalePrior(self.lengthscale)
         process = self.process(Path(*mode.own).lengthscale)
         noise = None
         if rng is not None:
-            if self.learn and setting.affordable:
+            if self.learn and given.affordable:
                 process = lengthscale_given_data(process, A, b, mean, inner, prior, rng)
             noise = normals((*process.noise_shape, len(inner)), rng)
         E = process.states_given_data(A, b, mean, inner, noise)[:, 0]
-        if rng is not None and self.learn and not setting.affordable:
+        if rng is not None and self.learn and not given.affordable:
             process, E = lengthscale_given_noise(process, E, lambda E: log_likelihood(E, A, b, mean), prior, rng)
             process = lengthscale_given_values(process, E, inner, prior, rng)
-        psi, tau = mean + E, self.scale**2 * mode.tau
-        features = setting.features[self.sorter]
-        B = weights_given_factors(process, features, setting.blocks, psi, tau, mode.B, inner, rng)
+        psi, tau = mean + E, self.sd**2 * mode.tau
+        features = given.features[self.sorter]
+        B = weights_given_factors(process, features, given.blocks, psi, tau, mode.B, inner, rng)
         own = Path(Path(*mode.own).states, process.lengthscale)
         return mode._replace(psi=self._to_rows(psi), B=B, own=own), False
 
@@ -273,7 +275,7 @@ class Line(Residual):
 
     def whitened(self, E: Floats, own: tuple[Any, ...]) -> Floats:
         """C^-1 E over the scale, where K = C C'."""
-        return self.process(Path(*own).lengthscale).whiten(E[self.sorter] / self.scale)
+        return self.process(Path(*own).lengthscale).whiten(E[self.sorter] / self.sd)
 
     def finished(
         self, E: Floats, own: tuple[Any, ...], precision: Floats, rng: np.random.Generator | None
@@ -281,7 +283,7 @@ class Line(Residual):
         """The derivatives of a Matern-3/2 or -5/2."""
         process = self.process(Path(*own).lengthscale)
         noise = None if rng is None else normals((*process.noise_shape, E.shape[1]), rng)
-        states = process.states_given_values(E[self.sorter], precision / self.scale**2, noise)
+        states = process.states_given_values(E[self.sorter], precision / self.sd**2, noise)
         return Path(states, process.lengthscale)
 
     # Draws

@@ -1,4 +1,4 @@
-"""A Matern process on a line as a Markov chain: draws, densities, states given data, values between and beyond.
+"""A Matern process on a line as a Markov process: draws, densities, states given data, values between and beyond.
 
 A Matern-1/2, -3/2 or -5/2 process with its 0, 1 or 2 derivatives is Markov, so everything here is exact and linear in
 the number of rows M. The states of a draw hold f, f'/lambda, f''/lambda^2, lambda = sqrt(2 nu) / lengthscale. What a
@@ -15,17 +15,17 @@ import numpy as np
 import numpy.typing as npt
 from scipy import linalg
 
-from tuckergp.compute import chain as compute
-from tuckergp.compute import chain_data
+from tuckergp.compute import line as compute
+from tuckergp.compute import line_data
 from tuckergp.errors import InputError
 
-__all__ = ["Chain", "independent_ranks", "log_likelihood"]
+__all__ = ["MaternProcess", "independent_ranks", "log_likelihood"]
 
 Floats = npt.NDArray[np.float64]
 
 
 @dataclass(frozen=True, eq=False)
-class Chain:
+class MaternProcess:
     """A Matern process on the distinct values of one column.
 
     Parameters
@@ -39,8 +39,8 @@ class Chain:
 
     Examples
     --------
-    >>> chain = Chain(np.array([0.0, 1.0, 3.0]), order=1, lengthscale=2.0)
-    >>> K = chain.colour(np.eye(3)) @ chain.colour(np.eye(3)).T
+    >>> process = MaternProcess(np.array([0.0, 1.0, 3.0]), order=1, lengthscale=2.0)
+    >>> K = process.colour(np.eye(3)) @ process.colour(np.eye(3)).T
     >>> np.allclose(K[0], np.exp([0.0, -0.5, -1.5]))
     True
     """
@@ -51,16 +51,16 @@ class Chain:
 
     def __post_init__(self) -> None:
         if self.order not in (1, 2, 3):
-            raise InputError(f"Chain: order must be 1, 2 or 3 (Matern-1/2, -3/2, -5/2), not {self.order!r}.")
+            raise InputError(f"MaternProcess: order must be 1, 2 or 3 (Matern-1/2, -3/2, -5/2), not {self.order!r}.")
         if not (np.isfinite(self.lengthscale) and self.lengthscale > 0):
-            raise InputError(f"Chain: lengthscale must be positive and finite, not {self.lengthscale!r}.")
+            raise InputError(f"MaternProcess: lengthscale must be positive and finite, not {self.lengthscale!r}.")
         if self.t.ndim != 1 or not self.t.size or not np.isfinite(self.t).all() or (np.diff(self.t) <= 0).any():
-            raise InputError("Chain: t must hold at least one finite value, sorted, each once.")
+            raise InputError("MaternProcess: t must hold at least one finite value, sorted, each once.")
 
     def at(self, lengthscale: float) -> Self:
         """Return the same rows with another lengthscale; cheap, because the rows need no second look."""
         if not 0 < lengthscale < np.inf:
-            raise InputError(f"Chain: lengthscale must be positive and finite, not {lengthscale!r}.")
+            raise InputError(f"MaternProcess: lengthscale must be positive and finite, not {lengthscale!r}.")
         other = object.__new__(type(self))
         vars(other).update(t=self.t, order=self.order, lengthscale=lengthscale, _gaps=self._gaps)
         return other
@@ -136,14 +136,14 @@ class Chain:
             Lambda.
         """
         rows, r = mean.shape
-        inverse, scaled, pull = independent_ranks(A, b, mean, precision)
+        inverse, scaled, prior_shift = independent_ranks(A, b, mean, precision)
         if noise is None:
             noise = np.zeros((*self.noise_shape, r))
         noise = np.ascontiguousarray(noise.reshape(rows, 2, self.order * r))
-        roots, inner, means, evidence = chain_data.forward(*self._steps, scaled, pull)
+        roots, inner, means, evidence = line_data.forward(*self._steps, scaled, prior_shift)
         if np.isnan(evidence):
-            raise FloatingPointError("the statistics A of a chain's rows are not positive semi-definite")
-        states = chain_data.backward(*self._steps, roots, inner, means, noise)
+            raise FloatingPointError("the statistics A of the rows of a line are not positive semi-definite")
+        states = line_data.backward(*self._steps, roots, inner, means, noise)
         return np.asarray(states.reshape(rows, self.order, r) @ inverse)
 
     def log_evidence(self, A: Floats, b: Floats, mean: Floats, precision: Floats) -> float:
@@ -151,12 +151,12 @@ class Chain:
 
         That is the log of the integral of exp(sum_m b_m'psi_m - psi_m'A_m psi_m / 2) over p(psi | B).
         """
-        _, scaled, pull = independent_ranks(A, b, mean, precision)
-        return self.evidence_of(scaled, pull) + log_likelihood(np.zeros_like(mean), A, b, mean)
+        _, scaled, prior_shift = independent_ranks(A, b, mean, precision)
+        return self.evidence_of(scaled, prior_shift) + log_likelihood(np.zeros_like(mean), A, b, mean)
 
     def evidence_of(self, A: Floats, b: Floats) -> float:
         """`log_evidence` of statistics from `independent_ranks`, without the part that E has no say in."""
-        return float(chain_data.forward(*self._steps, A, b)[3])
+        return float(line_data.forward(*self._steps, A, b)[3])
 
     def states_given_values(self, E: Floats, precision: Floats, noise: Floats | None = None) -> Floats:
         """Mean of the states given the values E (M, r), (M, p, r); with ``noise`` (M, 2 p, r), a draw, in O(M r).
@@ -217,8 +217,8 @@ def independent_ranks(A: Floats, b: Floats, mean: Floats, precision: Floats) -> 
     """L^-1, Lambda = L L', and the statistics of E L, whose ranks are independent a priori."""
     inverse = _inverse(np.asarray(np.linalg.cholesky(precision)))
     scaled = np.ascontiguousarray(inverse @ A @ inverse.T)
-    pull = (b - np.einsum("mkl,ml->mk", A, mean)) @ inverse.T
-    return inverse, scaled, np.ascontiguousarray(pull)
+    prior_shift = (b - np.einsum("mkl,ml->mk", A, mean)) @ inverse.T
+    return inverse, scaled, np.ascontiguousarray(prior_shift)
 
 
 def log_likelihood(E: Floats, A: Floats, b: Floats, mean: Floats) -> float:

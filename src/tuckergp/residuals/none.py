@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from tuckergp.linalg import Matrix
-from tuckergp.priors.setting import ModeSetting
+from tuckergp.priors.given import ModeGiven
 from tuckergp.priors.weights import weights_given_data
 from tuckergp.random import DrawStreams
 from tuckergp.residuals.base import Evidence, ModeDraws, ModeState, Residual
@@ -23,7 +23,7 @@ Floats = npt.NDArray[np.float64]
 class NoResidual(Residual):
     """E = 0."""
 
-    scale: float = 0.0
+    sd: float = 0.0
 
     def take(self, rows: npt.NDArray[np.integer]) -> NoResidual:
         """The same."""
@@ -34,13 +34,13 @@ class NoResidual(Residual):
         return self
 
     def update(
-        self, mode: ModeState, evidence: Evidence, setting: ModeSetting, rng: np.random.Generator | None
+        self, mode: ModeState, evidence: Evidence, given: ModeGiven, rng: np.random.Generator | None
     ) -> tuple[ModeState, bool]:
         """All rows share B, so its conditional is one joint solve in n r dimensions."""
         A, b = evidence.statistics()
-        tau = setting.by_feature(mode.tau)
-        B = weights_given_data(setting.features, A, b, tau, mode.precision, mode.B, rng)
-        return mode._replace(B=B, psi=np.asarray(setting.features @ B)), False
+        tau = given.by_feature(mode.tau)
+        B = weights_given_data(given.features, A, b, tau, mode.precision, mode.B, rng)
+        return mode._replace(B=B, psi=np.asarray(given.features @ B)), False
 
     def kept(self, psi: Floats, own: tuple[Any, ...]) -> tuple[dict[str, Floats], dict[str, Floats]]:
         """Nothing: factors follow from the weights."""

@@ -15,12 +15,12 @@ from scipy import sparse
 
 from tuckergp.compute.keyed import keyed_normals
 from tuckergp.linalg import Matrix
+from tuckergp.priors.given import ModeGiven
 from tuckergp.priors.regressions import weights_given_factors
 from tuckergp.priors.scales import scales_given_factors
-from tuckergp.priors.setting import ModeSetting
 from tuckergp.random import DrawStreams, Keys, normals
 from tuckergp.residuals.base import Evidence, Index, ModeDraws, ModeState, Residual, Singles
-from tuckergp.residuals.grown import lying
+from tuckergp.residuals.grown import rows_in_place
 
 __all__ = ["Rows"]
 
@@ -36,7 +36,7 @@ class Rows(Residual):
     place : ndarray of int32, shape (M,)
         The training row that each row is, -1 for an input never seen.
     n_train : int
-    scale : float
+    sd : float
     column : ndarray of int32, shape (n_train,), or None
         Which of the features that stand for E in weight space each training row has; None for their order.
     names : ndarray of uint64, shape (M,), or None
@@ -45,14 +45,14 @@ class Rows(Residual):
 
     place: Index
     n_train: int
-    scale: float = 1.0
+    sd: float = 1.0
     column: Index | None = None
     names: Keys | None = None
 
     @classmethod
-    def of(cls, count: int, scale: float = 1.0) -> Rows:
+    def of(cls, count: int, sd: float = 1.0) -> Rows:
         """Of so many training inputs, in their order."""
-        return cls(np.arange(count, dtype=np.int32), count, scale)
+        return cls(np.arange(count, dtype=np.int32), count, sd)
 
     def take(self, rows: npt.NDArray[np.integer]) -> Rows:
         """Some of the rows."""
@@ -104,37 +104,37 @@ class Rows(Residual):
         indptr = np.concatenate([[0], np.cumsum(self.seen)])
         indices = self.place[self.seen] if self.column is None else self.column[self.place[self.seen]]
         return sparse.csr_array(
-            (np.full(len(indices), self.scale), indices, indptr), shape=(len(self.place), self.n_train)
+            (np.full(len(indices), self.sd), indices, indptr), shape=(len(self.place), self.n_train)
         )
 
     def as_columns(self, E: Floats) -> Floats:
         """E over the scale, in the order of the columns."""
         out = np.empty((self.n_train, E.shape[1]))
-        out[self.place if self.column is None else self.column[self.place]] = E / self.scale
+        out[self.place if self.column is None else self.column[self.place]] = E / self.sd
         return out
 
     # Conditionals
 
     def update(
-        self, mode: ModeState, evidence: Evidence, setting: ModeSetting, rng: np.random.Generator | None
+        self, mode: ModeState, evidence: Evidence, given: ModeGiven, rng: np.random.Generator | None
     ) -> tuple[ModeState, bool]:
         """Psi given B, row by row; scales given psi with B integrated out; B given psi."""
-        variance = self.scale**2
+        variance = self.sd**2
         inner = mode.precision / variance
-        mean = np.asarray(setting.features @ mode.B)
+        mean = np.asarray(given.features @ mode.B)
         noise = np.zeros_like(mean) if rng is None else normals(mean.shape, rng)
         psi = evidence.solve(mean @ inner, inner, noise)
         mode, collapsed = mode._replace(psi=psi), False
         if rng is not None:
-            scales = scales_given_factors(setting, psi, mode.tau, variance, rng)
+            scales = scales_given_factors(given, psi, mode.tau, variance, rng)
             if scales is not None:
                 mode, collapsed = mode._replace(tau=scales[0], precision=scales[1]), True
-        B = weights_given_factors(setting.regression, psi, variance * mode.tau, mode.B, mode.precision / variance, rng)
+        B = weights_given_factors(given.regression, psi, variance * mode.tau, mode.B, mode.precision / variance, rng)
         return mode._replace(B=B), collapsed
 
     def whitened(self, E: Floats, own: tuple[Any, ...]) -> Floats:
         """E over the scale."""
-        return E / self.scale
+        return E / self.sd
 
     # Draws
 
@@ -149,9 +149,9 @@ class Rows(Residual):
         kept[self.place] = psi
         return {"psi": kept}, {}
 
-    def lying(self, draws: ModeDraws) -> tuple[npt.NDArray[np.intp], Singles]:
+    def rows_in_place(self, draws: ModeDraws) -> tuple[npt.NDArray[np.intp], Singles]:
         """The training rows of this table."""
-        rows, kept = np.flatnonzero(self.seen), lying(draws.rows["psi"])
+        rows, kept = np.flatnonzero(self.seen), rows_in_place(draws.rows["psi"])
         place = self.place[rows]
         in_order = len(place) == len(kept) and (place == np.arange(len(place))).all()
         return rows, kept if in_order else draws.rows["psi"][place]

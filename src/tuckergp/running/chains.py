@@ -75,12 +75,12 @@ class Task:
         sampler = self.sampler
         last_saved = time.monotonic()
         with few_threads(self.problem), closing(self._steps(record, stop)) as steps:
-            for t, (state, info) in enumerate(steps, start=len(record.history) + 1):
+            for t, (state, info) in enumerate(steps, start=len(record.steps) + 1):
                 record.state = contiguous(state)
                 if t > sampler.warmup and (t - sampler.warmup) % sampler.thin == 0:
                     self._keep(record)
                 info = replace(info, chain=chain)
-                record.history.append(info)
+                record.steps.append(info)
                 try:
                     report(info)
                 except Exception:  # what goes wrong before leaves a record that is not whole, and is not saved
@@ -103,11 +103,11 @@ class Task:
         if record.state is None:
             start = sampler.init(problem, stream(seed, chain, 0)) if self.starts is None else self.starts[chain]
             record.state = contiguous(start)
-        for t in range(len(record.history) + 1, sampler.n_steps + 1):
+        for t in range(len(record.steps) + 1, sampler.n_steps + 1):
             yield sampler.step(problem, record.state, stream(seed, chain, t))
 
     def _save(self, record: ChainRecord) -> None:
-        part = len(record.history) < self.sampler.n_steps
+        part = len(record.steps) < self.sampler.n_steps
         if self.checkpoint is not None and not (part and isinstance(self.sampler, ChainSampler)):
             self.checkpoint.save(record)
 

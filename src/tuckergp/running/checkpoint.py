@@ -1,6 +1,6 @@
 """Checkpoints: a folder in which every chain leaves what it has, so that a stopped run can go on where it was.
 
-``chain-0.safetensors`` holds the state, history, traces and moments of chain 0; the draws lie in files of their own,
+``chain-0.safetensors`` holds the state, steps, traces and moments of chain 0; the draws lie in files of their own,
 ``chain-0-draws-0.safetensors`` and so on by the number of the first, so that a draw is written once. Files are written
 in one move, the draws before the file that counts them: whenever a run dies, the folder is in order. No pickle.
 """
@@ -31,7 +31,7 @@ from tuckergp.store.trees import decode, encode
 __all__ = ["ChainRecord", "Checkpoint", "stored_seed"]
 
 FORMAT = "tuckergp checkpoint"
-VERSION = "1"
+VERSION = "2"
 
 
 @dataclass
@@ -43,7 +43,7 @@ class ChainRecord:
     chain : int
     state : NamedTuple or None
         None before the first sweep.
-    history : list of Info
+    steps : list of Info
         Of every sweep.
     draws : Stack
         Those kept.
@@ -56,7 +56,7 @@ class ChainRecord:
 
     chain: int
     state: Any = None
-    history: list[Info] = field(default_factory=list)
+    steps: list[Info] = field(default_factory=list)
     draws: Stack = field(default_factory=lambda: Stack(0))
     watched: list[dict[str, npt.NDArray[np.float64]]] = field(default_factory=list)
     moments: dict[str, Running] = field(default_factory=dict)
@@ -129,7 +129,7 @@ class Checkpoint:
         if len(record.draws) > first:
             self._write(self._path(record.chain, first), record.draws.part(first, len(record.draws)), {})
             record.stored.append(len(record.draws))
-        self._write(self._path(record.chain), replace(record, draws=Stack(0)), {"sweeps": str(len(record.history))})
+        self._write(self._path(record.chain), replace(record, draws=Stack(0)), {"sweeps": str(len(record.steps))})
 
     def _path(self, chain: int, first: int | None = None) -> Path:
         return self.folder / (f"chain-{chain}" + ("" if first is None else f"-draws-{first}") + ".safetensors")

@@ -131,8 +131,8 @@ def fit_model(
         observed = observed.with_noise(inference.noise)
     model = _model(shape, observed, inference)
     problem = Problem(model, design, observed.targets(y), weight, observed.offset(len(y), exposure))
-    draws, history = _learn(inference, problem, seed, replace(control, unit=observed.scale), start)
-    return Fit(draws, history)
+    draws, steps = _learn(inference, problem, seed, replace(control, unit=observed.scale), start)
+    return Fit(draws, steps)
 
 
 def _check_combination(kind: type[Likelihood], inference: Inference) -> None:
@@ -176,7 +176,7 @@ def _learn(
     if isinstance(inference, VI):
         result = loop.run(inference, problem, seed, control)
         spread = float(np.std(problem.y))
-        if spread > 0 and result.history[-1].figures["train_rmse"] > EXPLAINS_NOTHING * spread:
+        if spread > 0 and result.steps[-1].figures["train_rmse"] > EXPLAINS_NOTHING * spread:
             warnings.warn(
                 "VI explains nothing of the targets: it came to rest at f = 0. Use Gibbs sampling, fewer modes or "
                 "another random_state.",
@@ -184,7 +184,7 @@ def _learn(
                 stacklevel=2,
             )
         draws = inference.sample(problem, result.state, stream(seed, 3, 0))
-        return Draws.of(model, draws), result.history
+        return Draws.of(model, draws), result.steps
     result = loop.run(inference, problem, seed, control, None if start is None else start.point(problem))
     unknowns = model.likelihood_at(result.parameters).unknowns()
-    return Draws.of_point(model, draw_of_weights(problem, result.parameters, unknowns)), result.history
+    return Draws.of_point(model, draw_of_weights(problem, result.parameters, unknowns)), result.steps

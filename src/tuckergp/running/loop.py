@@ -42,7 +42,7 @@ class Result:
     """What a run leaves: the parameters, the figures of every step, and the algorithm's last state."""
 
     parameters: Parameters
-    history: list[Info]
+    steps: list[Info]
     state: Any = None
 
 
@@ -66,18 +66,18 @@ def run(
     control.refuse_without_draws(algorithm)
     began = time.monotonic()
     state = algorithm.init(problem, stream(seed, 0)) if start is None else start
-    history: list[Info] = []
+    steps: list[Info] = []
     name = type(algorithm).__name__
     with progress_line(name, algorithm.n_steps, control.progress, control.unit) as advance, few_threads(problem):
         for t in range(1, algorithm.n_steps + 1):
             state, info = algorithm.step(problem, state, stream(seed, t))
-            history.append(info)
+            steps.append(info)
             advance(info)
             if control.callback is not None:
                 control.callback(info)
             if info.done or (control.max_time is not None and time.monotonic() - began > control.max_time):
                 break
-    return Result(algorithm.parameters(problem, state), history, state)
+    return Result(algorithm.parameters(problem, state), steps, state)
 
 
 def sample(
@@ -131,9 +131,9 @@ def sample(
     warning = draws.diagnostics().warning(share=0.25)
     if warning is not None:
         warnings.warn(warning, NotConvergedWarning, stacklevel=5)
-    history = [info for chain in sorted(records) for info in records[chain].history]
-    _warn_of_divergences(history)
-    return draws, history
+    steps = [info for chain in sorted(records) for info in records[chain].steps]
+    _warn_of_divergences(steps)
+    return draws, steps
 
 
 def _warn_of_size(count: int, problem: Problem) -> None:
@@ -148,9 +148,9 @@ def _warn_of_size(count: int, problem: Problem) -> None:
         )
 
 
-def _warn_of_divergences(history: list[Info]) -> None:
+def _warn_of_divergences(steps: list[Info]) -> None:
     """Say how many draws diverged, for samplers whose last figures count them."""
-    last = {info.chain: int(info.figures.get("divergences", 0)) for info in history}
+    last = {info.chain: int(info.figures.get("divergences", 0)) for info in steps}
     count = sum(last.values())
     if count:
         draws = "1 trajectory" if count == 1 else f"{count} trajectories"

@@ -17,7 +17,7 @@ from tuckergp.priors.regressions import weights_given_factors
 from tuckergp.random import stream
 from tuckergp.residuals.base import ModeState
 
-__all__ = ["ModeValues", "Start", "Values"]
+__all__ = ["ChainValues", "ModeValues", "Start"]
 
 Floats = npt.NDArray[np.float64]
 
@@ -31,7 +31,7 @@ class ModeValues(NamedTuple):
     noise: Floats | None
 
 
-class Values(NamedTuple):
+class ChainValues(NamedTuple):
     """Of one chain, or of a most probable point."""
 
     modes: tuple[ModeValues, ...]
@@ -41,10 +41,10 @@ class Values(NamedTuple):
 
 @dataclass(frozen=True)
 class Start:
-    """Values of each chain, and the likelihood that they were learned with."""
+    """The values of each chain, and the likelihood that they were learned with."""
 
     likelihood: Likelihood
-    chains: Sequence[Values]
+    chains: Sequence[ChainValues]
 
     def states(self, sampler: Gibbs, problem: Problem, seed: int) -> list[GibbsState]:
         """A state for each chain of a sampler; chains beyond those there were begin where others do.
@@ -56,7 +56,7 @@ class Start:
             for chain in range(sampler.chains)
         ]
 
-    def _state(self, values: Values, sampler: Gibbs, problem: Problem, rng: np.random.Generator) -> GibbsState:
+    def _state(self, values: ChainValues, sampler: Gibbs, problem: Problem, rng: np.random.Generator) -> GibbsState:
         modes = [
             ModeState(mode.psi, _weights(problem, d, mode, rng), mode.precision, mode.tau)
             for d, mode in enumerate(values.modes)
@@ -78,6 +78,6 @@ class Start:
 
 def _weights(problem: Problem, d: int, mode: ModeValues, rng: np.random.Generator | None) -> Floats:
     table, regression = problem.design.modes[d], problem.regressions[d]
-    variance = table.residual.scale**2
+    variance = table.residual.sd**2
     start = np.zeros((int(table.features.shape[1]), mode.psi.shape[1]))
     return weights_given_factors(regression, mode.psi, variance * mode.tau, start, mode.precision / variance, rng)

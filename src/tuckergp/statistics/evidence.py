@@ -15,7 +15,7 @@ import numpy.typing as npt
 
 from tuckergp.compute import rows as compute
 from tuckergp.compute.contract import IDENTITY, SPARSE
-from tuckergp.compute.threads import share
+from tuckergp.compute.threads import run_ranges
 from tuckergp.compute.tiles import padded
 from tuckergp.likelihoods.precision import Precision, RowSums
 from tuckergp.model.design import Design
@@ -141,21 +141,21 @@ class Evidence:
         begin, size = self.data.pieces, padded(int(self.core.ranks[self.d]))
         A, b = np.zeros((int(begin[-1]), size, size)), np.zeros((int(begin[-1]), size))
         row_of = np.repeat(np.arange(len(begin) - 1), np.diff(begin))
-        share(compute.sum_pieces, np.arange(len(A) + 1), *arguments, row_of, begin, A, b)
+        run_ranges(compute.sum_pieces, np.arange(len(A) + 1), *arguments, row_of, begin, A, b)
         return begin, A, b
 
     def statistics(self) -> tuple[Floats, Floats]:
         """A (M, r, r) and b (M, r)."""
         arguments, rows, r = self._arguments(), len(self.data.ptr) - 1, int(self.core.ranks[self.d])
         A, b = np.empty((rows, r, r)), np.empty((rows, r))
-        share(compute.statistics, self.data.shares, *arguments, *self._pieces(arguments), A, b)
+        run_ranges(compute.statistics, self.data.shares, *arguments, *self._pieces(arguments), A, b)
         return A, b
 
-    def solve(self, pull: Floats, precision: Floats, noise: Floats) -> Floats:
+    def solve(self, prior_shift: Floats, precision: Floats, noise: Floats) -> Floats:
         """Conditional of every row under N(precision^-1 pull_m, precision^-1); see `tuckergp.compute.rows.solve`."""
-        arguments, psi = self._arguments(), np.empty(pull.shape)
-        given = (*self._pieces(arguments), *map(_contiguous, (pull, precision, noise)))
-        failed = sum(share(compute.solve, self.data.shares, *arguments, *given, psi))
+        arguments, psi = self._arguments(), np.empty(prior_shift.shape)
+        given = (*self._pieces(arguments), *map(_contiguous, (prior_shift, precision, noise)))
+        failed = sum(run_ranges(compute.solve, self.data.shares, *arguments, *given, psi))
         if failed:
             raise FloatingPointError(f"the precision of {failed} rows of mode {self.d} is not positive definite")
         return psi
@@ -164,5 +164,5 @@ class Evidence:
         """How far f is from the targets, summed over the observations of every row."""
         mine = _contiguous(self.psi[self.d])
         sums = np.zeros((len(mine), 2))
-        share(compute.squared_residuals, self.data.shares, *self._arguments(), mine, sums)
+        run_ranges(compute.squared_residuals, self.data.shares, *self._arguments(), mine, sums)
         return RowSums(*np.ascontiguousarray(sums.T))

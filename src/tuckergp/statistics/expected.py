@@ -21,7 +21,7 @@ from tuckergp.model.design import Design
 from tuckergp.model.tucker import Core
 from tuckergp.priors.beliefs import Normal
 
-__all__ = ["Factors", "Heard", "core_statistics", "expected_squares", "hear", "row_statistics"]
+__all__ = ["Factors", "ModeObservations", "core_statistics", "expected_squares", "observations_of", "row_statistics"]
 
 Floats = npt.NDArray[np.float64]
 Numbers = npt.NDArray[np.integer]
@@ -38,7 +38,7 @@ class Factors(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Heard:
+class ModeObservations:
     """The observations as one mode hears them.
 
     Attributes
@@ -77,7 +77,7 @@ class Heard:
         return total
 
 
-def hear(design: Design, d: int, y: Floats, weight: Floats | None) -> Heard:
+def observations_of(design: Design, d: int, y: Floats, weight: Floats | None) -> ModeObservations:
     """Sort the observations out for mode d."""
     modes, rows = len(design.modes), design.index[:, d]
     others = tuple(e for e in range(modes) if e != d)
@@ -91,8 +91,8 @@ def hear(design: Design, d: int, y: Floats, weight: Floats | None) -> Heard:
         cases, case = design.index[:, others], np.arange(len(y))
     each = np.ones(len(y)) if weight is None else weight
     shape = (design.modes[d].n_rows, len(cases))
-    heard = [sparse.csc_array((values, (rows, case)), shape=shape) for values in (each, each * y)]
-    return Heard(others, cases, *heard)
+    observations = [sparse.csc_array((values, (rows, case)), shape=shape) for values in (each, each * y)]
+    return ModeObservations(others, cases, *observations)
 
 
 def _products(tables: list[Floats], cases: Numbers, elementwise: bool) -> Floats:
@@ -103,26 +103,28 @@ def _products(tables: list[Floats], cases: Numbers, elementwise: bool) -> Floats
     return out
 
 
-def row_statistics(core: Core, d: int, heard: Heard, factors: Sequence[Factors], W: Normal) -> tuple[Floats, Floats]:
+def row_statistics(
+    core: Core, d: int, observations: ModeObservations, factors: Sequence[Factors], W: Normal
+) -> tuple[Floats, Floats]:
     """E A (M, r, r) and E b (M, r) of mode d, for a noise of precision 1.
 
     ``W`` is the belief of the core's entries, (Q, 1), not read for an identity core.
     """
     r = int(core.ranks[d])
-    A, b = heard.sums(factors, core.kind == IDENTITY)
+    A, b = observations.sums(factors, core.kind == IDENTITY)
     if core.kind != IDENTITY:
         mean, square = _dense_moments(core, W)
-        pairs = [axis for e in heard.others for axis in (e, core.modes + e)]
+        pairs = [axis for e in observations.others for axis in (e, core.modes + e)]
         A = A @ square.transpose(*pairs, d, core.modes + d).reshape(-1, r * r)
         b = b @ np.moveaxis(mean, d, -1).reshape(-1, r)
     rows = len(A)
     return np.broadcast_to(A, (rows, r * r)).reshape(rows, r, r), np.broadcast_to(b, (rows, r))
 
 
-def core_statistics(core: Core, heard: Heard, factors: Sequence[Factors]) -> tuple[Floats, Floats]:
+def core_statistics(core: Core, observations: ModeObservations, factors: Sequence[Factors]) -> tuple[Floats, Floats]:
     """Expected normal equations of the core's entries, (Q, Q) and (Q,), from the sums by the rows of mode 0."""
     ranks = [int(r) for r in core.ranks]
-    A, b = heard.sums(factors, elementwise=False)
+    A, b = observations.sums(factors, elementwise=False)
     first = factors[0]
     gram = first.square.reshape(len(first.square), -1).T @ A
     gram = gram.reshape([r for rank in ranks for r in (rank, rank)])
@@ -136,10 +138,10 @@ def core_statistics(core: Core, heard: Heard, factors: Sequence[Factors]) -> tup
 
 
 def expected_squares(
-    core: Core, heard: Heard, factors: Sequence[Factors], W: Normal, y: Floats, weight: Floats | None
+    core: Core, observations: ModeObservations, factors: Sequence[Factors], W: Normal, y: Floats, weight: Floats | None
 ) -> float:
     """E sum of weight (y - f)^2, from the statistics of mode 0."""
-    A, b = row_statistics(core, 0, heard, factors, W)
+    A, b = row_statistics(core, 0, observations, factors, W)
     total = float(y @ y if weight is None else weight @ y**2)
     return total - 2 * float(np.sum(b * factors[0].mean)) + float(np.sum(A * factors[0].square))
 

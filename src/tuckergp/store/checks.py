@@ -13,7 +13,7 @@ import numpy as np
 
 from tuckergp.compute.contract import FULL, IDENTITY, SPARSE
 from tuckergp.data.columns import Encoder
-from tuckergp.features import Chain, Exact, Rows
+from tuckergp.features import Exact, Line, Rows
 from tuckergp.features.base import ResidualMap
 from tuckergp.likelihoods import Likelihood
 from tuckergp.model.cores import LEFT_OUT
@@ -58,7 +58,7 @@ def check_modes(modes: Sequence[FittedMode]) -> None:
         if isinstance(mode.residual, Rows):
             column, count = mode.residual.column_, mode.residual.onehot_.n_features_
             require(inside(column, count) and len(np.unique(column)) == count, "its rows are not numbered")
-        if isinstance(mode.residual, Chain):
+        if isinstance(mode.residual, Line):
             require(mode.residual.order_ in (1, 2, 3), "its chains are of another order")
             require((np.diff(mode.residual.knots_) > 0).all(), "its chains are not in order")
 
@@ -138,8 +138,8 @@ def _check_mode_draws(own: ModeDraws, mode: FittedMode, r: int, count: int, dtyp
         values = own.B if name == "B" else own.rows[name]
         require(values.dtype == dtype, "its draws have other numbers")
         require(values.shape == (rows, count, *shape), "its draws have other rows, ranks or numbers than its modes")
-    if own.noise is not None:
-        require(own.noise.dtype == dtype, "its noise has other numbers")
-        require(own.noise.shape == (mode.n_groups, count), "its noise has other rows than its modes")
+    if own.row_noise is not None:
+        require(own.row_noise.dtype == dtype, "its noise has other numbers")
+        require(own.row_noise.shape == (mode.n_groups, count), "its noise has other rows than its modes")
     _check_numbers(own.values, besides, count)
     _check_numbers({"covariance": own.covariance}, {"covariance": (r, r)}, count)

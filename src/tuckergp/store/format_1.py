@@ -18,7 +18,7 @@ from tuckergp.data.columns import row_keys
 from tuckergp.data.history import History
 from tuckergp.data.ids import Ids
 from tuckergp.data.tables import Table
-from tuckergp.features import Chain, Exact, Rows
+from tuckergp.features import Exact, Line, Rows
 from tuckergp.inference.base import Info
 from tuckergp.likelihoods import LIKELIHOODS, Gaussian, Likelihood
 from tuckergp.model.design import FittedMode
@@ -40,7 +40,7 @@ Floats = npt.NDArray[np.float64]
 Singles = npt.NDArray[np.float32]
 Record: Any = SimpleNamespace
 
-RENAMED = {"SparseCore": "Random"}
+RENAMED = {"SparseCore": "Random", "Chain": "Line"}
 CHANGED = {
     *("Draw", "Draws", "Parameters", "Path", "Fit", "OrdinalFit", "CountFit", "TuckerModel"),
     *("Gaussian", "Ordinal", "Poisson", "FittedMode", "ModeTable", "Side", "Circumstance", "Layout", "History", "Info"),
@@ -116,7 +116,7 @@ def converted(state: dict[str, Any], likelihood: str) -> dict[str, Any]:
     circumstances = []
     for old in layout.circumstances:
         mode = _mode(old.mode)
-        table, code = mode.transform(old.reader.inputs(history.codes[0], history.moment))
+        table, code = mode.transform(old.reader.inputs(history.codes[0], history.occasion))
         share = np.bincount(code, minlength=table.n_rows) / len(code)
         average = np.asarray(share @ table.features, dtype=np.float64)
         circumstances.append(_made("Circumstance", reader=old.reader, mode=mode, average=average))
@@ -157,7 +157,7 @@ def _mode(old: Any) -> FittedMode:
     mark = old.residual
     if isinstance(mark, Exact):
         mark = _mark(mark, np.arange(mark.n_features_, dtype=np.int32))
-    return FittedMode(old.mode, old.whitening, old.blocks, mark, old.residual_scale)
+    return FittedMode(old.mode, old.whitening, old.blocks, mark, old.residual_sd)
 
 
 def _mark(onehot: Exact, column: npt.NDArray[np.int32]) -> Rows:
@@ -178,7 +178,7 @@ def _side(old: Any) -> Any:
     ids, names = list(old.number), np.zeros(rows, dtype=np.uint64)
     unseen = np.array([*ids[old.n_rated :], "<unknown>", None], dtype=object)[:-1]
     names[old.n_rated :] = row_keys(Table({old.key: unseen}, old.key, len(unseen)))
-    residual = residuals.Rows(place, old.n_rated, old.mode.residual_scale, column, names)
+    residual = residuals.Rows(place, old.n_rated, old.mode.residual_sd, column, names)
     table = ModeTable(old.table.features, residual, old.table.constant, old.table.blocks, old.table.nested)
     mode = replace(_mode(old.mode), residual=_mark(old.mode.residual, column))
     average = np.asarray(table.features[: old.n_rated].mean(axis=0), dtype=np.float64).ravel()
@@ -197,7 +197,7 @@ def _side(old: Any) -> Any:
 def _training_table(mode: FittedMode) -> ModeTable:
     """The distinct training rows of a mode of a regressor, as far as draws are to be converted at them."""
     if not isinstance(mode.residual, Rows):
-        knots = mode.residual.knots_ if isinstance(mode.residual, Chain) else np.zeros(0)
+        knots = mode.residual.knots_ if isinstance(mode.residual, Line) else np.zeros(0)
         return ModeTable(np.zeros((len(knots), sum(block.map.n_features_ for block in mode.blocks))))
     rows: Table = mode.residual.onehot_.rows_
     if not set(mode.mode.columns) <= set(rows.columns):
@@ -217,7 +217,7 @@ def _fit(old: Any, likelihood: Likelihood, modes: Sequence[FittedMode], tables: 
     core, sigma_u, sigma_w = draws.model.core, draws.model.sigma_u, draws.model.sigma_w
     kept = [draw for chain in draws.chains for draw in chain]
     # a most probable point had no covariances of new rows: they are those of the prior
-    scales = [sigma * mode.residual_scale for sigma, mode in zip(sigma_u, modes, strict=True)]
+    scales = [sigma * mode.residual_sd for sigma, mode in zip(sigma_u, modes, strict=True)]
     prior = [np.eye(int(r)) * scale**2 for r, scale in zip(core.ranks, scales, strict=True)]
     for draw in kept:
         draw.covariance = draw.covariance or prior
@@ -251,14 +251,14 @@ def _mode_draws(d: int, kept: Sequence[Any], table: ModeTable, sampled: bool) ->
     residual = table.residual
     noise = None
     if kept[0].noise[d] is not None:
-        noise = np.stack([draw.noise[d] for draw in kept], axis=1).astype(dtype)
+        noise = np.stack([draw.row_noise[d] for draw in kept], axis=1).astype(dtype)
     path = kept[0].parameters.paths[d] if kept[0].parameters.paths else None
     if path is not None:
         states = np.stack([draw.parameters.paths[d].states for draw in kept], axis=1).astype(dtype)
         lengthscale = np.array([draw.parameters.paths[d].lengthscale for draw in kept])
         return ModeDraws(U, covariance, {"states": states}, {"lengthscale": lengthscale}, noise)
     if not isinstance(residual, residuals.Rows):
-        return ModeDraws(U, covariance, noise=noise)
+        return ModeDraws(U, covariance, row_noise=noise)
     column = np.arange(residual.n_train) if residual.column is None else residual.column
     E, B = U[: residual.n_train][column], U[residual.n_train :]
     if table.nested is None and noise is not None:
@@ -266,9 +266,9 @@ def _mode_draws(d: int, kept: Sequence[Any], table: ModeTable, sampled: bool) ->
     rows, place = np.flatnonzero(residual.seen), residual.place[residual.seen]
     if len(np.unique(place)) < residual.n_train:
         raise ValueError("rows were learned that are no longer there")
-    psi = residual.scale * E.astype(np.float64)
+    psi = residual.sd * E.astype(np.float64)
     psi[place] += ModeDraws(B, covariance).mean(table.features[rows])
-    return ModeDraws(B, covariance, {"psi": psi.astype(dtype)}, noise=noise)
+    return ModeDraws(B, covariance, {"psi": psi.astype(dtype)}, row_noise=noise)
 
 
 def _moments(old: Mapping[str, Running], likelihood: Likelihood) -> dict[str, Running]:

@@ -37,7 +37,7 @@ class Packer(Writer):
     ----------
     arrays : dict of str to ndarray
         Tensors by name, which readers want whole.
-    rows : dict of str to ndarray or LyingRows
+    rows : dict of str to ndarray or RowsInPlace
         Those of which readers may want some rows alone.
     tables : dict of str to bytes
         Parquet files by name.

@@ -16,7 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from tuckergp.errors import InputError
-from tuckergp.residuals.grown import LyingRows
+from tuckergp.residuals.grown import RowsInPlace
 
 __all__ = ["PIECE", "DamagedFile", "StoredRows", "damaged", "pieces_of", "rows_in_piece"]
 
@@ -54,7 +54,7 @@ def pieces_of(rows: Any, step: int) -> Iterator[Array]:
 
 
 @dataclass(frozen=True, eq=False)
-class StoredRows(LyingRows):
+class StoredRows(RowsInPlace):
     """The rows of a tensor.
 
     Attributes

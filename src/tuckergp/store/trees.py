@@ -19,7 +19,7 @@ import numpy.typing as npt
 from scipy import sparse
 
 from tuckergp.params import Parameters
-from tuckergp.residuals.grown import LyingRows
+from tuckergp.residuals.grown import RowsInPlace
 from tuckergp.store.plain import is_plain, pack, unpack
 
 __all__ = ["Reader", "Writer", "contiguous", "decode", "digest", "encode", "fields_of"]
@@ -216,7 +216,7 @@ def digest(tree: Any) -> str:
 
 def _digest(tree: Any, found: Any) -> None:
     """Names and sizes go in before contents, so that different trees never look alike."""
-    if isinstance(tree, LyingRows):  # equal to the array that it stands for
+    if isinstance(tree, RowsInPlace):  # equal to the array that it stands for
         tree = np.asarray(tree)
     fields = fields_of(tree)
     if sparse.issparse(tree):

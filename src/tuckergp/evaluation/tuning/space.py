@@ -23,7 +23,7 @@ from tuckergp.model.tucker import make_core
 from tuckergp.random import stream
 from tuckergp.recommender import TuckerRecommender
 from tuckergp.recommender.choosing import LARGEST_IMPLICIT, inference_of
-from tuckergp.recommender.settings import Settings
+from tuckergp.recommender.settings import RecommenderSettings
 from tuckergp.running.fit import ranks_of
 
 __all__ = ["Params", "Range", "Search", "Space", "check_names", "configured", "default_grid", "read_grid", "samples"]
@@ -144,7 +144,7 @@ def configured(model: Any, params: Params) -> Any:
 def _set_inside(made: Any, outer: str, settings: Params) -> None:
     owner = getattr(made, outer)
     if outer == "inference" and isinstance(owner, str):
-        owner = inference_of(Settings.of(made))
+        owner = inference_of(RecommenderSettings.of(made))
         defaults = {name: parameter.default for name, parameter in signature(type(made)).parameters.items()}
         made.set_params(**{name: defaults[name] for name in MOVED})
     unknown = [name for name in settings if name not in _setting_names(outer, owner)]
@@ -187,7 +187,7 @@ def default_grid(
     """
     if not isinstance(model, TuckerRecommender):
         raise InputError(f"There is no default grid for {type(model).__name__}; give the parameters to try as grid.")
-    inference = inference_of(Settings.of(model))
+    inference = inference_of(RecommenderSettings.of(model))
     if isinstance(inference, Gibbs):
         return _grid_of_blocks(model, inference, ratings, attributes, search)
     if isinstance(inference, VI):

@@ -12,7 +12,7 @@ from tuckergp.linalg import Matrix
 from tuckergp.priors.hyper import PrecisionPrior
 from tuckergp.priors.regressions import AnyRegression
 
-__all__ = ["ModeSetting"]
+__all__ = ["ModeGiven"]
 
 Floats = npt.NDArray[np.float64]
 
@@ -23,7 +23,7 @@ COLLAPSED_EVERY = 5
 
 
 @dataclass(frozen=True)
-class ModeSetting:
+class ModeGiven:
     """What stands still while a mode is drawn.
 
     Attributes

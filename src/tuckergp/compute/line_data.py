@@ -1,14 +1,14 @@
-"""The chain given data: a square-root filter forward over the rows' statistics, an exact draw backward.
+"""The process given data: a square-root filter forward over the rows' statistics, an exact draw backward.
 
-The steps and what a chain says by itself are in `tuckergp.compute.chain`.
+The steps and what the process says by itself are in `tuckergp.compute.line`.
 """
 
 from __future__ import annotations
 
 import numpy as np
 
-from tuckergp.compute.chain import LOST
 from tuckergp.compute.contract import Array, jit
+from tuckergp.compute.line import LOST
 from tuckergp.compute.rows import cholesky, solve_lower, solve_upper
 
 
@@ -119,11 +119,11 @@ def forward(T: Array, L: Array, A: Array, b: Array) -> tuple[Array, Array, Array
         # (I + L0' A L0)^-1 L0' (b - A mean): the correction in units of the root
         u[:] = 0.0
         for i in range(r):
-            gap, pull = b[m, i], b[m, i]
+            gap, prior_shift = b[m, i], b[m, i]
             for j in range(r):
                 gap -= A[m, i, j] * mean[j, 0]
-                pull -= A[m, i, j] * mean[j, 0] / 2
-            evidence += pull * mean[i, 0] - np.log(C[i, i])
+                prior_shift -= A[m, i, j] * mean[j, 0] / 2
+            evidence += prior_shift * mean[i, 0] - np.log(C[i, i])
             for j in range(i + 1):
                 u[j] += root[i, j] * gap
         solve_lower(C, u)

@@ -1,4 +1,4 @@
-"""Rows on a line under a Matern kernel, as a Markov chain of p = 1, 2 or 3 derivatives (Matern-1/2, -3/2, -5/2).
+"""Rows on a line under a Matern kernel, as a Markov process of p = 1, 2 or 3 derivatives (Matern-1/2, -3/2, -5/2).
 
 Time is counted in units of 1 / lambda, lambda = sqrt(2 p - 1) / lengthscale, so the state is (f, f'/lambda,
 f''/lambda^2) and one stationary covariance serves all lengthscales. ``gaps[m]`` is the time since the row before,

@@ -11,18 +11,18 @@ from tuckergp.data.tables import Table
 from tuckergp.errors import InputError
 from tuckergp.features.base import Floats, ResidualMap, Shapes
 from tuckergp.kernels import Kernel, Matern12, Matern32, Matern52
-from tuckergp.residuals.line import Line
+from tuckergp.residuals import line as residuals
 
-__all__ = ["Chain"]
+__all__ = ["Line"]
 
 MATERNS = (Matern12, Matern32, Matern52)
 
 
-class Chain(ResidualMap):
+class Line(ResidualMap):
     """Keep a Matern term as the residual of its mode: exact, and linear in the number of inputs.
 
-    A Matern process of one column, with its derivatives, is a Markov chain along the sorted values, so no features are
-    needed. `tuckergp.Mode` chooses it by itself for the first Matern term on one numeric column whose values tell all
+    A Matern process of one column, with its derivatives, is a Markov process along the sorted values, so it needs no
+    features. `tuckergp.Mode` chooses it by itself for the first Matern term on one numeric column whose values tell all
     inputs of the mode apart, unless the mode has rows (`Rows`) or the inference works with features alone (SGD);
     naming it insists on that. It has no features: `transform` returns none.
 
@@ -43,8 +43,8 @@ class Chain(ResidualMap):
     Examples
     --------
     >>> from tuckergp import Mode
-    >>> Mode("day", Matern12(2.0), features=Chain()).features
-    Chain(learn=True)
+    >>> Mode("day", Matern12(2.0), features=Line()).features
+    Line(learn=True)
     """
 
     in_weight_space: ClassVar[bool] = False
@@ -83,9 +83,9 @@ class Chain(ResidualMap):
         """Where inputs lie on the line, shape (n,)."""
         return table.numeric(self.column_)
 
-    def at(self, table: Table, scale: float) -> Line:
+    def at(self, table: Table, sd: float) -> residuals.Line:
         """Where the rows of a table lie on the line."""
-        return Line(self.knots_, self.values(table), self.order_, self.lengthscale_, scale, self.learn)
+        return residuals.Line(self.knots_, self.values(table), self.order_, self.lengthscale_, sd, self.learn)
 
     def kept(self, r: int) -> tuple[Shapes, Shapes]:
         """States at the knots, and the lengthscale."""
@@ -94,6 +94,6 @@ class Chain(ResidualMap):
     def refusal(self, term: Kernel, mode: str) -> str:
         """The term is no Matern of one column that tells all inputs apart."""
         return (
-            f"Chain() is for one Matern term on one column that tells all inputs of the mode apart; {term!r} of mode "
+            f"Line() is for one Matern term on one column that tells all inputs of the mode apart; {term!r} of mode "
             f"{mode!r} is not: use Cholesky(), or leave features out."
         )
