@@ -197,34 +197,34 @@ def _build_sum(found: Fields) -> Any:
 def _draws_fields(draws: Any) -> Fields:
     found = fields_of(draws) or {}
     found |= {"B": AsRows(draws.B), "rows": {name: AsRows(values) for name, values in draws.rows.items()}}
-    return found | {"noise": None if draws.noise is None else AsRows(draws.noise)}
+    return found | {"row_noise": None if draws.row_noise is None else AsRows(draws.row_noise)}
 
 
 # A learning curve is a table in files, one row for each step.
 
 
 def _fit_fields(fit: Any) -> Fields:
-    steps = fit.history
+    steps = fit.steps
     columns: dict[str, Any] = {name: np.array([getattr(info, name) for info in steps]) for name in _OF_STEPS}
     for name in dict.fromkeys(name for info in steps for name in info.figures):
         columns[f"figure.{name}"] = np.array([info.figures.get(name) for info in steps])
-    return {"draws": fit.draws, "history": Table(columns, "history", len(steps))}
+    return {"draws": fit.draws, "steps": Table(columns, "steps", len(steps))}
 
 
 _OF_STEPS = ("step", "chain", "done")
 
 
 def _build_fit(found: Fields) -> Any:
-    table = found["history"]
+    table = found["steps"]
     figures = {name.removeprefix("figure."): table[name].tolist() for name in table.columns if name not in _OF_STEPS}
     each: list[dict[str, float]] = [{} for _ in range(len(table))]
     for name, values in figures.items():
         for info, value in zip(each, values, strict=True):
             if value is not None:
                 info[name] = value
-    steps = zip(*(table[name].tolist() for name in ("step", "done", "chain")), each, strict=True)
-    history = [Info(step, figures, done, chain) for step, done, chain, figures in steps]
-    return _made(class_of("Fit"), {**found, "history": history})
+    rows = zip(*(table[name].tolist() for name in ("step", "done", "chain")), each, strict=True)
+    steps = [Info(step, figures, done, chain) for step, done, chain, figures in rows]
+    return _made(class_of("Fit"), {**found, "steps": steps})
 
 
 # Ratings are sorted by user in files, and are large.
