@@ -27,7 +27,7 @@ CASES = [(core, ranks, kind) for core, ranks in SHAPES for kind in ("dense", "sp
 @pytest.mark.parametrize(("core", "ranks", "kind"), CASES)
 def test_the_log_joint_never_decreases(core, ranks, kind):
     problem = random_problem(np.random.default_rng(0), core, ranks, kind, n=60)
-    history = run(ALS(iterations=15, noise=0.5, tolerance=1e-12), problem, seed=1).history
+    history = run(ALS(iterations=15, noise=0.5, tolerance=1e-12), problem, seed=1).steps
     values = np.array([info.figures["log_joint"] for info in history])
     assert (np.diff(values) >= -1e-9 * np.abs(values[1:])).all()
     assert values[-1] > values[0]

@@ -14,7 +14,7 @@ from tuckergp.running.loop import run
 @pytest.mark.parametrize("core", ["identity", "full"])
 def test_it_climbs_to_about_where_alternating_least_squares_arrives(method, core):
     problem = random_problem(np.random.default_rng(0), core, (2, 2), "mixed", n=200)
-    best = run(ALS(iterations=200, tolerance=1e-9), problem, seed=1).history[-1].figures["log_joint"]
+    best = run(ALS(iterations=200, tolerance=1e-9), problem, seed=1).steps[-1].figures["log_joint"]
     step = 3e-4 if method == "sgd" else 1e-2
     algorithm = SGD(epochs=600, method=method, batch_size=20, step_u=step, init_scale=1.0, validation=0.0)
     found = run(algorithm, problem, seed=1).parameters

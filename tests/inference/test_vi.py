@@ -58,7 +58,7 @@ def test_it_stops_when_the_bound_hardly_rises():
     problem = random_problem(np.random.default_rng(0))
     found = loop.run(VI(iterations=500, tolerance=1e-3), problem, seed=0)
     rises = np.diff(bounds(found))
-    assert len(found.history) < 500
+    assert len(found.steps) < 500
     assert rises[-1] < 1e-3 * len(problem.y) <= rises[:-1].min()
 
 

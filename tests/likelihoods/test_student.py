@@ -10,7 +10,7 @@ import pytest
 from scipy import optimize, stats
 
 from tests.contracts.test_samplers import ERRORS, SURE, errors_of
-from tests.helpers import core_of, quick_and_long, training_rows, with_share_of_draws
+from tests.helpers import core_of, quick_and_long, with_share_of_draws
 from tuckergp import Mode, TuckerGPRegressor, TuckerRecommender
 from tuckergp.errors import InputError
 from tuckergp.inference import Gibbs
@@ -25,6 +25,7 @@ from tuckergp.model.design import Design
 from tuckergp.model.mode_table import ModeTable
 from tuckergp.model.tucker import TuckerModel
 from tuckergp.random import BLOCK
+from tuckergp.residuals import Rows
 from tuckergp.running.loop import sample
 
 pytestmark = pytest.mark.filterwarnings("ignore::tuckergp.errors.NotConvergedWarning")
@@ -314,7 +315,7 @@ def test_a_recommender_shrugs_off_outliers():
     for likelihood in ("gaussian", "student"):
         for noise, model in (("rows", recommender_of(likelihood)), ("shared", recommender(likelihood, noise="shared"))):
             model = model if noise == "rows" else model.fit(train)
-            assert (model.fit_.draws.modes[0].noise is not None) == (noise == "rows")
+            assert (model.fit_.draws.modes[0].row_noise is not None) == (noise == "rows")
             mean, ends = model.predict(test, interval=0.9)
             errors[likelihood, noise] = np.sqrt(np.mean((mean - test["f"]) ** 2))
             covered = np.mean((ends[:, 0] <= test["rating"]) & (test["rating"] <= ends[:, 1]))
@@ -356,12 +357,12 @@ def test_going_on_keeps_the_unknowns():
 def test_rows_with_factors_work_in_a_regressor():
     rng = np.random.default_rng(0)
     design = Design(
-        (ModeTable(np.ones((20, 1)), training_rows(20), blocks=(slice(0, 1),)),),
+        (ModeTable(np.ones((20, 1)), Rows.of(20), blocks=(slice(0, 1),)),),
         np.repeat(np.arange(20, dtype=np.int32), 10)[:, None],
     )
     model = TuckerModel(core_of("identity", [1], rng), Student(), np.ones(1), 1.0)
     scale = np.where(np.arange(20) < 10, 0.1, 1.0)[design.index[:, 0]]
     problem = Problem(model, design, scale * rng.standard_t(4, 200))
     draws, _ = sample(Gibbs(draws=60, warmup=40, noise="rows"), problem, 0)
-    factors = draws.modes[0].noise.mean(axis=1)
+    factors = draws.modes[0].row_noise.mean(axis=1)
     assert factors[:10].min() > factors[10:].max()
