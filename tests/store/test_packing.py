@@ -225,7 +225,7 @@ def test_every_class_of_the_registries_has_a_name_in_files():
         for name in set(module.__all__) - abstract:
             if isinstance(getattr(module, name), type):
                 kind = getattr(module, name)
-        assert schema.class_of(kind.__name__) is kind
+                assert schema.class_of(kind.__name__) is kind
     for kind in (*LIKELIHOODS.values(), *RESIDUALS):
         assert schema.class_of(schema.name_of(kind)) is kind
     for name in abstract:
