@@ -205,10 +205,8 @@ def test_what_one_has_seen_is_read_without_the_ratings_of_others(path):
     again = load(path)
     item = again.history_.item
     assert len(item.checksums) == 1
-    small = replace(
-        item, step=4, checksums=np.array([zlib.crc32(item.array[k : k + 4].copy()) for k in range(0, 48, 4)])
-    )
-    vars(again.history_)["item"] = replace(small, checked=None)
+    checksums = np.array([zlib.crc32(item.array[k : k + 4].copy()) for k in range(0, 48, 4)])
+    vars(again.history_)["item"] = replace(item, step=4, checksums=checksums, checked=None)
     again.recommend(again.layout_.sides[0].base.values[5], n=2)
     assert np.flatnonzero(again.history_.item.checked).tolist() == [5]
     assert not again.history_.value.checked.any()
