@@ -15,6 +15,7 @@ from tuckergp.inference.base import Problem
 from tuckergp.inference.gibbs import Gibbs, GibbsState
 from tuckergp.kernels import Matern12, Matern32
 from tuckergp.likelihoods import Gaussian, NegativeBinomial, Ordinal, Student
+from tuckergp.likelihoods import student as student_module
 from tuckergp.likelihoods.gaussian import GaussianState
 from tuckergp.likelihoods.negative_binomial import NegativeBinomialState
 from tuckergp.likelihoods.ordinal import OrdinalState
@@ -108,7 +109,8 @@ def draw_own(likelihood, gibbs, rows, rng):
         return NegativeBinomialState(stats.lognorm.rvs(1.5, scale=10.0, random_state=rng))
     alpha = stats.gamma.rvs(gibbs.alpha_shape, scale=1 / gibbs.alpha_rate, random_state=rng)
     if isinstance(likelihood, Student):
-        return StudentState(float(alpha), 2 + stats.gamma.rvs(2.0, scale=10.0, random_state=rng), rows)
+        nu = 2 + stats.gamma.rvs(2.0, scale=1 / student_module.RATE, random_state=rng)
+        return StudentState(float(alpha), nu, rows)
     return GaussianState(float(alpha), rows)
 
 
@@ -241,9 +243,10 @@ def test_sampler_and_data_together_keep_the_prior(core, ranks, kinds, noise, res
     clearly as the last of five. Restarts are independent, so z-scores need no batches; |z| < 4.5 on at most 40
     functions, 15 cases: with a fresh seed, false alarms below 600 P(|t| > 4.5) for Student's t, which is 0.005 for 400
     restarts and 0.014 for 80. Blocks of two weights count as wide, so that their precisions are drawn with and without
-    them.
+    them. Degrees of freedom are few a priori, some 4, so that the precisions of observations differ much.
     """
     monkeypatch.setattr(scales_module, "WIDE", 2)
+    monkeypatch.setattr(student_module, "RATE", 1.0)
     if kinds == ("nested", "rows") and core == "full":  # as where factoring is costly: one precision in some sweeps
         monkeypatch.setattr(nested_module, "CHEAP", 0)
         monkeypatch.setattr(regression_module, "CHEAP", 0)

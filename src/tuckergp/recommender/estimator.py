@@ -57,9 +57,11 @@ class TuckerRecommender(Storable, BaseEstimator):  # type: ignore[misc]
         How the factors are learned: sampling, which has nothing to tune and knows how sure it is, the most probable
         point, or a mean-field approximation of the posterior (``"vi"``). A name stands for that method with its
         settings for ratings.
-    likelihood : {"gaussian", "ordinal", "bernoulli"}
-        Ordinal: the distinct targets are ordered levels with learned distances; Bernoulli: targets are 0 and 1. Both
-        are probit models and need ``"gibbs"``; predictions are means of the distribution over levels.
+    likelihood : {"gaussian", "student", "ordinal", "bernoulli", "negative_binomial"}
+        Student: noise with heavy tails, for ratings of which some are far off. Ordinal: the distinct targets are
+        ordered levels with learned distances; Bernoulli: targets are 0 and 1. Both are probit models, and predictions
+        are means of the distribution over levels. Negative binomial: ratings are counts, such as plays. All but the
+        Gaussian need ``"gibbs"``.
     core : {"identity", "full", "auto", "superdiagonal", "cp", "pairwise"} or one of tuckergp.cores
         ``"identity"`` is matrix factorisation. ``"superdiagonal"`` (or ``"cp"``): a learned weight a component.
         ``"pairwise"``: an intercept, effects of users and of items (and of contexts) alone, and interactions of every
@@ -79,8 +81,8 @@ class TuckerRecommender(Storable, BaseEstimator):  # type: ignore[misc]
         ratings predict the rest of them better with weeks than without.
     noise : {"auto", "shared", "rows"}
         One noise variance, or a factor for every user and item (some rate erratically, some divide opinions).
-        ``"auto"``: rows where the inference can, but shared with ``"bernoulli"``, where factors already say how decided
-        a user or an item is.
+        ``"auto"``: rows where the inference and the likelihood can, but shared with ``"bernoulli"``, where factors
+        already say how decided a user or an item is.
     columns : dict or None
         The names of ``user_id``, ``item_id``, ``rating`` and ``timestamp`` in your tables, where they differ:
         ``{"user_id": "userId"}``.
@@ -337,7 +339,8 @@ class TuckerRecommender(Storable, BaseEstimator):  # type: ignore[misc]
         include_noise : bool
             Standard deviations, quantiles and intervals of a new rating; False for those of its mean.
         clip : bool
-            Keep means, quantiles and intervals within the range of the ratings learned from, or the ``rating_scale``.
+            Keep means, quantiles and intervals within the range of the ratings learned from (counts have no largest),
+            or the ``rating_scale``.
         interval : float or None
             Also return an interval that holds a new rating with this probability, shape (n_pairs, 2), instead. Between
             levels of an ordinal model: as near to it as whole levels allow, and about right on average.
@@ -536,9 +539,10 @@ class TuckerRecommender(Storable, BaseEstimator):  # type: ignore[misc]
         Returns
         -------
         arviz.InferenceData, or xarray.DataTree from ArviZ 1.0 on
-            Group ``posterior``: ``f`` at up to 100 training observations, ``noise`` (its standard deviation), ``tau``
-            (the precision of every feature block), ``cuts`` of ordered levels. Group ``log_likelihood``: ``y`` at the
-            same observations. Dimensions chain and draw first; in the units of the targets.
+            Group ``posterior``: ``f`` at up to 100 training observations, ``tau`` (the precision of every feature
+            block), and of the likelihood ``noise`` (its standard deviation, or the scale of Student's t), ``nu``,
+            ``cuts`` or ``dispersion``. Group ``log_likelihood``: ``y`` at the same observations. Dimensions chain and
+            draw first; in the units of the targets.
         """
         fitted = self._fitted
         layout, fit = fitted.layout, fitted.fit

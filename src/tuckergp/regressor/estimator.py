@@ -62,10 +62,12 @@ class TuckerGPRegressor(Storable, ReadsTables, RegressorMixin, BaseEstimator):  
         point (``"als"``, ``"sgd"``); a mean-field approximation of the posterior (``"vi"``); or other samplers, with
         prior scales fixed (``"hmc"``, ``"nuts"``, ``"sgld"`` by mini-batches). A name stands for that method with its
         settings for regression.
-    likelihood : {"gaussian", "ordinal", "bernoulli", "poisson"}
-        Ordinal: the distinct targets are ordered levels with learned distances; Bernoulli: targets are 0 and 1. Both
-        are probit models, and predictions are means of the distribution over levels; not by ``"als"`` or ``"vi"``.
-        Poisson: targets are counts with mean ``exposure * exp(f)``; by ``"hmc"``, ``"nuts"``, ``"sgld"`` or ``"sgd"``.
+    likelihood : {"gaussian", "student", "ordinal", "bernoulli", "poisson", "negative_binomial"}
+        Student: noise with heavy tails, for targets of which some are far off; by ``"gibbs"``. Ordinal: the distinct
+        targets are ordered levels with learned distances; Bernoulli: targets are 0 and 1. Both are probit models, and
+        predictions are means of the distribution over levels; not by ``"als"`` or ``"vi"``. Poisson: targets are counts
+        with mean ``exposure * exp(f)``; by ``"hmc"``, ``"nuts"``, ``"sgld"`` or ``"sgd"``. Negative binomial: counts
+        that vary more; by ``"gibbs"``, ``"hmc"``, ``"nuts"`` or ``"sgld"``.
     core : {"auto", "identity", "full", "superdiagonal", "cp", "pairwise"} or one of tuckergp.cores
         ``"auto"``: full while it has at most 4,096 entries; beyond, with three modes or more, pairwise by ``"gibbs"``,
         and else the identity. ``"superdiagonal"`` (or ``"cp"``): a learned weight a component, a CP decomposition.
@@ -197,7 +199,7 @@ class TuckerGPRegressor(Storable, ReadsTables, RegressorMixin, BaseEstimator):  
         sample_weight : array of shape (N,), or of that of the grid, or None
             An observation of weight w counts as w equal ones.
         exposure : number, array of shape (N,), or of that of the grid, or None
-            For ``likelihood="poisson"``: the time, area or population that a count is of, positive; None is 1.
+            For counts: the time, area or population that each is of, positive; None is 1.
         checkpoint : path or None
             A folder that sampling writes what it has to every ``checkpoint_minutes``, and at the end. If it holds a
             run of the same data and settings, that run goes on where it stopped.
@@ -261,7 +263,7 @@ class TuckerGPRegressor(Storable, ReadsTables, RegressorMixin, BaseEstimator):  
             an ordinal model: as near to it as whole levels allow, and about right on average. Between counts: with this
             probability at least.
         exposure : number, array of shape (N,), or None
-            Of counts (``likelihood="poisson"``): the time, area or population that each is to be of; None is 1.
+            Of counts: the time, area or population that each is to be of; None is 1.
 
         Returns
         -------
@@ -415,9 +417,10 @@ class TuckerGPRegressor(Storable, ReadsTables, RegressorMixin, BaseEstimator):  
         Returns
         -------
         arviz.InferenceData, or xarray.DataTree from ArviZ 1.0 on
-            Group ``posterior``: ``f`` at up to 100 training observations, ``noise`` (its standard deviation), ``tau``
-            (the precision of every feature block), ``cuts`` of ordered levels. Group ``log_likelihood``: ``y`` at the
-            same observations. Dimensions chain and draw first; in the units of the targets.
+            Group ``posterior``: ``f`` at up to 100 training observations, ``tau`` (the precision of every feature
+            block), and of the likelihood ``noise`` (its standard deviation, or the scale of Student's t), ``nu``,
+            ``cuts`` or ``dispersion``. Group ``log_likelihood``: ``y`` at the same observations. Dimensions chain and
+            draw first; in the units of the targets.
         """
         fit = self._fitted.fit
         return as_inference_data(fit.draws, block_names(self.modes_))
