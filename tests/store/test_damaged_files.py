@@ -258,7 +258,7 @@ def test_a_missing_tensor_is_named(path):
 def test_numbers_that_are_not_finite_are_found_in_draws(path, ratings):
     rewrite(path, rows={PSI: put((0, 0, 0), np.inf)})
     again = load(path)
-    with pytest.raises(InputError, match=r"not all numbers of rows 0 to 2 of fit_.draws.modes.0.rows.psi are what"):
+    with pytest.raises(InputError, match=r"rows 0 to 2 of fit_.draws.modes.0.rows.psi hold numbers that make no sense"):
         again.predict(ratings)
     assert SENTENCE.fullmatch(refusal_or_model(path)[0])
 
@@ -268,7 +268,7 @@ def test_ratings_of_what_is_not_there_are_found_when_they_are_used(name, value, 
     rewrite(path, rows={f"history_.{name}": put(1, value)})
     again = load(path)
     assert len(again.predict(ratings)) == 4  # which needs none of them
-    with pytest.raises(InputError, match=rf"not all numbers of rows 0 to 3 of history_.{name} are what they can be"):
+    with pytest.raises(InputError, match=rf"rows 0 to 3 of history_.{name} hold numbers that make no sense"):
         again.partial_fit({name: [] for name in ratings})
     assert SENTENCE.fullmatch(refusal_or_model(path)[0])
 

@@ -6,7 +6,6 @@ import datetime
 import json
 import os
 import uuid
-import warnings
 import zipfile
 from dataclasses import replace
 from functools import reduce
@@ -20,8 +19,8 @@ from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 
 import tuckergp
-from tests.store.files import learned
-from tests.store.make_model_files import answers, recommender
+from tests.store.files import learned, rewrite
+from tests.store.make_model_files import answers
 from tuckergp import Mode, TuckerGPRegressor, TuckerRecommender, load
 from tuckergp.data.datasets import make_ratings
 from tuckergp.data.tables import as_table
@@ -121,6 +120,14 @@ def test_loaded_models_go_on_learning(learn, settings, data, ratings, pairs, tmp
         getattr(one, learn)(new)
     same_answers(model, again, {**pairs, "user_id": np.array(["new one", "new two", "nobody"] * 10, dtype=object)})
     same_answers(again, back(again, tmp_path), new)
+
+
+def test_contexts_may_be_missing(ratings, pairs, tmp_path):
+    hour = np.where(ratings["hour"] % 5 == 0, np.nan, ratings["hour"])
+    model = TuckerRecommender(**SHORT, time=None, context=["hour", "device"]).fit({**ratings, "hour": hour})
+    again = back(model, tmp_path)
+    same_answers(model, again, pairs)
+    assert learned(again) == learned(model)
 
 
 def test_clicks_answer_as_before(ratings, pairs, tmp_path):
@@ -383,27 +390,26 @@ def test_files_of_an_old_format_are_saved_in_the_new_one(path, tmp_path):
     assert learned(again) == learned(model)
 
 
+def test_a_file_of_format_1_that_has_not_kept_what_is_needed_is_refused(tmp_path):
+    path = tmp_path / "model.tgp"
+    path.write_bytes((FIXTURES / "regressor-1.0.tgp").read_bytes())
+
+    def other_columns(known):
+        known["state"]["modes_"]["tuple"][0]["fields"]["mode"]["fields"]["columns"] = {"tuple": ["station", "height"]}
+
+    rewrite(path, other_columns)
+    with pytest.raises(InputError) as caught:
+        load(path)
+    assert str(caught.value) == (
+        "model.tgp was written in format 1, which has not kept all columns of the mode 'station, height': fit and save "
+        "it again."
+    )
+
+
 def test_there_are_files_of_every_format():
     for kind in ("model", "regressor"):
         for version in ("1.0", "2.0"):
             assert (FIXTURES / f"{kind}-{version}.tgp").stat().st_size < 100_000
-
-
-def test_predicts_in_another_process_without_training_data(tmp_path):
-    import subprocess
-    import sys
-
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        model, questions = recommender()
-    model.save(tmp_path / "model.tgp")
-    code = (
-        "import json, sys, tuckergp\n"
-        "print(json.dumps(tuckergp.load(sys.argv[1]).predict(json.loads(sys.argv[2])).tolist()))"
-    )
-    arguments = [sys.executable, "-c", code, str(tmp_path / "model.tgp"), json.dumps(questions)]
-    done = subprocess.run(arguments, capture_output=True, text=True, check=True, env=dict(os.environ))
-    assert json.loads(done.stdout) == model.predict(questions).tolist()
 
 
 # What cannot be saved

@@ -52,6 +52,7 @@ class Rows(ResidualMap):
 
     def _fit(self, table: Table, kernel: Kernel, rng: np.random.Generator) -> None:
         self.onehot_ = Exact().fit(table, kernel)
+        self.onehot_.feature_names_ = []  # one for each row, which nobody asks for
         self.column_ = sparse.csr_array(self.onehot_.transform(table)).indices.astype(np.int32)
         self.n_features_ = 0
 

@@ -60,7 +60,7 @@ class RowsInPlace(ABC):
         rows, *rest = key if isinstance(key, tuple) else (key,)
         if not (isinstance(rows, slice) and rows == slice(None)):
             numbers = np.arange(*rows.indices(len(self))) if isinstance(rows, slice) else np.asarray(rows)
-            found = self.take(numbers)
+            found = self.take(np.flatnonzero(numbers) if numbers.dtype == bool else numbers)
             return found[(slice(None), *rest)] if rest else found
         if len(rest) == 1 and isinstance(rest[0], slice | list | np.ndarray):
             return self.in_draws(rest[0])

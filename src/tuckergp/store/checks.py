@@ -57,7 +57,8 @@ def check_modes(modes: Sequence[FittedMode]) -> None:
             _check_map(mode.residual)
         if isinstance(mode.residual, Rows):
             column, count = mode.residual.column_, mode.residual.onehot_.n_features_
-            require(inside(column, count) and len(np.unique(column)) == count, "its rows are not numbered")
+            require(inside(column, count) and len(column) == count, "its rows are not numbered")
+            require((np.bincount(column, minlength=count) == 1).all(), "its rows are not numbered")
         if isinstance(mode.residual, Line):
             require(mode.residual.order_ in (1, 2, 3), "its chains are of another order")
             require((np.diff(mode.residual.knots_) > 0).all(), "its chains are not in order")

@@ -1,9 +1,9 @@
 """Model files: `save` writes all that a fitted model needs to answer, `load` reads it back.
 
 A file is a ZIP archive of ``model.json`` (settings, structure, a list of the other members), ``rows/*.safetensors``
-(draws, one tensor each, memory-mapped), ``arrays.safetensors`` (all other arrays) and ``tables/*.parquet`` (ids,
-ratings, attributes). No pickle: only listed classes are built, and nothing in a file is ever run, or written anywhere.
-The format is described in docs/format.md.
+(draws and ratings, one tensor each, memory-mapped), ``arrays.safetensors`` (all other arrays) and ``tables/*.parquet``
+(ids, attributes). No pickle: only listed classes are built, and nothing in a file is ever run, or written anywhere. The
+format is described in docs/format.md.
 """
 
 from __future__ import annotations
@@ -89,16 +89,16 @@ class Storable:
 def load(path: str | Path, verify: bool = False) -> Any:
     """Read a model that `save` wrote.
 
-    The draws, the bulk of a file, are not read but mapped into memory: loading takes little time and memory whatever
-    their size, and processes that load one file share one copy. Each piece of them is compared with its checksum when
-    an answer first needs it; everything else is compared here. Do not write into a file that is in use; `save` puts a
-    new one in its place.
+    Draws and ratings, the bulk of a file, are not read but mapped into memory: loading takes little time and memory
+    whatever their size, and processes that load one file share one copy. Each piece of them is compared with its
+    checksum when an answer first needs it; everything else is compared here. Do not write into a file that is in use;
+    `save` puts a new one in its place.
 
     Parameters
     ----------
     path : path
     verify : bool
-        Compare all draws with their checksums at once.
+        Compare everything with its checksums at once.
 
     Returns
     -------
@@ -108,8 +108,8 @@ def load(path: str | Path, verify: bool = False) -> Any:
     Raises
     ------
     InputError
-        Where there is no such file, where it is damaged, or where it needs a newer tuckergp. A damaged piece of the
-        draws raises it here with ``verify``, else in the first answer that needs it.
+        Where there is no such file, where it is damaged, or where it needs a newer tuckergp. A damaged piece of draws
+        or ratings raises it here with ``verify``, else in each answer that needs it.
     """
     path = Path(path)
     if path.is_dir():

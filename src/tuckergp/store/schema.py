@@ -1,9 +1,8 @@
 """What a model file may hold: classes by names that stay when code moves, and how each is taken apart and rebuilt.
 
 Only what is listed here is ever built from a file. Kernels, feature maps, inferences, likelihoods and residuals come
-from the lists of their packages, so that a new one needs nothing here. A class that is renamed keeps its name in files
-(``"Side": "Party"``). A field that is not in a file has its default, and one that is not in the class is left out, so
-fields may come and go within a major version of the format.
+from the lists of their packages, so that a new one needs nothing here. A field that is not in a file has its default,
+and one that is not in the class is left out, so fields may come and go within a major version of the format.
 """
 
 from __future__ import annotations
@@ -233,7 +232,8 @@ def _build_fit(found: Fields) -> Any:
 def _history_fields(history: Any) -> Fields:
     found = history.sorted()
     rows = {"item": AsRows(found.item, len(found.ids[1])), "place": AsRows(found.place, len(found))}
-    when = {name: values if values.dtype.kind == "O" else AsRows(values) for name, values in found.when.columns.items()}
+    columns = found.when.columns.items()  # floats may be missing, which large tensors do not have
+    when = {name: AsRows(values) if values.dtype.kind in "iubmM" else values for name, values in columns}
     known = {"ids": found.ids, "clicks": found.clicks, "starts": found.starts, "source": found.when.name}
     return {**known, **rows, "value": AsRows(found.value), "when": when}
 

@@ -67,7 +67,7 @@ class StoredRows(RowsInPlace):
     file, name : str
         Of the file and of the tensor, for messages.
     below : int or None
-        Whole numbers are from 0 to this one less one.
+        Whole numbers are from 0 to ``below`` - 1.
     draws : slice, ndarray of int, or None
         Which of the draws are asked for; None for all.
     checked : ndarray of bool, shape (pieces,)
@@ -131,15 +131,15 @@ class StoredRows(RowsInPlace):
         for piece in pieces[~self.checked[pieces]].tolist():
             first = piece * self.step
             rows = self.array[first : first + self.step]
-            where = f"of rows {first} to {first + len(rows) - 1} of {self.name}"
+            where = f"rows {first} to {first + len(rows) - 1} of {self.name}"
             if zlib.crc32(rows.reshape(-1).view(np.uint8).data) != self.checksums[piece]:
-                raise damaged(self.file, f"the checksum {where} is another")
+                raise damaged(self.file, f"{where} differ from their checksum")
             if rows.size and not self._makes_sense(rows.min(), rows.max()):
-                raise damaged(self.file, f"not all numbers {where} are what they can be")
+                raise damaged(self.file, f"{where} hold numbers that make no sense")
             self.checked[piece] = True
 
     def _makes_sense(self, smallest: Any, largest: Any) -> bool:
-        """Whether numbers are finite, for infinite ones and NaN would be the smallest or the largest, or inside."""
+        """Whether floats are finite (infinity and NaN would be the smallest or the largest), whole numbers inside."""
         if self.dtype.kind == "f":
             return bool(np.isfinite(smallest) and np.isfinite(largest))
         return self.below is None or bool(smallest >= 0 and largest < self.below)
