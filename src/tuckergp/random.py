@@ -13,7 +13,7 @@ from functools import cached_property
 import numpy as np
 import numpy.typing as npt
 
-from tuckergp.errors import InputError
+from tuckergp.errors import DivergenceError, InputError
 
 __all__ = [
     "BLOCK",
@@ -143,6 +143,8 @@ def gammas(shape: Floats, rng: np.random.Generator) -> Floats:
 def log_slice(log_density: Callable[[float], float], x: float, width: float, rng: np.random.Generator) -> float:
     """One slice-sampling step with stepping out and shrinkage (Neal 2003)."""
     level = log_density(x) - rng.exponential()
+    if np.isnan(level):  # nothing would ever be above it
+        raise DivergenceError("f, or an unknown drawn with it, is not a number any more; standardise the inputs.")
     left = x - width * rng.random()
     right = left + width
     for _ in range(50):

@@ -19,6 +19,7 @@ from tuckergp.data.history import RATING, TIMESTAMP
 from tuckergp.data.tables import Table
 from tuckergp.errors import InputError
 from tuckergp.inference import ALS, SGD, VI, Gibbs
+from tuckergp.likelihoods import LIKELIHOODS
 from tuckergp.model.tucker import make_core
 from tuckergp.random import stream
 from tuckergp.recommender import TuckerRecommender
@@ -228,7 +229,8 @@ def _grid_of_blocks(
         parts["context"] = [model.context, ()]
     name = "noise" if isinstance(model.inference, str) else "inference__noise"
     noise = model.noise if name == "noise" else inference.noise
-    parts[name] = [noise, "rows" if noise == "shared" else "shared"]
+    if LIKELIHOODS[model.likelihood].row_noise:
+        parts[name] = [noise, "rows" if noise == "shared" else "shared"]
     one = isinstance(model.rank, int | np.integer)
     if search == "optuna":
         ranks: dict[str, Any] = {"rank": (max(1, int(model.rank) // 2), 2 * int(model.rank), "log")} if one else {}

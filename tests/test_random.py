@@ -1,0 +1,35 @@
+"""Streams by blocks, and slice steps."""
+
+import numpy as np
+import pytest
+
+from tuckergp.errors import DivergenceError
+from tuckergp.random import BLOCK, gammas, log_slice, normals, uniforms
+
+MAKERS = {
+    "normals": lambda n, rng: normals((n, 2), rng),
+    "uniforms": lambda n, rng: uniforms((n, 3), rng),
+    "gammas": lambda n, rng: gammas(np.full((n, 2), 0.7), rng),
+}
+
+
+@pytest.mark.parametrize("name", MAKERS)
+def test_a_block_draws_the_same_whatever_follows_it(name):
+    whole, part = (MAKERS[name](n, np.random.default_rng(1)) for n in (2 * BLOCK + 7, BLOCK))
+    np.testing.assert_array_equal(whole[:BLOCK], part)
+    assert not np.isin(whole[BLOCK : 2 * BLOCK], part).any()
+
+
+def test_slice_steps_keep_a_normal():
+    """Mean and variance of 4,000 steps, which hardly depend on each other, within 5 standard errors and some room."""
+    rng, x, found = np.random.default_rng(0), 0.0, []
+    for _ in range(4000):
+        x = log_slice(lambda value: -0.5 * (value - 1) ** 2 / 4, x, 3.0, rng)
+        found.append(x)
+    assert np.mean(found) == pytest.approx(1.0, abs=0.25)
+    assert np.std(found) == pytest.approx(2.0, rel=0.1)
+
+
+def test_a_slice_of_what_is_no_number_is_refused():
+    with pytest.raises(DivergenceError, match="is not a number any more"):
+        log_slice(lambda value: float("nan"), 0.0, 1.0, np.random.default_rng(0))
