@@ -125,6 +125,10 @@ class ResidualMap(FeatureMap):
         """The shapes of what `Residual.kept` gives at rank r: of all training rows, (M_train, ...), and besides."""
         raise NotImplementedError
 
+    def fault(self) -> str | None:
+        """What is wrong with what it learned, where a file that was edited holds it; None for nothing."""
+        return None
+
     def refusal(self, term: Kernel, mode: str) -> str:
         """Why a term of a mode, for which the mark was named, cannot be its residual."""
         raise NotImplementedError

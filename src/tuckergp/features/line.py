@@ -91,6 +91,12 @@ class Line(ResidualMap):
         """States at the knots, and the lengthscale."""
         return {"states": (len(self.knots_), self.order_, r)}, {"lengthscale": ()}
 
+    def fault(self) -> str | None:
+        """Matern processes have an order of 1, 2 or 3, and knots that increase."""
+        if self.order_ not in (1, 2, 3):
+            return "its chains are of another order"
+        return None if (np.diff(self.knots_) > 0).all() else "its chains are not in order"
+
     def refusal(self, term: Kernel, mode: str) -> str:
         """The term is no Matern of one column that tells all inputs apart."""
         return (

@@ -84,6 +84,14 @@ class Rows(ResidualMap):
         other._fit(table, self.kernel_, np.random.default_rng())
         return other
 
+    def fault(self) -> str | None:
+        """Training rows must have the columns 0, 1, ..., each once."""
+        column, count = np.asarray(self.column_), self.onehot_.n_features_
+        numbered = np.zeros(count, dtype=np.bool_)
+        if column.dtype.kind in "iu" and column.shape == (count,):
+            numbered[column[(column >= 0) & (column < count)]] = True
+        return None if numbered.all() else "its rows are not numbered"
+
     def refusal(self, term: Kernel, mode: str) -> str:
         """The term is no Identity that tells all inputs apart."""
         return (

@@ -13,7 +13,7 @@ import numpy as np
 
 from tuckergp.compute.contract import FULL, IDENTITY, SPARSE
 from tuckergp.data.columns import Encoder
-from tuckergp.features import Exact, Line, Rows
+from tuckergp.features import Exact
 from tuckergp.features.base import ResidualMap
 from tuckergp.likelihoods import Likelihood
 from tuckergp.model.cores import LEFT_OUT
@@ -55,13 +55,8 @@ def check_modes(modes: Sequence[FittedMode]) -> None:
         if mode.residual is not None:
             require(isinstance(mode.residual, ResidualMap), "its residuals are of another class")
             _check_map(mode.residual)
-        if isinstance(mode.residual, Rows):
-            column, count = mode.residual.column_, mode.residual.onehot_.n_features_
-            require(inside(column, count) and len(column) == count, "its rows are not numbered")
-            require((np.bincount(column, minlength=count) == 1).all(), "its rows are not numbered")
-        if isinstance(mode.residual, Line):
-            require(mode.residual.order_ in (1, 2, 3), "its chains are of another order")
-            require((np.diff(mode.residual.knots_) > 0).all(), "its chains are not in order")
+            fault = mode.residual.fault()
+            require(fault is None, str(fault))
 
 
 def _check_map(fitted: Any) -> None:
