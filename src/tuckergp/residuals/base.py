@@ -10,7 +10,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple, Protocol, Self
+from typing import Any, ClassVar, NamedTuple, Protocol, Self
 
 import numpy as np
 import numpy.typing as npt
@@ -112,9 +112,15 @@ class Residual(ABC):
     ----------
     sd : float
         The standard deviation that its kernel gives a row; 0 without a residual.
+
+    Class attributes
+    ----------------
+    exchangeable : bool
+        Whether rows are independent with the same covariance, sd^2 Lambda^-1.
     """
 
     sd: float
+    exchangeable: ClassVar[bool] = False
 
     # Rows of a table
 

@@ -7,7 +7,7 @@ one; B given psi is a regression on the M rows that never touches the observatio
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import numpy.typing as npt
@@ -48,6 +48,8 @@ class Rows(Residual):
     sd: float = 1.0
     column: Index | None = None
     names: Keys | None = None
+
+    exchangeable: ClassVar[bool] = True
 
     @classmethod
     def of(cls, count: int, sd: float = 1.0) -> Rows:
