@@ -26,7 +26,7 @@ RESULTS = ROOT / "benchmarks" / "results"
 WITH_TABLES = [*PAGES, ROOT / "benchmarks" / "README.md"]
 
 FENCE = re.compile(r"^```(?P<info>[^\n`]*)\n(?P<code>.*?)^```[ \t]*$", re.MULTILINE | re.DOTALL)
-LINK = re.compile(r"(?<!!)\[[^\]\n]*\]\((?P<target>[^)\s]+)\)")
+LINK = re.compile(r"(?<!!)\[[^\]\n]*\](?:\(|:[ ])(?P<target>[^)\s]+)")
 TABLE = re.compile(r"<!-- table: (?P<name>\w+) -->\n.*?<!-- end -->", re.DOTALL)
 NEEDS = re.compile(r"<!-- needs: (?P<what>[a-z, ]+) -->\s*\Z")
 
@@ -53,8 +53,8 @@ def blocks_of(text: str) -> list[Block]:
 def run(page: Path, blocks: list[Block], namespace: dict[str, object]) -> None:
     """Run blocks one after the other in one namespace; a traceback names the page and its line."""
     for block in blocks:
-        # as many empty lines as there are above it in the page
-        exec(compile("\n" * block.line + block.code, str(page), "exec"), namespace)
+        # as many empty lines as there are above it in the page; without this file's __future__ imports
+        exec(compile("\n" * block.line + block.code, str(page), "exec", dont_inherit=True), namespace)
 
 
 def anchors_of(page: Path) -> set[str]:
@@ -94,7 +94,7 @@ d
 
 def pages_to_run():
     """Every page with examples without those that need time, and the pages that have such ones once more with them."""
-    for page in [*PAGES, ROOT / "CONTRIBUTING.md"]:
+    for page in PAGES:
         blocks = blocks_of(page.read_text())
         if blocks:
             yield pytest.param(page, False, id=name_of(page))
