@@ -209,7 +209,7 @@ def evidence(
         slopes["noise"] += 0.5 * np.sum(1 - weight)
         value += 0.5 * float(np.sum((1 - weight) * np.log(2 * np.pi * values["noise"]) - np.log(weight)))
     for columns in blocks(len(X)):
-        # the part on and below the diagonal, everything below it counted twice
+        # entries on and below the diagonal; those below it count twice
         part = np.tril(np.outer(alpha[columns.start :], alpha[columns]) - inverse[columns.start :, columns])
         part[np.diag_indices(part.shape[1])] *= 0.5
         below = _some(X, slice(columns.start, len(X)))

@@ -173,13 +173,13 @@ class FullRank(GPEstimator):
 
 
 def _features(design: Design, rows: slice) -> Floats:
-    """Phi at some observations, shape (n, P)."""
+    """The features Phi of some observations, shape (n, P)."""
     parts: list[Matrix] = [mode.table[design.index[rows, d]] for d, mode in enumerate(design.modes)]
     return _dense(reduce(rowwise_kronecker, parts))
 
 
 def _gram(left: Design, right: Design, rows: slice, columns: slice) -> Floats:
-    """Phi Phi' between some observations of one design and some of another: a product over modes, without Phi."""
+    """Phi Phi' between some observations of one design and of another, as a product over modes, without Phi."""
     K = np.ones((rows.stop - rows.start, columns.stop - columns.start))
     for d, (mine, other) in enumerate(zip(left.modes, right.modes, strict=True)):
         here, place = np.unique(right.index[columns, d], return_inverse=True)
@@ -188,7 +188,7 @@ def _gram(left: Design, right: Design, rows: slice, columns: slice) -> Floats:
 
 
 def _squared_lengths(design: Design) -> Floats:
-    """|phi|^2 of every observation, shape (N,)."""
+    """The squared length |phi|^2 of the features of every observation, shape (N,)."""
     lengths = np.ones(design.n_observations)
     for d, mode in enumerate(design.modes):
         lengths *= np.asarray((mode.table * mode.table).sum(axis=1), dtype=np.float64).ravel()[design.index[:, d]]

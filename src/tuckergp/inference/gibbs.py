@@ -31,7 +31,7 @@ Floats = npt.NDArray[np.float64]
 
 
 class GibbsState(NamedTuple):
-    """All unknowns: modes, core, and those of the likelihood, which has a state of its own."""
+    """All unknowns: modes, core, and those of the likelihood, which has its own state."""
 
     sweep: int
     modes: tuple[ModeState, ...]
@@ -98,7 +98,7 @@ class Gibbs:
 
     @property
     def noise_settings(self) -> NoiseSettings:
-        """What a likelihood is told of the noise."""
+        """The settings of the noise for the likelihood."""
         return NoiseSettings(self.noise == "rows", self.alpha_shape, self.alpha_rate)
 
     def init(self, problem: Problem, rng: np.random.Generator) -> GibbsState:
@@ -152,9 +152,9 @@ class Gibbs:
     def _draw_mode(
         self, problem: Problem, mode: ModeState, evidence: Evidence, sweep: int, rng: np.random.Generator
     ) -> ModeState:
-        """Factors and weights by the residual, then tau given weights, Lambda given both, and what predictions need."""
+        """Draw factors and weights by the residual, then tau given weights, Lambda given both, and the own unknowns."""
         d, table = evidence.d, problem.design.modes[evidence.d]
-        # of Lambda: Wishart; with a learned core one scale, because W has the shape
+        # prior of Lambda: Wishart; with a learned core one scale, because W has the correlations
         prior = hyper.PrecisionPrior(self.dof, float(problem.model.sigma_u[d]) ** 2, problem.model.core.learned)
         setting = ModeGiven(
             table.features, table.blocks, problem.regressions[d], prior, self.tau_shape, self.tau_rate, sweep
@@ -180,11 +180,11 @@ class Gibbs:
         return Parameters(U, state.W, tuple(mode.own for mode in state.modes))
 
     def function(self, problem: Problem, state: GibbsState, index: npt.NDArray[np.int32]) -> Floats:
-        """F of this state at some observations, shape (n,)."""
+        """f of this state at some observations, shape (n,)."""
         return problem.model.contract([mode.psi for mode in state.modes], state.W, index)
 
     def watch(self, problem: Problem, state: GibbsState) -> dict[str, Floats]:
-        """What is identified of this state: f and log p(y | f) at the problem's observations, hyperparameters.
+        """Identified quantities of this state: f and log p(y | f) at the problem's observations, hyperparameters.
 
         A weight counts observations; the log likelihood is that of one of them.
         """

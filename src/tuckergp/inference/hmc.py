@@ -101,7 +101,7 @@ class HMC(WeightSampler):
     draws, warmup : int
         Trajectories of a chain after and during warm-up. Step sizes are learned in the warm-up and then kept.
     thin : int
-        Keep every so many-th draw.
+        Keep one of this many draws.
     chains : int
         Independent chains from one seed.
     noise : float or None

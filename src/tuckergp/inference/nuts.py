@@ -114,7 +114,7 @@ class NUTS(WeightSampler):
     draws, warmup : int
         Draws of a chain after and during warm-up. Step sizes are learned in the warm-up and then kept.
     thin : int
-        Keep every so many-th draw.
+        Keep one of this many draws.
     chains : int
         Independent chains from one seed.
     noise : float or None
