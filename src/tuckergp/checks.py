@@ -135,7 +135,7 @@ def instance(words: str, *kinds: type) -> Allowed:
 
 
 def text(words: str) -> Allowed:
-    """Strings."""
+    """Strings, described by ``words``."""
     return instance(words, str)
 
 

@@ -324,14 +324,14 @@ def interpolate(
     Parameters
     ----------
     gaps, rests : (M*,)
-        Time since what is known before, and until the next row; infinite where there is none.
+        Time since the known state before, and until the next row; infinite where there is none.
     place : (M*,)
         How many rows lie at or before the new time.
     states : (M, p, c)
     noise : (M*, p, c)
         Zero for means.
     joint : bool
-        What is known before is the new time before this one, where ``place`` has not moved on; else always a row.
+        Whether the known state before is that of the previous new time, where ``place`` is the same; else always a row.
     """
     count, (rows, p, columns) = gaps.size, states.shape
     out, variance = np.empty((count, p, columns)), np.empty(count)

@@ -95,7 +95,7 @@ def epoch(
     for first in range(0, n, batch):
         m = min(batch, n - first)
         share = scale / m
-        # the observations lie scattered in memory: fetched in a loop of its own, their cache misses overlap
+        # observations are scattered in memory: fetched in a separate loop, their cache misses overlap
         for b in range(m):
             i = order[first + b]
             y_batch[b], weight_batch[b] = y[i], weight[i]

@@ -21,7 +21,7 @@ __all__ = ["run_ranges"]
 def run_ranges(kernel: Callable[..., Any], bounds: npt.NDArray[np.integer[Any]], *arguments: Any) -> list[Any]:
     """Call ``kernel(first, last, *arguments)`` for the ranges between ``bounds`` and return the results.
 
-    On as many threads as numba is set to use; on one, all ranges are one call. Calls write to places of their own, so
+    Uses as many threads as numba is set to; on one thread all ranges are one call. Calls write to separate places, so
     neither their number nor their order matters.
     """
     ranges = [(int(first), int(last)) for first, last in pairwise(bounds) if first < last]

@@ -281,7 +281,7 @@ class LastN:
 
 @dataclass(frozen=True)
 class TimeSplit:
-    """All ratings before some time to train on, those at that time or later to test on.
+    """Train on all ratings before some time, test on those at that time or later.
 
     Parameters
     ----------
@@ -323,7 +323,7 @@ class TimeSplit:
 
 @dataclass(frozen=True)
 class ColdUsers:
-    """All ratings of a random share of the users are tested on, so that nothing but attributes is known of them.
+    """Test on all ratings of a random share of the users, of whom only attributes are known (cold start).
 
     Examples
     --------
@@ -343,7 +343,7 @@ class ColdUsers:
 
 @dataclass(frozen=True)
 class ColdItems:
-    """All ratings of a random share of the items are tested on.
+    """Test on all ratings of a random share of the items (cold start).
 
     Examples
     --------

@@ -204,15 +204,15 @@ def stacked(first: Table, second: Table) -> Table:
     """
     columns = {}
     for column in dict.fromkeys([*first.columns, *second.columns]):
-        parts = [
+        arrays = [
             table.columns.get(column, np.full(len(table), None, dtype=object))
             for table in (first, second)
             if len(table)
         ]
-        if len({part.dtype.kind for part in parts}) > 1:  # dates finer than microseconds would become numbers
-            dates = [part.astype("datetime64[us]") if part.dtype.kind == "M" else part for part in parts]
-            parts = [part.astype(object) for part in dates]
-        columns[column] = np.concatenate(parts) if parts else first.columns.get(column, second.columns.get(column))
+        if len({array.dtype.kind for array in arrays}) > 1:  # dates finer than microseconds would become numbers
+            dates = [array.astype("datetime64[us]") if array.dtype.kind == "M" else array for array in arrays]
+            arrays = [array.astype(object) for array in dates]
+        columns[column] = np.concatenate(arrays) if arrays else first.columns.get(column, second.columns.get(column))
     return Table(columns, second.name, len(first) + len(second))  # type: ignore[arg-type]
 
 

@@ -19,7 +19,7 @@ Floats = npt.NDArray[np.float64]
 SHRINKAGE, OFFSET, FORGETTING = 0.05, 10.0, 0.75
 # Shares of the warm-up before the first window and after the last; the first window's steps. Windows double.
 BEFORE, AFTER, FIRST_WINDOW = 0.15, 0.1, 25
-# Variances are shrunk towards one another as if so many more points had the mean variance of the block.
+# Variances are shrunk towards the mean variance of their block, which counts for this many points.
 PRIOR_POINTS = 5.0
 
 

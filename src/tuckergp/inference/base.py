@@ -152,7 +152,7 @@ class Drawing(Protocol[State_contra]):
 
     @property
     def warmup(self) -> int:
-        """Steps of a chain that are thrown away."""
+        """Steps of a chain that are discarded."""
 
     @property
     def thin(self) -> int:

@@ -48,7 +48,7 @@ class Gibbs:
     draws, warmup : int
         Sweeps of a chain after and during warm-up; those of the warm-up are not kept.
     thin : int
-        Keep every so many-th draw.
+        Keep one of this many draws.
     chains : int
         Independent chains from one seed.
     noise : {"shared", "rows"}
@@ -115,13 +115,13 @@ class Gibbs:
         return GibbsState(0, tuple(modes), start.W, likelihood)
 
     def step(self, problem: Problem, state: GibbsState, rng: np.random.Generator) -> tuple[GibbsState, Info]:
-        """One sweep: what the likelihood needs, then each mode's factors, weights, precisions, the core, the noise."""
+        """One sweep: unknowns of the likelihood, then each mode's factors, weights, precisions, the core, the noise."""
         model, observed, modes, W = problem.model, problem.observed, list(state.modes), state.W
-        likelihood, own = model.likelihood, state.likelihood
+        likelihood, unknowns = model.likelihood, state.likelihood
         if likelihood.augmented:
             f = self.function(problem, state, observed.index)
-            own = likelihood.draw_given_function(own, observed, f, rng)
-        y, precision = likelihood.augment(own, observed, lambda: f, rng)
+            unknowns = likelihood.draw_given_function(unknowns, observed, f, rng)
+        y, precision = likelihood.augment(unknowns, observed, lambda: f, rng)
         for d in range(len(modes)):
             psi = [mode.psi for mode in modes]
             evidence = Evidence(problem.sorted[d], y, precision, model.core, d, psi, W)
@@ -133,13 +133,13 @@ class Gibbs:
         def sums(d: int, precision: Precision) -> RowSums:
             return Evidence(problem.sorted[d], y, precision, model.core, d, psi, W).residuals()
 
-        own, mean_square = likelihood.draw_noise(own, observed, precision, sums, self.noise_settings, rng)
-        state = GibbsState(state.sweep + 1, tuple(modes), W, own)
+        unknowns, mean_square = likelihood.draw_noise(unknowns, observed, precision, sums, self.noise_settings, rng)
+        state = GibbsState(state.sweep + 1, tuple(modes), W, unknowns)
 
         def log_likelihood() -> Floats:
-            return likelihood.log_likelihood(own, observed, self.function(problem, state, observed.index))
+            return likelihood.log_likelihood(unknowns, observed, self.function(problem, state, observed.index))
 
-        return state, Info(state.sweep, likelihood.figures(mean_square, log_likelihood, likelihood.kept(own)))
+        return state, Info(state.sweep, likelihood.figures(mean_square, log_likelihood, likelihood.kept(unknowns)))
 
     def _draw_core(
         self, problem: Problem, psi: list[Floats], y: Floats, precision: Precision, W: Floats, rng: np.random.Generator

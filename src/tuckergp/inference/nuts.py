@@ -125,7 +125,7 @@ class NUTS(WeightSampler):
     alpha_shape, alpha_rate : float
         Gamma prior of the noise precision where it is drawn.
     max_depth : int
-        A trajectory has 2^max_depth leapfrogs at the most.
+        A trajectory has at most 2^max_depth leapfrogs.
     target : float
         Acceptance probability for which the warm-up adapts the step size.
     begin : int
@@ -240,7 +240,7 @@ class _Run:
         )
 
     def _log_density(self, x: Floats) -> tuple[float, Floats]:
-        """The target; an error, which would end the process, is handed over instead."""
+        """The target; an error, which would end the process, is put into the queue instead."""
         if not self.failed:
             try:
                 with np.errstate(over="ignore", invalid="ignore", divide="ignore"):

@@ -27,7 +27,7 @@ __all__ = ["FoldedSquares", "PlainSquares", "Squares", "cheapest_fold", "squares
 
 Floats = npt.NDArray[np.float64]
 
-# A sparse table of so many cells, or with this share of them filled, is multiplied faster as a dense one.
+# A sparse table with at most this many cells, or with more than this share of them filled, is made dense.
 SMALL_TABLE, FILLED = 20_000, 0.2
 # The most numbers in the cores of all rows together.
 LARGEST_CORES = 50_000_000
@@ -59,7 +59,7 @@ def cheapest_fold(core: Core, design: Design) -> int | None:
 
 
 def _product_ready(table: Matrix) -> Matrix:
-    """The table as it is multiplied fastest, in float64."""
+    """The table in the form that is multiplied fastest, in float64."""
     if isinstance(table, np.ndarray):
         return np.ascontiguousarray(table, dtype=np.float64)
     cells = prod(table.shape)
@@ -106,7 +106,7 @@ class _OnTables:
 
     @cached_property
     def ends(self) -> list[int]:
-        """Where each U_d ends in theta."""
+        """The index in theta at which each U_d ends."""
         sizes = [table.shape[1] * r for table, r in zip(self.tables, self.ranks, strict=True)]
         return [int(end) for end in np.cumsum(sizes)]
 

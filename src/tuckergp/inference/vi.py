@@ -36,7 +36,7 @@ LARGEST_CORE = 1_024
 
 
 class VIState(NamedTuple):
-    """Beliefs of all unknowns after so many sweeps, and the lower bound of the log evidence.
+    """Beliefs of all unknowns after a number of sweeps, and the lower bound of the log evidence.
 
     Attributes
     ----------
@@ -63,12 +63,12 @@ class VI:
     Parameters
     ----------
     iterations : int
-        Sweeps over all unknowns, at the most.
+        The most sweeps over all unknowns.
     tolerance : float
         Stop when a sweep raises the lower bound by less than this for every observation.
     draws : int
-        Draws from q that predictions are made of. Draws come in sets of deviations with all signs, a set of 2^D, or
-        2^(D + 1) with a learned core; with whole sets mean predictions are those of q exactly.
+        Draws from q that predictions use. Draws come in sets of deviations from the means with all signs, 2^D in a
+        set, or 2^(D + 1) with a learned core; with whole sets mean predictions are exactly those of q.
     factorised : bool
         Whether q makes all entries of the factors, of weights of modes without a residual, and of the core
         independent, instead of keeping the covariances within a row, a mode, the core.
@@ -111,7 +111,7 @@ class VI:
 
     @property
     def n_steps(self) -> int:
-        """Sweeps, at the most."""
+        """The most sweeps."""
         return self.iterations
 
     def init(self, problem: Problem, rng: np.random.Generator) -> VIState:

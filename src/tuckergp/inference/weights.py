@@ -50,7 +50,7 @@ class WeightState(Protocol):
 
 
 def block_slices(problem: Problem) -> list[slice]:
-    """Where each U_d, W if it is learned, and free unknowns of the likelihood if there are some, lie in theta."""
+    """The slices of theta with each U_d, with W if it is learned, and with free unknowns of the likelihood if any."""
     core = problem.model.core
     sizes = [mode.n_features * int(r) for mode, r in zip(problem.design.modes, core.ranks, strict=True)]
     sizes += [core.n_weights] if core.learned else []

@@ -96,7 +96,7 @@ class Constant(Kernel):
 
 
 class Linear(_Named):
-    """Inner product of attributes: side information as it is.
+    """Inner product of attributes: side information without a transformation.
 
     Numbers and dates multiply. Text and bool columns count one where they agree, missing being a value of its own.
     Columns with several values in a cell (collections, or text such as ``Action|Comedy``) count the values in common.
@@ -162,7 +162,7 @@ class Stationary(Kernel):
 
     @property
     def stationary(self) -> bool:
-        """Always true."""
+        """Whether the kernel depends on x - x' alone: always."""
         return True
 
     def spectral_sample(self, n: int, p: int, rng: np.random.Generator) -> Floats:

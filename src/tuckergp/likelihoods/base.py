@@ -217,7 +217,7 @@ class Likelihood(ABC):
         return y
 
     def with_noise(self, variance: float) -> Self:
-        """The same with Gaussian noise of this variance, in units of the targets' variance; others as they are."""
+        """The same likelihood with Gaussian noise of this variance; likelihoods without such noise are unchanged."""
         return self
 
     # Density

@@ -174,7 +174,7 @@ class NegativeBinomial(Counts):
         return {"dispersion": np.asarray(self.dispersion)}
 
     def watched(self, unknowns: Mapping[str, Floats]) -> dict[str, Floats]:
-        """The dispersion."""
+        """The unknown to monitor, the dispersion."""
         return {"dispersion": unknowns["dispersion"]}
 
     def figures(self, mean_square: float, log_likelihood: Callable[[], Floats], unknowns: Mapping[str, Floats]) -> Any:

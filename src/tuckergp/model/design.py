@@ -284,7 +284,7 @@ def _find_residual(
             if marked:
                 raise InputError(
                     f"{type(mark).__name__}() of mode {mode.name!r} needs inference='gibbs' or 'als'; other methods "
-                    f"learn weights of features, so leave features out there."
+                    f"learn weights of features, so leave features out."
                 )
             continue
         kernel, variance = _unscaled(plan[number][0])

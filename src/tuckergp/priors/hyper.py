@@ -39,7 +39,7 @@ def wishart(dof: float, inverse_scale: Floats, rng: np.random.Generator) -> Floa
 
 @dataclass(frozen=True)
 class PrecisionPrior:
-    """Of Lambda (r, r), for rows with covariance Lambda^-1: Wishart, or one scale times the identity.
+    """Prior of Lambda (r, r), for rows with covariance Lambda^-1: Wishart, or one scale times the identity.
 
     Attributes
     ----------

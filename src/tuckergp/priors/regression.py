@@ -27,7 +27,7 @@ Collapsed: TypeAlias = Callable[[Floats], tuple[float, Floats]]
 LARGEST_DENSE = 3_000
 ITERATIONS = 2_000
 
-# Factoring a system of so many unknowns costs little beside a pass over the data.
+# Factoring a system of at most this many unknowns costs little beside a pass over the data.
 CHEAP = 300
 
 

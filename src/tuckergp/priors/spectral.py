@@ -87,7 +87,7 @@ class SpectralRegression:
         return evaluate
 
     def _factor(self, tau: Floats) -> tuple[Floats, Any]:
-        """With K_0 = I + Q S Q' / tau_w: I - K_0^-1 in the basis Q, and the Cholesky factor of T_X + X' K_0^-1 X."""
+        """I - K_0^-1 in the basis Q, K_0 = I + Q S Q' / tau_w, and the Cholesky factor of T_X + X' K_0^-1 X."""
         shrink = (self.S / (self.S + tau[self.wide]))[:, None]
         # X'K_0^-1 X = X'X - X'Q diag(S / (S + tau_w)) Q'X
         system = self.XX - self.QX.T @ (shrink * self.QX)

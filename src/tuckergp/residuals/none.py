@@ -43,7 +43,7 @@ class NoResidual(Residual):
         return mode._replace(B=B, psi=np.asarray(given.features @ B)), False
 
     def kept(self, psi: Floats, own: tuple[Any, ...]) -> tuple[dict[str, Floats], dict[str, Floats]]:
-        """Nothing: factors follow from the weights."""
+        """What a draw keeps of the residual: nothing, factors follow from the weights."""
         return {}, {}
 
     def factors(self, features: Matrix, draws: ModeDraws, streams: DrawStreams | None) -> Floats:

@@ -64,7 +64,7 @@ def core_given_factors(
     prior : float
         Prior precision of each entry of W.
     start : ndarray
-        W as it is: where conjugate gradients start when it is large, and blocks of a sparse one.
+        The present W, from which conjugate gradients and blocks of a sparse core start.
     """
     if core.kind == SPARSE and core.n_weights > BLOCK:
         return _in_blocks(core, psi, index, y, precision, prior, start, rng)

@@ -64,7 +64,7 @@ COLLECTION = Collection(
 
 @dataclass(frozen=True)
 class MovieLens:
-    """MovieLens 100K.
+    """The MovieLens 100K data set in memory.
 
     Attributes
     ----------
