@@ -29,14 +29,14 @@ class Check:
     remedy: str = ""
 
 
-def checked(look: Callable[[], Iterator[Check]]) -> list[Check]:
+def checked(run_check: Callable[[], Iterator[Check]]) -> list[Check]:
     """All that one of the checks finds; that it failed, if it did."""
     try:
-        return list(look())
+        return list(run_check())
     except Exception as error:
         what = " ".join(f"{type(error).__name__}: {error}".split())
         remedy = "Install again: pip install --force-reinstall tuckergp"
-        return [Check(look.__name__, "failed", what, ok=False, remedy=remedy)]
+        return [Check(run_check.__name__, "failed", what, ok=False, remedy=remedy)]
 
 
 def versions() -> Iterator[Check]:
@@ -71,12 +71,12 @@ def _package(group: str, requirement: str) -> Check:
     least = re.search(r">=\s*([\d.]+)", requirement)
     remedy = f"pip install '{requirement.partition(';')[0].strip()}'"
     try:
-        there = version(name)
+        installed = version(name)
     except PackageNotFoundError:
         return Check(group, name, "not installed", ok=False, remedy=remedy)
-    if least is not None and _parts(there) < _parts(least[1]):
-        return Check(group, name, f"{there}, older than {least[1]}", ok=False, remedy=remedy)
-    return Check(group, name, there)
+    if least is not None and _parts(installed) < _parts(least[1]):
+        return Check(group, name, f"{installed}, older than {least[1]}", ok=False, remedy=remedy)
+    return Check(group, name, installed)
 
 
 def _parts(text: str) -> tuple[int, ...]:
@@ -100,11 +100,11 @@ def machine() -> Iterator[Check]:
 
 
 def _memory() -> str:
-    found = {}
+    sizes = {}
     for label, name in (("in all", "SC_PHYS_PAGES"), ("free", "SC_AVPHYS_PAGES")):
         if name in getattr(os, "sysconf_names", {}):
-            found[label] = os.sysconf(name) * os.sysconf("SC_PAGE_SIZE") / 2**30
-    return ", ".join(f"{size:.1f} GiB {label}" for label, size in found.items()) or "unknown"
+            sizes[label] = os.sysconf(name) * os.sysconf("SC_PAGE_SIZE") / 2**30
+    return ", ".join(f"{size:.1f} GiB {label}" for label, size in sizes.items()) or "unknown"
 
 
 def folders() -> Iterator[Check]:
@@ -126,8 +126,8 @@ def folders() -> Iterator[Check]:
 
 def _can_write(folder: Path) -> bool:
     """Whether a folder, or the first there is above it, can be written to."""
-    there = next(path for path in (folder, *folder.parents) if path.exists())
-    return there.is_dir() and os.access(there, os.W_OK)
+    nearest = next(path for path in (folder, *folder.parents) if path.exists())
+    return nearest.is_dir() and os.access(nearest, os.W_OK)
 
 
 def _data_sets() -> Iterator[Check]:

@@ -20,9 +20,9 @@ __all__ = ["align", "ids_of_file", "known_id", "unknown_rows"]
 
 def known_id(text: str, side: Side) -> Any:
     """The id that a text on the command line means."""
-    found = _reading(text, side)
-    if found in side.number:
-        return found
+    read_as = _reading(text, side)
+    if read_as in side.number:
+        return read_as
     what = side.key.removesuffix("_id")
     plain = text.strip().casefold()
     alike = next((value for value in side.number if str(value).strip().casefold() == plain), None)

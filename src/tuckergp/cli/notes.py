@@ -16,12 +16,12 @@ __all__ = ["collected", "say"]
 def collected() -> Iterator[list[str]]:
     """Collect the texts of this library's warnings, each once; there after the block."""
     texts: list[str] = []
-    with warnings.catch_warnings(record=True) as found:
+    with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("ignore")
         for category in (DataWarning, NotConvergedWarning):
             warnings.simplefilter("always", category)
         yield texts
-    texts += dict.fromkeys(str(one.message) for one in found)
+    texts += dict.fromkeys(str(one.message) for one in caught)
 
 
 def say(*texts: str) -> None:

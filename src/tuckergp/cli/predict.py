@@ -51,10 +51,10 @@ def predict(
         table[key]  # says so if there is none
     table = align(table, sides)
     unknown = unknown_rows(table, sides) if on_unknown == "predict" else 0
-    found = recommender.predict(
+    predicted = recommender.predict(
         table, return_std=std, quantiles=levels, interval=interval, clip=clip, on_unknown=on_unknown
     )
-    mean, more = found if isinstance(found, tuple) else (found, None)
+    mean, more = predicted if isinstance(predicted, tuple) else (predicted, None)
     clash = next((name for name in ("prediction", "std", "low", "high") if name in given.columns), None)
     if clash is not None:
         raise InputError(f"{given.name} has a column {clash!r} already; rename it.")

@@ -65,7 +65,7 @@ def recommend(
     users_side, items_side = recommender.layout_.sides
     if user:
         asked = [known_id(text, users_side) for text in user]
-    found = recommender.recommend(
+    lists = recommender.recommend(
         asked,
         n=n,
         exclude_seen=not include_seen,
@@ -75,7 +75,7 @@ def recommend(
         kappa=kappa,
         random_state=seed,
     )
-    columns = as_table(found, "recommendations").columns
+    columns = as_table(lists, "recommendations").columns
     if titles is not None:
         columns = with_titles(columns, titles, items_side, names)
     put_table(columns, output, as_json, "Recommendations")

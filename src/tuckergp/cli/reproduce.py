@@ -78,7 +78,7 @@ def _run(chosen: list[Experiment], output: Path, data: Path | None, quick: bool,
         raise
     results = write(output)
     if as_json:
-        count = sum(len(found["cells"]) for found in results.values())
+        count = sum(len(result["cells"]) for result in results.values())
         typer.echo(json.dumps({"report": str(output / REPORT), "results": str(output / RESULTS), "cells": count}))
     else:
         typer.echo(f"{output / REPORT} shows tables and figures, {output / RESULTS} has all numbers.")

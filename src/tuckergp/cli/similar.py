@@ -34,12 +34,12 @@ def similar(
     recommender = load_recommender(model)
     users, items = recommender.layout_.sides
     if item is not None and user is None:
-        found = recommender.similar_items(known_id(item, items), n=n)
+        neighbours = recommender.similar_items(known_id(item, items), n=n)
     elif user is not None and item is None:
-        found = recommender.similar_users(known_id(user, users), n=n)
+        neighbours = recommender.similar_users(known_id(user, users), n=n)
     else:
         raise InputError("Say like what: one of --item ID and --user ID.")
-    columns = as_table(found, "similar").columns
+    columns = as_table(neighbours, "similar").columns
     if titles is not None and item is None:
         raise InputError("--titles is for items; leave it out with --user.")
     if titles is not None:

@@ -36,9 +36,9 @@ def read_table(source: Path | Table, name: str, columns: Mapping[str, str], need
 
 def _no_column(table: Table, column: str, columns: Mapping[str, str]) -> InputError:
     option = f"--{column.removesuffix('_id')}-column"
-    there = ", ".join(table.columns) or "none"
+    listed = ", ".join(table.columns) or "none"
     return InputError(
-        f"{table.name} has no column {columns.get(column, column)!r}; its columns are {there}. "
+        f"{table.name} has no column {columns.get(column, column)!r}; its columns are {listed}. "
         f"Name the right one with {option}."
     )
 

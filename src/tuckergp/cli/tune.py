@@ -57,7 +57,7 @@ def tune(
         read_side(path, side, settings.columns, settings.exclude) for path, side in ((users, "users"), (items, "items"))
     ]
     with collected() as notes:
-        found = search_for(
+        tuning = search_for(
             settings.recommender(),
             data,
             *tables,
@@ -73,7 +73,7 @@ def tune(
         )
     unsaved = False
     if output is not None:
-        best = found.best_model
+        best = tuning.best_model
         if data is None:  # the parts were given: learn from what was trained on
             best.fit(parts(ratings, "random", None, None, settings)[0], *tables, progress=False if quiet else None)
         if hasattr(best, "fit_"):
@@ -83,18 +83,18 @@ def tune(
             output, unsaved = None, True
     if as_json:
         saved = None if output is None else str(output)
-        print(to_json({**found.to_dict(), "model": saved, "notes": notes}))
+        print(to_json({**tuning.to_dict(), "model": saved, "notes": notes}))
         if unsaved:
             raise typer.Exit(1)
         return
     if sys.stdout.isatty():
         from rich.console import Console
 
-        Console().print(found)
+        Console().print(tuning)
     else:
-        print(found)
-    chosen = ", ".join(f"{name}={value}" for name, value in found.best_params.items())
-    print(f"Best: {chosen} ({found.metric} {found.best_score:.4f})")
+        print(tuning)
+    chosen = ", ".join(f"{name}={value}" for name, value in tuning.best_params.items())
+    print(f"Best: {chosen} ({tuning.metric} {tuning.best_score:.4f})")
     if output is not None:
         print(f"Saved as {output}.")
     say(*notes)

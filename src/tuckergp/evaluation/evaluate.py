@@ -133,16 +133,18 @@ def evaluate(
             began = time.perf_counter()
             fitted = fit_afresh(each, train, tables, progress)
             seconds[label] += time.perf_counter() - began
-            found: dict[str, Part] = {}
+            measured: dict[str, Part] = {}
             if getattr(fitted, "predicts_ratings", True) and not clicks:
-                found |= rate(fitted, test, names, number, interval)
+                measured |= rate(fitted, test, names, number, interval)
             if candidates is not None:
                 with _bar("recommending", len(candidates.users), show) as advance:
-                    found |= rank(fitted, candidates, names, number, k, advance)
-            for name, part in found.items():
+                    measured |= rank(fitted, candidates, names, number, k, advance)
+            for name, part in measured.items():
                 parts[label][name].append(part)
     return Scoreboard(
-        parts={label: {name: folds for name, folds in found.items() if folds} for label, found in parts.items()},
+        parts={
+            label: {name: folds for name, folds in by_metric.items() if folds} for label, by_metric in parts.items()
+        },
         metrics=names,
         n_users=len(number),
         n_folds=n_folds,

@@ -85,13 +85,13 @@ class Scoreboard:
             {
                 "model": model,
                 "metric": metric,
-                "value": found.value,
-                "low": found.low,
-                "high": found.high,
+                "value": estimate.value,
+                "low": estimate.low,
+                "high": estimate.high,
                 "folds": [part.value for part in self.parts[model][metric]],
             }
             for model, by_metric in self.estimates.items()
-            for metric, found in by_metric.items()
+            for metric, estimate in by_metric.items()
         ]
 
     def to_dict(self) -> dict[str, Any]:
@@ -135,8 +135,8 @@ class Scoreboard:
         if model not in self.parts:
             raise InputError(f"There is no model {model!r}; there are {', '.join(map(repr, self.models))}.")
         if metric not in self.parts[model]:
-            there = ", ".join(map(repr, self.parts[model])) or "none"
-            raise InputError(f"{metric!r} was not measured for {model!r}; there are {there}.")
+            listed = ", ".join(map(repr, self.parts[model])) or "none"
+            raise InputError(f"{metric!r} was not measured for {model!r}; there are {listed}.")
         return self.parts[model][metric]
 
     def _label(self, metric: str) -> str:
@@ -145,8 +145,8 @@ class Scoreboard:
         return f"{metric}@{self.k}" if metric in RANKING and metric not in WITHOUT_K else metric
 
 
-def _cell(found: Estimate | None) -> str:
-    if found is None:
+def _cell(estimate: Estimate | None) -> str:
+    if estimate is None:
         return "-"
     # the brackets are escaped for rich
-    return f"{found.value:.4f}" + ("" if np.isnan(found.low) else f" \\[{found.low:.4f}, {found.high:.4f}]")
+    return f"{estimate.value:.4f}" + ("" if np.isnan(estimate.low) else f" \\[{estimate.low:.4f}, {estimate.high:.4f}]")

@@ -62,26 +62,26 @@ held_out = partial(hold_out, key=2_000_001)
 
 def cells(run: Run) -> Work:
     """All that the tables are made of, quick things first."""
-    at, found = run.settings, dict[str, Callable[[], Figures]]()
+    at, work = run.settings, dict[str, Callable[[], Figures]]()
     split = split_of(run.load("california"), at["rows"])
-    found["gp/given"] = partial(exact, split, False)
+    work["gp/given"] = partial(exact, split, False)
     for seed in at["seeds"]:
-        found |= {f"full/n={n}/seed {seed}": partial(full_rank, split, n, seed) for n in at["sizes"]}
+        work |= {f"full/n={n}/seed {seed}": partial(full_rank, split, n, seed) for n in at["sizes"]}
         for name in at["beyond"]:
             setting = replace(CANDIDATES[name], **at["chain_lengths"])
-            found[f"beyond/{name}/seed {seed}"] = partial(fit_and_cover, split, setting, seed)
+            work[f"beyond/{name}/seed {seed}"] = partial(fit_and_cover, split, setting, seed)
         gibbs = Gibbs(**at["gibbs_lengths"])  # noise and prior scales are drawn along with the rest
         for n, r in product(at["sizes"], at["ranks"]):
-            found[f"gibbs/n={n}/r={r}/seed {seed}"] = partial(tucker_of, split, n, r, gibbs, seed)
+            work[f"gibbs/n={n}/r={r}/seed {seed}"] = partial(tucker_of, split, n, r, gibbs, seed)
     for r in at["cholesky_ranks"]:
-        found[f"cholesky/r={r}/seed 0"] = partial(cholesky, split, r, 0, at["cholesky_lengths"])
+        work[f"cholesky/r={r}/seed 0"] = partial(cholesky, split, r, 0, at["cholesky_lengths"])
     # the paper's sampler: prior scales and noise as the GP has them
     nuts = NUTS(noise=GIVEN.noise, sigma_w=GIVEN.scale**0.5, **at["nuts_lengths"])
     for n, r in at["nuts_sizes"]:
-        found[f"nuts/n={n}/r={r}/seed 0"] = partial(tucker_of, split, n, r, nuts, 0)
-    found["gp/learned"] = partial(exact, split, True, at["max_iter"])
-    found["pictures"] = partial(draw_models, run, split)
-    return found
+        work[f"nuts/n={n}/r={r}/seed 0"] = partial(tucker_of, split, n, r, nuts, 0)
+    work["gp/learned"] = partial(exact, split, True, at["max_iter"])
+    work["pictures"] = partial(draw_models, run, split)
+    return work
 
 
 def choice_cells(run: Run) -> Work:
@@ -99,9 +99,9 @@ def curves_table(cells: Cells) -> Rows:
     patterns |= {"GP, the authors' numbers": ("gp/given", ""), "GP, type-II ML": ("gp/learned", "")}
     rows = [["train / test RMSE", *(f"n = {n}" for n in SIZES), "paper, n = 200"]]
     for title, (pattern, record) in patterns.items():
-        found = [starting(cells, pattern.format(n=n)) for n in SIZES]
-        if any(found):
-            errors = [f"{shown(one, 'train_rmse')} / {shown(one, 'test_rmse')}" if one else "" for one in found]
+        by_size = [starting(cells, pattern.format(n=n)) for n in SIZES]
+        if any(by_size):
+            errors = [f"{shown(one, 'train_rmse')} / {shown(one, 'test_rmse')}" if one else "" for one in by_size]
             rows.append([title, *errors, RECORDS.get(record, "")])
     return rows
 
@@ -134,8 +134,8 @@ def mixing_table(cells: Cells) -> Rows:
     return rows
 
 
-def _mixing(found: Figures) -> str:
-    return "{:.2f} ± {:.2f}; {:.0f} ± {:.0f}".format(*found["rhat"], *found["ess"])
+def _mixing(figures: Figures) -> str:
+    return "{:.2f} ± {:.2f}; {:.0f} ± {:.0f}".format(*figures["rhat"], *figures["ess"])
 
 
 def claims_table(cells: Cells) -> Rows:
@@ -151,7 +151,7 @@ def claims_table(cells: Cells) -> Rows:
         said, verdict = _below(pairs[5, "test"])
         rows.append([f"r = 5 below full rank for all n ({title})", verdict, said])
         ten = [(n, starting(cells, f"{kind}/n={n}/r=10/")) for n in SIZES if n >= 100]
-        said, verdict = _below([(n, np.mean([c["test_rmse"] for c in found]), gp) for n, found in ten if found and gp])
+        said, verdict = _below([(n, np.mean([c["test_rmse"] for c in runs]), gp) for n, runs in ten if runs and gp])
         rows.append([f"r = 10 below the GP for n >= 100 ({title})", verdict, said])
         for r in RANKS:
             (train, _), (test, lower) = _below(pairs[r, "train"]), _below(pairs[r, "test"])
@@ -187,9 +187,9 @@ def beyond_table(cells: Cells) -> Rows:
     }
     rows = [["model", "train RMSE", "test RMSE", "90 % intervals cover", "seconds"]]
     for name, title in titles.items():
-        if found := starting(cells, name):
-            errors = [shown(found, "train_rmse"), shown(found, "test_rmse"), shown(found, "coverage", 3)]
-            rows.append([title, *errors, median(found, "seconds")])
+        if runs := starting(cells, name):
+            errors = [shown(runs, "train_rmse"), shown(runs, "test_rmse"), shown(runs, "coverage", 3)]
+            rows.append([title, *errors, median(runs, "seconds")])
     return rows
 
 
@@ -208,11 +208,11 @@ def draw_curves(cells: Cells) -> Any:
         models[f"r = {r}, NUTS"] = (f"nuts/n={{n}}/r={r}/", colour, "none")
     for ax, part in zip(axes[0], ("train_rmse", "test_rmse"), strict=True):
         for title, (pattern, colour, line) in models.items():
-            found = {n: [cell[part] for cell in starting(cells, pattern.format(n=n))] for n in SIZES}
-            there = [(n, *mean_and_sd(values)) for n, values in found.items() if values]
-            n, mean, sd = ([row[k] or 0.0 for row in there] for k in range(3))
+            errors = {n: [cell[part] for cell in starting(cells, pattern.format(n=n))] for n in SIZES}
+            points = [(n, *mean_and_sd(values)) for n, values in errors.items() if values]
+            n, mean, sd = ([row[k] or 0.0 for row in points] for k in range(3))
             style = {"color": colour, "linestyle": line, "marker": "x" if line == "none" else "o"}
-            if there:
+            if points:
                 ax.errorbar(n, mean, sd, label=title, markersize=4, capsize=2, **style)
         for cell in starting(cells, "gp/given"):
             ax.axhline(cell[part], color="grey", linestyle="--", label="GP")

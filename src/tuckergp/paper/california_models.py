@@ -52,8 +52,8 @@ def split_of(california: California, rows: int | None = None) -> Split:
     """The authors' halves, targets are log prices; with ``rows`` so many of the first half to learn from."""
     table = california.table
     y = np.log(table.numeric("house_value"))
-    part = Part({name: table.numeric(name) for name in ("longitude", "latitude")}, y)
-    train, test = part.take(california.train), part.take(california.test)
+    blocks = Part({name: table.numeric(name) for name in ("longitude", "latitude")}, y)
+    train, test = blocks.take(california.train), blocks.take(california.test)
     if rows is not None:
         train = train.take(stream(0, QUICK_KEY).permutation(len(train.y))[:rows])
     return Split(train, test)
@@ -111,9 +111,9 @@ class Turned:
         """The mean prediction; with an interval, normal ones of the mean variance."""
         if interval is None:
             return np.mean([model.predict(turn(X, angle)) for angle, model in self.models.items()], axis=0)
-        found = [model.predict(turn(X, angle), return_std=True) for angle, model in self.models.items()]
-        mean = np.mean([one for one, _ in found], axis=0)
-        spread = ndtri(0.5 + interval / 2) * np.sqrt(np.mean([std**2 for _, std in found], axis=0))
+        predictions = [model.predict(turn(X, angle), return_std=True) for angle, model in self.models.items()]
+        mean = np.mean([one for one, _ in predictions], axis=0)
+        spread = ndtri(0.5 + interval / 2) * np.sqrt(np.mean([std**2 for _, std in predictions], axis=0))
         return mean, np.stack([mean - spread, mean + spread], axis=1)
 
 
@@ -145,8 +145,8 @@ class Chains:
         """Learn the models; lengthscales, noise and scales are drawn along with the rest."""
         modes = [Mode(column, Matern12(LENGTHSCALE)) for column in ("u", "v")]
         inference = Gibbs(draws=self.draws, warmup=self.warmup)
-        found = {}
+        models = {}
         for angle in np.arange(self.turns) * (90.0 / self.turns):
-            part = Split(Part(turn(split.train.X, angle), split.train.y), split.test)
-            found[float(angle)] = tucker(modes, self.rank, inference, seed, part)
-        return Turned(found)
+            turned = Split(Part(turn(split.train.X, angle), split.train.y), split.test)
+            models[float(angle)] = tucker(modes, self.rank, inference, seed, turned)
+        return Turned(models)

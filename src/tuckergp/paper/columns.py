@@ -111,8 +111,8 @@ def compare(data: str, candidates: Candidates, at: dict[str, Any]) -> Figures:
         squares.append(error(settings[chosen[-1]], train, test) ** 2 * len(test[1]))
         truths.append(test[1])
     truth = np.concatenate(truths)
-    found = float(np.sqrt(np.sum(squares) / len(truth)))
-    return {"seed": SEED, "settings": chosen, "rmse": round(found, 4), "share": round(found / float(truth.std()), 4)}
+    rmse = float(np.sqrt(np.sum(squares) / len(truth)))
+    return {"seed": SEED, "settings": chosen, "rmse": round(rmse, 4), "share": round(rmse / float(truth.std()), 4)}
 
 
 def cells(run: Run) -> Work:
@@ -127,9 +127,9 @@ def columns_table(cells: Cells) -> Rows:
     """RMSE as a share of the sd of the targets, and CPU seconds with choosing, on either data set."""
     rows = [["model", *DATA.values()]]
     for name in (*CORES, "ARD GP", *PEERS):
-        found = [cells.get(f"{data}/{name}") for data in DATA]
-        if any(found):
-            rows.append([name, *(f"{c['share']:.3f} ({c['cpu_seconds']:.0f} s)" if c else "" for c in found)])
+        figures = [cells.get(f"{data}/{name}") for data in DATA]
+        if any(figures):
+            rows.append([name, *(f"{c['share']:.3f} ({c['cpu_seconds']:.0f} s)" if c else "" for c in figures)])
     return rows
 
 

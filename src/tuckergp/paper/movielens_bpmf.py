@@ -59,8 +59,8 @@ def score(split: Split, seed: int, lengths: dict[str, int]) -> Figures:
     # W_0 = I: a Wishart of mean r I, so that an entry of a row has variance 1 / r
     model = TuckerModel(core, likelihood, np.full(2, RANK**-0.5), 1.0)
     problem = Problem(model, design, split.train.rating - pmf.mean)
-    found = pmf.algorithm.parameters(pmf.problem, pmf.state)
-    psi = pmf.problem.model.factors(found, pmf.problem.design)
+    parameters = pmf.algorithm.parameters(pmf.problem, pmf.state)
+    psi = pmf.problem.model.factors(parameters, pmf.problem.design)
     values = ChainValues(tuple(map(_begin, psi)), np.zeros(0), {"alpha": np.asarray(NOISE_PRECISION)})
     gibbs = sampler(**lengths)
     starts = Start(likelihood, [values]).states(gibbs, problem, seed)

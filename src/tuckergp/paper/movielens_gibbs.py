@@ -107,24 +107,24 @@ def cells(run: Run) -> Work:
     """Test RMSE with what was chosen, cells ``key/u1/seed 0``."""
     at, movielens = run.settings, run.load("ml-100k")
     splits = {number: movielens.split(number) for number in at["splits"]}
-    found: dict[str, Callable[[], Figures]] = {}
+    work: dict[str, Callable[[], Figures]] = {}
     for seed, (number, (train, held)), key in product(at["seeds"], splits.items(), SETTINGS):
-        found[f"{key}/u{number}/seed {seed}"] = partial(score, movielens, key, train, held, seed, at["options"])
-    return found
+        work[f"{key}/u{number}/seed {seed}"] = partial(score, movielens, key, train, held, seed, at["options"])
+    return work
 
 
 def choice_cells(run: Run) -> Work:
     """Validation RMSE of every rank of every setting, cells ``key/rank 12/u1``; one seed."""
     at, movielens = run.settings, run.load("ml-100k")
-    found: dict[str, Callable[[], Figures]] = {}
+    work: dict[str, Callable[[], Figures]] = {}
     for number in at["splits"]:
         base, _ = movielens.split(number)
         learn, held = (base.take(rows) for rows in carve(len(base), at["seed"], number))
         for key in at["keys"]:
             for rank in SETTINGS[key].ranks:
                 compute = partial(score, movielens, key, learn, held, at["seed"], {**at["options"], "rank": rank})
-                found[f"{key}/rank {rank}/u{number}"] = compute
-    return found
+                work[f"{key}/rank {rank}/u{number}"] = compute
+    return work
 
 
 def gibbs_table(cells: Cells) -> Rows:
@@ -133,12 +133,12 @@ def gibbs_table(cells: Cells) -> Rows:
     rows[0] += ["seconds for a fit", "best peer"]
     for key, setting in SETTINGS.items():
         scores = by_split_and_seed(cells, key)
-        found = starting(cells, f"{key}/")
+        runs = starting(cells, f"{key}/")
         if scores is not None:
             by_split, by_seed = scores.mean(axis=1), scores.mean(axis=0)
             spread = f"{by_seed.std(ddof=1):.4f}" if len(by_seed) > 1 else ""
-            cover = f"{np.mean([cell['coverage'] for cell in found]):.1%}"
-            errors = [with_sd(by_split), spread, f"{by_split[0]:.4f}", cover, median(found, "seconds")]
+            cover = f"{np.mean([cell['coverage'] for cell in runs]):.1%}"
+            errors = [with_sd(by_split), spread, f"{by_split[0]:.4f}", cover, median(runs, "seconds")]
             rows.append([setting.title, str(setting.options["rank"]), *errors, setting.peer])
     return rows
 
@@ -159,8 +159,8 @@ def choice_table(cells: Cells) -> Rows:
     for key, setting in SETTINGS.items():
         words = []
         for rank in setting.ranks:
-            if found := starting(cells, f"{key}/rank {rank}/"):
-                figure = f"{rank}: {np.mean([cell['rmse'] for cell in found]):.4f}"
+            if runs := starting(cells, f"{key}/rank {rank}/"):
+                figure = f"{rank}: {np.mean([cell['rmse'] for cell in runs]):.4f}"
                 words.append(f"**{figure}**" if rank == setting.options["rank"] else figure)
         if words:
             rows.append([setting.title, ", ".join(words)])

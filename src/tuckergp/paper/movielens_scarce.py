@@ -24,7 +24,7 @@ THINNED_KEY = 1_000_002
 def cells(run: Run) -> Work:
     """Test RMSE, cells ``5%/u1/200 sweeps`` and ``5%/u1/biases``."""
     at, movielens = run.settings, run.load("ml-100k")
-    found: dict[str, Callable[[], Figures]] = {}
+    work: dict[str, Callable[[], Figures]] = {}
     for number in at["splits"]:
         base, held = movielens.split(number)
         for share in at["shares"]:
@@ -32,9 +32,9 @@ def cells(run: Run) -> Work:
             train, name = base.take(kept), f"{share:.0%}/u{number}"
             for sweeps in at["sweeps"]:
                 length = {"draws": sweeps - sweeps // 10, "warmup": sweeps // 10}
-                found[f"{name}/{sweeps} sweeps"] = partial(score, movielens, "ratings", train, held, at["seed"], length)
-            found[f"{name}/biases"] = partial(score_biases, train, held)
-    return found
+                work[f"{name}/{sweeps} sweeps"] = partial(score, movielens, "ratings", train, held, at["seed"], length)
+            work[f"{name}/biases"] = partial(score_biases, train, held)
+    return work
 
 
 def score_biases(train: Data, held: Data) -> Figures:
@@ -48,11 +48,11 @@ def scarce_table(cells: Cells) -> Rows:
     models, shares = (list(dict.fromkeys(name[k] for name in names)) for k in (2, 0))
     rows = [["training ratings kept", *models]]
     for share in shares:
-        found = {
+        errors = {
             m: [c["rmse"] for (s, _, k), c in zip(names, cells.values(), strict=True) if (s, k) == (share, m)]
             for m in models
         }
-        rows.append([share, *(f"{np.mean(values):.4f}" if values else "" for values in found.values())])
+        rows.append([share, *(f"{np.mean(values):.4f}" if values else "" for values in errors.values())])
     return rows
 
 

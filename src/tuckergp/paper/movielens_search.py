@@ -230,8 +230,8 @@ def refit(split: Split, settings: Settings, epochs: int, seed: int, **options: A
 def chosen(variant: str, split: int) -> tuple[Settings, int]:
     """The settings and the number of epochs that the full run chose for a split."""
     text = resources.files("tuckergp.paper").joinpath("movielens_chosen.json").read_text()
-    found: dict[str, Any] = json.loads(text)[f"{variant}/u{split}"]
-    return Settings.from_json(found["settings"]), int(found["epochs"])
+    choice: dict[str, Any] = json.loads(text)[f"{variant}/u{split}"]
+    return Settings.from_json(choice["settings"]), int(choice["epochs"])
 
 
 def halve(fits: Sequence[Fit], held: Ratings, rungs: Sequence[Rung], patience: int) -> list[Fit]:

@@ -122,11 +122,11 @@ def validation(movielens: MovieLens, split: str, seed: int = 0) -> Contest:
 
 def counts(contest: Contest) -> Figures:
     """How large the parts are, and how many test users and items the training part does not have."""
-    found = {"train": len(contest.train), "test": len(contest.test), "ranked_users": len(contest.liked.users)}
+    sizes = {"train": len(contest.train), "test": len(contest.test), "ranked_users": len(contest.liked.users)}
     for key, name in zip(KEYS, ("users", "items"), strict=True):
         tested, learned = (set(part[key].tolist()) for part in (contest.test, contest.train))
-        found |= {f"test_{name}": len(tested), f"new_{name}": len(tested - learned)}
-    return found | {"ranked_known": int(contest.known(contest.liked.users).sum())}
+        sizes |= {f"test_{name}": len(tested), f"new_{name}": len(tested - learned)}
+    return sizes | {"ranked_known": int(contest.known(contest.liked.users).sum())}
 
 
 def measure(contest: Contest, name: str, options: dict[str, Any], seed: int) -> Figures:
@@ -140,9 +140,9 @@ def measure(contest: Contest, name: str, options: dict[str, Any], seed: int) -> 
     model = TuckerRecommender(**{**OWN[name], **options}, random_state=seed)
     quietly(model.fit, train, *attribute_tables(contest.movielens))
     seconds = round(time.perf_counter() - began, 1)
-    found = {} if name == "clicks" else errors(contest, model)
+    figures = {} if name == "clicks" else errors(contest, model)
     scores = item_scores(model, contest.rated.users, contest.rated.items)
-    return {**found, **lists(contest, scores), "seconds": seconds}
+    return {**figures, **lists(contest, scores), "seconds": seconds}
 
 
 def lists(contest: Contest, scores: Floats) -> Figures:
@@ -151,7 +151,7 @@ def lists(contest: Contest, scores: Floats) -> Figures:
     ``scores`` has a row for each user and a column for each item of ``contest.rated``.
     """
     place = {user: row for row, user in enumerate(contest.rated.users)}
-    found: Figures = {}
+    figures: Figures = {}
     for candidates, ending in ((contest.liked, ""), (contest.rated, "_all")):
         rows, known = np.array([place[user] for user in candidates.users]), contest.known(candidates.users)
         best = ranking.top_k(np.where(candidates.seen.toarray(), -np.inf, scores[rows]), K)
@@ -159,9 +159,9 @@ def lists(contest: Contest, scores: Floats) -> Figures:
         hits = (best >= 0) & np.take_along_axis(relevant, np.maximum(best, 0), axis=1)
         for metric, of in {"ndcg": ranking.ndcg, "recall": ranking.recall}.items():
             values = of(hits, relevant.sum(axis=1))
-            found[f"{metric}{ending}"] = round(float(values.mean()), 5)
-            found[f"{metric}{ending}_known"] = round(float(values[known].mean()), 5)
-    return found
+            figures[f"{metric}{ending}"] = round(float(values.mean()), 5)
+            figures[f"{metric}{ending}_known"] = round(float(values[known].mean()), 5)
+    return figures
 
 
 def errors(contest: Contest, model: Any) -> Figures:
@@ -180,28 +180,28 @@ def decision(contest: Contest, seed: int) -> Figures:
 
 def cells(run: Run) -> Work:
     """Test figures, cells ``user/clicks/seed 0``; sizes of the parts, and what ``time="auto"`` decides."""
-    at, found = run.settings, dict[str, Callable[[], Figures]]()
+    at, work = run.settings, dict[str, Callable[[], Figures]]()
     for seed, split in product(at["seeds"], SPLITS):
         contest = contest_of(run, split, seed)
-        found[f"{split}/counts/seed {seed}"] = partial(counts, contest)
+        work[f"{split}/counts/seed {seed}"] = partial(counts, contest)
         for name in ("popularity", "clicks", "mean", "biases", "plain", "none", "week"):
             options = (CHOSEN[split] if name == "clicks" else {}) | (at["options"] if name in OWN else {})
-            found[f"{split}/{name}/seed {seed}"] = partial(measure, contest, name, options, seed)
-        found[f"{split}/auto/seed {seed}"] = partial(decision, contest, seed)
-    return found
+            work[f"{split}/{name}/seed {seed}"] = partial(measure, contest, name, options, seed)
+        work[f"{split}/auto/seed {seed}"] = partial(decision, contest, seed)
+    return work
 
 
 def choice_cells(run: Run) -> Work:
     """Validation figures of every setting, cells ``user/clicks/{"rank": 8, ...}``."""
     at, movielens = run.settings, run.load("ml-100k")
-    found: dict[str, Callable[[], Figures]] = {}
+    work: dict[str, Callable[[], Figures]] = {}
     for split in at["splits"]:
         contest = validation(movielens, split)
-        found[f"{split}/popularity/{{}}"] = partial(measure, contest, "popularity", {}, 0)
+        work[f"{split}/popularity/{{}}"] = partial(measure, contest, "popularity", {}, 0)
         for options in at["clicks"]:
             name = f"{split}/clicks/{json.dumps(options)}"
-            found[name] = partial(measure, contest, "clicks", options | at["options"], 0)
-    return found
+            work[name] = partial(measure, contest, "clicks", options | at["options"], 0)
+    return work
 
 
 def figures(cells: Cells, split: str, name: str, what: str) -> list[float]:
@@ -217,7 +217,7 @@ def by_split_table(columns: list[tuple[str, str, str]], names: tuple[str, ...], 
     rows = [["", *(title for _, _, title in columns)]]
     for name in names:
         values = [(what, figures(cells, split, name, what)) for split, what, _ in columns]
-        if any(found for _, found in values):
+        if any(scores for _, scores in values):
             words = [f"{np.median(v):.0f}" if what == "seconds" and v else with_sd(v) for what, v in values]
             rows.append([CONTESTANTS[name], *words])
     return rows
@@ -240,11 +240,11 @@ def decision_table(cells: Cells) -> Rows:
     rows = [["split", "decides", "RMSE with weeks - without, seed by seed", "seconds to decide"]]
     rows[0].append("seconds for a fit with weeks")
     for split, title in SPLITS.items():
-        found, week, none = (starting(cells, f"{split}/{name}/") for name in ("auto", "week", "none"))
-        if found and week and none:
+        auto, week, none = (starting(cells, f"{split}/{name}/") for name in ("auto", "week", "none"))
+        if auto and week and none:
             gains = ", ".join(f"{a['rmse'] - b['rmse']:+.4f}" for a, b in zip(week, none, strict=False))
-            decided = ", ".join("weeks" if cell["time"] == "week" else "no weeks" for cell in found)
-            rows.append([title, decided, gains, median(found, "seconds"), median(week, "seconds")])
+            decided = ", ".join("weeks" if cell["time"] == "week" else "no weeks" for cell in auto)
+            rows.append([title, decided, gains, median(auto, "seconds"), median(week, "seconds")])
     return rows
 
 
@@ -265,9 +265,9 @@ def choice_table(cells: Cells) -> Rows:
 def tries_table(cells: Cells) -> Rows:
     """Validation NDCG@10 of every setting tried for clicks, on either split, best first."""
     tried = dict.fromkeys(key.split("/", 2)[2] for key in cells if key.split("/")[1] == "clicks")
-    found = {name: [cells.get(f"{split}/clicks/{name}") for split in SPLITS] for name in tried}
+    by_options = {name: [cells.get(f"{split}/clicks/{name}") for split in SPLITS] for name in tried}
     rows = [["settings", *SPLITS.values(), "seconds for a fit"]]
-    for name, both in sorted(found.items(), key=lambda pair: -(pair[1][0] or {"ndcg": 0.0})["ndcg"]):
+    for name, both in sorted(by_options.items(), key=lambda pair: -(pair[1][0] or {"ndcg": 0.0})["ndcg"]):
         seconds = next(cell["seconds"] for cell in both if cell is not None)
         rows.append([f"`{name}`", *("" if cell is None else f"{cell['ndcg']:.4f}" for cell in both), f"{seconds:.0f}"])
     return rows

@@ -109,12 +109,12 @@ def over_time(sampler: Any, task: Task) -> Figures:
     """Errors after some draws, then some more, with the CPU seconds that they took."""
     f, noise, gone = draws_of(sampler, task)
     counts = [count for count in COUNTS if count <= len(f)]
-    found = [score(f[:count], noise[:count], task.truth) for count in counts]
+    scores = [score(f[:count], noise[:count], task.truth) for count in counts]
     return {
         "draws": counts,
         "cpu": [round(gone[count - 1], 2) for count in counts],
-        "rmse": [one["rmse"] for one in found],
-        "coverage": [one["coverage"] for one in found],
+        "rmse": [one["rmse"] for one in scores],
+        "coverage": [one["coverage"] for one in scores],
     }
 
 
@@ -133,10 +133,10 @@ class Plan:
 
     def best(self, names: Iterable[str]) -> str:
         """The cell with the least error on the validation part."""
-        found = {name: self.run[name]["rmse"] for name in names if "rmse" in self.run[name]}
-        if not found:
+        errors = {name: self.run[name]["rmse"] for name in names if "rmse" in self.run[name]}
+        if not errors:
             raise InputError("All steps of SGLD diverged; add shorter ones to the settings of the experiment.")
-        return min(found, key=found.__getitem__)
+        return min(errors, key=errors.__getitem__)
 
     def fixed(self, name: str) -> Figures:
         """Fixed prior scale and noise, on the validation part."""
@@ -175,10 +175,10 @@ class Plan:
 def cells(run: Run) -> Work:
     """All of them, choices first."""
     plan = Plan(run)
-    found: dict[str, Callable[[], Figures]] = {name: partial(plan.fixed, name) for name in plan.grid}
-    found |= {"cross-validated": plan.cross_validated, "sampled": plan.sampled}
-    found |= {name: partial(plan.step, name) for name in plan.steps}
-    return found | {name: partial(plan.race, name) for name in ("sgld", "gibbs")}
+    work: dict[str, Callable[[], Figures]] = {name: partial(plan.fixed, name) for name in plan.grid}
+    work |= {"cross-validated": plan.cross_validated, "sampled": plan.sampled}
+    work |= {name: partial(plan.step, name) for name in plan.steps}
+    return work | {name: partial(plan.race, name) for name in ("sgld", "gibbs")}
 
 
 def hyper_table(cells: Cells) -> Rows:
@@ -210,11 +210,11 @@ def time_table(cells: Cells) -> Rows:
 
 def draw_time(cells: Cells) -> Any:
     """Errors and coverage of two samplers against CPU seconds."""
-    there = {key: title for key, title in SAMPLERS.items() if key in cells}
-    if not there:
+    drawn = {key: title for key, title in SAMPLERS.items() if key in cells}
+    if not drawn:
         return None
     made, axes = figure(1, 2, 9.0, 4.0)
-    for (key, title), colour in zip(there.items(), COLOURS, strict=False):
+    for (key, title), colour in zip(drawn.items(), COLOURS, strict=False):
         for ax, part in zip(axes[0], ("rmse", "coverage"), strict=True):
             ax.semilogx(cells[key]["cpu"], cells[key][part], "o-", markersize=4, color=colour, label=title)
     axes[0, 0].set(xlabel="CPU seconds", ylabel="test RMSE")

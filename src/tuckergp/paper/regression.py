@@ -90,8 +90,8 @@ def choices(candidates: Mapping[str, Any], split: Split) -> Work:
 
 def choice_table(title_of: Callable[[str], str], cells: Cells) -> Rows:
     """RMSE on held-out training rows, the least first."""
-    found = sorted(cells.items(), key=lambda pair: float(pair[1]["test_rmse"]))
-    rows = [[title_of(name), f"{cell['test_rmse']:.4f}", f"{cell['seconds']:.0f}"] for name, cell in found]
+    ordered = sorted(cells.items(), key=lambda pair: float(pair[1]["test_rmse"]))
+    rows = [[title_of(name), f"{cell['test_rmse']:.4f}", f"{cell['seconds']:.0f}"] for name, cell in ordered]
     return [["model", "RMSE on held-out training rows", "seconds"], *rows]
 
 
@@ -113,9 +113,9 @@ def _parameters(draws: Draws) -> Floats:
     return entries[:, chosen].astype(np.float64).reshape(len(draws.lengths), -1, len(chosen))
 
 
-def _summary(found: Diagnostics) -> Figures:
+def _summary(diagnostics: Diagnostics) -> Figures:
     return {
-        "rhat": [round(float(np.nanmean(found.rhat)), 3), round(float(np.nanstd(found.rhat)), 3)],
-        "ess": [round(float(np.nanmean(found.ess_bulk)), 1), round(float(np.nanstd(found.ess_bulk)), 1)],
-        "draws": found.chains * found.draws,
+        "rhat": [round(float(np.nanmean(diagnostics.rhat)), 3), round(float(np.nanstd(diagnostics.rhat)), 3)],
+        "ess": [round(float(np.nanmean(diagnostics.ess_bulk)), 1), round(float(np.nanstd(diagnostics.ess_bulk)), 1)],
+        "draws": diagnostics.chains * diagnostics.draws,
     }

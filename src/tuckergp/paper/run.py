@@ -81,12 +81,12 @@ class Run:
         if name not in self.done:
             began, used = time.perf_counter(), time.process_time()
             with stopped_by_ctrl_c():
-                found = self.work[name]()
+                figures = self.work[name]()
             spent = {
                 "seconds": round(time.perf_counter() - began, 1),
                 "cpu_seconds": round(time.process_time() - used, 1),
             }
-            self.done[name] = spent | found
+            self.done[name] = spent | figures
             self.save()
         return self.done[name]
 
@@ -121,25 +121,25 @@ class Run:
         path = None if self.folder is None else self.folder / f"{self.experiment.name}.json"
         if path is None or not path.exists():
             return {}
-        found = read(path)
+        stored = read(path)
         for key, value in self.identity.items():
-            if found.get(key) != value:
+            if stored.get(key) != value:
                 raise InputError(
-                    f"{path} holds results with {key}={found.get(key)!r}, not {value!r}; name another folder."
+                    f"{path} holds results with {key}={stored.get(key)!r}, not {value!r}; name another folder."
                 )
-        cells: dict[str, Figures] = found["cells"]
+        cells: dict[str, Figures] = stored["cells"]
         return cells
 
 
 def read(path: Path) -> dict[str, Any]:
     """A results file."""
     try:
-        found: dict[str, Any] = json.loads(path.read_text())
-        if not isinstance(found["cells"], dict):
+        stored: dict[str, Any] = json.loads(path.read_text())
+        if not isinstance(stored["cells"], dict):
             raise TypeError
     except (json.JSONDecodeError, UnicodeDecodeError, KeyError, TypeError):
         raise InputError(f"{path} does not hold results of an experiment; name another folder.") from None
-    return found
+    return stored
 
 
 def to_json(results: dict[str, Any]) -> str:
@@ -157,8 +157,8 @@ def fill(runs: Sequence[Run], only: str = "", say: Callable[[str], None] = lambd
     wanted = tuple(word.strip() for word in only.split(",") if word.strip()) or ("",)
     cells = [(run, name) for run in runs for name in run.work if name.startswith(wanted)]
     if only and not cells:
-        there = ", ".join(name for run in runs for name in run.work)
-        raise InputError(f"No cell begins with {only!r}; there are {there}.")
+        listed = ", ".join(name for run in runs for name in run.work)
+        raise InputError(f"No cell begins with {only!r}; there are {listed}.")
     missing = [(run, name) for run, name in cells if name not in run.done]
     for count, (run, name) in enumerate(missing, start=1):
         say(f"[{count}/{len(missing)}] {run.experiment.name}: {name}")
@@ -192,8 +192,8 @@ def stopped_by_ctrl_c() -> Iterator[None]:
     before = signal.set_wakeup_fd(writing, warn_on_full_buffer=False)
     try:
         yield
-        told = os.read(reading, 4096) if select.select([reading], [], [], 0)[0] else b""
-        if signal.SIGINT in told:
+        signals = os.read(reading, 4096) if select.select([reading], [], [], 0)[0] else b""
+        if signal.SIGINT in signals:
             raise KeyboardInterrupt
     finally:
         signal.set_wakeup_fd(before)

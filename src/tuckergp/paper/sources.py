@@ -16,9 +16,9 @@ __all__ = ["SOURCES", "checksum", "load", "table_checksum"]
 Source: TypeAlias = tuple[Callable[[Path | None], Any], Callable[[Any], Table]]
 
 SOURCES: dict[str, Source] = {
-    "ml-100k": (load_movielens_100k, lambda found: found.ratings),
-    "california": (load_california, lambda found: found.table),
-    "wind": (load_wind, lambda found: found.values),
+    "ml-100k": (load_movielens_100k, lambda data: data.ratings),
+    "california": (load_california, lambda data: data.table),
+    "wind": (load_wind, lambda data: data.values),
 }
 """By name: how it is read, and the table that tells it from other data."""
 
@@ -37,7 +37,7 @@ def checksum(name: str, folder: Path | None) -> str:
 
 def table_checksum(table: Table) -> str:
     """SHA-256 of the names and values of all columns."""
-    found = hashlib.sha256()
+    sha = hashlib.sha256()
     for name in sorted(table.columns):
-        found.update("\n".join([name, *map(str, table[name].tolist())]).encode())
-    return found.hexdigest()
+        sha.update("\n".join([name, *map(str, table[name].tolist())]).encode())
+    return sha.hexdigest()

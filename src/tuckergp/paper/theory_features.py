@@ -66,11 +66,11 @@ def smooth_cases(california: California) -> dict[str, Case]:
         columns[name] = ((x - x.mean()) / x.std())[rows]
     places = Table(columns, "places", len(rows))
     maps = ("Fourier, phases", "Fourier, pairs", "Nystrom, random", "Nystrom, k-means", "Cholesky")
-    found = {}
+    cases = {}
     for kernel, title in ((SE, "SE"), (Matern32, "Matern32")):
-        found[f"longitude, {title}"] = Case(places.select(["longitude"]), kernel(GIVEN.longitude), maps)
-        found[f"places, {title}"] = Case(places, kernel(LENGTHSCALE), maps)
-    return found
+        cases[f"longitude, {title}"] = Case(places.select(["longitude"]), kernel(GIVEN.longitude), maps)
+        cases[f"places, {title}"] = Case(places, kernel(LENGTHSCALE), maps)
+    return cases
 
 
 def hashed_cases(movielens: MovieLens) -> dict[str, Case]:
@@ -89,10 +89,10 @@ def hashed_cases(movielens: MovieLens) -> dict[str, Case]:
 
 
 def _sets(ratings: Table) -> dict[int, list[int]]:
-    found: dict[int, list[int]] = {}
+    rated: dict[int, list[int]] = {}
     for user, item in zip(ratings["user_id"].tolist(), ratings["item_id"].tolist(), strict=True):
-        found.setdefault(user, []).append(item)
-    return found
+        rated.setdefault(user, []).append(item)
+    return rated
 
 
 def spread(name: str, kernel: Kernel, inputs: Table) -> Floats | None:
@@ -130,17 +130,17 @@ def errors(case: Case, name: str, sizes: Sequence[int], seeds: int) -> Figures:
         for i, n in enumerate(sizes):
             gap = _pairs(MAPS[name](n).fit(case.inputs, case.kernel, random_state=seed).gram(inputs)) - K
             rms[seed, i], worst[seed, i], signed[seed, i] = np.sqrt(np.mean(gap**2)), np.abs(gap).max(), gap.mean()
-    found: Figures = {"n": list(sizes), "seeds": runs, "zero": _digits(np.sqrt(np.mean(K**2)))}
+    figures: Figures = {"n": list(sizes), "seeds": runs, "zero": _digits(np.sqrt(np.mean(K**2)))}
     for figure, values in (("rms", rms), ("max", worst), ("signed", signed)):
-        found[figure] = [_digits(value) for value in values.mean(axis=0)]
-        found[f"{figure} sd"] = [_digits(value) for value in values.std(axis=0, ddof=1)] if runs > 1 else None
+        figures[figure] = [_digits(value) for value in values.mean(axis=0)]
+        figures[f"{figure} sd"] = [_digits(value) for value in values.std(axis=0, ddof=1)] if runs > 1 else None
     if variance is not None:
         level = np.sqrt(_pairs(variance).mean())
-        found["theory"] = [_digits(level / np.sqrt(n)) for n in sizes]
+        figures["theory"] = [_digits(level / np.sqrt(n)) for n in sizes]
     slopes = [slope for slope in (_slope(sizes, line) for line in rms) if slope is not None]
-    found["slope"] = round(float(np.mean(slopes)), 3) if slopes else None
-    found["slope sd"] = round(float(np.std(slopes, ddof=1)), 3) if len(slopes) > 1 else None
-    return found
+    figures["slope"] = round(float(np.mean(slopes)), 3) if slopes else None
+    figures["slope sd"] = round(float(np.std(slopes, ddof=1)), 3) if len(slopes) > 1 else None
+    return figures
 
 
 def _slope(sizes: Sequence[int], line: Floats) -> float | None:

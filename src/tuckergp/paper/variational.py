@@ -102,9 +102,9 @@ def figures(fit: Callable[[], Any], X: Any, y: Floats) -> Figures:
     began = time.process_time()
     model = fit()
     history = model.fit_.steps
-    found: Figures = {"sweeps": len(history), "fit_cpu_seconds": round(time.process_time() - began, 1)}
+    cost: Figures = {"sweeps": len(history), "fit_cpu_seconds": round(time.process_time() - began, 1)}
     if not model.fit_.draws.sampled:
-        return {"test_rmse": round(rmse(y, model.predict(X)), 5), **found}
+        return {"test_rmse": round(rmse(y, model.predict(X)), 5), **cost}
     mean, std = model.predict(X, return_std=True)
     _, band = model.predict(X, interval=0.9)
     _, std_f = model.predict(X, return_std=True, include_noise=False)
@@ -114,7 +114,7 @@ def figures(fit: Callable[[], Any], X: Any, y: Floats) -> Figures:
         "coverage": round(float(interval_coverage(y, band[:, 0], band[:, 1]).mean()), 4),
         "log_density": round(-float(normal_nll(y, mean, std).mean()), 5),
         "std_f": round(float(np.sqrt(np.mean(std_f**2))), 5),
-        **found,
+        **cost,
         **({"elbo": round(last["elbo"], 1)} if "elbo" in last else {}),
     }
 
@@ -125,9 +125,9 @@ def variational_table(cells: Cells) -> Rows:
     rows[0].append("CPU seconds of learning")
     for where, title in DATA.items():
         for name, method in METHODS.items():
-            if found := starting(cells, f"{where}/{name}/"):
-                errors = [shown(found, what) for what in ("test_rmse", "coverage", "log_density", "std_f")]
-                rows.append([title, method, *errors, median(found, "sweeps"), median(found, "fit_cpu_seconds")])
+            if runs := starting(cells, f"{where}/{name}/"):
+                errors = [shown(runs, what) for what in ("test_rmse", "coverage", "log_density", "std_f")]
+                rows.append([title, method, *errors, median(runs, "sweeps"), median(runs, "fit_cpu_seconds")])
     return rows
 
 

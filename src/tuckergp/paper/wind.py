@@ -72,12 +72,12 @@ def split_of(wind: Wind, days: int | None = None) -> Split:
         "latitude": stations.numeric("latitude")[at],
         "day": values.numeric("day"),
     }
-    part = Part(X, values.numeric("speed"))
+    observed = Part(X, values.numeric("speed"))
     if days is not None:
-        part = part.take(np.flatnonzero(X["day"] < days))
-    order = stream(0, TRAIN_KEY).permutation(len(part.y))
-    cut = N_TRAIN if days is None else len(part.y) // 4
-    return Split(part.take(order[:cut]), part.take(order[cut:]))
+        observed = observed.take(np.flatnonzero(X["day"] < days))
+    order = stream(0, TRAIN_KEY).permutation(len(observed.y))
+    cut = N_TRAIN if days is None else len(observed.y) // 4
+    return Split(observed.take(order[:cut]), observed.take(order[cut:]))
 
 
 def modes_of(numbers: dict[str, float] | None) -> list[Mode]:
@@ -104,8 +104,8 @@ def grid_gp(split: Split, max_iter: int = 100) -> Figures:
 
 def full_rank(split: Split, numbers: Numbers) -> Figures:
     """The weight-space model with pivoted Cholesky features, in closed form."""
-    found = numbers()
-    model = FullRank(modes_of(found), found["scale"], found["noise"]).fit(split.train.X, split.train.y)
+    learned = numbers()
+    model = FullRank(modes_of(learned), learned["scale"], learned["noise"]).fit(split.train.X, split.train.y)
     return split.score(model) | {"weights": model.n_weights_}
 
 
@@ -114,10 +114,10 @@ def tucker_of(split: Split, numbers: Numbers, kind: str, rank: int, seed: int, l
 
     Gibbs sampling draws noise and prior scales along with the rest; for NUTS, as in the paper, they are the GP's.
     """
-    found = numbers()
-    fixed = {"noise": found["noise"], "sigma_w": found["scale"] ** 0.5}
+    learned = numbers()
+    fixed = {"noise": learned["noise"], "sigma_w": learned["scale"] ** 0.5}
     inference = Gibbs(**lengths) if kind == "gibbs" else NUTS(**fixed, **lengths)
-    return sampled(modes_of(found), rank, inference, seed, split)
+    return sampled(modes_of(learned), rank, inference, seed, split)
 
 
 class Rooted:
@@ -198,20 +198,20 @@ def cells(run: Run) -> Work:
     at, split = run.settings, split_of(run.load("wind"), run.settings["days"])
 
     def numbers() -> dict[str, float]:
-        found: dict[str, float] = run["gp"]["hyperparameters"]
-        return found
+        learned: dict[str, float] = run["gp"]["hyperparameters"]
+        return learned
 
-    found: dict[str, Callable[[], Figures]] = {
+    work: dict[str, Callable[[], Figures]] = {
         "gp": partial(grid_gp, split, at["max_iter"]),
         "full": partial(full_rank, split, numbers),
     }
     for name in BEYOND:
         setting = replace(CANDIDATES[name], **at["chain_settings"])
-        found[f"beyond/{name}/seed 0"] = partial(fit_and_cover, split, setting, 0)
+        work[f"beyond/{name}/seed 0"] = partial(fit_and_cover, split, setting, 0)
     for kind, seed in [*(("gibbs", seed) for seed in at["seeds"]), ("nuts", 0)]:
         for r in at["ranks"]:
-            found[f"{kind}/r={r}/seed {seed}"] = partial(tucker_of, split, numbers, kind, r, seed, at["lengths"])
-    return found | {"pictures": partial(draw_models, run, split, numbers)}
+            work[f"{kind}/r={r}/seed {seed}"] = partial(tucker_of, split, numbers, kind, r, seed, at["lengths"])
+    return work | {"pictures": partial(draw_models, run, split, numbers)}
 
 
 def choice_cells(run: Run) -> Work:
@@ -237,11 +237,11 @@ def wind_table(cells: Cells) -> Rows:
     models |= {f"beyond/{name}/": (title_of(name), "") for name in BEYOND}
     rows = [["model", "paper: train / test", "train RMSE", "test RMSE", "R-hat; ESS of f", "seconds"]]
     for start, (title, paper) in models.items():
-        if found := starting(cells, start):
-            errors = [shown(found, what) for what in ("train_rmse", "test_rmse")]
-            mixing = found[0].get("f")
+        if runs := starting(cells, start):
+            errors = [shown(runs, what) for what in ("train_rmse", "test_rmse")]
+            mixing = runs[0].get("f")
             mixed = f"{mixing['rhat'][0]:.2f}; {mixing['ess'][0]:.0f}" if mixing else ""
-            rows.append([title, paper, *errors, mixed, f"{found[0]['seconds']:.0f}"])
+            rows.append([title, paper, *errors, mixed, f"{runs[0]['seconds']:.0f}"])
     return rows
 
 
@@ -261,16 +261,16 @@ def draw_models(run: Run, split: Split, numbers: Numbers) -> Figures:
     return {"pictures": 2}
 
 
-def draw_stations(model: Any, part: Part, days: tuple[float, float]) -> Any:
+def draw_stations(model: Any, shown: Part, days: tuple[float, float]) -> Any:
     """Speed at every station, true, predicted, and where 95 % of new values are expected."""
-    part = part.take(np.flatnonzero((part.X["day"] >= days[0]) & (part.X["day"] < days[1])))
-    mean, band = model.predict(part.X, quantiles=[0.025, 0.975])
+    shown = shown.take(np.flatnonzero((shown.X["day"] >= days[0]) & (shown.X["day"] < days[1])))
+    mean, band = model.predict(shown.X, quantiles=[0.025, 0.975])
     made, axes = figure(6, 2, 11.0, 12.0)
-    for ax, station in zip(axes.ravel(), dict.fromkeys(part.X["station"]), strict=True):
-        at = np.flatnonzero(part.X["station"] == station)
-        at = at[np.argsort(part.X["day"][at])]
-        year = 1961 + part.X["day"][at] / YEAR
-        ax.plot(year, part.y[at], color="lightskyblue", linewidth=0.5, label="observed")
+    for ax, station in zip(axes.ravel(), dict.fromkeys(shown.X["station"]), strict=True):
+        at = np.flatnonzero(shown.X["station"] == station)
+        at = at[np.argsort(shown.X["day"][at])]
+        year = 1961 + shown.X["day"][at] / YEAR
+        ax.plot(year, shown.y[at], color="lightskyblue", linewidth=0.5, label="observed")
         ax.fill_between(year, band[at, 0], band[at, 1], color="tab:blue", alpha=0.2, linewidth=0, label="95 % band")
         ax.plot(year, mean[at], color="goldenrod", linewidth=1, label="mean")
         ax.set(title=station, ylabel="knots")

@@ -93,6 +93,6 @@ def _picture(picture: Picture, svg: Path) -> str:
 
 def _words(text: str) -> str:
     """Escaped, with code and bold words."""
-    found = escape(text, quote=False)
-    found = re.sub(r"`([^`]+)`", r"<code>\1</code>", found)
-    return re.sub(r"\*\*([^*]+)\*\*", r"<strong>\1</strong>", found)
+    html = escape(text, quote=False)
+    html = re.sub(r"`([^`]+)`", r"<code>\1</code>", html)
+    return re.sub(r"\*\*([^*]+)\*\*", r"<strong>\1</strong>", html)

@@ -111,8 +111,8 @@ def summarise(draws: npt.ArrayLike) -> Diagnostics:
     Examples
     --------
     >>> import numpy as np
-    >>> found = summarise(np.random.default_rng(0).standard_normal((4, 250, 10)))
-    >>> found.worst_rhat < 1.05, found.lowest_ess > 100, found.warning()
+    >>> summary = summarise(np.random.default_rng(0).standard_normal((4, 250, 10)))
+    >>> summary.worst_rhat < 1.05, summary.lowest_ess > 100, summary.warning()
     (True, True, None)
     """
     values = _checked(draws)
@@ -158,10 +158,10 @@ def _by_quantity(draws: npt.ArrayLike, diagnose: Callable[[Floats], Floats]) -> 
     if length >= LEAST_DRAWS and chains > 0:
         block = max(1, ENTRIES_AT_ONCE // (chains * length))
         for first in range(0, flat.shape[2], block):
-            part = np.ascontiguousarray(np.moveaxis(flat[:, :, first : first + block], 2, 0))
-            varies = np.isfinite(part).all(axis=(1, 2)) & ~_constant(part)
+            quantities = np.ascontiguousarray(np.moveaxis(flat[:, :, first : first + block], 2, 0))
+            varies = np.isfinite(quantities).all(axis=(1, 2)) & ~_constant(quantities)
             if varies.any():
-                result[first + np.flatnonzero(varies)] = diagnose(part[varies])
+                result[first + np.flatnonzero(varies)] = diagnose(quantities[varies])
     return result.reshape(values.shape[2:])
 
 

@@ -208,8 +208,8 @@ class Draws:
                 whose = (keyed_uniforms(table.keys[new], streams.keys) * len(mode.row_noise)).astype(np.intp)
                 for s, column in enumerate(whose.T):
                     at_rows[new, s] = mode.row_noise[column][:, s]
-            here = at_rows[design.index[:, d]]
-            product = here if product is None else product * here
+            factors = at_rows[design.index[:, d]]
+            product = factors if product is None else product * factors
         return None if product is None else product.T
 
 

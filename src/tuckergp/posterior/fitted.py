@@ -82,9 +82,9 @@ class Fit:
         for first in range(0, design.n_observations, step):
             rows = slice(first, min(first + step, design.n_observations))
             exposure = None if self.exposure is None else self.exposure[rows]
-            part = design if design.n_observations <= step else design.take(np.arange(rows.start, rows.stop))
+            block = design if design.n_observations <= step else design.take(np.arange(rows.start, rows.stop))
             rng = stream(PREDICTION_SEED) if unseen and self.draws.sampled else None
-            yield rows, self.draws.predicted(part, rng, exposure)
+            yield rows, self.draws.predicted(block, rng, exposure)
 
     def _block(self, design: Design) -> int:
         """How many observations to look at in all draws at once: fewer where each would bring rows of its own."""
@@ -165,8 +165,8 @@ class Fit:
     def probabilities(self, design: Design) -> Floats:
         """Probability of each level, mean over the draws, shape (N, K); refused where there are none."""
         self.draws.require_kept()
-        found = [self.likelihood.probabilities(at).mean(axis=0) for _, at in self.blocks(design, unseen=True)]
-        return np.concatenate(found) if found else np.zeros((0, len(self.levels)))
+        blocks = [self.likelihood.probabilities(at).mean(axis=0) for _, at in self.blocks(design, unseen=True)]
+        return np.concatenate(blocks) if blocks else np.zeros((0, len(self.levels)))
 
     def moments(self) -> Moments:
         """The running moments that were asked for."""

@@ -43,7 +43,7 @@ def covariance(fit: Fit, design: Design, include_noise: bool) -> Floats:
     at = fit.draws.predicted(design, stream(PREDICTION_SEED), fit.exposure)
     means = fit.likelihood.means(at)
     means = means - means.mean(axis=0)
-    found = means.T @ means / max(len(means) - 1, 1)
+    covariances = means.T @ means / max(len(means) - 1, 1)
     if include_noise:
-        found[np.diag_indices(len(found))] += fit.likelihood.variances(at).mean(axis=0)
-    return np.asarray(found)
+        covariances[np.diag_indices(len(covariances))] += fit.likelihood.variances(at).mean(axis=0)
+    return np.asarray(covariances)

@@ -55,9 +55,9 @@ def predict(
     """Predictions for pairs and how sure they are, as `TuckerRecommender.predict` describes."""
     table = pairs_table(pairs, fitted.names, fitted.layout)
     unknown = _unknown(table, fitted.layout, on_unknown)
-    found = predict_with(fitted.fit, fitted.layout.pairs(table), return_std, quantiles, interval, include_noise)
+    predicted = predict_with(fitted.fit, fitted.layout.pairs(table), return_std, quantiles, interval, include_noise)
     low, high = fitted.rating_range if clip else (-np.inf, np.inf)
-    mean, more = found if isinstance(found, tuple) else (found, None)
+    mean, more = predicted if isinstance(predicted, tuple) else (predicted, None)
     mean = np.clip(mean, low, high)
     mean[unknown] = np.nan
     if more is None:
@@ -74,14 +74,14 @@ def _unknown(table: Table, layout: Layout, on_unknown: OnUnknown) -> npt.NDArray
     if on_unknown == "predict":
         return unknown
     for side in layout.sides:
-        here = side.numbers(table[side.key]) == side.unknown
-        if on_unknown == "raise" and here.any():
-            row = int(np.argmax(here))
+        of_side = side.numbers(table[side.key]) == side.unknown
+        if on_unknown == "raise" and of_side.any():
+            row = int(np.argmax(of_side))
             raise InputError(
                 f"{table.name} column {side.key!r} holds {table[side.key][row]!r} at {table.row_label(row)}, which "
                 f"has neither ratings nor attributes; leave it out, or use on_unknown='predict' or 'nan'."
             )
-        unknown |= here
+        unknown |= of_side
     return unknown
 
 
@@ -96,8 +96,8 @@ def scores(fitted: FittedRecommender, users: Sequence[Any], items: Sequence[Any]
     fit.draws.require_kept()
     if not fit.likelihood.linear:
         pairs = {"user_id": np.repeat(cells(users), len(items)), "item_id": np.tile(cells(items), len(users))}
-        found = predict(fitted, Table(pairs, "pairs", len(users) * len(items)))
-        return np.asarray(found).reshape(len(users), len(items))
+        predicted = predict(fitted, Table(pairs, "pairs", len(users) * len(items)))
+        return np.asarray(predicted).reshape(len(users), len(items))
     numbers = [side.numbers(ids) for side, ids in zip(layout.sides, (users, items), strict=True)]
     factors = Factors(layout, fit)
     vectors, alone = factors.users(numbers[0], Table({}, "users", len(users)))
@@ -139,14 +139,14 @@ def best_items(
         kappa,
         seed_of(random_state),
     )
-    found = recommend(layout, fitted.fit, request)
+    lists = recommend(layout, fitted.fit, request)
     asked = table["user_id"].tolist()
     columns = {
-        "user_id": [asked[row] for row in found.request],
-        "item_id": items_side.ids_at(found.item),
-        "score": found.score,
-        "std": found.std,
-        "rank": found.rank,
+        "user_id": [asked[row] for row in lists.request],
+        "item_id": items_side.ids_at(lists.item),
+        "score": lists.score,
+        "std": lists.std,
+        "rank": lists.rank,
     }
     return _frame(fitted, columns)
 
@@ -178,8 +178,8 @@ def explain_pair(fitted: FittedRecommender, user: Any, item: Any, circumstances:
     known = fitted.history.base.occasion_columns
     for name in named:
         if name not in known:
-            there = ", ".join(known) or "none"
-            raise InputError(f"explain does not know {name!r}; the circumstances of this model are {there}.")
+            listed = ", ".join(known) or "none"
+            raise InputError(f"explain does not know {name!r}; the circumstances of this model are {listed}.")
     pair = as_table({"user_id": [user], "item_id": [item], **named}, "pair")
     return explain(fitted.layout, fitted.fit, pair)
 

@@ -171,8 +171,8 @@ def _objects(cells: Iterable[Any]) -> npt.NDArray[Any]:
 def _check_choices(choices: Mapping[str, Choice], table: Table, names: Sequence[str]) -> None:
     for column in choices:
         if column not in names:
-            there = ", ".join(name for name in names if name != WHO_RATED_WHAT) or "none"
-            raise InputError(f"{table.name} has no attribute {column!r} to choose for; its attributes are {there}.")
+            listed = ", ".join(name for name in names if name != WHO_RATED_WHAT) or "none"
+            raise InputError(f"{table.name} has no attribute {column!r} to choose for; its attributes are {listed}.")
 
 
 def join(table: Table | None, key: str, ids: Sequence[Any], name: str) -> Table:
@@ -191,14 +191,14 @@ def join(table: Table | None, key: str, ids: Sequence[Any], name: str) -> Table:
 
 def _at(values: npt.NDArray[Any], rows: npt.NDArray[np.intp]) -> npt.NDArray[Any]:
     """Some rows of a column, missing where the row is negative."""
-    there = rows >= 0
-    if there.all():
+    known = rows >= 0
+    if known.all():
         return values[rows]
     if values.dtype.kind not in "fM":
         values = values.astype(object)
     nothing = {"f": np.nan, "M": np.datetime64("NaT")}.get(values.dtype.kind)
     taken = np.full(len(rows), nothing, dtype=values.dtype)
-    taken[there] = values[rows[there]]
+    taken[known] = values[rows[known]]
     return taken
 
 

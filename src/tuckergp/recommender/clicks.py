@@ -89,10 +89,10 @@ def _drawn(clicked: Ints, wanted: Ints, n_items: int, rng: np.random.Generator) 
 
 def _shuffled(clicked: Ints, users: Ints, wanted: Ints, n_items: int, rng: np.random.Generator) -> Ints:
     """The first so many of all pairs without a click, in a random order, user by user."""
-    found = [np.zeros(0, dtype=np.intp)]
+    cells = [np.zeros(0, dtype=np.intp)]
     for user in users:
         first, last = np.searchsorted(clicked, [user * n_items, (user + 1) * n_items])
         free = np.ones(n_items, dtype=bool)
         free[clicked[first:last] - user * n_items] = False
-        found.append(user * n_items + rng.permutation(np.flatnonzero(free))[: wanted[user]])
-    return np.concatenate(found)
+        cells.append(user * n_items + rng.permutation(np.flatnonzero(free))[: wanted[user]])
+    return np.concatenate(cells)

@@ -46,8 +46,8 @@ def _check_history(history: SortedHistory, layout: Layout) -> None:
     require(history.value.dtype == np.float64, "its ratings are no numbers")
 
 
-def _width(part: Side | Circumstance) -> int:
-    return sum(block.map.n_features_ for block in part.mode.blocks)
+def _width(side: Side | Circumstance) -> int:
+    return sum(block.map.n_features_ for block in side.mode.blocks)
 
 
 def _check_side(side: Side, rows: int | None) -> None:

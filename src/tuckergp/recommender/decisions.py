@@ -115,15 +115,15 @@ def decide(table: Table, column: str, choice: Choice = "auto") -> Attribute:
 def _reading(table: Table, column: str, missing: npt.NDArray[np.bool_]) -> str | Attribute:
     """What the values look like; an Attribute where they should not be used."""
     values = table[column]
-    there = values[~missing]
-    if values.dtype.kind in "fiuM" or _all_numbers(there) or _all_dates(there):
+    present = values[~missing]
+    if values.dtype.kind in "fiuM" or _all_numbers(present) or _all_dates(present):
         constant = _spread(as_numbers(table, column)) == 0
         return "category" if constant and missing.any() else "number"
-    if column_kind(values) == "bag" and (_has_collections(there) or _parted(there)):
+    if column_kind(values) == "bag" and (_has_collections(present) or _parted(present)):
         return "bag"
-    levels = {str(value) for value in there}
+    levels = {str(value) for value in present}
     if len(levels) > max(20, len(values) / 4):
-        if all(isinstance(value, str) for value in there) and reads_as_text(there):
+        if all(isinstance(value, str) for value in present) and reads_as_text(present):
             return "text"
         note = f"{len(levels)} different texts in {len(values)} rows say little"
         return Attribute(column, "nothing", note)
@@ -135,11 +135,11 @@ def _number(table: Table, column: str, missing: npt.NDArray[np.bool_]) -> Attrib
     spread = _spread(numbers)
     if spread == 0:
         return _constant(column)
-    there = numbers[~np.isnan(numbers)]
-    edges = tuple(float(edge) for edge in np.unique(np.quantile(there, np.arange(1, N_LEVELS) / N_LEVELS)))
+    present = numbers[~np.isnan(numbers)]
+    edges = tuple(float(edge) for edge in np.unique(np.quantile(present, np.arange(1, N_LEVELS) / N_LEVELS)))
     dates = table[column].dtype.kind == "M" or (table[column].dtype.kind == "O" and _all_dates(table[column][~missing]))
     note = f"{'dates, ' if dates else ''}standardised, and by tenths{_how_many(missing)}"
-    return Attribute(column, "number", note, float(there.mean()), spread, edges, numeric=True)
+    return Attribute(column, "number", note, float(present.mean()), spread, edges, numeric=True)
 
 
 def _category(table: Table, column: str, missing: npt.NDArray[np.bool_]) -> Attribute:
@@ -172,19 +172,19 @@ def _text(table: Table, column: str, missing: npt.NDArray[np.bool_]) -> Attribut
                 f"{table.name} column {column!r} cannot be read as text: {table.row_label(int(row))} holds "
                 f"{show_cell(values[row])}."
             )
-    there = values[~missing]
-    if len(set(there)) == 1 and not missing.any():
+    present = values[~missing]
+    if len(set(present)) == 1 and not missing.any():
         return _constant(column)
-    counts = Counter(bucket for value in there for bucket in buckets(value))
-    common = frozenset(bucket for bucket, count in counts.items() if 2 * count > len(there))
+    counts = Counter(bucket for value in present for bucket in buckets(value))
+    common = frozenset(bucket for bucket, count in counts.items() if 2 * count > len(present))
     return Attribute(column, "text", f"words, hashed to {BUCKETS}{_how_many(missing)}", common=common)
 
 
 def _with_kernel(table: Table, column: str, kernel: Kernel) -> Attribute:
     values = table[column]
     missing = is_missing(values)
-    there = values[~missing]
-    if values.dtype.kind in "fiuMb" or _all_numbers(there) or _all_dates(there):
+    present = values[~missing]
+    if values.dtype.kind in "fiuMb" or _all_numbers(present) or _all_dates(present):
         numbers = as_numbers(table, column)
         spread = _spread(numbers)
         if spread == 0:
@@ -272,9 +272,9 @@ def _parted(values: npt.NDArray[Any]) -> bool:
 
 def _spread(numbers: npt.NDArray[np.float64]) -> float:
     """Standard deviation, zero where it is nothing but rounding."""
-    there = numbers[~np.isnan(numbers)]
-    spread = float(there.std())
-    return spread if spread > 1e-12 * abs(float(there.mean())) else 0.0
+    present = numbers[~np.isnan(numbers)]
+    spread = float(present.std())
+    return spread if spread > 1e-12 * abs(float(present.mean())) else 0.0
 
 
 def _constant(column: str) -> Attribute:

@@ -221,8 +221,8 @@ def describe(
 
     Examples
     --------
-    >>> found = describe({"user_id": [1, 1, 2, 2], "item_id": [7, 8, 7, 7], "rating": [4.0, 5.0, 3.0, 3.0]})
-    >>> print(found)
+    >>> report = describe({"user_id": [1, 1, 2, 2], "item_id": [7, 8, 7, 7], "rating": [4.0, 5.0, 3.0, 3.0]})
+    >>> print(report)
     ratings: 4 ratings of 2 items by 2 users
       density           75.000% of all pairs
       ratings a user    2 to 2, median 2, mean 2.0
@@ -279,8 +279,8 @@ is 'mean' or 'refuse'.
 
 
 def _known(table: Table, key: str, rated: set[Any]) -> Known:
-    there = set(table[key][~is_missing(table[key])].tolist())
-    return Known(table.name, len(table), len(there - rated), len(rated - there))
+    listed = set(table[key][~is_missing(table[key])].tolist())
+    return Known(table.name, len(table), len(listed - rated), len(rated - listed))
 
 
 def _faults_of(table: Table, key: str, known: Known, rated: list[Any]) -> Iterator[Finding]:
@@ -294,8 +294,9 @@ def _faults_of(table: Table, key: str, known: Known, rated: list[Any]) -> Iterat
     if again.any():
         yield _fault(table, again, f"whose {key} an earlier row has", "Keep one row for each.")
     if rated and len(table) and known.not_in_table == len(rated):
-        here = table[key][int(np.argmax(~missing))]
-        what = f"No {key} of the ratings is in it: ids are like {show_cell(rated[0])} there and {show_cell(here)} here"
+        example = table[key][int(np.argmax(~missing))]
+        there, here = show_cell(rated[0]), show_cell(example)
+        what = f"No {key} of the ratings is in it: ids are like {there} there and {here} here"
         yield Finding(table.name, what, len(rated), (), "Give both the same type and spelling.", refused=True)
 
 
@@ -309,8 +310,8 @@ def _span(table: Table) -> tuple[str | None, str | None]:
     if TIMESTAMP not in table:
         return None, None
     times = as_times(table)
-    there = times[~np.isnat(times)]
-    return (str(there.min()), str(there.max())) if len(there) else (None, None)
+    known = times[~np.isnat(times)]
+    return (str(known.min()), str(known.max())) if len(known) else (None, None)
 
 
 def _bars(histogram: tuple[Bar, ...]) -> Iterator[str]:

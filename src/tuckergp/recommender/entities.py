@@ -118,13 +118,13 @@ class Side:
 
     def numbers(self, ids: npt.NDArray[Any] | Sequence[Any]) -> Ints:
         """The row of each id; that for unknown ones where it is not known."""
-        found = self.base.number(ids).astype(np.intp)
-        found[found < 0] = self.unknown
+        numbers = self.base.number(ids).astype(np.intp)
+        numbers[numbers < 0] = self.unknown
         if self.more:
             listed = ids.tolist() if isinstance(ids, np.ndarray) else ids
             for place, value in enumerate(listed):
-                found[place] = _place(self.more, value, int(found[place]))
-        return found
+                numbers[place] = _place(self.more, value, int(numbers[place]))
+        return numbers
 
     def rows_at_fit(self, rows: Ints) -> Ints:
         """The rows that ids had at the fit, by which circumstances know them; of later ids the rows they have."""
@@ -139,11 +139,11 @@ class Side:
         asked = table[self.key]
         if len(asked) == 0 or not len(self.base) or (self.numbers(asked) != self.unknown).any():
             return
-        known, here = self.base.values[0], asked.tolist()[0]
-        if isinstance(known, str) != isinstance(here, str):
+        known, example = self.base.values[0], asked.tolist()[0]
+        if isinstance(known, str) != isinstance(example, str):
             warnings.warn(
-                f"No {self.key} of {table.name} is known: ids are like {here!r} there, and the model's like {known!r}. "
-                f"Give both the same type.",
+                f"No {self.key} of {table.name} is known: ids are like {example!r} there, and the model's like "
+                f"{known!r}. Give both the same type.",
                 DataWarning,
                 stacklevel=3,
             )

@@ -505,10 +505,11 @@ class TuckerRecommender(Storable, BaseEstimator):  # type: ignore[misc]
         >>> data = make_ratings(n_users=60, n_items=50, n_ratings=1500, random_state=0)
         >>> rec = TuckerRecommender(rank=2, draws=20, warmup=10, random_state=0).fit(data.train, data.users, data.items)
         >>> user, item = data.train["user_id"][0], data.train["item_id"][0]
-        >>> found = rec.explain(user, item)
-        >>> [row.what for row in found.rows if row.side == "user"]
+        >>> explanation = rec.explain(user, item)
+        >>> [row.what for row in explanation.rows if row.side == "user"]
         ['age', 'sex', 'occupation', 'who rated what', 'own']
-        >>> bool(abs(found.total - rec.predict({"user_id": [user], "item_id": [item]}, clip=False)[0]) < 1e-9)
+        >>> predicted = rec.predict({"user_id": [user], "item_id": [item]}, clip=False)[0]
+        >>> bool(abs(explanation.total - predicted) < 1e-9)
         True
         """
         return answering.explain_pair(self._fitted, user, item, circumstances)

@@ -76,25 +76,25 @@ class ModeParts:
         mode = draws.modes[d]
         parts = []
         for blocks in self.groups.values():
-            part = np.zeros((table.n_rows, *mode.B.shape[1:]))
+            difference = np.zeros((table.n_rows, *mode.B.shape[1:]))
             for columns in (block.columns for block in blocks):
                 own = replace(mode, B=mode.B[columns])
-                part += own.mean(table.features[:, columns]) - own.mean(self.mean[None, columns])
-            parts.append(part)
+                difference += own.mean(table.features[:, columns]) - own.mean(self.mean[None, columns])
+            parts.append(difference)
         return [*parts, draws.factors(d, table) - mode.mean(table.features)]
 
 
 def parts_of(layout: Layout) -> list[ModeParts]:
     """The parts of every mode. The average is over users and items with ratings, and over ratings for the rest."""
-    found = []
+    parts = []
     for side, name in zip(layout.sides, ("user", "item"), strict=True):
         mean = side.average
-        found.append(ModeParts(side.mode, name, _groups(side.mode, side.attributes.used), mean))
+        parts.append(ModeParts(side.mode, name, _groups(side.mode, side.attributes.used), mean))
     for circumstance in layout.circumstances:
         reader = circumstance.reader
         groups = _groups(circumstance.mode, reader.attributes.used if isinstance(reader, Context) else [])
-        found.append(ModeParts(circumstance.mode, circumstance.reader.name, groups, circumstance.average))
-    return found
+        parts.append(ModeParts(circumstance.mode, circumstance.reader.name, groups, circumstance.average))
+    return parts
 
 
 def _groups(mode: FittedMode, attributes: Sequence[Any]) -> dict[str, tuple[Block, ...]]:
@@ -173,14 +173,14 @@ def _value(part: ModeParts, name: str, table: ModeTable, layout: Layout, d: int)
     if any(a.column == name and a.use == "kernel" for a in used):
         return "by its kernel"
     if any(a.column == name and a.use == "text" for a in used):
-        found = sum(int(np.count_nonzero(_dense(table, block))) for block in part.groups[name])
-        return f"{found} words" if found != 1 else "1 word"
+        count = sum(int(np.count_nonzero(_dense(table, block))) for block in part.groups[name])
+        return f"{count} words" if count != 1 else "1 word"
     for block in part.groups[name]:
         row = _dense(table, block)
-        there = np.flatnonzero(row)
+        places = np.flatnonzero(row)
         if name == WHO_RATED_WHAT:
-            return f"{len(there)} {('items', 'users')[d]}"
-        names = [str(block.map.feature_names_[j]) for j in there]
+            return f"{len(places)} {('items', 'users')[d]}"
+        names = [str(block.map.feature_names_[j]) for j in places]
         if number is not None and block.map.feature_names_ == [name]:
             variance = block.kernel.variance() if isinstance(block.kernel, Scaled) else 1.0
             words.insert(0, f"{number.mean + number.spread * float(row[0]) / variance**0.5:g}")
@@ -215,15 +215,15 @@ def feature_importance(layout: Layout, fit: Fit, history: History, rng: np.rando
     design = layout.design(*some.codes, some.occasion).compact()
     parts = parts_of(layout)
     draws = fit.draws.thinned(MOST_DRAWS)
-    found = []
+    by_draw = []
     for s in range(len(draws)):
         _, shares = _shares(parts, draws.only(s), design)
         values = np.stack([value[:, 0] for each in shares for value in each])
         values -= values.mean(axis=1, keepdims=True)
         f = values.sum(axis=0)
-        found.append(values @ f / max(float(f @ f), np.finfo(float).tiny))
+        by_draw.append(values @ f / max(float(f @ f), np.finfo(float).tiny))
     names = [(part.name, name) for part in parts for name in part.names]
-    share = np.stack(found)
+    share = np.stack(by_draw)
     lines = [
         Contribution(side, what, "", float(share[:, k].mean()), _deviation(share[:, k]))
         for k, (side, what) in enumerate(names)

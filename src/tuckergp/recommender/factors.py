@@ -104,6 +104,6 @@ class Factors:
         rest[numbers] = False
         others = np.flatnonzero(rest)
         if len(others):
-            found = self.draws.factors(d, table.take(others), self._streams)
-            parts.append(FactorRows(others, found.astype(np.float32)))
+            factors = self.draws.factors(d, table.take(others), self._streams)
+            parts.append(FactorRows(others, factors.astype(np.float32)))
         return parts

@@ -67,14 +67,14 @@ def fold_in(
     seed: int = 0,
 ) -> Folded:
     """A model that knows new ratings too; see `TuckerRecommender.fold_in`. What is given stays as it is."""
-    part = _problem(layout, fit, history, ratings, tables, scale, duplicates, negatives, seed)
-    found = part.find(stream(seed, 0) if fit.draws.sampled else None)
-    draws = map_draws(fit.draws, lambda d, mode: part.locals[d].kept(mode, found[d]) if d < 2 else mode)
+    problem = _problem(layout, fit, history, ratings, tables, scale, duplicates, negatives, seed)
+    factors = problem.find(stream(seed, 0) if fit.draws.sampled else None)
+    draws = map_draws(fit.draws, lambda d, mode: problem.locals[d].kept(mode, factors[d]) if d < 2 else mode)
     sides = [
         side.grown(local.changed, local.rows(len(fit.draws.modes[d].rows["psi"])))
-        for d, (side, local) in enumerate(zip(layout.sides, part.locals, strict=True))
+        for d, (side, local) in enumerate(zip(layout.sides, problem.locals, strict=True))
     ]
-    joined = history.appended(part.more, ratings, duplicates)
+    joined = history.appended(problem.more, ratings, duplicates)
     return Folded(replace(layout, sides=(sides[0], sides[1])), replace(fit, draws=draws), joined)
 
 
@@ -177,8 +177,8 @@ class FoldIn:
                 at = [None if e == d else table[index[rows, e]] for e, table in enumerate(psi)]
                 z, alone = core.others_in_draws(W, at, d)
                 owner = index[rows, d]
-                found = _rows_given_rest(z, y[:, rows].T - alone, w[:, rows].T, owner, means[d], draws.modes[d], rng)
-                psi[d][: len(found)] = found
+                drawn = _rows_given_rest(z, y[:, rows].T - alone, w[:, rows].T, owner, means[d], draws.modes[d], rng)
+                psi[d][: len(drawn)] = drawn
         return Found(psi[0][: self.locals[0].free], psi[1][:free])
 
 
@@ -262,17 +262,17 @@ def _ratings_of(history: History, ids: Sequence[Any], side: Side) -> History:
     """All ratings so far of some users, numbered in the order of these ids."""
     at_fit = np.array([side.base.place(value) for value in ids], dtype=np.intp)
     numbers = [np.where(at_fit < side.n_rated, at_fit, -1)]
-    numbers += [np.array([part.users.get(value, -1) for value in ids]) for part in history.parts]
-    found = replace(history.base.of_users(np.full(1, -1)), ids=(list(ids), []))
-    for part, users in zip((history.base, *history.parts), numbers, strict=True):
+    numbers += [np.array([piece.users.get(value, -1) for value in ids]) for piece in history.parts]
+    rated = replace(history.base.of_users(np.full(1, -1)), ids=(list(ids), []))
+    for piece, users in zip((history.base, *history.parts), numbers, strict=True):
         if (users >= 0).any():
-            found = found.joined(part.of_users(users), Table({}, "ratings", len(part)))
-    return found
+            rated = rated.joined(piece.of_users(users), Table({}, "ratings", len(piece)))
+    return rated
 
 
 def _sets(mine: History, sides: tuple[Side, Side]) -> tuple[list[list[int]], list[list[int]]]:
     """For each user and each item of some ratings those of the other side, by their numbers at the fit."""
-    found: list[list[list[int]]] = []
+    by_side: list[list[list[int]]] = []
     for d in range(2):
         other = sides[1 - d]
         place = [other.base.place(value) for value in mine.ids[1 - d]]
@@ -280,17 +280,17 @@ def _sets(mine: History, sides: tuple[Side, Side]) -> tuple[list[list[int]], lis
         for own, theirs in zip(mine.codes[d].tolist(), mine.codes[1 - d].tolist(), strict=True):
             if 0 <= place[theirs] < other.n_rated:
                 sets[own].append(place[theirs])
-        found.append(sets)
-    return found[0], found[1]
+        by_side.append(sets)
+    return by_side[0], by_side[1]
 
 
 def _local(
     side: Side, free: Sequence[Any], others: Ints, table: Table | None, sets: Sequence[Sequence[int]]
 ) -> LocalRows:
     """Rows of ids to be found, and other rows as they are."""
-    changed, found = list(free), set(free)
+    changed, wanted = list(free), set(free)
     if table is not None:
-        changed += [v for v in table[side.key].tolist() if v not in side.number and v not in found]
+        changed += [v for v in table[side.key].tolist() if v not in side.number and v not in wanted]
     sets = [*sets, *[()] * (len(changed) - len(free))]
     known = side.table.take(np.concatenate([side.numbers(list(free)), others]).astype(np.intp))
     new = features_of(side, changed, table, sets) if changed else known.features[:0]

@@ -88,10 +88,10 @@ def _are_clicks(table: Table, settings: RecommenderSettings) -> bool:
     if RATING in table.columns:
         return False
     if not LIKELIHOODS[settings.likelihood].clicks:
-        there = ", ".join(map(str, table.columns)) or "none"
+        listed = ", ".join(map(str, table.columns)) or "none"
         able = " or ".join(repr(name) for name, kind in LIKELIHOODS.items() if kind.clicks)
         raise InputError(
-            f"{table.name} has no column {(settings.columns or {}).get(RATING, RATING)!r}; its columns are {there}. "
+            f"{table.name} has no column {(settings.columns or {}).get(RATING, RATING)!r}; its columns are {listed}. "
             f"For clicks, which have no ratings, use likelihood={able}."
         )
     return True

@@ -94,9 +94,9 @@ def seen_items(layout: Layout, history: History, users: Ints) -> sparse.csr_arra
             asked.setdefault(value, []).append(request)
         pairs = [
             (request, item)
-            for part in history.parts
-            for value in asked.keys() & part.users.keys()
-            for item in _rated_items(part, part.users[value], items)
+            for piece in history.parts
+            for value in asked.keys() & piece.users.keys()
+            for item in _rated_items(piece, piece.users[value], items)
             for request in asked[value]
         ]
         who = np.concatenate([who, np.array([request for request, _ in pairs], dtype=np.intp)])
@@ -107,10 +107,10 @@ def seen_items(layout: Layout, history: History, users: Ints) -> sparse.csr_arra
     return flags
 
 
-def _rated_items(part: History, user: int, items: Side) -> list[int]:
+def _rated_items(piece: History, user: int, items: Side) -> list[int]:
     """The rows of the items that a user rated in a part of the ratings."""
-    rated, _ = part.items_of(np.array([user]))
-    numbers: list[int] = items.numbers([part.ids[1][k] for k in rated.tolist()]).tolist()
+    rated, _ = piece.items_of(np.array([user]))
+    numbers: list[int] = items.numbers([piece.ids[1][k] for k in rated.tolist()]).tolist()
     return numbers
 
 
@@ -129,12 +129,12 @@ def recommend(layout: Layout, fit: Fit, request: Request) -> Recommended:
         none = np.zeros(0, dtype=np.intp)
         return Recommended(none, none, np.zeros(0), np.zeros(0), none)
     shortlists = {"mean": _by_mean, "ucb": _by_bound, "thompson": _by_chance}[request.strategy]
-    found = []
+    lists = []
     for rows, items, scores in shortlists(layout, fit, request):
         row, place = np.nonzero(items >= 0)
-        found.append(_ranked(layout, fit, request, rows[row], items[row, place], scores[row, place]))
-    order = np.lexsort([np.concatenate([part[column] for part in found]) for column in (4, 0)])
-    return Recommended(*(np.concatenate(parts)[order] for parts in zip(*found, strict=True)))
+        lists.append(_ranked(layout, fit, request, rows[row], items[row, place], scores[row, place]))
+    order = np.lexsort([np.concatenate([part[column] for part in lists]) for column in (4, 0)])
+    return Recommended(*(np.concatenate(parts)[order] for parts in zip(*lists, strict=True)))
 
 
 def _ranked(layout: Layout, fit: Fit, request: Request, who: Ints, what: Ints, score: Floats) -> Recommended:

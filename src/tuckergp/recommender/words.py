@@ -44,7 +44,7 @@ def reads_as_text(cells: Iterable[str]) -> bool:
 
 def _letter_words(cell: str) -> int:
     """Words of letters alone between spaces, punctuation around them aside."""
-    found = [words(piece) for piece in cell.split()]
+    pieces = [words(piece) for piece in cell.split()]
     return sum(
-        len(piece) if len("".join(piece)) == len(piece) > 1 else 1 for piece in found if "".join(piece).isalpha()
+        len(piece) if len("".join(piece)) == len(piece) > 1 else 1 for piece in pieces if "".join(piece).isalpha()
     )

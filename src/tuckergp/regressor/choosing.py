@@ -42,8 +42,8 @@ def modes_of(settings: RegressorSettings, data: Observations, seed: int) -> tupl
     if settings.hyperparameters == "ml":
         rows = int(settings.learn_rows)
         target = LIKELIHOODS[settings.likelihood].as_numbers(data.target, data.exposure)
-        found = learn_modes(modes, data.table, target, data.weight, rows, settings.fixed, seed)
-        return found.modes, found.hyperparameters
+        learned = learn_modes(modes, data.table, target, data.weight, rows, settings.fixed, seed)
+        return learned.modes, learned.hyperparameters
     if len(settings.fixed):
         raise InputError("fixed names numbers that hyperparameters='ml' is not to learn; without it leave it out.")
     return modes, None

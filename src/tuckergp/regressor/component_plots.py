@@ -146,8 +146,8 @@ def _draw_maps(panels: npt.NDArray[Any], places: Sequence[_Axis], values: Floats
         ranks = (np.searchsorted(pooled, values, "left") + np.searchsorted(pooled, values, "right") - 1) / 2
         shown, limits = 100 * ranks / last, (0.0, 100.0)
     else:  # zero is the middle, so that red adds and blue takes away
-        reach = max(map(abs, limits)) or 1.0
-        limits = (-reach, reach)
+        largest = max(map(abs, limits)) or 1.0
+        limits = (-largest, largest)
     for ax, column in zip(panels, shown.T, strict=True):
         image = _draw_map(ax, places[0].at, places[1].at, column, limits)
     bar = panels[0].figure.colorbar(image, ax=list(panels), shrink=0.8)

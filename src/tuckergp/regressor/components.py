@@ -143,8 +143,8 @@ def _products(psi: list[Floats], design: Design, coords: npt.NDArray[np.int64], 
     """W_q psi_1q ... psi_Dq at some observations, shape (n, Q)."""
     out = np.tile(w, (rows.stop - rows.start, 1))
     for d, factors in enumerate(psi):
-        there = coords[:, d] >= 0
-        out[:, there] *= factors[design.index[rows, d]][:, coords[there, d]]
+        present = coords[:, d] >= 0
+        out[:, present] *= factors[design.index[rows, d]][:, coords[present, d]]
     return out
 
 
@@ -153,7 +153,7 @@ def _sizes(psi: list[Floats], design: Design, coords: npt.NDArray[np.int64], w: 
     n = design.n_observations
     total, squares = np.zeros(len(coords)), np.zeros(len(coords))
     for rows in _blocks(n, len(coords)):
-        part = _products(psi, design, coords, w, rows)
-        total += part.sum(axis=0)
-        squares += (part**2).sum(axis=0)
+        summands = _products(psi, design, coords, w, rows)
+        total += summands.sum(axis=0)
+        squares += (summands**2).sum(axis=0)
     return np.asarray(np.sqrt(np.maximum(squares / n - (total / n) ** 2, 0.0)))

@@ -45,13 +45,13 @@ class Task:
     @property
     def most_draws(self) -> int:
         """How many draws of a chain may be kept."""
-        there = self.sampler.draws // self.sampler.thin
-        return there if self.keep is None else min(there, -(-self.keep // self.sampler.chains))
+        drawn = self.sampler.draws // self.sampler.thin
+        return drawn if self.keep is None else min(drawn, -(-self.keep // self.sampler.chains))
 
     def is_kept(self, number: int) -> bool:
         """Whether a draw of a chain is kept, counted from 1: so many of all that they are evenly spread."""
-        there, most = self.sampler.draws // self.sampler.thin, self.most_draws
-        return number * most // there > (number - 1) * most // there
+        drawn, most = self.sampler.draws // self.sampler.thin, self.most_draws
+        return number * most // drawn > (number - 1) * most // drawn
 
     @cached_property
     def observations(self) -> npt.NDArray[np.intp]:
@@ -107,8 +107,8 @@ class Task:
             yield sampler.step(problem, record.state, stream(seed, chain, t))
 
     def _save(self, record: ChainRecord) -> None:
-        part = len(record.steps) < self.sampler.n_steps
-        if self.checkpoint is not None and not (part and isinstance(self.sampler, ChainSampler)):
+        unfinished = len(record.steps) < self.sampler.n_steps
+        if self.checkpoint is not None and not (unfinished and isinstance(self.sampler, ChainSampler)):
             self.checkpoint.save(record)
 
     def load(self, chain: int) -> ChainRecord:

@@ -158,10 +158,10 @@ def stored_seed(folder: str | Path | None) -> int | None:
 
 
 def _checksum(arrays: Mapping[str, npt.NDArray[Any]]) -> str:
-    found = 0
+    checksum = 0
     for name in sorted(arrays):
-        found = zlib.crc32(arrays[name].tobytes(), found)
-    return str(found)
+        checksum = zlib.crc32(arrays[name].tobytes(), checksum)
+    return str(checksum)
 
 
 def _metadata(path: Path) -> dict[str, str]:

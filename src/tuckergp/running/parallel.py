@@ -59,7 +59,7 @@ def run_in_processes(
     working: dict[Connection, Any] = {}
     records: list[ChainRecord] = []
     failure: Exception | None = None
-    told = False
+    told_to_stop = False
     try:
         for job in range(jobs):
             mine, theirs = context.Pipe()
@@ -82,8 +82,8 @@ def run_in_processes(
                     failure = failure or content
                 if kind in ("error", "end"):
                     working.pop(connection).join()  # type: ignore[call-overload]
-            if not told and (failure is not None or interrupted()):
-                told = True
+            if not told_to_stop and (failure is not None or interrupted()):
+                told_to_stop = True
                 for connection in working:
                     _tell_to_stop(connection)
     finally:

@@ -95,8 +95,8 @@ class Archive:
         start = self._start(name) + place.start
         if self._content is None:
             self._content = _mapped(self._file)
-        found: npt.NDArray[Any] = np.ndarray(place.shape, place.dtype, self._content, start)
-        return found if found.flags.aligned else found.copy()
+        tensor: npt.NDArray[Any] = np.ndarray(place.shape, place.dtype, self._content, start)
+        return tensor if tensor.flags.aligned else tensor.copy()
 
     def _start(self, name: str) -> int:
         """Where the content of a member begins; its own header says how long that is."""

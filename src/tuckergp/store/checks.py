@@ -66,12 +66,12 @@ def check_modes(modes: Sequence[FittedMode]) -> None:
 
 def _check_map(fitted: Any) -> None:
     """The levels of encoders and distinct rows become columns of sparse matrices."""
-    for part in _parts(fitted):
-        if isinstance(part, Encoder):
-            numbers = list(part.levels.values())
-            require(numbers == list(range(len(numbers))), f"the levels of {part.name!r} are not numbered in order")
-        if isinstance(part, Exact) and hasattr(part, "rows_"):
-            require(len(part.rows_) == part.n_features_ and part.rows_.columns, "its rows are not numbered")
+    for piece in _parts(fitted):
+        if isinstance(piece, Encoder):
+            numbers = list(piece.levels.values())
+            require(numbers == list(range(len(numbers))), f"the levels of {piece.name!r} are not numbered in order")
+        if isinstance(piece, Exact) and hasattr(piece, "rows_"):
+            require(len(piece.rows_) == piece.n_features_ and piece.rows_.columns, "its rows are not numbered")
 
 
 def _parts(thing: Any) -> Iterator[Any]:
@@ -119,11 +119,11 @@ def _check_core(core: Core, modes: int) -> None:
         require(inside(column[column != LEFT_OUT], int(core.ranks[d])), "its core has entries outside")
 
 
-def _check_numbers(found: Mapping[str, Any], shapes: Mapping[str, Shape], count: int | None = None) -> None:
+def _check_numbers(arrays: Mapping[str, Any], shapes: Mapping[str, Shape], count: int | None = None) -> None:
     """Arrays that are in memory: floats of these shapes, ``count`` times where it is given, and finite."""
-    require(found.keys() >= shapes.keys(), "its draws lack something")
+    require(arrays.keys() >= shapes.keys(), "its draws lack something")
     for name, shape in shapes.items():
-        values = found[name]
+        values = arrays[name]
         require(isinstance(values, np.ndarray) and values.dtype == np.float64, f"{name} has other numbers")
         require(values.shape == (shape if count is None else (count, *shape)), f"{name} has another shape")
         require(np.isfinite(values).all(), f"{name} is not finite")

@@ -92,14 +92,14 @@ class Unpacker(packing.Unpacker):
             parts = {name: self._unstack(part, n) for name, part in content.items()}
             return [{name: part[i] for name, part in parts.items()} for i in range(n)]
         if tag == "each":
-            found = self.decode(content)
+            values = self.decode(content)
         elif tag in ("floats", "ints"):
-            found = self.arrays[content].tolist()
+            values = self.arrays[content].tolist()
         else:
-            found = [view.T if tag == "transposed" else view for view in self.arrays[content]]
-        if len(found) != n:
+            values = [view.T if tag == "transposed" else view for view in self.arrays[content]]
+        if len(values) != n:
             raise ValueError(f"{content} does not have {n} entries")
-        return list(found)
+        return list(values)
 
 
 def converted(state: dict[str, Any], likelihood: str) -> dict[str, Any]:

@@ -240,10 +240,10 @@ def _read_manifest(archive: Archive) -> dict[str, Any]:
 def _check_version(manifest: Mapping[str, Any]) -> bool:
     """Refuse a major version that is not known; whether the minor one is newer than ours."""
     version = manifest.get("version")
-    found = re.fullmatch(r"(\d{1,6})\.(\d{1,6})", version) if isinstance(version, str) else None
-    if found is None:
+    numbers = re.fullmatch(r"(\d{1,6})\.(\d{1,6})", version) if isinstance(version, str) else None
+    if numbers is None:
         raise Damage(f"{MANIFEST} has no version")
-    major, minor = map(int, found.groups())
+    major, minor = map(int, numbers.groups())
     if not 1 <= major <= MAJOR:
         remedy = "update tuckergp" if major > MAJOR else "fit and save it again"
         raise OtherVersion(f"was written in format {version}; this tuckergp reads formats 1.x to {MAJOR}.x: {remedy}.")
@@ -257,8 +257,8 @@ class _Content:
         self.archive, self.members, self.name = archive, members, name
         self._mapped: list[StoredRows] = []
         for member, expected in members.items():
-            found = archive.member(member)
-            if (found.file_size, found.CRC) != (expected["size"], expected["crc32"]):
+            info = archive.member(member)
+            if (info.file_size, info.CRC) != (expected["size"], expected["crc32"]):
                 raise Damage(f"{member} is of another model")
 
     @property

@@ -80,18 +80,18 @@ def read_header(content: Any, size: int, largest: int | None = None) -> dict[str
     if length > (size - 8 if largest is None else largest):
         raise ValueError("a header is longer than it can be")
     entries: dict[str, Any] = json.loads(bytes(content[8 : 8 + length]))
-    found, expected = {}, 0
+    places, expected = {}, 0
     for name, entry in sorted(entries.items(), key=lambda item: int(item[1]["data_offsets"][0])):
         start, end = entry["data_offsets"]
         shape, dtype = tuple(entry["shape"]), np.dtype(_DTYPES[entry["dtype"]])
         whole = all(type(number) is int and number >= 0 for number in shape)
         if not whole or start != expected or end - start != prod(shape) * dtype.itemsize:
             raise ValueError(f"the tensor {name} does not lie where it should")
-        found[name] = Place(dtype, shape, 8 + length + start)
+        places[name] = Place(dtype, shape, 8 + length + start)
         expected = end
     if 8 + length + expected != size:
         raise ValueError("there is more, or less, than the tensors")
-    return found
+    return places
 
 
 def read_tensors(content: Any) -> dict[str, Array]:

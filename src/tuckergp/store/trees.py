@@ -209,12 +209,12 @@ def digest(tree: Any) -> str:
     >>> digest((1, np.zeros(2))) == digest((1, np.zeros(3)))
     False
     """
-    found = hashlib.sha256()
-    _digest(tree, found)
-    return found.hexdigest()
+    sha = hashlib.sha256()
+    _digest(tree, sha)
+    return sha.hexdigest()
 
 
-def _digest(tree: Any, found: Any) -> None:
+def _digest(tree: Any, sha: Any) -> None:
     """Names and sizes go in before contents, so that different trees never look alike."""
     if isinstance(tree, RowsInPlace):  # equal to the array that it stands for
         tree = np.asarray(tree)
@@ -224,26 +224,26 @@ def _digest(tree: Any, found: Any) -> None:
         matrix = matrix.tocsr()
         fields = {"shape": matrix.shape, "data": matrix.data, "indices": matrix.indices, "indptr": matrix.indptr}
     if isinstance(tree, np.ndarray) and tree.dtype.kind != "O":
-        found.update(f"array {tree.dtype.str} {tree.shape} ".encode())
+        sha.update(f"array {tree.dtype.str} {tree.shape} ".encode())
         plain = np.ascontiguousarray(tree.view(np.int64) if tree.dtype.kind in "mM" else tree)
-        found.update(plain.data if tree.size else b"")
+        sha.update(plain.data if tree.size else b"")
     elif isinstance(tree, np.generic) and not is_plain(tree):
-        _digest(tree.item(), found)
+        _digest(tree.item(), sha)
     elif is_plain(tree):
-        found.update(f"{type(tree).__name__} {tree!r} ".encode())
+        sha.update(f"{type(tree).__name__} {tree!r} ".encode())
     elif fields is not None or isinstance(tree, dict):
         entries = fields if fields is not None else tree
-        found.update(f"{type(tree).__name__} {len(entries)} ".encode())
+        sha.update(f"{type(tree).__name__} {len(entries)} ".encode())
         for name, value in entries.items():
-            _digest(name, found)
-            _digest(value, found)
+            _digest(name, sha)
+            _digest(value, sha)
     elif isinstance(tree, list | tuple | np.ndarray):
-        found.update(f"sequence {len(tree)} ".encode())
+        sha.update(f"sequence {len(tree)} ".encode())
         for value in tree:
-            _digest(value, found)
+            _digest(value, sha)
     elif isinstance(tree, set | frozenset):
-        _digest(sorted(map(digest, tree)), found)
+        _digest(sorted(map(digest, tree)), sha)
     elif isinstance(tree, Parameters):  # kernels and the like print what makes them
-        found.update(f"{tree!r} ".encode())
+        sha.update(f"{tree!r} ".encode())
     else:
-        _digest({"type": type(tree).__qualname__, **vars(tree)}, found)
+        _digest({"type": type(tree).__qualname__, **vars(tree)}, sha)

@@ -77,10 +77,10 @@ def levels_nll(y: npt.ArrayLike, levels: npt.ArrayLike, probabilities: npt.Array
     """
     observed, values, p = _levels(y, levels, probabilities)
     place = np.minimum(np.searchsorted(values, observed), len(values) - 1)
-    found = np.where(values[place] == observed, p[np.arange(len(observed)), place], 0.0)
+    probability = np.where(values[place] == observed, p[np.arange(len(observed)), place], 0.0)
     out = np.full(len(observed), np.inf)
-    np.log(found, out=out, where=found > 0)
-    return np.where(found > 0, -out, np.inf)
+    np.log(probability, out=out, where=probability > 0)
+    return np.where(probability > 0, -out, np.inf)
 
 
 def levels_crps(y: npt.ArrayLike, levels: npt.ArrayLike, probabilities: npt.ArrayLike) -> Floats:

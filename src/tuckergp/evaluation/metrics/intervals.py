@@ -154,8 +154,8 @@ def confidence_interval(
     number: dict[Hashable, int] = {}
     kind: Kind = "root" if root else "mean"
     part = Part.of(column, numbered(ids, number), kind)
-    found = estimate([part], len(number), kind=kind, level=level, resamples=resamples, seed=seed)
-    return found.low, found.high
+    result = estimate([part], len(number), kind=kind, level=level, resamples=resamples, seed=seed)
+    return result.low, result.high
 
 
 def numbered(ids: Iterable[Hashable], number: dict[Hashable, int]) -> Ints:

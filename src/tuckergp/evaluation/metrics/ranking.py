@@ -81,8 +81,8 @@ def recall(hits: npt.ArrayLike, n_relevant: npt.ArrayLike) -> Floats:
     >>> recall([[True, False]], [4])
     array([0.25])
     """
-    found, relevant = _with_relevant(hits, n_relevant)
-    return np.asarray(found.sum(axis=1) / relevant)
+    is_hit, relevant = _with_relevant(hits, n_relevant)
+    return np.asarray(is_hit.sum(axis=1) / relevant)
 
 
 def hit_rate(hits: npt.ArrayLike) -> Floats:
@@ -106,10 +106,10 @@ def average_precision(hits: npt.ArrayLike, n_relevant: npt.ArrayLike) -> Floats:
     >>> average_precision([[True, False, True]], [2]).round(4)
     array([0.8333])
     """
-    found, relevant = _with_relevant(hits, n_relevant)
-    k = found.shape[1]
-    down_to = np.cumsum(found, axis=1) / np.arange(1, k + 1)
-    return np.asarray((down_to * found).sum(axis=1) / np.minimum(relevant, k))
+    is_hit, relevant = _with_relevant(hits, n_relevant)
+    k = is_hit.shape[1]
+    down_to = np.cumsum(is_hit, axis=1) / np.arange(1, k + 1)
+    return np.asarray((down_to * is_hit).sum(axis=1) / np.minimum(relevant, k))
 
 
 def reciprocal_rank(hits: npt.ArrayLike) -> Floats:
@@ -120,8 +120,8 @@ def reciprocal_rank(hits: npt.ArrayLike) -> Floats:
     >>> reciprocal_rank([[False, True], [False, False]])
     array([0.5, 0. ])
     """
-    found = _hits(hits)
-    return np.where(found.any(axis=1), 1.0 / (1 + np.argmax(found, axis=1)), 0.0)
+    is_hit = _hits(hits)
+    return np.where(is_hit.any(axis=1), 1.0 / (1 + np.argmax(is_hit, axis=1)), 0.0)
 
 
 def ndcg(hits: npt.ArrayLike, n_relevant: npt.ArrayLike) -> Floats:
@@ -132,11 +132,11 @@ def ndcg(hits: npt.ArrayLike, n_relevant: npt.ArrayLike) -> Floats:
     >>> ndcg([[False, True]], [1]).round(4)
     array([0.6309])
     """
-    found, relevant = _with_relevant(hits, n_relevant)
-    k = found.shape[1]
+    is_hit, relevant = _with_relevant(hits, n_relevant)
+    k = is_hit.shape[1]
     discount = 1 / np.log2(np.arange(2, k + 2))
     best = np.cumsum(discount)[np.minimum(relevant, k) - 1]
-    return np.asarray(found @ discount / best)
+    return np.asarray(is_hit @ discount / best)
 
 
 def auc(scores: npt.ArrayLike, relevant: npt.ArrayLike) -> Floats:
@@ -244,19 +244,19 @@ def _divided(total: npt.NDArray[np.number], count: npt.NDArray[np.integer]) -> F
 
 
 def _hits(hits: npt.ArrayLike) -> Bools:
-    found = np.asarray(hits, dtype=bool)
-    if found.ndim != 2 or found.shape[1] == 0:
-        raise InputError(f"hits must be a matrix, a row a user and a column a place, but its shape is {found.shape}.")
-    return found
+    matrix = np.asarray(hits, dtype=bool)
+    if matrix.ndim != 2 or matrix.shape[1] == 0:
+        raise InputError(f"hits must be a matrix, a row a user and a column a place, but its shape is {matrix.shape}.")
+    return matrix
 
 
 def _with_relevant(hits: npt.ArrayLike, n_relevant: npt.ArrayLike) -> tuple[Bools, Ints]:
-    found, relevant = _hits(hits), np.asarray(n_relevant, dtype=np.intp)
-    if relevant.shape != (len(found),):
-        raise InputError(f"n_relevant must have one number for each of {len(found)} users, not {relevant.shape}.")
-    if (relevant < np.maximum(found.sum(axis=1), 1)).any():
+    matrix, relevant = _hits(hits), np.asarray(n_relevant, dtype=np.intp)
+    if relevant.shape != (len(matrix),):
+        raise InputError(f"n_relevant must have one number for each of {len(matrix)} users, not {relevant.shape}.")
+    if (relevant < np.maximum(matrix.sum(axis=1), 1)).any():
         raise InputError("n_relevant must be at least 1, and at least the number of hits; leave other users out.")
-    return found, relevant
+    return matrix, relevant
 
 
 def _lists(lists: npt.ArrayLike, n_items: int) -> Ints:

@@ -110,10 +110,10 @@ def tune(
     >>> from tuckergp.datasets import make_ratings
     >>> data = make_ratings(n_users=60, n_items=50, n_ratings=1500, random_state=0)
     >>> model = TuckerRecommender(rank=2, inference="als")
-    >>> found = tune(model, data.train, grid={"inference__sigma_u": [1.0, 0.3]}, random_state=0)
-    >>> found.best_params
+    >>> tuning = tune(model, data.train, grid={"inference__sigma_u": [1.0, 0.3]}, random_state=0)
+    >>> tuning.best_params
     {'inference__sigma_u': 0.3}
-    >>> found.best_model.predict(data.test).shape == (len(data.test),)
+    >>> tuning.best_model.predict(data.test).shape == (len(data.test),)
     True
     """
     if not hasattr(model, "get_params"):
@@ -223,10 +223,10 @@ def _score(
         seed=seed,
         progress=False,
     )
-    (found,) = board.parts.values()
-    if metric not in found:
+    (metrics,) = board.parts.values()
+    if metric not in metrics:
         raise InputError(f"{type(candidate).__name__} has no {metric}.")
-    value = found[metric][0].value
+    value = metrics[metric][0].value
     if not abs(value) < float("inf"):
         raise InputError(f"{metric} is {value}.")
     return value
@@ -272,8 +272,8 @@ def _all_sample(model: Any, spaces: Sequence[Space]) -> bool:
 def _tried(name: str, model: Any, spaces: Sequence[Space]) -> list[Any]:
     """The values that a parameter takes in the search; the model's own where a grid leaves it out."""
     own = getattr(model, name, None)
-    found: list[Any] = []
+    tried: list[Any] = []
     for space in spaces:
         values = space.get(name)
-        found += values if isinstance(values, list) else [own]
-    return found
+        tried += values if isinstance(values, list) else [own]
+    return tried

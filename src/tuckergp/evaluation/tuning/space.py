@@ -108,9 +108,9 @@ def check_names(model: Any, spaces: Sequence[Space]) -> None:
             choices = space.get(outer)
             owners = choices if isinstance(choices, list) else [known[outer]]
             settings = [_setting_names(outer, owner) for owner in owners]
-            if not any(inner in found for found in settings):
-                there = ", ".join(dict.fromkeys(found for each in settings for found in each)) or "none"
-                raise InputError(f"{name!r} is no setting of {outer}={owners[0]!r}; its settings are: {there}.")
+            if not any(inner in each for each in settings):
+                listed = ", ".join(dict.fromkeys(setting for each in settings for setting in each)) or "none"
+                raise InputError(f"{name!r} is no setting of {outer}={owners[0]!r}; its settings are: {listed}.")
 
 
 def _setting_names(outer: str, owner: Any) -> list[str]:
