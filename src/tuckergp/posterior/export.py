@@ -1,4 +1,4 @@
-"""Draws as ArviZ data, for its plots and summaries. Only what is identified is handed over, never raw U or W."""
+"""Export of draws to ArviZ, for its plots and summaries: of identifiable quantities only, never of raw U or W."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ Floats = npt.NDArray[np.float64]
 
 
 def block_names(modes: Sequence[FittedMode], names: Sequence[str] | None = None) -> list[str]:
-    """What each feature block is called: its mode and its kernel, with a number where two are alike."""
+    """Labels of the feature blocks: mode and kernel, with a number where two are alike."""
     labels: list[str] = []
     for name, mode in zip(names or [mode.mode.name for mode in modes], modes, strict=True):
         for block in mode.blocks:
