@@ -1,4 +1,4 @@
-"""Answers of a fitted regressor at inputs that were read: predictions and their certainty, samples, whole grids."""
+"""Predictions of a fitted regressor, with their uncertainty: of rows, joint samples, and whole grids."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def predict(
     interval: float | None = None,
     exposure: Any = None,
 ) -> Any:
-    """Predictions at inputs and how sure they are, as `TuckerGPRegressor.predict` describes."""
+    """Predictions at inputs and their uncertainty, as `TuckerGPRegressor.predict` describes."""
     if return_cov and (return_std or quantiles is not None or interval is not None):
         raise InputError("Ask for one of standard deviations, covariances, quantiles and an interval, not for several.")
     design = fitted.design(table)
@@ -52,7 +52,7 @@ def sample(
 
 
 def _exposed(fitted: FittedRegressor, exposure: Any, design: Design) -> Fit:
-    """What was learned, to be asked about these exposures."""
+    """The fit, to predict counts with these exposures."""
     exposures = exposure_of(exposure, design.n_observations, fitted.likelihood)
     return fitted.fit if exposures is None else fitted.fit.exposed(exposures)
 

@@ -1,6 +1,6 @@
-"""Whether the parts of a model that was read fit together, so that no index leads compiled code astray.
+"""Consistency checks of a model read from a file, so that compiled code never gets an index out of bounds.
 
-A file that is whole but inconsistent, as only an edited one is, is refused here, in what both estimators share. Sparse
+An intact file that is inconsistent must have been edited; it is refused here, for what both estimators share. Sparse
 matrices are checked where they are read, and the draws of rows when they are first used.
 """
 
@@ -30,7 +30,7 @@ Shape = tuple[int, ...]
 
 
 def require(condition: Any, what: str) -> None:
-    """Refuse, with a ValueError, a model of which something is not so."""
+    """Raise a ValueError that says ``what`` is wrong unless the condition holds."""
     if not condition:
         raise ValueError(what)
 
@@ -42,7 +42,7 @@ def inside(numbers: Any, end: int, start: int = 0) -> bool:
 
 
 def check_modes(modes: Sequence[FittedMode]) -> None:
-    """Refuse modes whose parts do not fit together."""
+    """Raise a ValueError for modes whose parts do not fit together."""
     for mode in modes:
         require(isinstance(mode, FittedMode), "its modes are of another class")
         start = 0
@@ -65,7 +65,7 @@ def check_modes(modes: Sequence[FittedMode]) -> None:
 
 
 def _check_map(fitted: Any) -> None:
-    """The levels of encoders and distinct rows become columns of sparse matrices."""
+    """Check that levels and distinct rows, which become columns of sparse matrices, are numbered in order."""
     for piece in _parts(fitted):
         if isinstance(piece, Encoder):
             numbers = list(piece.levels.values())
@@ -87,7 +87,7 @@ def _parts(thing: Any) -> Iterator[Any]:
 
 
 def check_fit(fit: Fit, modes: Sequence[FittedMode]) -> None:
-    """Refuse a fit whose draws are not of these modes."""
+    """Raise a ValueError for a fit whose draws do not fit to these modes."""
     require(isinstance(fit, Fit) and isinstance(fit.draws, Draws), "what it learned is of another class")
     draws, model = fit.draws, fit.draws.model
     require(isinstance(model, TuckerModel) and isinstance(model.core, Core), "its core is of another class")
@@ -120,7 +120,7 @@ def _check_core(core: Core, modes: int) -> None:
 
 
 def _check_numbers(arrays: Mapping[str, Any], shapes: Mapping[str, Shape], count: int | None = None) -> None:
-    """Arrays that are in memory: floats of these shapes, ``count`` times where it is given, and finite."""
+    """Check that arrays in memory are finite floats of these shapes, ``count`` times each where it is given."""
     require(arrays.keys() >= shapes.keys(), "its draws lack something")
     for name, shape in shapes.items():
         values = arrays[name]

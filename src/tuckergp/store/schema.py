@@ -1,8 +1,8 @@
-"""What a model file may hold: classes by names that stay when code moves, and how each is taken apart and rebuilt.
+"""The classes that a model file may hold, by names that stay when code moves, and how each is stored and rebuilt.
 
-Only what is listed here is ever built from a file. Kernels, feature maps, inferences, likelihoods and residuals come
-from the lists of their packages, so that a new one needs nothing here. A field that is not in a file has its default,
-and one that is not in the class is left out, so fields may come and go within a major version of the format.
+Only classes listed here are ever built from a file. Kernels, feature maps, inferences, likelihoods and residuals come
+from the lists of their packages, so that a new one needs nothing here. A field that a file lacks gets its default, and
+one that the class lacks is ignored, so fields may come and go within a major version of the format.
 """
 
 from __future__ import annotations
@@ -61,11 +61,11 @@ _HOMES: dict[str, tuple[str, ...]] = {
 
 
 class UnknownClass(ValueError):
-    """A file names a class that is not listed."""
+    """An error for a file that names a class that is not listed."""
 
 
 class AsRows(NamedTuple):
-    """An array, or one like it, that is large: readers map it, and look at the rows that they need.
+    """Marks a large array that readers map into memory, to read only the rows that they need.
 
     Its numbers are below ``below`` where that is given.
     """
@@ -75,7 +75,7 @@ class AsRows(NamedTuple):
 
 
 def _exported(module: ModuleType) -> Iterator[type]:
-    """The classes of a package that describe something: kernels, feature maps, inferences."""
+    """The public classes of a package of kernels, feature maps or inferences."""
     for name in module.__all__:
         kind = getattr(module, name)
         if isinstance(kind, type) and kind not in _ABSTRACT:
@@ -87,7 +87,7 @@ _ABSTRACT = (kernels.Kernel, kernels.Stationary, feature_maps.FeatureMap)
 
 @cache
 def _classes() -> dict[str, type]:
-    """All classes that a file may hold, by their names there."""
+    """All classes that a file may hold, by their names in files."""
     listed = [*_exported(kernels), *_exported(feature_maps), *_exported(inference), *LIKELIHOODS.values()]
     classes = {kind.__name__: kind for kind in listed}
     classes |= {f"residuals.{kind.__name__}": kind for kind in RESIDUALS}  # feature maps have the same names
@@ -102,7 +102,7 @@ def _names() -> dict[type, str]:
 
 
 def class_of(name: str) -> type:
-    """The class that files call so.
+    """The class that has this name in files.
 
     Examples
     --------
@@ -115,7 +115,7 @@ def class_of(name: str) -> type:
 
 
 def name_of(kind: type) -> str:
-    """What files call a class; TypeError for one that is not listed."""
+    """The name of a class in files; TypeError for a class that is not listed."""
     try:
         return _names()[kind]
     except KeyError:
@@ -123,12 +123,12 @@ def name_of(kind: type) -> str:
 
 
 def fitted(thing: Any) -> Fields:
-    """What an object has learned: its attributes that end in an underscore."""
+    """The fitted attributes of an object: those whose names end in an underscore."""
     return {name: value for name, value in vars(thing).items() if _is_learned(name)}
 
 
 def learn(thing: Any, values: Fields) -> None:
-    """Give an object what it had learned."""
+    """Set the fitted attributes of an object."""
     vars(thing).update({name: value for name, value in values.items() if _is_learned(name)})
 
 
@@ -137,7 +137,7 @@ def _is_learned(name: str) -> bool:
 
 
 def fields(thing: Any) -> Fields | None:
-    """What an object is made of; None for what is no object of this kind (a list, say)."""
+    """The fields that an object is stored as; None for values such as lists, which have none."""
     name = _names().get(type(thing))
     if name in _SPECIAL:
         return _SPECIAL[name][0](thing)
@@ -147,7 +147,7 @@ def fields(thing: Any) -> Fields | None:
 
 
 def build(kind: Any, values: Fields) -> Any:
-    """An object of a class from what it is made of."""
+    """Build an object of a class from its fields."""
     name = name_of(kind)
     if name in _SPECIAL:
         return _SPECIAL[name][1](values)
@@ -157,13 +157,13 @@ def build(kind: Any, values: Fields) -> Any:
 
 
 def _made(kind: Any, values: Fields) -> Any:
-    """A dataclass or a NamedTuple."""
+    """Build a dataclass or a NamedTuple from those fields that it has."""
     known = [field.name for field in dataclasses.fields(kind)] if dataclasses.is_dataclass(kind) else kind._fields
     return kind(**{name: value for name, value in values.items() if name in known})
 
 
 def _described(kind: Any, values: Fields) -> Any:
-    """A kernel or a feature map: what its constructor stores, and what it has learned."""
+    """Build a kernel or a feature map from its constructor's arguments and its fitted attributes."""
     made = kind.__new__(kind)
     signature = inspect.signature(kind.__init__).parameters
     for name in kind._parameter_names():
@@ -175,7 +175,7 @@ def _described(kind: Any, values: Fields) -> Any:
     return made
 
 
-# A sum of many kernels is a long chain of pairs: a list of them in files.
+# A sum of many kernels is a deeply nested chain of pairs, so files hold a list of the terms.
 
 
 def _sum_fields(kernel: Any) -> Fields:
@@ -190,7 +190,7 @@ def _build_sum(values: Fields) -> Any:
     return reduce(Sum, values["terms"])
 
 
-# The arrays of draws by rows are large: a reader may want few of the rows.
+# Arrays of draws by rows are large, and readers may need few of the rows.
 
 
 def _draws_fields(draws: Any) -> Fields:
@@ -199,7 +199,7 @@ def _draws_fields(draws: Any) -> Fields:
     return own | {"row_noise": None if draws.row_noise is None else AsRows(draws.row_noise)}
 
 
-# A learning curve is a table in files, one row for each step.
+# Files hold a learning curve as a table with one row per step.
 
 
 def _fit_fields(fit: Any) -> Fields:
@@ -226,7 +226,7 @@ def _build_fit(given: Fields) -> Any:
     return _made(class_of("Fit"), {**given, "steps": steps})
 
 
-# Ratings are sorted by user in files, and are large.
+# Files hold ratings sorted by user, in large arrays that are read by rows.
 
 
 def _history_fields(history: Any) -> Fields:
@@ -252,7 +252,7 @@ def _build_report(values: Fields) -> Any:
     return class_of("FeatureReport")(values["sides"])
 
 
-# Attributes of grids may be anything; files keep those that are plain.
+# Attributes of grids may be of any type; files keep text, booleans and numbers.
 
 
 def _grid_fields(grid: Any) -> Fields:
