@@ -1,7 +1,7 @@
-"""Answers of a fitted recommender: predictions, lists, who is like whom, and what moved a prediction.
+"""The answers of a fitted recommender: predictions, lists of items, similar users and items, explanations.
 
-Questions are read in `tuckergp.recommender.questions`; the numbers come from `tuckergp.recommender.serving`,
-`neighbours` and `explain`. Here ids, unknown ones included, become rows of the model, and results become data frames.
+Requests are read in `tuckergp.recommender.questions`; the numbers come from `tuckergp.recommender.serving`,
+`neighbours` and `explain`. Here ids, including unknown ones, become rows of the model, and results become data frames.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ def predict(
     interval: float | None = None,
     on_unknown: OnUnknown = "predict",
 ) -> Any:
-    """Predictions for pairs and how sure they are, as `TuckerRecommender.predict` describes."""
+    """Predictions for pairs and their uncertainty, as `TuckerRecommender.predict` describes."""
     table = pairs_table(pairs, fitted.names, fitted.layout)
     unknown = _unknown(table, fitted.layout, on_unknown)
     predicted = predict_with(fitted.fit, fitted.layout.pairs(table), return_std, quantiles, interval, include_noise)
@@ -68,7 +68,7 @@ def predict(
 
 
 def _unknown(table: Table, layout: Layout, on_unknown: OnUnknown) -> npt.NDArray[np.bool_]:
-    """The rows to answer with NaN."""
+    """The pairs with an unknown id, which are answered with NaN; an error for them with ``on_unknown="raise"``."""
     check("on_unknown", on_unknown, one_of("predict", "nan", "raise"))
     unknown = np.zeros(len(table), dtype=bool)
     if on_unknown == "predict":
@@ -86,12 +86,12 @@ def _unknown(table: Table, layout: Layout, on_unknown: OnUnknown) -> npt.NDArray
 
 
 def predict_proba(fitted: FittedRecommender, pairs: Any) -> Floats:
-    """Probability of every rating level for every pair, shape (n_pairs, K)."""
+    """Probability of each rating level for each pair, shape (n_pairs, K)."""
     return fitted.fit.probabilities(fitted.layout.pairs(pairs_table(pairs, fitted.names, fitted.layout)))
 
 
 def scores(fitted: FittedRecommender, users: Sequence[Any], items: Sequence[Any]) -> Floats:
-    """Predictions, not clipped, of some items for some users, shape (n_users, n_items)."""
+    """Predictions, not clipped, for each of some users and items, shape (n_users, n_items)."""
     layout, fit = fitted.layout, fitted.fit
     fit.draws.require_kept()
     if not fit.likelihood.linear:
@@ -152,7 +152,7 @@ def best_items(
 
 
 def most_alike(fitted: FittedRecommender, d: int, entity: Any, n: int) -> Any:
-    """A data frame with the users (d = 0) or items (d = 1) that are most like one, which may be new."""
+    """A data frame with the users (d = 0) or items (d = 1) most similar to one, which may be new."""
     fitted.fit.draws.require_kept()
     layout, side = fitted.layout, fitted.layout.sides[d]
     others = side.current.copy()
@@ -172,7 +172,7 @@ def most_alike(fitted: FittedRecommender, d: int, entity: Any, n: int) -> Any:
 
 
 def explain_pair(fitted: FittedRecommender, user: Any, item: Any, circumstances: Mapping[str, Any]) -> Explanation:
-    """What moved the prediction of one pair in some circumstances, which may have the names of the user's tables."""
+    """The contributions to the prediction of one pair; circumstances may have the column names of the tables."""
     usual = {theirs: name for name, theirs in (fitted.names or {}).items()}
     named = {usual.get(name, name): [value] for name, value in circumstances.items()}
     known = fitted.history.base.occasion_columns
@@ -185,6 +185,6 @@ def explain_pair(fitted: FittedRecommender, user: Any, item: Any, circumstances:
 
 
 def _frame(fitted: FittedRecommender, columns: Mapping[str, Any]) -> Any:
-    """A data frame of the kind that came, with the names that came."""
+    """A data frame of the same library and with the same column names as the training tables."""
     names = fitted.names or {}
     return as_frame({names.get(name, name): values for name, values in columns.items()}, fitted.backend)
