@@ -1,4 +1,4 @@
-"""`tuckergp data describe`: what is in a table of ratings, and what is wrong with it."""
+"""`tuckergp data describe`: a summary of a table of ratings, and its faults."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def describe(
     *,
     settings: Settings,
 ) -> None:
-    """Counts, density, repeated pairs, a histogram of ratings, attributes, and all rows that look wrong."""
+    """Show counts, density, repeated pairs, a histogram of ratings, attributes, and all rows that look wrong."""
     from tuckergp.cli.tables import check_output, read_ratings, read_side, to_json, write_result
     from tuckergp.recommender.describe import describe as describe_ratings
 

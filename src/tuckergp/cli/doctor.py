@@ -1,4 +1,4 @@
-"""`tuckergp doctor`: whether this installation works, and what to do if not."""
+"""`tuckergp doctor`: checks whether this installation works, and says what to do if not."""
 
 from __future__ import annotations
 

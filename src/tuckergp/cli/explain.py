@@ -1,4 +1,4 @@
-"""`tuckergp explain`: what moved one prediction, or what matters in a model."""
+"""`tuckergp explain`: the contributions to one prediction, or the importance of attributes in a model."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def explain(
     output: Output = None,
     as_json: Json = False,
 ) -> None:
-    """What moved the prediction for a user and an item; without them, what matters in the model."""
+    """Explain the prediction for a user and an item; without them, show the importance of each attribute."""
     from tuckergp.cli.ids import known_id
     from tuckergp.cli.models import load_recommender
     from tuckergp.cli.tables import check_output, to_json, write_result

@@ -1,4 +1,4 @@
-"""`tuckergp similar`: the items or users most like one."""
+"""`tuckergp similar`: the items or users most similar to one."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def similar(
     output: Output = None,
     as_json: Json = False,
 ) -> None:
-    """The items, or users, most like one; a table on a terminal, CSV in a pipe."""
+    """List the items, or users, most similar to one; prints a table on a terminal, CSV in a pipe."""
     from tuckergp.cli.ids import known_id
     from tuckergp.cli.models import load_recommender
     from tuckergp.cli.tables import check_output, put_table
@@ -38,7 +38,7 @@ def similar(
     elif user is not None and item is None:
         neighbours = recommender.similar_users(known_id(user, users), n=n)
     else:
-        raise InputError("Say like what: one of --item ID and --user ID.")
+        raise InputError("Give one of --item ID and --user ID to compare with.")
     columns = as_table(neighbours, "similar").columns
     if titles is not None and item is None:
         raise InputError("--titles is for items; leave it out with --user.")

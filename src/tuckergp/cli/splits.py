@@ -1,4 +1,4 @@
-"""Splits as one word of the command line: ``random``, ``user:5``, ``last``, ``time:1998-03-01``, ``folds:part``."""
+"""Splits by name on the command line: ``random``, ``user:5``, ``last``, ``time:1998-03-01``, ``folds:part``."""
 
 from __future__ import annotations
 

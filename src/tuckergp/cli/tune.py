@@ -1,4 +1,4 @@
-"""`tuckergp tune`: try settings on the same folds, show how each does, and save a model with the best."""
+"""`tuckergp tune`: compare settings on the same folds, show their scores, and save a model with the best."""
 
 from __future__ import annotations
 
@@ -27,13 +27,13 @@ def tune(
             metavar="NAME=VALUES",
         ),
     ] = None,
-    metric: Annotated[str | None, typer.Option(help="What to choose by; a metric of evaluate.")] = None,
+    metric: Annotated[str | None, typer.Option(help="The metric to choose by, as in evaluate.")] = None,
     search: Annotated[Literal["grid", "optuna"], typer.Option(help="All combinations, or Optuna's choice.")] = "grid",
-    trials: Annotated[int, typer.Option(help="How many Optuna may try.", min=1)] = 50,
+    trials: Annotated[int, typer.Option(help="Configurations that Optuna may try.", min=1)] = 50,
     split: Split = "folds",
     folds: Folds = None,
     test: Test = None,
-    k: Annotated[int, typer.Option(help="Length of the lists that ndcg, recall and such look at.", min=1)] = 10,
+    k: Annotated[int, typer.Option(help="Length of the lists for ndcg, recall and the like.", min=1)] = 10,
     output: Annotated[
         Path | None,
         typer.Option("--output", "-o", help="Learn from all ratings with the best settings and write the model here."),
@@ -43,7 +43,7 @@ def tune(
     *,
     settings: Settings,
 ) -> None:
-    """Try settings on the same folds and show how each does."""
+    """Compare settings on the same folds and show their scores."""
     from tuckergp.cli.notes import collected, say
     from tuckergp.cli.tables import read_side, to_json
     from tuckergp.evaluation.tuning import tune as search_for

@@ -1,4 +1,4 @@
-"""The result of an evaluation: figures with confidence intervals, as a table for people and as rows for programs."""
+"""The result of an evaluation: figures with confidence intervals, as a printed table or as rows of data."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class Scoreboard:
     Attributes
     ----------
     parts : mapping of str to mapping of str to sequence of Part
-        By model and metric, one part a fold, summed by user.
+        By model and metric, one part per fold, summed by user.
     metrics : sequence of str
         In the order asked for.
     n_users, n_folds, n_ratings : int
@@ -38,7 +38,7 @@ class Scoreboard:
     interval, confidence : float
         Level of the predicted intervals whose coverage is reported, and of the confidence intervals.
     seconds : mapping of str to float
-        Time that fitting took, by model, all folds together.
+        Time for fitting, by model, for all folds together.
     seed : int
     """
 
@@ -75,12 +75,12 @@ class Scoreboard:
     def difference(self, metric: str, model: str, other: str) -> Estimate:
         """The figure of one model minus that of another, with the confidence interval of the difference.
 
-        The same users are resampled in both, so that it is narrower than the intervals of the two would suggest.
+        The same users are resampled in both, so the interval is narrower than those of the two models suggest.
         """
         return self._estimate(metric, self._part(model, metric), self._part(other, metric))
 
     def rows(self) -> list[dict[str, Any]]:
-        """One row a model and metric (``pandas.DataFrame(board.rows())``): model, metric, value, low, high, folds."""
+        """One row per model and metric (``pandas.DataFrame(board.rows())``): model, metric, value, low, high, folds."""
         return [
             {
                 "model": model,

@@ -129,7 +129,7 @@ class LocalRows:
         )
 
 
-class Found(NamedTuple):
+class NewFactors(NamedTuple):
     """New factors in all draws: of users, (m, S, r), and of items without ratings so far."""
 
     users: Floats
@@ -159,7 +159,7 @@ class FoldIn:
     y: Floats
     more: History
 
-    def find(self, rng: np.random.Generator | None) -> Found:
+    def find(self, rng: np.random.Generator | None) -> NewFactors:
         """Draw the new factors given the rest of each draw; their means without ``rng``."""
         draws, likelihood, index = self.fit.draws, self.fit.likelihood, self.design.index
         core, W = draws.model.core, draws.W
@@ -179,7 +179,7 @@ class FoldIn:
                 owner = index[rows, d]
                 drawn = _rows_given_rest(z, y[:, rows].T - alone, w[:, rows].T, owner, means[d], draws.modes[d], rng)
                 psi[d][: len(drawn)] = drawn
-        return Found(psi[0][: self.locals[0].free], psi[1][:free])
+        return NewFactors(psi[0][: self.locals[0].free], psi[1][:free])
 
 
 def _rows_given_rest(
