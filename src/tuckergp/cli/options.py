@@ -61,9 +61,7 @@ class Settings:
     side_information: Annotated[
         bool, _model("--side-information/--no-side-information", help="Use the tables of users and items.")
     ] = True
-    implicit: Annotated[Literal["auto", "yes", "no"], _model(help="Also learn from co-rating: who rated what.")] = (
-        "auto"
-    )
+    implicit: Annotated[Literal["auto", "yes", "no"], _model(help="Also learn from co-rating.")] = "auto"
     time: Annotated[Literal["auto", "week", "month", "none"], _model(help="Drift over time.")] = "auto"
     noise: Annotated[Literal["auto", "shared", "rows"], _model(help="One noise, or one for each user and item.")] = (
         "auto"

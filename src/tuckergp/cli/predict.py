@@ -27,9 +27,7 @@ def predict(
         Literal["predict", "nan", "raise"],
         typer.Option(help="For ids without ratings and attributes: the average, NaN, or an error."),
     ] = "predict",
-    clip: Annotated[
-        bool, typer.Option("--clip/--no-clip", help="Keep predictions within the scale of ratings.")
-    ] = True,
+    clip: Annotated[bool, typer.Option("--clip/--no-clip", help="Keep predictions on the rating scale.")] = True,
     as_json: Json = False,
 ) -> None:
     """Predict the rating of each pair of user and item; prints CSV without --output."""

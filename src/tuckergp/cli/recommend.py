@@ -31,7 +31,7 @@ def recommend(
     include_seen: Annotated[bool, typer.Option("--include-seen", help="Also items that the user has rated.")] = False,
     strategy: Annotated[
         Literal["mean", "ucb", "thompson"],
-        typer.Option(help="Posterior mean, upper confidence bound, or a posterior draw."),
+        typer.Option(help="Mean, upper confidence bound, or one draw."),
     ] = "mean",
     kappa: Annotated[float, typer.Option(help="Standard deviations that ucb adds.")] = 1.0,
     titles: Annotated[

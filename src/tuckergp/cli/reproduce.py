@@ -27,9 +27,7 @@ def reproduce(
     quick: Annotated[
         bool, typer.Option("--quick", help="Less data and short chains: a test that everything runs, in minutes.")
     ] = False,
-    only: Annotated[
-        str, typer.Option(help="Run only cells whose names begin with this; separate several by commas.")
-    ] = "",
+    only: Annotated[str, typer.Option(help="Run cells whose names begin with this; several with commas.")] = "",
     as_json: Json = False,
 ) -> None:
     """Run the paper's experiments and ours, and write tables and figures side by side.

@@ -103,7 +103,7 @@ def tune(
 
 
 def read_grid(given: list[str]) -> dict[str, Any]:
-    """A grid from texts such as ``rank=8,16`` and ``rank=4..64:log``.
+    """Read a grid from texts such as ``rank=8,16`` and ``rank=4..64:log``.
 
     Examples
     --------
