@@ -75,7 +75,7 @@ def run(*, data: Path | None, download: bool, seed: int, as_json: bool, output: 
 def synthetic(seed: int) -> Data:
     """Synthetic ratings, with a known noise floor."""
     made = make_ratings(random_state=seed)
-    return Data("ratings made to order", made.train, made.test, made.users, made.items, made.expected)
+    return Data("synthetic ratings", made.train, made.test, made.users, made.items, made.expected)
 
 
 def movielens(directory: Path | None, download: bool, seed: int) -> Data:

@@ -1,8 +1,9 @@
-"""California house prices by longitude and latitude: the paper's figure and tables, and what is better.
+"""California house prices by longitude and latitude: the paper's figure and tables, and better models.
 
-The first half of the authors' row order trains, the rest tests; RMSE is of the log price. `CALIFORNIA_CHOICE` compares
-models that the paper does not have on a fifth of the training rows. What it chose stands in `BEYOND`; `CALIFORNIA`
-learns from all training rows and scores the test rows once. The models are in `tuckergp.paper.california_models`.
+The first half of the authors' row order is for training, the rest for testing; RMSE is of the log price.
+`CALIFORNIA_CHOICE` compares models that are not in the paper on a fifth of the training rows. Its choice is recorded in
+`BEYOND`; `CALIFORNIA` learns from all training rows and scores the test rows once. The models are in
+`tuckergp.paper.california_models`.
 """
 
 from __future__ import annotations
@@ -33,7 +34,7 @@ CANDIDATES = {
     for rank in ranks
 }
 BEYOND = ("turns=1/r=10", "turns=1/r=20", "turns=4/r=10")
-"""The last is the one with the least error on held-out training rows."""
+"""The last has the smallest error on held-out training rows."""
 
 RECORDS = {"full": "0.2979", "r=2": "0.3299", "r=5": "0.2866", "r=10": "0.2778"}
 """The authors' test RMSE at n = 200."""
@@ -53,15 +54,15 @@ VIEWS: dict[str, tuple[str, dict[str, Any]]] = {
     "california_components_la": ("Los Angeles", {"extent": (-119.0, -117.0, 33.4, 34.5)}),
     "california_components_bay": ("the Bay area", {"extent": (-123.2, -121.4, 36.8, 38.4)}),
 }
-"""Pictures of the summands of f: in words, and how they are drawn."""
+"""Plots of the summands of f: a description, and how they are drawn."""
 BEHIND = "0.85"
-"""On grey the pale middle of the colours is seen."""
-# Names the stream that holds rows out.
+"""A grey background, on which the pale middle of the colours is visible."""
+# Key of the random stream that holds rows out.
 held_out = partial(hold_out, key=2_000_001)
 
 
 def cells(run: Run) -> Work:
-    """All that the tables are made of, quick things first."""
+    """All cells of the tables, quick ones first."""
     at, work = run.settings, dict[str, Callable[[], Figures]]()
     split = split_of(run.load("california"), at["rows"])
     work["gp/given"] = partial(exact, split, False)
@@ -85,7 +86,7 @@ def cells(run: Run) -> Work:
 
 
 def choice_cells(run: Run) -> Work:
-    """Models with chains on held-out training rows."""
+    """Validation errors of models with chains, on held-out training rows."""
     at = run.settings
     settings = {name: replace(CANDIDATES[name], **at["chain_lengths"]) for name in at["candidates"]}
     return choices(settings, held_out(split_of(run.load("california"), at["rows"])))
@@ -107,7 +108,7 @@ def curves_table(cells: Cells) -> Rows:
 
 
 def gp_table(cells: Cells) -> Rows:
-    """The two exact GPs: log marginal likelihood, errors, numbers."""
+    """The two exact GPs: log marginal likelihood, errors, hyperparameters."""
     rows = [["GP", "log likelihood", "train RMSE", "test RMSE", "signal sd", "noise sd", "latitude", "longitude"]]
     for title, name in {"the authors' numbers": "gp/given", "type-II maximum likelihood": "gp/learned"}.items():
         for cell in starting(cells, name):
@@ -120,7 +121,7 @@ def gp_table(cells: Cells) -> Rows:
 
 
 def mixing_table(cells: Cells) -> Rows:
-    """R-hat and ESS of parameters and of f, the paper's beside them."""
+    """R-hat and ESS of parameters and of f, beside those of the paper."""
     kinds = {"nuts": "NUTS", "gibbs": "Gibbs"}
     rows = [["", "paper: R-hat, parameters", "paper: ESS, parameters"]]
     rows[0] += [f"{title}: {what}" for title in kinds.values() for what in ("parameters", "f")]
@@ -139,7 +140,7 @@ def _mixing(figures: Figures) -> str:
 
 
 def claims_table(cells: Cells) -> Rows:
-    """What the paper says of its figure, and whether it is so here: means over the seeds that both sides have."""
+    """The paper's claims about its figure, and whether they hold here, by means over the seeds that both have."""
     rows = [["claim", "", "ours and the other"]]
     gp = cells.get("gp/given", {}).get("test_rmse")
     for kind, title in {"gibbs": "Gibbs", "nuts": "NUTS"}.items():
@@ -163,7 +164,7 @@ def claims_table(cells: Cells) -> Rows:
 
 
 def _on_common_seeds(cells: Cells, kind: str, n: int, r: int, what: str) -> list[tuple[int, Any, Any]]:
-    """N with mean figures of a Tucker model and of full rank, over the seeds that both were run with."""
+    """n with the mean figures of a Tucker model and of full rank, over the seeds that both were run with."""
     ours, theirs = (
         {name.removeprefix(start): cell[what] for name, cell in cells.items() if name.startswith(start)}
         for start in (f"{kind}/n={n}/r={r}/", f"full/n={n}/")
@@ -173,13 +174,13 @@ def _on_common_seeds(cells: Cells, kind: str, n: int, r: int, what: str) -> list
 
 
 def _below(pairs: list[tuple[int, Any, Any]]) -> tuple[str, str]:
-    """Pairs of figures in words, and whether the first is below the second in all of them."""
+    """Pairs of figures as text, and whether the first is below the second in all of them."""
     said = ", ".join(f"n = {n}: {a:.4f} and {b:.4f}" for n, a, b in pairs)
     return said, ("pass" if all(a < b for _, a, b in pairs) else "fail") if pairs else ""
 
 
 def beyond_table(cells: Cells) -> Rows:
-    """Models that the paper does not have, and a random forest where `benchmarks/peers.py` was run."""
+    """Models that are not in the paper, and a random forest if `benchmarks/peers.py` was run."""
     titles = {
         "cholesky/r=5/": "squared exponential, exact features, r = 5",
         **{f"beyond/{name}/": title_of(name) for name in CANDIDATES},
@@ -194,7 +195,7 @@ def beyond_table(cells: Cells) -> Rows:
 
 
 def title_of(name: str) -> str:
-    """A model with chains in words."""
+    """The title of a model with chains."""
     turns, _, rank = name.removeprefix("turns=").partition("/r=")
     return f"chains, r = {rank}" + ("" if turns == "1" else f", mean of {turns} turns of the axes")
 
@@ -224,7 +225,7 @@ def draw_curves(cells: Cells) -> Any:
 
 
 def draw_models(run: Run, split: Split) -> Figures:
-    """Maps of prices, and the summands of the paper's r = 2 model: evenly coloured or by percentile, and two zooms."""
+    """Maps of prices, and of the summands of the r = 2 model: coloured linearly or by percentile, and two zooms."""
     at = run.settings["pictures"]
     inference = Gibbs(draws=at["draws"], warmup=at["warmup"])
     model = tucker(modes_of(GIVEN, Fourier(at["features"], pairs=False)), 2, inference, 0, split)
@@ -241,7 +242,7 @@ def draw_models(run: Run, split: Split) -> Figures:
 
 
 def draw_maps(model: Any, split: Split) -> Any:
-    """Test prices as they are and as predicted, coloured by percentile of the true ones."""
+    """Maps of true and predicted test prices, coloured by the percentiles of the true ones."""
     made, axes = figure(1, 2, 9.0, 4.6)
     order, at = np.sort(split.test.y), split.test.X
     panels = {"true log price": split.test.y, "predicted": model.predict(at)}

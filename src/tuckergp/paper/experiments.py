@@ -1,4 +1,4 @@
-"""The list of all experiments, the groups they are shown in, and how names become experiments."""
+"""The list of all experiments, their groups, and the search for experiments by name."""
 
 from __future__ import annotations
 

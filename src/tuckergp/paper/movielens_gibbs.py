@@ -1,7 +1,7 @@
-"""MovieLens 100K by Gibbs sampling: ratings alone, side information, who-rated-what, weeks, ordinal levels.
+"""MovieLens 100K by Gibbs sampling: ratings alone, side information, co-rating, weeks, ordinal levels.
 
-`MOVIELENS_GIBBS_CHOICE` compares ranks on a tenth of the splits' own training parts. What it chose stands in
-`SETTINGS`; `MOVIELENS_GIBBS` learns from the whole training part with it and scores the test part once for each seed.
+`MOVIELENS_GIBBS_CHOICE` compares ranks on a tenth of each split's own training part. Its choice is recorded in
+`SETTINGS`; `MOVIELENS_GIBBS` learns from the whole training part with it and scores the test part once per seed.
 Predictions are clipped to 1..5.
 """
 
@@ -29,7 +29,7 @@ __all__ = ["MOVIELENS_GIBBS", "MOVIELENS_GIBBS_CHOICE", "PROTOCOL", "SETTINGS", 
 
 @dataclass(frozen=True)
 class Setting:
-    """A row of the table: what the model may use, how it is run, what to compare with.
+    """One row of the table: the data that the model uses, its options, and the result to compare with.
 
     Attributes
     ----------
@@ -37,9 +37,9 @@ class Setting:
     tables : str
         Which attribute tables: none, the paper's, or all.
     options : dict
-        Of `TuckerRecommender`, the chosen rank among them.
+        Parameters of `TuckerRecommender`, including the chosen rank.
     ranks : tuple of int
-        Those compared on validation parts.
+        The ranks compared on validation parts.
     peer : str
         The best peer measured on the same splits.
     """
@@ -73,11 +73,11 @@ SETTINGS: dict[str, Setting] = {
         "0.8767 myFM",
     ),
 }  # fmt: skip
-"""By key; ranks are those found best on the validation parts."""
+"""The settings by key; ranks are the best ones on the validation parts."""
 
 
 def learned(movielens: MovieLens, setting: Setting, train: Data, seed: int, options: dict[str, Any]) -> Any:
-    """A recommender that has learned from ratings and from the tables that the setting allows."""
+    """A recommender fitted to ratings and to the attribute tables of the setting."""
     users, items = None, None
     if setting.tables == "paper":
         entities = entities_of(movielens)
@@ -104,7 +104,7 @@ def score(movielens: MovieLens, key: str, train: Data, held: Data, seed: int, op
 
 
 def cells(run: Run) -> Work:
-    """Test RMSE with what was chosen, cells ``key/u1/seed 0``."""
+    """Test RMSE with the chosen ranks, cells ``key/u1/seed 0``."""
     at, movielens = run.settings, run.load("ml-100k")
     splits = {number: movielens.split(number) for number in at["splits"]}
     work: dict[str, Callable[[], Figures]] = {}
@@ -114,7 +114,7 @@ def cells(run: Run) -> Work:
 
 
 def choice_cells(run: Run) -> Work:
-    """Validation RMSE of every rank of every setting, cells ``key/rank 12/u1``; one seed."""
+    """Validation RMSE of each rank of each setting, cells ``key/rank 12/u1``; one seed."""
     at, movielens = run.settings, run.load("ml-100k")
     work: dict[str, Callable[[], Figures]] = {}
     for number in at["splits"]:
@@ -128,7 +128,7 @@ def choice_cells(run: Run) -> Work:
 
 
 def gibbs_table(cells: Cells) -> Rows:
-    """Test RMSE of every setting: mean and sd over splits of the seeds' means, sd over seeds, u1, intervals, time."""
+    """Test RMSE of each setting: mean and sd over splits of the seeds' means, sd over seeds, u1, intervals, time."""
     rows = [["setting", "rank", "mean of u1..u5 ± sd over splits", "sd over seeds", "u1", "90 % intervals cover"]]
     rows[0] += ["seconds for a fit", "best peer"]
     for key, setting in SETTINGS.items():
@@ -154,7 +154,7 @@ def by_split_and_seed(cells: Cells, key: str) -> Any:
 
 
 def choice_table(cells: Cells) -> Rows:
-    """Validation RMSE of every rank compared, mean over the splits, the chosen one in bold."""
+    """Validation RMSE of each rank, mean over the splits, with the chosen rank in bold."""
     rows = [["setting", "rank: mean validation RMSE"]]
     for key, setting in SETTINGS.items():
         words = []

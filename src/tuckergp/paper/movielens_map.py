@@ -2,7 +2,7 @@
 
 Settings and the number of epochs are chosen on a tenth of each split's own training part; the model is then refitted
 to all of that part for as many steps, and the test part is scored once. A quick run refits one split with settings
-chosen before. The first split also has three claims around the table: batch sizes, learning curves, hashed ids.
+chosen before. On the first split, three further claims are tested: batch sizes, learning curves, hashed ids.
 """
 
 from __future__ import annotations
@@ -33,9 +33,9 @@ PRIOR_STARTS = {"pmf": Settings(0.1, 0.01, 1e-6, None, 1.0), "learn_w": Settings
 
 
 def epochs_of_refit(split: Split, epochs: int) -> int:
-    """As many gradient steps as were chosen, in epochs of the whole training part, which has more of them.
+    """The epochs of the whole training part that have as many gradient steps as the chosen epochs.
 
-    Parts within the training part bear this out: as many epochs as chosen would overfit.
+    Validation within the training part supports this: the same number of epochs would overfit.
     """
     return max(1, round(epochs * len(split.learn) / len(split.train)))
 
@@ -63,12 +63,12 @@ def score(split: Split, settings: Settings, epochs: int, seed: int, **options: A
 
 
 def _figure(value: float, digits: int = 5) -> float | None:
-    """Rounded for JSON, which knows no infinity: None stands for a fit that diverged."""
+    """A figure rounded for JSON, which has no infinity: None stands for a fit that diverged."""
     return round(value, digits) if math.isfinite(value) else None
 
 
 def cells(run: Run) -> Work:
-    """Those of the table, ``variant/u1`` and so on, and those of the claims around it."""
+    """The cells of the table, ``variant/u1`` and so on, and those of the further claims."""
     at, movielens = run.settings, run.load("ml-100k")
     work: dict[str, Callable[[], Figures]] = {}
     splits = [split_of(movielens, number, at["seed"]) for number in at["splits"]]
@@ -82,12 +82,12 @@ def cells(run: Run) -> Work:
 
 
 def checks(run: Run, split: Split, key: str) -> Work:
-    """Three claims around the table, with the settings that were chosen for a variant on the split.
+    """Three claims of the paper, tested with the settings that were chosen for a variant on the split.
 
-    ``batch/...``: how sensitive SGD is to the mini-batch size. The update weighs a rating by step N / m, so smaller
-    batches with the same step sizes learn faster; ``batch_same_rate/...`` shrinks the step sizes along with m.
-    ``curve/...``: with W = I it soon overfits; does a learned W keep improving? ``buckets/...``: hashed ids against
-    their number of buckets.
+    ``batch/...``: how sensitive SGD is to the mini-batch size. The update weighs each rating by step N / m, so smaller
+    batches with the same step sizes learn faster; ``batch_same_rate/...`` scales the step sizes with m. ``curve/...``:
+    W = I soon overfits; does a learned W keep improving? ``buckets/...``: errors by the number of buckets of hashed
+    ids.
     """
     at, name = run.settings, f"{key}/u{split.number}"
 
@@ -170,14 +170,14 @@ def compared(cells: Cells) -> list[tuple[str, dict[str, tuple[float, float | Non
 
 
 def compared_table(cells: Cells) -> Rows:
-    """The paper's table with ours beside it, and sampled models."""
+    """The paper's results beside ours, and sampled models."""
     sources = ("paper", "ours")
     rows = [[title, *(words(*by[one]) if one in by else "" for one in sources)] for title, by in compared(cells)]
     return [["model", *sources], *rows]
 
 
 def map_table(cells: Cells) -> Rows:
-    """The rows of the paper's table split by split, with the settings that were chosen."""
+    """The paper's table by split, with the settings that were chosen."""
     splits = sorted({split for key in VARIANTS for split in of_variant(cells, key)})
     rows = [["model", f"{', '.join(splits)}: mean ± sd", *splits, "chosen settings"]]
     for key, variant in VARIANTS.items():
@@ -190,7 +190,7 @@ def map_table(cells: Cells) -> Rows:
 
 
 def _settings_of(figures: Iterable[Figures]) -> str:
-    """Every setting with the values chosen, one where all splits agree."""
+    """The chosen values of each setting as text, a single one where all splits agree."""
     figures = list(figures)
     names = {"sigma_u": "σ_u", "noise": "σ²", "step_u": "ε_u", "step_w": "ε_w", "init_scale": "U starts at"}
     columns = {label: [cell["settings"][key] for cell in figures] for key, label in names.items()}
@@ -207,7 +207,7 @@ def _settings_of(figures: Iterable[Figures]) -> str:
 
 
 def curves(cells: Cells) -> dict[str, Figures]:
-    """The cells of learning curves, in words."""
+    """The cells of learning curves, by their titles."""
     by_title = {}
     for name, cell in cells.items():
         kind, *rest = name.split("/")
@@ -228,7 +228,7 @@ def curves_table(cells: Cells) -> Rows:
 
 
 def by_column_table(corner: str, lines: Sequence[tuple[str, str, str]], cells: Cells) -> Rows:
-    """A column for each value that ends the names of cells; a line has the cells' beginning, a title, a figure."""
+    """A table with one column per ending of cell names; a line has the beginning of names, a title and a figure."""
     kinds = [
         (kind, title, what, [n.split("/") for n in cells if n.startswith(f"{kind}/")]) for kind, title, what in lines
     ]
@@ -243,7 +243,7 @@ def by_column_table(corner: str, lines: Sequence[tuple[str, str, str]], cells: C
 
 
 def draw_compared(cells: Cells) -> Any:
-    """A row for each model, a dot with its sd for each source."""
+    """One row per model, with a dot and error bar per source."""
     rows = compared(cells)
     made, axes = figure(1, 1, 8.0, 0.7 + 0.38 * len(rows))
     ax = axes[0, 0]
@@ -261,7 +261,7 @@ def draw_compared(cells: Cells) -> Any:
 
 
 def draw_curves(cells: Cells) -> Any:
-    """Training and validation RMSE after every epoch."""
+    """Training and validation RMSE after each epoch."""
     if not curves(cells):
         return None
     made, axes = figure(1, 1, 8.0, 5.0)

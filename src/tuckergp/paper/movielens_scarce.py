@@ -1,4 +1,4 @@
-"""Few ratings: MovieLens 100K thinned, and whether long chains get worse where factors can explain noise away."""
+"""Few ratings: a thinned MovieLens 100K, and whether longer chains predict worse because factors fit noise."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from tuckergp.random import stream
 
 __all__ = ["MOVIELENS_SCARCE"]
 
-# Names the stream that thins.
+# Key of the random stream that thins the ratings.
 THINNED_KEY = 1_000_002
 
 
@@ -38,7 +38,7 @@ def cells(run: Run) -> Work:
 
 
 def score_biases(train: Data, held: Data) -> Figures:
-    """A mean, a user and an item effect, with variances learned from the data."""
+    """Score the baseline of biases of users and items, with variances learned from the data."""
     return {"rmse": round(rmse(held.numeric("rating"), Biases(damping="auto").fit(train).predict(held)), 5)}
 
 

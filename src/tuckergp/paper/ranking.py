@@ -1,8 +1,8 @@
-"""Lists of recommendations on MovieLens 100K, and a causal split in time: all contestants on the same candidates.
+"""Lists of recommendations on MovieLens 100K, and a causal split in time, with the same candidates for all models.
 
-`RANKING_CHOICE` compares settings on validation parts, a fifth of the training parts of the first seed. What it chose
-stands in `CHOSEN`; `RANKING` learns from the whole training parts with it and scores the test parts.
-`benchmarks/peers.py` puts contestants of other packages beside them, in the same files.
+`RANKING_CHOICE` compares settings on validation parts, a fifth of the training parts of the first seed. Its choice is
+recorded in `CHOSEN`; `RANKING` learns from the whole training parts with it and scores the test parts.
+`benchmarks/peers.py` adds models of other packages, in the same files.
 """
 
 from __future__ import annotations
@@ -55,9 +55,9 @@ OWN: dict[str, dict[str, Any]] = {
     "none": {"time": None},
     "week": {"time": "week"},
 }
-"""Settings of our own contestants, whatever else is chosen."""
+"""The fixed settings of our own models."""
 CHOSEN = {"user": {"rank": 16, "negatives": 1000}, "time": {"rank": 8, "negatives": 1000}}
-"""Of the model of clicks, by split: the best of the grid on the validation part."""
+"""The settings of the model of clicks, by split: the best of the grid on the validation part."""
 K, LIKED = 10, 4.0
 # Seed of validation parts, which no test part has.
 VALIDATION = 1_000
@@ -65,7 +65,7 @@ VALIDATION = 1_000
 
 @dataclass(frozen=True)
 class Contest:
-    """A training and a test part, and the candidates by two notions of what is relevant.
+    """A training and a test part, and the candidates with two definitions of relevance.
 
     Attributes
     ----------
@@ -73,8 +73,8 @@ class Contest:
         For the attributes of users and items.
     train, test : Table
     liked, rated : Candidates
-        Relevant are test items rated 4 or 5, and all test items. Candidates are all items of the data that the user
-        did not rate in the training part.
+        Relevant are test items rated 4 or 5 in ``liked``, and all test items in ``rated``. Candidates are all items
+        that the user did not rate in the training part.
     """
 
     movielens: MovieLens
@@ -85,7 +85,7 @@ class Contest:
 
     @classmethod
     def of(cls, movielens: MovieLens, train: Data, test: Data) -> Contest:
-        """With the candidates of both parts."""
+        """Build a contest from its two parts."""
         liked = Candidates.of(train, test, movielens.items, lambda y, _: y >= LIKED, seed=0)
         rated = Candidates.of(train, test, movielens.items, lambda y, _: np.ones(len(y), dtype=bool), seed=0)
         return cls(movielens, train, test, liked, rated)
@@ -97,7 +97,7 @@ class Contest:
 
     @property
     def popularity(self) -> Floats:
-        """How many rated each item in the training part."""
+        """The number of ratings of each item in the training part."""
         return np.diff(self.rated.rated.indptr).astype(np.float64)
 
 
@@ -121,7 +121,7 @@ def validation(movielens: MovieLens, split: str, seed: int = 0) -> Contest:
 
 
 def counts(contest: Contest) -> Figures:
-    """How large the parts are, and how many test users and items the training part does not have."""
+    """The sizes of the parts, and the numbers of test users and items that are not in the training part."""
     sizes = {"train": len(contest.train), "test": len(contest.test), "ranked_users": len(contest.liked.users)}
     for key, name in zip(KEYS, ("users", "items"), strict=True):
         tested, learned = (set(part[key].tolist()) for part in (contest.test, contest.train))
@@ -130,7 +130,7 @@ def counts(contest: Contest) -> Figures:
 
 
 def measure(contest: Contest, name: str, options: dict[str, Any], seed: int) -> Figures:
-    """Learn and measure: lists, errors in ratings, or both; and the seconds of learning."""
+    """Fit a model and measure its lists, its errors in ratings, or both, and the seconds of learning."""
     began = time.perf_counter()
     if name == "popularity":
         return lists(contest, np.tile(contest.popularity, (len(contest.rated.users), 1)))
@@ -146,9 +146,9 @@ def measure(contest: Contest, name: str, options: dict[str, Any], seed: int) -> 
 
 
 def lists(contest: Contest, scores: Floats) -> Figures:
-    """NDCG and recall of the first ten, with either notion of relevance; also of users with a training part alone.
+    """NDCG and recall of the first ten, with both definitions of relevance; also of known users alone.
 
-    ``scores`` has a row for each user and a column for each item of ``contest.rated``.
+    ``scores`` has one row per user and one column per item of ``contest.rated``.
     """
     place = {user: row for row, user in enumerate(contest.rated.users)}
     figures: Figures = {}
@@ -165,7 +165,7 @@ def lists(contest: Contest, scores: Floats) -> Figures:
 
 
 def errors(contest: Contest, model: Any) -> Figures:
-    """RMSE of all test ratings, and of those by users with a training part."""
+    """RMSE of all test ratings, and of those by known users."""
     truth, predicted = contest.test.numeric("rating"), model.predict(contest.test)
     known = contest.known(contest.test["user_id"].tolist())
     both = {"rmse": rmse(truth, predicted), "rmse_known": rmse(truth[known], predicted[known])}
@@ -179,7 +179,7 @@ def decision(contest: Contest, seed: int) -> Figures:
 
 
 def cells(run: Run) -> Work:
-    """Test figures, cells ``user/clicks/seed 0``; sizes of the parts, and what ``time="auto"`` decides."""
+    """Test figures, cells ``user/clicks/seed 0``; sizes of the parts, and the decision of ``time="auto"``."""
     at, work = run.settings, dict[str, Callable[[], Figures]]()
     for seed, split in product(at["seeds"], SPLITS):
         contest = contest_of(run, split, seed)
@@ -192,7 +192,7 @@ def cells(run: Run) -> Work:
 
 
 def choice_cells(run: Run) -> Work:
-    """Validation figures of every setting, cells ``user/clicks/{"rank": 8, ...}``."""
+    """Validation figures of each setting, cells ``user/clicks/{"rank": 8, ...}``."""
     at, movielens = run.settings, run.load("ml-100k")
     work: dict[str, Callable[[], Figures]] = {}
     for split in at["splits"]:
@@ -205,7 +205,7 @@ def choice_cells(run: Run) -> Work:
 
 
 def figures(cells: Cells, split: str, name: str, what: str) -> list[float]:
-    """A figure of every seed; of what was decided for ``auto``, which is a fit with the same draws."""
+    """A figure for each seed; ``auto`` has the figures of the model it decided for, whose draws are the same."""
     names = [key for key in cells if key.startswith(f"{split}/{name}/")]
     if name == "auto":
         names = [key.replace("/auto/", f"/{cells[key]['time']}/") for key in names]
@@ -213,7 +213,7 @@ def figures(cells: Cells, split: str, name: str, what: str) -> list[float]:
 
 
 def by_split_table(columns: list[tuple[str, str, str]], names: tuple[str, ...], cells: Cells) -> Rows:
-    """A row for each contestant; a column has the split, the figure and a title."""
+    """A table with one row per model; a column is given by split, figure and title."""
     rows = [["", *(title for _, _, title in columns)]]
     for name in names:
         values = [(what, figures(cells, split, name, what)) for split, what, _ in columns]
@@ -236,7 +236,7 @@ def parts_table(cells: Cells) -> Rows:
 
 
 def decision_table(cells: Cells) -> Rows:
-    """What ``time="auto"`` decides, seed by seed, beside what either choice gives; seconds of deciding and of a fit."""
+    """The decisions of ``time="auto"`` by seed, the gains of weeks, and the seconds of deciding and of a fit."""
     rows = [["split", "decides", "RMSE with weeks - without, seed by seed", "seconds to decide"]]
     rows[0].append("seconds for a fit with weeks")
     for split, title in SPLITS.items():
@@ -249,7 +249,7 @@ def decision_table(cells: Cells) -> Rows:
 
 
 def choice_table(cells: Cells) -> Rows:
-    """Validation NDCG@10: how many settings were compared, the best, which was chosen, the least and the median."""
+    """Validation NDCG@10: the number of settings compared, the best one, which was chosen, the worst and the median."""
     rows = [["split", "contestant", "compared", "chosen", "its NDCG@10", "the least, the median"]]
     for split, name in product(SPLITS, ("als", "bpr", "clicks")):
         start = f"{split}/{name}/"
@@ -263,7 +263,7 @@ def choice_table(cells: Cells) -> Rows:
 
 
 def tries_table(cells: Cells) -> Rows:
-    """Validation NDCG@10 of every setting tried for clicks, on either split, best first."""
+    """Validation NDCG@10 of each setting for clicks, on both splits, best first."""
     tried = dict.fromkeys(key.split("/", 2)[2] for key in cells if key.split("/")[1] == "clicks")
     by_options = {name: [cells.get(f"{split}/clicks/{name}") for split in SPLITS] for name in tried}
     rows = [["settings", *SPLITS.values(), "seconds for a fit"]]
