@@ -1,4 +1,4 @@
-"""From the results files of a folder: a report for a browser, a file of all numbers, tables for documentation."""
+"""Reports from the results files of a folder: an HTML page, a file of all numbers, tables for documentation."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def stored(folder: Path) -> dict[str, dict[str, Any]]:
 
 
 def cells_of(experiment: Experiment, results: Mapping[str, dict[str, Any]]) -> Cells:
-    """What the blocks of an experiment see: its own cells, and those of the experiments beside it."""
+    """The cells that the blocks of an experiment get: its own, and those of the experiments in ``beside``."""
     cells: dict[str, Any] = dict(results[experiment.name]["cells"])
     for name in experiment.beside:
         cells |= {f"{name}/{cell}": figures for cell, figures in results.get(name, {"cells": {}})["cells"].items()}
@@ -47,7 +47,7 @@ def tables(folder: Path) -> dict[str, Rows]:
 
 
 def write(folder: Path) -> dict[str, dict[str, Any]]:
-    """Draw the pictures, write the report and the file of all numbers; the results they are of."""
+    """Draw the figures and write the report and the file of all numbers; returns the results."""
     results = stored(folder)
     shown = [(one, cells_of(one, results)) for one in EXPERIMENTS if one.name in results]
     for experiment, cells in shown:
@@ -63,7 +63,7 @@ def write(folder: Path) -> dict[str, dict[str, Any]]:
 
 
 def runs_table(results: Mapping[str, dict[str, Any]]) -> Rows:
-    """Which command made the results, with how much work, with which versions, where."""
+    """The command, amount of work, versions and machine of each run."""
     rows = [["experiment", "command", "cells", "minutes", "versions", "machine"]]
     for name, result in results.items():
         cells = result["cells"].values()
@@ -81,7 +81,7 @@ def data_table(results: Mapping[str, dict[str, Any]]) -> Rows:
 
 
 def facts(results: Mapping[str, dict[str, Any]]) -> dict[str, str]:
-    """What the figures depend on, in words."""
+    """What the figures depend on, as text."""
     lines = {}
     for name, command, cells, minutes, versions, machine in runs_table(results)[1:]:
         quick = "; a quick run, which says nothing about accuracy" * results[name]["quick"]

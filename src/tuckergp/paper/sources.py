@@ -1,4 +1,4 @@
-"""The data sets that experiments read, each read once in a process, and checksums of what was read."""
+"""The data sets of the experiments, each read once per process, and their checksums."""
 
 from __future__ import annotations
 
@@ -20,18 +20,18 @@ SOURCES: dict[str, Source] = {
     "california": (load_california, lambda data: data.table),
     "wind": (load_wind, lambda data: data.values),
 }
-"""By name: how it is read, and the table that tells it from other data."""
+"""By name: the loader of a data set, and the table whose checksum identifies it."""
 
 
 @lru_cache
 def load(name: str, folder: Path | None) -> Any:
-    """A data set from a folder; None looks where the loaders of `tuckergp.data.datasets` do."""
+    """Load a data set from a folder; None uses the default of the loaders in `tuckergp.data.datasets`."""
     return SOURCES[name][0](folder)
 
 
 @lru_cache
 def checksum(name: str, folder: Path | None) -> str:
-    """Of the content of a data set, whatever file it came from."""
+    """The checksum of the content of a data set, whatever file it came from."""
     return table_checksum(SOURCES[name][1](load(name, folder)))
 
 

@@ -1,7 +1,7 @@
-"""What the paper proves or states, measured: entries of W x_d U_d' tend to N(0, 1), features tend to their kernel.
+"""The paper's theory, measured: entries of W x_d U_d' converge to N(0, 1), inner products of features to kernels.
 
-No model is learned here. `tuckergp.paper.theory_entries` and `tuckergp.paper.theory_features` have the figures and
-what theory says of them.
+No model is learned here. `tuckergp.paper.theory_entries` and `tuckergp.paper.theory_features` compute the figures and
+their theoretical values.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ TITLES = {"full": "full", "identity": "identity", "sparse": "sparse, Q = 4 r"}
 
 
 def cells(run: Run) -> Work:
-    """All that tables and pictures are made of."""
+    """All cells of the tables and figures."""
     at = run.settings
     work: dict[str, Callable[[], Figures]] = {}
     for core, modes, r in product(CORES, MODES, at["ranks"]):
@@ -44,7 +44,7 @@ def cells(run: Run) -> Work:
 
 
 def entries(cells: Cells) -> Iterator[tuple[str, dict[int, Figures]]]:
-    """Cores and numbers of modes in words, with the cells by rank."""
+    """Titles of cores and numbers of modes, with the cells by rank."""
     for core, modes in product(CORES, MODES):
         names = {r: f"entries/{core}/D={modes}/r={r}" for r in RANKS}
         by_rank = {r: cells[name] for r, name in names.items() if name in cells}
@@ -63,7 +63,7 @@ def moments_table(cells: Cells) -> Rows:
 
 
 def distance_table(cells: Cells) -> Rows:
-    """The largest distance to the normal distribution function by rank; in brackets the leading term of theory."""
+    """The largest distance to the normal distribution function by rank; in brackets the leading term in theory."""
     rows = [["Kolmogorov distance", *(f"r = {r}" for r in RANKS)]]
     for title, by_rank in entries(cells):
         shown = {r: f"{cell['kolmogorov']:.4f} ({cell['leading']:.4f})" for r, cell in by_rank.items()}
@@ -72,13 +72,13 @@ def distance_table(cells: Cells) -> Rows:
 
 
 def features(cells: Cells, kind: str) -> list[tuple[str, str, Figures]]:
-    """Inputs and kernel, feature map, cell."""
+    """The title of inputs and kernel, the feature map, and the figures of each cell of a kind."""
     split = [(name.split("/"), cell) for name, cell in cells.items() if name.startswith(f"{kind}/")]
     return [(title, name, cell) for (_, title, name), cell in split]
 
 
 def errors_table(cells: Cells, what: str = "rms") -> Rows:
-    """An error of the kernel over pairs of inputs by the number of features; in brackets that of theory."""
+    """An error of the kernel over pairs of inputs by the number of features; in brackets its theoretical value."""
     lines = features(cells, "errors")
     rows = [["inputs, kernel", "features", *(f"n = {n}" for n in (lines[0][2]["n"] if lines else ()))]]
     for title, name, cell in lines:
@@ -116,7 +116,7 @@ def _significant(value: float, sd: float | None) -> str:
 
 
 def draw_quantiles(cells: Cells) -> Any:
-    """Quantiles of entries against those of N(0, 1): a panel for each core and number of modes, a line for each r."""
+    """Quantiles of entries against those of N(0, 1): one panel per core and number of modes, one line per r."""
     made, axes = figure(len(MODES), len(CORES), 9.0, 6.0)
     normal, by_title = ndtri(LEVELS), dict(entries(cells))
     for i, modes in enumerate(MODES):

@@ -1,7 +1,7 @@
-"""How far phi(x)'phi(x') is from k(x, x') on real inputs: by feature map and number of features, over seeds.
+"""Errors of phi(x)'phi(x') as an estimate of k(x, x') on real inputs, by feature map and number of features.
 
-Random features and hashing are unbiased, with variances in closed form; Nystrom and Cholesky features are neither
-random in that sense nor unbiased: they never exceed the kernel.
+Random features and hashing are unbiased, with variances in closed form; Nystrom and Cholesky features are not random in
+that sense and biased: they never exceed the kernel.
 """
 
 from __future__ import annotations
@@ -27,9 +27,9 @@ __all__ = ["FIXED", "MAPS", "Case", "bias", "errors", "hashed_cases", "smooth_ca
 Floats = npt.NDArray[np.float64]
 
 FITTED, PAIRED = 2_000, 500
-"""Inputs that features are fitted to, and those of them whose pairs are compared."""
+"""The numbers of inputs that features are fitted to, and of those whose pairs are compared."""
 LENGTHSCALE = 0.5
-"""Of places, in standard deviations of longitude and latitude; the longitude alone has the authors'."""
+"""The lengthscale of places, in standard deviations of longitude and latitude; longitude alone has the authors'."""
 NOTHING_LEFT = 1e-6
 """Errors below this are rounding and jitter; slopes are fitted to those above."""
 INPUTS_KEY = 2_000_003  # names the stream that draws the inputs
@@ -44,7 +44,7 @@ MAPS: dict[str, Callable[[int], FeatureMap]] = {
     "hashing, of exact features": lambda n: Hashing(n, base=Exact()),
 }
 FIXED = ("Cholesky",)
-"""Maps in which nothing is random."""
+"""The feature maps without randomness."""
 
 
 @dataclass(frozen=True)
@@ -96,7 +96,7 @@ def _sets(ratings: Table) -> dict[int, list[int]]:
 
 
 def spread(name: str, kernel: Kernel, inputs: Table) -> Floats | None:
-    """N times the variance of phi(x)'phi(y) of every pair, in closed form; None for maps that are not random so.
+    """n times the variance of phi(x)'phi(y) of each pair, in closed form; None for maps without one.
 
     Fourier with k of unit variance: 1 + k(2 d) / 2 - k(d)^2 for phases and 1 + k(2 d) - 2 k(d)^2 for pairs, d the
     difference of the inputs. Hashing: |x|^2 |y|^2 + (x'y)^2 - 2 sum_i x_i^2 y_i^2 of the features hashed.
@@ -116,7 +116,7 @@ def spread(name: str, kernel: Kernel, inputs: Table) -> Floats | None:
 
 
 def _pairs(matrix: Floats) -> Floats:
-    """Each pair once, an input with itself too."""
+    """The entries of a symmetric matrix for each pair once, including each input with itself."""
     return matrix[np.triu_indices(len(matrix))]
 
 
@@ -144,7 +144,7 @@ def errors(case: Case, name: str, sizes: Sequence[int], seeds: int) -> Figures:
 
 
 def _slope(sizes: Sequence[int], line: Floats) -> float | None:
-    """Of log error against log n by least squares, where there is an error; None for fewer than two."""
+    """The slope of log error against log n by least squares, where there is an error; None for fewer than two."""
     left = line > NOTHING_LEFT
     if left.sum() < 2:
         return None
@@ -152,7 +152,7 @@ def _slope(sizes: Sequence[int], line: Floats) -> float | None:
 
 
 def bias(case: Case, name: str, n: int, maps: int, count: int) -> Figures:
-    """Many independent maps: their mean error over its standard error by `spread`, and their variance over that."""
+    """For many independent maps: the mean error over its standard error by `spread`, and the ratio of variances."""
     inputs = case.inputs.take(np.arange(min(count, len(case.inputs))))
     K, variance = _pairs(case.kernel(inputs)), spread(name, case.kernel, inputs)
     if variance is None:
