@@ -148,7 +148,7 @@ def number_list(text: str | None, option: str) -> list[float] | None:
     if text is None:
         return None
     try:
-        return [float(part) for part in text.split(",")]
+        return [float(number) for number in text.split(",")]
     except ValueError:
         from tuckergp.errors import InputError
 

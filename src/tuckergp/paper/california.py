@@ -207,17 +207,17 @@ def draw_curves(cells: Cells) -> Any:
     for r, colour in zip(RANKS, ("tab:blue", "tab:orange", "tab:green"), strict=True):
         models[f"r = {r}, Gibbs"] = (f"gibbs/n={{n}}/r={r}/", colour, "-")
         models[f"r = {r}, NUTS"] = (f"nuts/n={{n}}/r={r}/", colour, "none")
-    for ax, part in zip(axes[0], ("train_rmse", "test_rmse"), strict=True):
+    for ax, metric in zip(axes[0], ("train_rmse", "test_rmse"), strict=True):
         for title, (pattern, colour, line) in models.items():
-            errors = {n: [cell[part] for cell in starting(cells, pattern.format(n=n))] for n in SIZES}
+            errors = {n: [cell[metric] for cell in starting(cells, pattern.format(n=n))] for n in SIZES}
             points = [(n, *mean_and_sd(values)) for n, values in errors.items() if values]
             n, mean, sd = ([row[k] or 0.0 for row in points] for k in range(3))
             style = {"color": colour, "linestyle": line, "marker": "x" if line == "none" else "o"}
             if points:
                 ax.errorbar(n, mean, sd, label=title, markersize=4, capsize=2, **style)
         for cell in starting(cells, "gp/given"):
-            ax.axhline(cell[part], color="grey", linestyle="--", label="GP")
-        ax.set(title=part.replace("_rmse", " RMSE"), xlabel="features in each mode, n", xscale="log", xticks=SIZES)
+            ax.axhline(cell[metric], color="grey", linestyle="--", label="GP")
+        ax.set(title=metric.replace("_rmse", " RMSE"), xlabel="features in each mode, n", xscale="log", xticks=SIZES)
         ax.set_xticks(SIZES, labels=list(map(str, SIZES)), minor=False)
         ax.minorticks_off()
     axes[0, 1].legend(fontsize="x-small")

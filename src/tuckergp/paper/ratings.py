@@ -216,8 +216,8 @@ def draw_time(cells: Cells) -> Any:
         return None
     made, axes = figure(1, 2, 9.0, 4.0)
     for (key, title), colour in zip(drawn.items(), COLOURS, strict=False):
-        for ax, part in zip(axes[0], ("rmse", "coverage"), strict=True):
-            ax.semilogx(cells[key]["cpu"], cells[key][part], "o-", markersize=4, color=colour, label=title)
+        for ax, metric in zip(axes[0], ("rmse", "coverage"), strict=True):
+            ax.semilogx(cells[key]["cpu"], cells[key][metric], "o-", markersize=4, color=colour, label=title)
     axes[0, 0].set(xlabel="CPU seconds", ylabel="test RMSE")
     axes[0, 1].set(xlabel="CPU seconds", ylabel="90 % intervals cover")
     axes[0, 1].axhline(0.9, linestyle=":", color=INK, linewidth=1)

@@ -267,7 +267,7 @@ def _has_collections(values: npt.NDArray[Any]) -> bool:
 def _parted(values: npt.NDArray[Any]) -> bool:
     """Whether ``|`` separates values, rather than being a character that occurs in some text."""
     cells = [value.split("|") for value in values if isinstance(value, str)]
-    parts = {part.strip() for cell in cells for part in cell}
+    parts = {value.strip() for cell in cells for value in cell}
     return len(parts) <= max(20, len(cells) / 4) or 10 * sum(len(cell) > 1 for cell in cells) >= len(cells)
 
 

@@ -295,8 +295,8 @@ def _faults_of(table: Table, key: str, known: Known, rated: list[Any]) -> Iterat
         yield _fault(table, again, f"whose {key} an earlier row has", "Keep one row for each.")
     if rated and len(table) and known.not_in_table == len(rated):
         example = table[key][int(np.argmax(~missing))]
-        there, here = show_cell(rated[0]), show_cell(example)
-        what = f"No {key} of the ratings is in it: ids are like {there} there and {here} here"
+        rated_id, listed_id = show_cell(rated[0]), show_cell(example)
+        what = f"No {key} of the ratings is in it: ids are like {rated_id} there and {listed_id} here"
         yield Finding(table.name, what, len(rated), (), "Give both the same type and spelling.", refused=True)
 
 

@@ -133,7 +133,7 @@ def recommend(layout: Layout, fit: Fit, request: Request) -> Recommended:
     for rows, items, scores in shortlists(layout, fit, request):
         row, place = np.nonzero(items >= 0)
         lists.append(_ranked(layout, fit, request, rows[row], items[row, place], scores[row, place]))
-    order = np.lexsort([np.concatenate([part[column] for part in lists]) for column in (4, 0)])
+    order = np.lexsort([np.concatenate([block[column] for block in lists]) for column in (4, 0)])
     return Recommended(*(np.concatenate(parts)[order] for parts in zip(*lists, strict=True)))
 
 

@@ -90,10 +90,10 @@ def seed_for(random_state: object, checkpoint: object) -> int:
 def ranks_of(rank: object, modes: int) -> list[int]:
     """The rank of each mode, from an int for all modes or a sequence with one rank per mode."""
     if isinstance(rank, bool) or not isinstance(rank, int | np.integer | Sequence):
-        raise InputError(f"rank must be a whole number or one a mode, not {rank!r}.")
+        raise InputError(f"rank must be a whole number or one per mode, not {rank!r}.")
     ranks = list(rank) if isinstance(rank, Sequence) else [rank] * modes
     if len(ranks) != modes:
-        raise InputError(f"rank has {len(ranks)} entries for {modes} modes; give one number, or one a mode.")
+        raise InputError(f"rank has {len(ranks)} entries for {modes} modes; give one number, or one per mode.")
     if not all(isinstance(r, int | np.integer) and not isinstance(r, bool) and r >= 1 for r in ranks):
         raise InputError(f"rank must be at least 1, not {rank!r}.")
     return [int(r) for r in ranks]

@@ -52,7 +52,7 @@ def top_k(scores: npt.ArrayLike, k: int) -> Ints:
     """
     table = np.asarray(scores, dtype=np.float64)
     if table.ndim != 2 or np.isnan(table).any():
-        raise InputError("scores must be a matrix, a row a user and a column an item, without NaN.")
+        raise InputError("scores must be a matrix with one row per user, one column per item, and no NaN.")
     if k < 1:
         raise InputError(f"k must be at least 1, not {k!r}.")
     best = np.argsort(-table, axis=1, kind="stable")[:, :k]
@@ -262,7 +262,7 @@ def _with_relevant(hits: npt.ArrayLike, n_relevant: npt.ArrayLike) -> tuple[Bool
 def _lists(lists: npt.ArrayLike, n_items: int) -> Ints:
     places = np.asarray(lists, dtype=np.intp)
     if places.ndim != 2:
-        raise InputError(f"lists must be a matrix, a row a user and a column a place, but its shape is {places.shape}.")
+        raise InputError(f"lists must be a matrix with one row per user, one column per place, not {places.shape}.")
     if places.size and not -1 <= places.min() <= places.max() < n_items:
         raise InputError(f"lists must hold numbers of items from 0 to {n_items - 1}, or -1 for an empty place.")
     return places
