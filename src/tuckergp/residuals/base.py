@@ -34,7 +34,7 @@ class Evidence(Protocol):
         """A (M, r, r) and b (M, r)."""
 
     def solve(self, prior_shift: Floats, precision: Floats, noise: Floats) -> Floats:
-        """For each row m the mean of N(psi; (P + A_m)^-1 (pull_m + b_m), (P + A_m)^-1), or with noise a draw."""
+        """For each row m the mean of N(psi; (P + A_m)^-1 (prior_shift_m + b_m), (P + A_m)^-1), or with noise a draw."""
 
 
 class ModeState(NamedTuple):

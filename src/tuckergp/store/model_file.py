@@ -48,9 +48,8 @@ class Storable:
         """Write the fitted model to a file, which `tuckergp.load` reads.
 
         The file has all that predictions, recommendations and further learning need; the training data are not needed
-        again. It takes the place of an old one in one move, even of the one that the model was loaded from. Ratings
-        that were folded in are put in order first, which copies the draws once. A ``random_state`` that is a generator
-        becomes None.
+        again. It takes the place of an old one in one move, even of the one that the model was loaded from. A
+        ``random_state`` that is a generator becomes None.
 
         Parameters
         ----------
@@ -73,13 +72,9 @@ class Storable:
         path = Path(path)
         try:
             check_writable(path)
-            self._put_in_order()
             _save(self, path)
         except OSError as error:
             raise InputError(f"{path} cannot be written: {error.strerror or error}.") from error
-
-    def _put_in_order(self) -> None:
-        """Prepare what was learned for being written."""
 
     def _check_parts(self) -> None:
         """Refuse, with a ValueError, a model from a file whose parts do not fit together."""
