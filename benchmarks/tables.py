@@ -162,9 +162,15 @@ def latency_answers(report: Report) -> Rows:
 def latency_ratios(report: Report) -> Rows:
     """The time of answers divided by that of their bare arithmetic."""
     sizes = report["users"]
-    titles = {"list": "a list / its product", "fold_in": "a fold-in / its solves", "everyone": "lists of all / products"}
+    titles = {
+        "list": "a list / its product",
+        "fold_in": "a fold-in / its solves",
+        "everyone": "lists of all / products",
+    }
     rows = [["ratio", *(f"{int(users):,} users" for users in sizes)]]
-    return rows + [[title, *(f"{size['ratios'][name]:.2f}" for size in sizes.values())] for name, title in titles.items()]
+    return rows + [
+        [title, *(f"{size['ratios'][name]:.2f}" for size in sizes.values())] for name, title in titles.items()
+    ]
 
 
 def kept_draws(report: Report) -> Rows:

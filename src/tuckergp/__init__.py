@@ -25,6 +25,7 @@ _MODULES = {
     "baselines": "tuckergp.evaluation.baselines",
     "cores": "tuckergp.model.cores",
     "datasets": "tuckergp.data.datasets",
+    "describe": "tuckergp.recommender.describe",
     "evaluate": "tuckergp.evaluation.evaluate",
     "metrics": "tuckergp.evaluation.metrics",
     "splits": "tuckergp.data.splits",

@@ -87,6 +87,11 @@ class DrawStreams:
             self._made[s] = stream(self.seed, *self.names[s])
         return self._made[s]
 
+    def of_mode(self, d: int) -> DrawStreams:
+        """The same draws with random numbers of their own for one mode."""
+        (seed,) = mixed(mixed(np.array([self.seed], dtype=np.uint64)) ^ np.uint64(d)).tolist()
+        return DrawStreams(seed, self.names)
+
     @cached_property
     def keys(self) -> Keys:
         """A key for each draw, (S,), for random numbers that are functions of chain and number."""

@@ -68,13 +68,18 @@ def rate(model: Any, test: Table, names: Sequence[str], number: Numbers, interva
 
 
 def _distribution_scores(model: Any, test: Table, y: Floats) -> dict[str, npt.ArrayLike]:
-    """Log scores and CRPS: of levels where the model has them, else of the normal with its mean and variance."""
+    """Log scores and CRPS: of levels where the model has them, else of the normal with its mean and variance.
+
+    Log scores under noise that is not normal are those of the model's own densities.
+    """
     likelihood = LIKELIHOODS.get(str(getattr(model, "likelihood", None)))
     if likelihood is not None and likelihood.has_levels:
         levels, p = model.fit_.levels, model.predict_proba(test)
         return {"nll": distributions.levels_nll(y, levels, p), "crps": distributions.levels_crps(y, levels, p)}
     mean, std = model.predict(test, return_std=True, clip=False)
-    return {"nll": distributions.normal_nll(y, mean, std), "crps": distributions.normal_crps(y, mean, std)}
+    own = likelihood is not None and not likelihood.conjugate
+    nll = -np.asarray(model.log_density(test)) if own else distributions.normal_nll(y, mean, std)
+    return {"nll": nll, "crps": distributions.normal_crps(y, mean, std)}
 
 
 def item_scores(model: Any, users: Sequence[Hashable], items: Sequence[Hashable]) -> Floats:

@@ -37,7 +37,6 @@ __all__ = [
     "as_weights",
     "check_lengths",
     "check_positive",
-    "replaced",
 ]
 
 Floats = npt.NDArray[np.float64]
@@ -207,8 +206,3 @@ def check_positive(owner: str, **values: Any) -> None:
 def as_weights(mode: ModeTable, psi: Floats, B: Floats) -> Floats:
     """U with psi = table @ U: the weights that stand for E = psi - features @ B, stacked on B."""
     return np.vstack([mode.residual.as_columns(psi - mode.features @ B), B])
-
-
-def replaced(values: tuple[Floats, ...], d: int, value: Floats) -> tuple[Floats, ...]:
-    """The tuple with its entry d exchanged."""
-    return (*values[:d], value, *values[d + 1 :])

@@ -365,6 +365,10 @@ class Likelihood(ABC):
         """Variance of an observation in the units of the targets, (S, n)."""
 
     @abstractmethod
+    def log_densities(self, at: Predicted, y: Floats) -> Floats:
+        """Log density, or probability, of observations y (n,) in the units of the targets in each draw, (S, n)."""
+
+    @abstractmethod
     def quantiles(self, at: Predicted, levels: Sequence[float]) -> Floats:
         """Quantiles of a new observation, all draws together, (n, len(levels))."""
 

@@ -124,6 +124,12 @@ class Gaussian(Standardised):
         """The variance of each observation, 1 / precision, in the units of the targets."""
         return np.asarray(self.scale**2 / self.precisions(at))
 
+    def log_densities(self, at: Predicted, y: Floats) -> Floats:
+        """Of normal distributions."""
+        precision = self.precisions(at)
+        squares = precision * (self.targets(y) - at.f) ** 2
+        return np.asarray(0.5 * (np.log(precision / (2 * np.pi)) - squares) - np.log(self.scale))
+
     def quantiles(self, at: Predicted, levels: Sequence[float]) -> Floats:
         """Quantiles of a mixture of normals, one for each draw."""
         sd = self.precisions(at) ** -0.5

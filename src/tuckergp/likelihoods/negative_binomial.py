@@ -188,6 +188,12 @@ class NegativeBinomial(Counts):
         mean = self.means(at)
         return np.asarray(mean + mean**2 / at.unknowns["dispersion"][:, None])
 
+    def log_densities(self, at: Predicted, y: Floats) -> Floats:
+        """Of negative binomial distributions."""
+        f = at.f + self.offset(len(y), at.exposure)
+        each = zip(f, at.unknowns["dispersion"], strict=True)
+        return np.stack([replace(self, dispersion=float(h)).log_density(y, values) for values, h in each])
+
     def quantiles(self, at: Predicted, levels: Sequence[float]) -> Floats:
         """The smallest count that reaches each quantile."""
         mean, h = self.means(at), at.unknowns["dispersion"]

@@ -293,6 +293,12 @@ class Ordinal(Likelihood):
         probabilities = self.probabilities(at)
         return np.maximum(probabilities @ self.levels**2 - (probabilities @ self.levels) ** 2, 0.0)
 
+    def log_densities(self, at: Predicted, y: Floats) -> Floats:
+        """Of the levels; minus infinity for what is no level."""
+        is_level = y[:, None] == self.levels
+        with np.errstate(divide="ignore"):
+            return np.asarray(np.log((self.probabilities(at) * is_level).sum(axis=2)))
+
     def quantiles(self, at: Predicted, levels: Sequence[float]) -> Floats:
         """The lowest level that reaches each quantile."""
         together = self.probabilities(at).mean(axis=0)

@@ -57,6 +57,10 @@ class Poisson(Counts):
         """The variance of each count, which is its mean."""
         return self.means(at)
 
+    def log_densities(self, at: Predicted, y: Floats) -> Floats:
+        """Of Poisson distributions."""
+        return self.log_density(y, at.f + self.offset(len(y), at.exposure))
+
     def quantiles(self, at: Predicted, levels: Sequence[float]) -> Floats:
         """The smallest count that reaches each quantile."""
         each = self.means(at)

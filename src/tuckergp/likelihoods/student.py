@@ -158,6 +158,13 @@ class Student(Standardised):
         nu = at.unknowns["nu"][:, None]
         return np.asarray(self.scale**2 * nu / (nu - LEAST) / self.precisions(at))
 
+    def log_densities(self, at: Predicted, y: Floats) -> Floats:
+        """Of t distributions."""
+        draws = zip(self.targets(y) - at.f, self.precisions(at), at.unknowns["nu"], strict=True)
+        return np.stack([log_t(residual, precision, float(nu)) for residual, precision, nu in draws]) - np.log(
+            self.scale
+        )
+
     def quantiles(self, at: Predicted, levels: Sequence[float]) -> Floats:
         """Quantiles of a mixture of t distributions, one for each draw."""
         sd, standard = self.precisions(at) ** -0.5, student_t(at.unknowns["nu"])

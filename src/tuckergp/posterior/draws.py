@@ -174,7 +174,8 @@ class Draws:
 
     def factors(self, d: int, table: ModeTable, streams: DrawStreams | None = None) -> Floats:
         """psi of the rows of a table of mode d in all draws, (M, S, r)."""
-        psi = table.residual.factors(table.features, self.modes[d], streams)
+        own = None if streams is None else streams.of_mode(d)
+        psi = table.residual.factors(table.features, self.modes[d], own)
         return psi if table.more is None else np.concatenate([psi, self.factors(d, table.more, streams)])
 
     def predicted(
@@ -205,9 +206,9 @@ class Draws:
             at_rows[seen] = mode.row_noise[table.groups[seen]]
             new = np.flatnonzero(~seen)
             if streams is not None and len(new):
-                whose = (keyed_uniforms(table.keys[new], streams.keys) * len(mode.row_noise)).astype(np.intp)
-                for s, column in enumerate(whose.T):
-                    at_rows[new, s] = mode.row_noise[column][:, s]
+                whose = (keyed_uniforms(table.keys[new], streams.of_mode(d).keys) * len(mode.row_noise)).astype(np.intp)
+                groups, place = np.unique(whose, return_inverse=True)
+                at_rows[new] = mode.row_noise[groups][place.reshape(whose.shape), np.arange(len(self))]
             factors = at_rows[design.index[:, d]]
             product = factors if product is None else product * factors
         return None if product is None else product.T

@@ -8,6 +8,7 @@ from typing import Any, Self
 
 import numpy as np
 import numpy.typing as npt
+from scipy.special import logsumexp
 
 from tuckergp.errors import InputError
 from tuckergp.inference.base import Info
@@ -160,6 +161,15 @@ class Fit:
         out = np.empty((design.n_observations, 2))
         for rows, at in self.blocks(design, unseen=True):
             out[rows] = self.likelihood.interval(at, float(share))
+        return out
+
+    def log_density(self, design: Design, y: Floats) -> Floats:
+        """Log predictive density, or probability, of observations y (N,): that of the mixture of all draws."""
+        self.draws.require_kept()
+        out = np.empty(design.n_observations)
+        for rows, at in self.blocks(design, unseen=True):
+            logs = self.likelihood.log_densities(at, y[rows])
+            out[rows] = logsumexp(logs, axis=0) - np.log(len(logs))
         return out
 
     def probabilities(self, design: Design) -> Floats:

@@ -15,6 +15,7 @@ import numpy.typing as npt
 
 from tuckergp.checks import check, number, one_of
 from tuckergp.data.frames import as_frame
+from tuckergp.data.history import RATING
 from tuckergp.data.tables import Table, as_table
 from tuckergp.errors import InputError
 from tuckergp.posterior.fitted import predict_with
@@ -88,6 +89,12 @@ def _unknown(table: Table, layout: Layout, on_unknown: OnUnknown) -> npt.NDArray
 def predict_proba(fitted: FittedRecommender, pairs: Any) -> Floats:
     """Probability of each rating level for each pair, shape (n_pairs, K)."""
     return fitted.fit.probabilities(fitted.layout.pairs(pairs_table(pairs, fitted.names, fitted.layout)))
+
+
+def log_density(fitted: FittedRecommender, ratings: Any) -> Floats:
+    """Log predictive density, or probability, of the ratings of a table, shape (n_ratings,)."""
+    table = pairs_table(ratings, fitted.names, fitted.layout)
+    return fitted.fit.log_density(fitted.layout.pairs(table), table.numeric(RATING))
 
 
 def scores(fitted: FittedRecommender, users: Sequence[Any], items: Sequence[Any]) -> Floats:

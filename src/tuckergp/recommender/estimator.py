@@ -362,6 +362,14 @@ class TuckerRecommender(Storable, BaseEstimator):  # type: ignore[misc]
         """
         return answering.predict_proba(self._fitted, pairs)
 
+    def log_density(self, ratings: Any) -> Floats:
+        """Log predictive density (of levels and counts: probability) of every rating of a table, shape (n_ratings,).
+
+        That of the mixture over all draws. In a Gaussian model the ``nll`` of `tuckergp.evaluate` takes the one normal
+        with the same mean and variance instead, which has less noise for newcomers.
+        """
+        return answering.log_density(self._fitted, ratings)
+
     def recommend(
         self,
         users: Any = None,
@@ -549,10 +557,15 @@ class TuckerRecommender(Storable, BaseEstimator):  # type: ignore[misc]
         layout, fit = fitted.layout, fitted.fit
         return as_inference_data(fit.draws, block_names(layout.modes, layout.names))
 
-    def _put_in_order(self) -> None:
+    def save(self, path: str | Path) -> None:
+        """Write the fitted model to a file, which `tuckergp.load` reads; see `tuckergp.store.model_file.Storable`.
+
+        Ratings that were folded in are put in order first, which copies the draws once.
+        """
         fitted = self._fitted
         layout, fit, history = compacted(fitted.layout, fitted.fit, fitted.history)
         self._keep(replace(fitted, layout=layout, fit=fit, history=history))
+        super().save(path)
 
     def _check_parts(self) -> None:
         check_parts(self.layout_, self.history_, self.fit_)

@@ -90,7 +90,8 @@ def seen_items(layout: Layout, history: History, users: Ints) -> sparse.csr_arra
         what = items.numbers(items.base.values[: items.n_rated])[what]
     if history.parts:
         asked: dict[Any, list[int]] = {}
-        for request, value in enumerate(side.ids_at(users)) if (users != side.unknown).all() else ():
+        known = np.flatnonzero(users != side.unknown)
+        for request, value in zip(known.tolist(), side.ids_at(users[known]), strict=True):
             asked.setdefault(value, []).append(request)
         pairs = [
             (request, item)

@@ -25,7 +25,7 @@ from tuckergp.model.cores import CoreSpec
 from tuckergp.model.design import Design
 from tuckergp.model.tucker import LARGEST_AUTOMATIC, Core, TuckerModel, make_core, refuse_learned
 from tuckergp.posterior.draws import Draws
-from tuckergp.posterior.fitted import Fit, predict_with
+from tuckergp.posterior.fitted import Fit
 from tuckergp.random import seed_of, stream
 from tuckergp.running import loop
 from tuckergp.running.checkpoint import stored_seed
@@ -36,7 +36,6 @@ __all__ = [
     "Fit",
     "Inference",
     "fit_model",
-    "predict_with",
     "ranks_of",
     "resolve_inference",
     "seed_for",
