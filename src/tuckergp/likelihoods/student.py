@@ -160,10 +160,8 @@ class Student(Standardised):
 
     def log_densities(self, at: Predicted, y: Floats) -> Floats:
         """Of t distributions."""
-        draws = zip(self.targets(y) - at.f, self.precisions(at), at.unknowns["nu"], strict=True)
-        return np.stack([log_t(residual, precision, float(nu)) for residual, precision, nu in draws]) - np.log(
-            self.scale
-        )
+        draws = zip(self.targets(y) - at.f, self.precisions(at), at.unknowns["nu"].tolist(), strict=True)
+        return np.asarray(np.stack([log_t(*draw) for draw in draws]) - np.log(self.scale))
 
     def quantiles(self, at: Predicted, levels: Sequence[float]) -> Floats:
         """Quantiles of a mixture of t distributions, one for each draw."""
