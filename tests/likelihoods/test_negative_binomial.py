@@ -338,7 +338,7 @@ def recommender_of_plays():
 
 def test_a_recommender_learns_from_counts():
     model, test = recommender_of_plays(), plays()[1]
-    assert model.fit_.draws.modes[0].noise is None
+    assert model.fit_.draws.modes[0].row_noise is None
     assert model.rating_range_ == (0.0, np.inf)  # the most seen is no limit
     mean, ends = model.predict(test, interval=0.9)
     assert np.corrcoef(np.log(mean), test["f"])[0, 1] > 0.8

@@ -16,7 +16,7 @@ from tuckergp.errors import InputError
 from tuckergp.inference import Gibbs
 from tuckergp.inference.base import Problem
 from tuckergp.kernels import SE
-from tuckergp.likelihoods import Student
+from tuckergp.likelihoods import Gaussian, Student
 from tuckergp.likelihoods.base import NoiseSettings, Observed, Predicted
 from tuckergp.likelihoods.precision import Precision, RowSums
 from tuckergp.likelihoods.row_noise import RowNoise
@@ -366,3 +366,19 @@ def test_rows_with_factors_work_in_a_regressor():
     draws, _ = sample(Gibbs(draws=60, warmup=40, noise="rows"), problem, 0)
     factors = draws.modes[0].row_noise.mean(axis=1)
     assert factors[:10].min() > factors[10:].max()
+
+
+@pytest.mark.parametrize("size", [50.0, 1e6, 1e9])
+def test_one_wild_target_does_not_set_the_scale(size):
+    rng = np.random.default_rng(0)
+    y = rng.standard_normal(500)
+    plain, wild = Student.read(y), Student.read(np.append(y, size))
+    assert abs(wild.mean - plain.mean) < 0.05
+    assert abs(wild.scale - plain.scale) < 0.05
+    ratings = rng.integers(1, 6, 500).astype(float)
+    assert Student.read(ratings).scale == pytest.approx(ratings.std())
+
+
+def test_targets_too_large_for_their_squares_are_refused():
+    with pytest.raises(InputError, match=r"The targets reach 1e\+300, which is too large; divide them"):
+        Gaussian.read(np.array([1e300, -1e300, 0.0]))

@@ -400,3 +400,59 @@ def test_what_was_folded_in_is_not_recommended_again_whoever_else_is_asked_for()
     for user in ("a", "new"):
         assert 5 not in lists["item_id"][lists["user_id"] == user].tolist()
     assert 5 in lists["item_id"][lists["user_id"] == "nobody"].tolist()
+
+
+def unseen_keys(rec):
+    return [side.table.keys[~side.table.seen & side.current] for side in rec.layout_.sides]
+
+
+def test_newcomers_keep_random_numbers_of_their_own(tmp_path):
+    rec = fitted(inference=Gibbs(draws=30, warmup=5, noise="rows"))
+    people, things = {"user_id": ["p", "q", "new"], "age": [20, 30, 40]}, {"item_id": [11, 12], "kind": ["p", "q"]}
+    rec.fold_in({"user_id": ["new"], "item_id": [1], "rating": [3.0]}, people, things)
+    keys = np.concatenate(unseen_keys(rec))
+    assert len(np.unique(keys)) == len(keys) == 6  # d, p, q; 5, 11, 12
+    pairs = {"user_id": ["p", "q", "nobody"], "item_id": [11, 12, -1]}
+    before = rec.predict(pairs, return_std=True)
+    rec.save(tmp_path / "model.tgp")
+    np.testing.assert_allclose(rec.predict(pairs, return_std=True)[0], before[0], rtol=1e-6)
+    assert sorted(np.concatenate(unseen_keys(rec))) == sorted(keys)
+
+
+@pytest.mark.parametrize("duplicates", ["keep", "mean", "refuse"])
+def test_later_ratings_of_new_users_are_learned_with_their_earlier_ones(duplicates):
+    rec = fitted(inference=Gibbs(draws=30, warmup=5), duplicates=duplicates)
+    once = fitted(inference=Gibbs(draws=30, warmup=5), duplicates=duplicates)
+    new = {"user_id": ["n"] * 4, "item_id": [1, 2, 3, 77], "rating": [9.0] * 4}
+    first, second = ({name: values[cut] for name, values in new.items()} for cut in (slice(0, 3), slice(3, 4)))
+    rec.fold_in(first).fold_in(second)
+    once.fold_in(new)
+    pair = {"user_id": ["n"], "item_id": [4]}
+    np.testing.assert_allclose(rec.predict(pair, clip=False), once.predict(pair, clip=False), atol=0.8)
+    rec.fold_in({"user_id": ["a"], "item_id": [77], "rating": [3.0]})
+    lists = rec.recommend(["n", "nobody", "a"], n=5)
+    for user, rated in (("n", {1, 2, 3, 77}), ("a", {1, 2, 3, 4, 77})):
+        assert not rated & set(lists["item_id"][lists["user_id"] == user])
+    assert sum(row.contribution for row in rec.feature_importance().rows) == pytest.approx(1.0)
+
+
+def test_every_id_is_listed_once_after_it_was_folded_in():
+    rec = fitted(**SETTINGS["rows"]).fold_in({"user_id": ["a", "n"], "item_id": [5, 5], "rating": [3.0, 4.0]})
+    rec.fold_in({"user_id": ["a"], "item_id": [3], "rating": [3.0]})
+    listed = rec.recommend("nobody", n=5)["item_id"].tolist()
+    assert sorted(listed) == [1, 2, 3, 4, 5]
+    others = rec.similar_users("b", n=4)["user_id"].tolist()
+    assert sorted(others) == ["a", "c", "d", "n"]
+
+
+def test_known_users_keep_their_noise_and_strangers_have_that_of_training_users():
+    rec = fitted(inference=Gibbs(draws=20, warmup=5, noise="rows"))
+    side = rec.layout_.sides[0]
+    before = rec.fit_.draws.modes[0].row_noise[side.table.groups[side.numbers(["a"])]]
+    pair = {"user_id": ["stranger"], "item_id": [1]}
+    std = rec.predict(pair, return_std=True)[1]
+    for k in range(5):
+        rec.fold_in({"user_id": ["a", f"n{k}"], "item_id": [5, 5], "rating": [3.0, 3.0]})
+    side = rec.layout_.sides[0]
+    np.testing.assert_array_equal(rec.fit_.draws.modes[0].row_noise[side.table.groups[side.numbers(["a"])]], before)
+    np.testing.assert_allclose(rec.predict(pair, return_std=True)[1], std, rtol=1e-9)

@@ -18,6 +18,8 @@ Floats = npt.NDArray[np.float64]
 LARGEST_LOG = 100.0
 # Larger means are too large for the generator of counts.
 LARGEST_RATE = 1e15
+# Differences between log probabilities of larger counts are rounding errors.
+LARGEST_COUNT = 1e12
 
 
 @dataclass(frozen=True)
@@ -41,6 +43,7 @@ class Counts(Likelihood):
     def check(cls, y: Floats, label: Label = row_of_target) -> None:
         """Refuse targets that are no counts."""
         cls.require((y >= 0) & (y == np.floor(y)), "counts, whole numbers from 0 on", y, label)
+        cls.require(y <= LARGEST_COUNT, f"counts up to {LARGEST_COUNT:g}", y, label)
 
     @classmethod
     def read(cls, y: Floats, weight: Floats | None = None, exposure: Floats | None = None) -> Self:

@@ -8,6 +8,7 @@ change with h. A priori log h ~ N(log 10, 1.5^2): rates vary by 7 to 140 % aroun
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar, NamedTuple, Self
@@ -16,7 +17,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy.special import digamma, expit, gammaln
 
-from tuckergp.errors import InputError
+from tuckergp.errors import InputError, NotConvergedWarning
 from tuckergp.likelihoods.base import NoiseSettings, Observed, Predicted
 from tuckergp.likelihoods.counts import Counts, poisson_counts
 from tuckergp.likelihoods.mixture import negative_binomial_quantiles
@@ -32,6 +33,8 @@ Floats = npt.NDArray[np.float64]
 LOG_MEAN, LOG_SD = float(np.log(10.0)), 1.5
 LARGEST_LOG_DISPERSION = 20.0
 SLICE_WIDTH = 0.5
+# Mean counts from which on Gibbs sampling moves slowly: given omega, f moves by about 1 / sqrt(count).
+SLOW = 1e3
 # Dispersions from which on Stirling's series is better than a difference of log gamma functions.
 LARGE = 1e4
 
@@ -122,6 +125,13 @@ class NegativeBinomial(Counts):
 
     def initial(self, observed: Observed, settings: NoiseSettings) -> NegativeBinomialState:
         """The state before the first sweep: the dispersion of this object."""
+        if observed.y.mean() > SLOW:
+            warnings.warn(
+                f"Counts of {observed.y.mean():,.0f} on average hold f where it is in Gibbs sampling; use "
+                f"inference='nuts', or logarithms of the counts with likelihood='student'.",
+                NotConvergedWarning,
+                stacklevel=2,
+            )
         return NegativeBinomialState(self.dispersion)
 
     def draw_given_function(

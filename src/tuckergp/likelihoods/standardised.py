@@ -55,7 +55,10 @@ class Standardised(Likelihood):
     def read(cls, y: Floats, weight: Floats | None = None, exposure: Floats | None = None) -> Self:
         """The likelihood with the mean and the standard deviation of the targets; 1 where all targets are the same."""
         mean = float(np.average(y, weights=weight))
-        spread = float(np.sqrt(np.average((y - mean) ** 2, weights=weight)))
+        with np.errstate(over="ignore", invalid="ignore"):
+            spread = float(np.sqrt(np.average((y - mean) ** 2, weights=weight)))
+        if not np.isfinite(spread):
+            raise InputError(f"The targets reach {np.abs(y).max():g}, which is too large; divide them by a number.")
         return cls(mean=mean, scale=spread if spread > 1e-12 * max(1.0, abs(mean)) else 1.0)
 
     def targets(self, y: Floats) -> Floats:

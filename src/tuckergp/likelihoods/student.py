@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, ClassVar, NamedTuple, Self
 
 import numpy as np
 import numpy.typing as npt
@@ -71,6 +71,14 @@ class Student(Standardised):
         super().__post_init__()
         if not (np.isfinite(self.nu) and self.nu > LEAST):
             raise InputError(f"The degrees of freedom must be a number above {LEAST:g}, not {self.nu!r}.")
+
+    @classmethod
+    def read(cls, y: Floats, weight: Floats | None = None, exposure: Floats | None = None) -> Self:
+        """With mean and standard deviation of the targets, those far off moved to three deviations from most."""
+        centre = np.median(y)
+        # 1.4826 times the median distance is the standard deviation of normal targets
+        reach = 3 * 1.4826 * np.median(np.abs(y - centre))
+        return super().read(np.clip(y, centre - reach, centre + reach) if reach > 0 else y, weight, exposure)
 
     # Density
 

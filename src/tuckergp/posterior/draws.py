@@ -24,6 +24,7 @@ from tuckergp.model.tucker import Core, TuckerModel
 from tuckergp.posterior.diagnostics import Diagnostics, summarise
 from tuckergp.random import DrawStreams, keyed_uniforms
 from tuckergp.residuals.base import ModeDraws
+from tuckergp.residuals.grown import count_in_place
 
 if TYPE_CHECKING:
     from tuckergp.posterior.moments import Running
@@ -117,7 +118,7 @@ class Draws:
     def require_kept(self) -> None:
         """Refuse predictions where only moments were kept."""
         if not len(self):
-            raise InputError("The draws were not kept: read moments_, or fit again without keep=0 to predict.")
+            raise InputError("The draws were not kept: read moments_, or fit again without keep=0 or keep_draws=False.")
 
     def required_moments(self) -> Mapping[str, Running]:
         """The running moments; refused where none were asked for."""
@@ -206,7 +207,8 @@ class Draws:
             at_rows[seen] = mode.row_noise[table.groups[seen]]
             new = np.flatnonzero(~seen)
             if streams is not None and len(new):
-                whose = (keyed_uniforms(table.keys[new], streams.of_mode(d).keys) * len(mode.row_noise)).astype(np.intp)
+                uniforms = keyed_uniforms(table.keys[new], streams.of_mode(d).keys)
+                whose = (uniforms * count_in_place(mode.row_noise)).astype(np.intp)
                 groups, place = np.unique(whose, return_inverse=True)
                 at_rows[new] = mode.row_noise[groups][place.reshape(whose.shape), np.arange(len(self))]
             factors = at_rows[design.index[:, d]]

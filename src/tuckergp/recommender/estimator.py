@@ -217,9 +217,9 @@ class TuckerRecommender(Storable, BaseEstimator):  # type: ignore[misc]
         moments_of : table with columns user_id and item_id, or None
             Pairs for which to compute posterior means and standard deviations while sampling, in ``moments_``.
         keep : int or None
-            How many draws to keep, evenly spread over all of them; None keeps all. Fewer take less memory and smaller
-            files; the other draws still count for convergence and moments. 0 keeps only the moments, and `predict`
-            raises an error.
+            How many draws to keep, evenly spread, as many of each chain (rounded up); None keeps all. Fewer take less
+            memory and smaller files; all of them still count for convergence and moments. 0 keeps only the moments,
+            and `predict` is then refused.
         keep_draws : bool
             False means ``keep=0``.
         """

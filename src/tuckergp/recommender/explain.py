@@ -212,7 +212,8 @@ def feature_importance(layout: Layout, fit: Fit, history: History, rng: np.rando
     fit.draws.require_kept()
     rows = np.sort(rng.permutation(len(history.base))[:MOST_RATINGS])
     some = history.base.take(rows)
-    design = layout.design(*some.codes, some.occasion).compact()
+    users, items = (side.numbers(ids)[code] for side, ids, code in zip(layout.sides, some.ids, some.codes, strict=True))
+    design = layout.design(users, items, some.occasion).compact()
     parts = parts_of(layout)
     draws = fit.draws.thinned(MOST_DRAWS)
     by_draw = []

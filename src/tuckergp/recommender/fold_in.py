@@ -15,6 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from tuckergp.compute.rows import row_in_draws
+from tuckergp.data.columns import row_keys
 from tuckergp.data.history import RATING, Duplicates, History
 from tuckergp.data.tables import Table
 from tuckergp.features.base import vstack
@@ -24,11 +25,12 @@ from tuckergp.model.design import Design
 from tuckergp.model.mode_table import ModeTable
 from tuckergp.posterior.draws import map_draws
 from tuckergp.posterior.fitted import Fit
-from tuckergp.random import normals, stream
+from tuckergp.random import Keys, normals, stream
 from tuckergp.recommender.clicks import with_negatives
 from tuckergp.recommender.entities import Side
 from tuckergp.recommender.growth import features_of, read_more
 from tuckergp.recommender.layout import Layout
+from tuckergp.recommender.questions import cells
 from tuckergp.recommender.reading import rating_label
 from tuckergp.residuals.base import ModeDraws
 from tuckergp.residuals.grown import grown
@@ -95,6 +97,8 @@ class LocalRows:
     changed : list
         The ids of the rows to be drawn, then other new ids.
     changed_features : ndarray or csr_array, shape (len(changed), n)
+    names : ndarray of uint64, shape (len(changed),)
+        What names the random numbers of those among them that are not drawn here.
     """
 
     features: Matrix
@@ -103,6 +107,7 @@ class LocalRows:
     scale: float
     changed: list[Any]
     changed_features: Matrix
+    names: Keys
 
     def table(self, n_train: int) -> ModeTable:
         """The rows as the table of a mode with ``n_train`` training rows."""
@@ -112,7 +117,7 @@ class LocalRows:
         """The new rows of the changed ids; those that were drawn are training rows now."""
         place = np.full(len(self.changed), -1, dtype=np.int32)
         place[: self.free] = n_train + np.arange(self.free)
-        return ModeTable(self.changed_features, Rows(place, n_train + self.free, self.scale))
+        return ModeTable(self.changed_features, Rows(place, n_train + self.free, self.scale, names=self.names))
 
     def kept(self, mode: ModeDraws, psi: Floats) -> ModeDraws:
         """The draws of the mode, with the new factors (m, S, r) appended."""
@@ -260,11 +265,13 @@ def _problem(
 
 def _ratings_of(history: History, ids: Sequence[Any], side: Side) -> History:
     """All earlier ratings of some users, who are numbered in the order of ``ids``."""
-    at_fit = np.array([side.base.place(value) for value in ids], dtype=np.intp)
+    base, at_fit = history.base, np.array([side.base.place(value) for value in ids], dtype=np.intp)
     numbers = [np.where(at_fit < side.n_rated, at_fit, -1)]
+    if len(base.ids[0]) > side.n_rated:  # ratings of users who came later are among them
+        numbers = [np.array([base.users.get(value, -1) for value in ids])]
     numbers += [np.array([piece.users.get(value, -1) for value in ids]) for piece in history.parts]
-    rated = replace(history.base.of_users(np.full(1, -1)), ids=(list(ids), []))
-    for piece, users in zip((history.base, *history.parts), numbers, strict=True):
+    rated = replace(base.of_users(np.full(1, -1)), ids=(list(ids), []))
+    for piece, users in zip((base, *history.parts), numbers, strict=True):
         if (users >= 0).any():
             rated = rated.joined(piece.of_users(users), Table({}, "ratings", len(piece)))
     return rated
@@ -295,4 +302,5 @@ def _local(
     known = side.table.take(np.concatenate([side.numbers(list(free)), others]).astype(np.intp))
     new = features_of(side, changed, table, sets) if changed else known.features[:0]
     both = vstack([new[: len(free)], known.features[len(free) :]])
-    return LocalRows(both, known.groups, len(free), side.mode.residual_sd, changed, new)
+    names = row_keys(Table({side.key: cells(changed)}, side.key, len(changed)))
+    return LocalRows(both, known.groups, len(free), side.mode.residual_sd, changed, new, names)

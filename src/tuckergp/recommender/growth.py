@@ -106,7 +106,7 @@ def compacted(layout: Layout, fit: Fit, history: History) -> tuple[Layout, Fit, 
         if not isinstance(mark, Rows):
             raise TypeError("users and items have a row each")
         fitted = replace(side.mode, residual=mark.of_rows(Table({side.key: keys}, side.key, len(keys))))
-        residual = residuals.Rows(place, len(rated), side.mode.residual_sd)
+        residual = residuals.Rows(place, len(rated), side.mode.residual_sd, names=table.residual.keys)
         sides.append(
             replace(
                 side,

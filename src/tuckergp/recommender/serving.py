@@ -82,12 +82,16 @@ class Request:
 def seen_items(layout: Layout, history: History, users: Ints) -> sparse.csr_array:
     """The items that the user of each request has rated, by their rows, shape (n_requests, n_item_rows)."""
     side, items = layout.sides
-    place = side.rows_at_fit(users)
+    base, place = history.base, side.rows_at_fit(users)
+    rated = np.where(place < side.n_rated, place, -1)
+    if len(base.ids[0]) > side.n_rated:  # ratings of users who came later are among them
+        later = np.flatnonzero((rated < 0) & (users != side.unknown))
+        rated[later] = [base.users.get(value, -1) for value in side.ids_at(users[later])]
     what: Ints
-    what, ends = history.base.items_of(np.where(place < side.n_rated, place, -1))
+    what, ends = base.items_of(rated)
     who: Ints = np.repeat(np.arange(len(users)), np.diff(ends))
-    if items.more:  # those that have moved since
-        what = items.numbers(items.base.values[: items.n_rated])[what]
+    if items.more:  # some have other rows than at the fit
+        what = items.numbers(base.ids[1])[what]
     if history.parts:
         asked: dict[Any, list[int]] = {}
         known = np.flatnonzero(users != side.unknown)

@@ -214,9 +214,9 @@ class TuckerGPRegressor(Storable, ReadsTables, RegressorMixin, BaseEstimator):  
             Inputs at which to compute posterior means and standard deviations of predictions while sampling, in
             ``moments_``. Those of counts are for an exposure of 1.
         keep : int or None
-            How many draws to keep, evenly spread over all of them; None keeps all. Fewer take less memory and smaller
-            files; the other draws still count for convergence and moments. 0 keeps only the moments, and `predict`
-            raises an error.
+            How many draws to keep, evenly spread, as many of each chain (rounded up); None keeps all. Fewer take less
+            memory and smaller files; all of them still count for convergence and moments. 0 keeps only the moments,
+            and `predict` is then refused.
         keep_draws : bool
             False means ``keep=0``.
         """

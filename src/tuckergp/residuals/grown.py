@@ -13,7 +13,7 @@ from typing import Any, Self
 import numpy as np
 import numpy.typing as npt
 
-__all__ = ["GrownRows", "RowsInPlace", "grown", "rows_in_place"]
+__all__ = ["GrownRows", "RowsInPlace", "count_in_place", "grown", "rows_in_place"]
 
 Array = npt.NDArray[Any]
 Ints = npt.NDArray[np.integer]
@@ -116,3 +116,8 @@ def grown(rows: Any, more: Array) -> GrownRows:
 def rows_in_place(rows: Any) -> Array:
     """The rows that are stored as one array, without those that were added."""
     return np.asarray(rows.base if isinstance(rows, GrownRows) else rows)
+
+
+def count_in_place(rows: Any) -> int:
+    """How many rows are stored as one array, without those that were added."""
+    return len(rows.base if isinstance(rows, GrownRows) else rows)
