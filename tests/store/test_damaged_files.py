@@ -198,7 +198,7 @@ def put(place, value):
 
 
 SIDE, MODEL = "layout_.sides.0.", "fit_.draws.model."
-PSI, B, NOISE = (f"fit_.draws.modes.0.{name}" for name in ("rows.psi", "B", "noise"))
+PSI, B, NOISE = (f"fit_.draws.modes.0.{name}" for name in ("rows.psi", "B", "row_noise"))
 INCONSISTENT = {
     "sparse indices": (SIDE + "table.features.indices", put(0, 99)),
     "negative indices": (SIDE + "table.features.indices", put(0, -1)),

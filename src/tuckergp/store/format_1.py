@@ -157,7 +157,7 @@ def _mode(old: Any) -> FittedMode:
     mark = old.residual
     if isinstance(mark, Exact):
         mark = _mark(mark, np.arange(mark.n_features_, dtype=np.int32))
-    return FittedMode(old.mode, old.whitening, old.blocks, mark, old.residual_sd)
+    return FittedMode(old.mode, old.whitening, old.blocks, mark, old.residual_scale)
 
 
 def _mark(onehot: Exact, column: npt.NDArray[np.int32]) -> Rows:
@@ -178,7 +178,7 @@ def _side(old: Any) -> Any:
     ids, names = list(old.number), np.zeros(rows, dtype=np.uint64)
     unseen = np.array([*ids[old.n_rated :], "<unknown>", None], dtype=object)[:-1]
     names[old.n_rated :] = row_keys(Table({old.key: unseen}, old.key, len(unseen)))
-    residual = residuals.Rows(place, old.n_rated, old.mode.residual_sd, column, names)
+    residual = residuals.Rows(place, old.n_rated, old.mode.residual_scale, column, names)
     table = ModeTable(old.table.features, residual, old.table.constant, old.table.blocks, old.table.nested)
     mode = replace(_mode(old.mode), residual=_mark(old.mode.residual, column))
     average = np.asarray(table.features[: old.n_rated].mean(axis=0), dtype=np.float64).ravel()
@@ -251,7 +251,7 @@ def _mode_draws(d: int, kept: Sequence[Any], table: ModeTable, sampled: bool) ->
     residual = table.residual
     noise = None
     if kept[0].noise[d] is not None:
-        noise = np.stack([draw.row_noise[d] for draw in kept], axis=1).astype(dtype)
+        noise = np.stack([draw.noise[d] for draw in kept], axis=1).astype(dtype)
     path = kept[0].parameters.paths[d] if kept[0].parameters.paths else None
     if path is not None:
         states = np.stack([draw.parameters.paths[d].states for draw in kept], axis=1).astype(dtype)
