@@ -138,9 +138,55 @@ def sparse_core_large(report: Report) -> Rows:
     ]
 
 
+ANSWERS = {
+    "pair": "one pair",
+    "pair_with_std": "one pair with standard deviation",
+    "list": "one list of 10",
+    "bare_list": "a matrix-vector product and a partial sort of that size",
+    "explain": "one explanation",
+    "fold_in": "one fold-in of 5 ratings",
+    "bare_solves": "one r x r solve for each draw",
+}
+
+
+def latency_answers(report: Report) -> Rows:
+    """Milliseconds of single answers by the number of users, median and 99th percentile."""
+    sizes = report["users"]
+    rows = [["ms, median (99th percentile)", *(f"{int(users):,} users" for users in sizes)]]
+    for name, title in ANSWERS.items():
+        times = [f"{size[name]['p50']:.2f} ({size[name]['p99']:.2f})" for size in sizes.values()]
+        rows.append([title, *times])
+    return rows
+
+
+def latency_ratios(report: Report) -> Rows:
+    """The time of answers divided by that of their bare arithmetic."""
+    sizes = report["users"]
+    titles = {
+        "list": "a list / its product",
+        "fold_in": "a fold-in / its solves",
+        "everyone": "lists of all / products",
+    }
+    rows = [["ratio", *(f"{int(users):,} users" for users in sizes)]]
+    return rows + [
+        [title, *(f"{size['ratios'][name]:.2f}" for size in sizes.values())] for name, title in titles.items()
+    ]
+
+
+def kept_draws(report: Report) -> Rows:
+    """Error, coverage and size with some of the draws, means over seeds."""
+    rows = [["draws kept", "test RMSE", "coverage of 90 % intervals", "MB"]]
+    for count, seeds in report["kept"].items():
+        means = {key: sum(seed[key] for seed in seeds.values()) / len(seeds) for key in next(iter(seeds.values()))}
+        rows.append([count, f"{means['rmse']:.4f}", f"{means['coverage']:.3f}", f"{means['megabytes']:.0f}"])
+    return rows
+
+
 TABLES: dict[str, dict[str, Callable[[Report], Rows]]] = {
     "gibbs.json": {"gibbs_times": gibbs_times, "gibbs_costs": gibbs_costs, "gibbs_peak": gibbs_peak},
     "recommend.json": {"recommend_times": recommend_times, "recommend_memory": recommend_memory},
+    "latency.json": {"latency_answers": latency_answers, "latency_ratios": latency_ratios},
+    "keep.json": {"kept_draws": kept_draws},
     "nuts.json": {"nuts_rates": nuts_rates},
     "regression.json": {"regression_scaling": regression_scaling},
     "sparse_core.json": {

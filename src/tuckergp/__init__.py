@@ -1,4 +1,4 @@
-"""Tucker Gaussian Processes: f(x) = W x_1 U_1'phi_1(x) x_2 ... x_D U_D'phi_D(x).
+"""Tucker Gaussian processes, f(x) = W x_1 U_1'phi_1(x) x_2 ... x_D U_D'phi_D(x): a regressor and a recommender.
 
 The public names live here and are imported on first use, so that ``import tuckergp`` and the command line start
 without loading numba or SciPy.
@@ -20,11 +20,12 @@ if TYPE_CHECKING:
 
 __version__ = "0.1.0"
 
-# Modules by the names that users know them by, and where they live.
+# Modules by their public names, and where their code is.
 _MODULES = {
     "baselines": "tuckergp.evaluation.baselines",
     "cores": "tuckergp.model.cores",
     "datasets": "tuckergp.data.datasets",
+    "describe": "tuckergp.recommender.describe",
     "evaluate": "tuckergp.evaluation.evaluate",
     "metrics": "tuckergp.evaluation.metrics",
     "splits": "tuckergp.data.splits",
@@ -55,7 +56,7 @@ def __dir__() -> list[str]:
 
 
 class _Alias(ModuleType):
-    """A module by another name, loaded when something is asked of it."""
+    """A module by its public name, loaded when one of its attributes is first used."""
 
     def __getattr__(self, name: str) -> Any:
         if name.startswith("__") and name != "__all__":

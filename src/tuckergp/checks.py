@@ -38,7 +38,7 @@ LONGEST = 120
 
 @dataclass(frozen=True)
 class Allowed:
-    """What a value may be: the words for it, an entry for each alternative, and the test.
+    """What a value may be: a description of each alternative, and the test.
 
     Examples
     --------
@@ -95,12 +95,12 @@ class Checked:
 
 
 def whole(least: int) -> Allowed:
-    """Whole numbers from the least on; bools are none."""
+    """Whole numbers from ``least`` on, but no bools."""
     return Allowed((f"a whole number from {least} on",), lambda value: _is_whole(value) and value >= least)
 
 
 def number() -> Allowed:
-    """Finite numbers; bools are none."""
+    """Finite numbers, but no bools."""
 
     def is_number(value: Any) -> bool:
         numeric = isinstance(value, int | float | np.integer | np.floating) and not isinstance(value, bool)
@@ -135,7 +135,7 @@ def instance(words: str, *kinds: type) -> Allowed:
 
 
 def text(words: str) -> Allowed:
-    """Strings."""
+    """Strings, described by ``words``."""
     return instance(words, str)
 
 

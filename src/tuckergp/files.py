@@ -1,4 +1,4 @@
-"""Writing files so that a reader never sees half of one."""
+"""Writing files so that a reader never sees an incomplete one."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ __all__ = ["check_writable", "write_bytes", "write_text", "writing"]
 
 
 def check_writable(path: Path) -> None:
-    """Refuse, before any work is done, a file that could not be written after it."""
+    """Refuse a path that cannot be written to, before any work is done."""
     if not path.parent.is_dir():
         raise InputError(f"There is no folder {path.parent} to write {path.name} to.")
     if path.is_dir():
@@ -23,19 +23,19 @@ def check_writable(path: Path) -> None:
 
 
 def write_text(path: Path, text: str) -> None:
-    """Write a text file in one move."""
+    """Write a text file so that it appears complete or not at all."""
     write_bytes(path, text.encode("utf-8"))
 
 
 def write_bytes(path: Path, content: bytes) -> None:
-    """Write a file in one move."""
+    """Write a file so that it appears complete or not at all."""
     with writing(path) as file:
         file.write(content)
 
 
 @contextmanager
 def writing(path: Path) -> Iterator[BinaryIO]:
-    """A file to write to piece by piece: a temporary one beside it, then a rename, if nothing goes wrong."""
+    """Open a file to write to in pieces: a temporary file beside it, renamed if nothing goes wrong."""
     check_writable(path)
     handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
     try:

@@ -1,6 +1,6 @@
-"""Linear algebra that may fail, made to fail with a sentence.
+"""Linear algebra with clear error messages.
 
-The one safe Cholesky factorisation: no jitter where none is needed, a bounded ladder of it otherwise.
+The one safe Cholesky factorisation: no jitter where none is needed, otherwise increasing amounts up to a bound.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ JITTERS = (0.0, 1e-12, 1e-11, 1e-10, 1e-9, 1e-8, 1e-7, 1e-6)
 
 
 NEGATIVE = 1e-6
-"""Negative variance, as a part of the largest, from which on it is no rounding error."""
+"""Negative variances beyond this share of the largest are not rounding errors."""
 
 
 def safe_cholesky(K: Floats, name: str) -> Floats:

@@ -1,4 +1,4 @@
-"""Parameters the scikit-learn way, for objects that are descriptions: kernels and feature maps.
+"""Parameters in the style of scikit-learn, for objects that describe something: kernels and feature maps.
 
 The constructor stores what it is given under the same names; reading, setting, comparing and printing follow from its
 signature, and `sklearn.base.clone` works.
@@ -18,7 +18,7 @@ __all__ = ["Parameters"]
 
 
 class Parameters:
-    """Nested parameters, equality and a repr that can be evaluated back."""
+    """A base class with nested parameters, equality, and a repr that can be evaluated."""
 
     @classmethod
     def _parameter_names(cls) -> list[str]:

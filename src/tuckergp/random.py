@@ -54,7 +54,7 @@ def stream(seed: int, *key: int) -> np.random.Generator:
 
 
 def mixed(keys: Keys) -> Keys:
-    """Keys that differ in few bits become ones that differ in about half of them, all different still."""
+    """Mix the bits of keys: keys that differ in few bits then differ in about half of them, and stay distinct."""
     z = keys + GOLDEN
     z = (z ^ (z >> S30)) * FIRST
     z = (z ^ (z >> S27)) * SECOND
@@ -68,7 +68,7 @@ def keyed_uniforms(rows: Keys, draws: Keys) -> Floats:
 
 @dataclass(frozen=True)
 class DrawStreams:
-    """Random numbers for what draws leave open, such as rows never seen: those of a draw do not depend on the others.
+    """Random numbers for what draws do not determine, such as rows never seen; each draw has its own stream.
 
     Attributes
     ----------
@@ -87,9 +87,14 @@ class DrawStreams:
             self._made[s] = stream(self.seed, *self.names[s])
         return self._made[s]
 
+    def of_mode(self, d: int) -> DrawStreams:
+        """The same draws with random numbers of their own for one mode."""
+        (seed,) = mixed(mixed(np.array([self.seed], dtype=np.uint64)) ^ np.uint64(d)).tolist()
+        return DrawStreams(seed, self.names)
+
     @cached_property
     def keys(self) -> Keys:
-        """A key for each draw, (S,), for random numbers that are functions of their names."""
+        """A key for each draw, (S,), for random numbers that are functions of chain and number."""
         chain, number = np.array(self.names, dtype=np.uint64).reshape(-1, 2).T
         return mixed(mixed(mixed(np.full(len(chain), self.seed, dtype=np.uint64)) ^ chain) ^ number)
 
@@ -110,7 +115,7 @@ def seed_of(random_state: object) -> int:
 
 
 def block_streams(count: int, rng: np.random.Generator) -> Iterator[tuple[slice, np.random.Generator]]:
-    """The blocks of so many rows or observations, each with a stream of its own; takes one number from ``rng``."""
+    """The blocks of ``count`` rows or observations, each with its own stream; takes one number from ``rng``."""
     seed = int(rng.integers(2**63))
     for block, first in enumerate(range(0, count, BLOCK)):
         yield slice(first, min(first + BLOCK, count)), stream(seed, block)
@@ -119,32 +124,34 @@ def block_streams(count: int, rng: np.random.Generator) -> Iterator[tuple[slice,
 def normals(shape: tuple[int, ...], rng: np.random.Generator) -> Floats:
     """Standard normal numbers, by blocks of the first axis."""
     out = np.empty(shape)
-    for block, own in block_streams(shape[0], rng):
-        own.standard_normal(out=out[block])
+    for block, block_rng in block_streams(shape[0], rng):
+        block_rng.standard_normal(out=out[block])
     return out
 
 
 def uniforms(shape: tuple[int, ...], rng: np.random.Generator) -> Floats:
     """Numbers between 0 and 1, by blocks of the first axis."""
     out = np.empty(shape)
-    for block, own in block_streams(shape[0], rng):
-        own.random(out=out[block])
+    for block, block_rng in block_streams(shape[0], rng):
+        block_rng.random(out=out[block])
     return out
 
 
 def gammas(shape: Floats, rng: np.random.Generator) -> Floats:
     """Gamma variables of these shapes and rate 1, by blocks of the first axis."""
     out = np.empty(shape.shape)
-    for block, own in block_streams(len(shape), rng):
-        out[block] = own.standard_gamma(shape[block])
+    for block, block_rng in block_streams(len(shape), rng):
+        out[block] = block_rng.standard_gamma(shape[block])
     return out
 
 
 def log_slice(log_density: Callable[[float], float], x: float, width: float, rng: np.random.Generator) -> float:
     """One slice-sampling step with stepping out and shrinkage (Neal 2003)."""
+    # the slice: all points whose log density is above log p(x) + log u
     level = log_density(x) - rng.exponential()
     if np.isnan(level):  # nothing would ever be above it
         raise DivergenceError("f, or an unknown drawn with it, is not a number any more; standardise the inputs.")
+    # stepping out: an interval around x, widened until both ends are outside the slice
     left = x - width * rng.random()
     right = left + width
     for _ in range(50):
@@ -155,6 +162,7 @@ def log_slice(log_density: Callable[[float], float], x: float, width: float, rng
         if log_density(right) <= level:
             break
         right += width
+    # shrinkage: points outside the slice cut the interval
     while True:
         proposal = left + (right - left) * rng.random()
         if log_density(proposal) > level:

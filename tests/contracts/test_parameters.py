@@ -13,8 +13,8 @@ from tuckergp import Mode, TuckerGPRegressor, TuckerRecommender
 from tuckergp.errors import InputError
 from tuckergp.inference import HMC, Gibbs
 from tuckergp.kernels import SE
-from tuckergp.recommender.settings import RecommenderSettings as RecommenderSettings
-from tuckergp.regressor.settings import Settings as RegressorSettings
+from tuckergp.recommender.settings import RecommenderSettings
+from tuckergp.regressor.settings import RegressorSettings
 
 RATINGS = {"user_id": ["a", "a", "b", "b"], "item_id": [1, 2, 1, 3], "rating": [1.0, 2.0, 3.0, 4.0]}
 X, Y = np.array([[1.0, 2.0], [2.0, 3.0], [3.0, 5.0]]), np.array([1.0, 2.0, 3.0])

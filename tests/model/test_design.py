@@ -130,7 +130,7 @@ def test_the_first_matern_on_one_column_is_a_chain_and_the_others_are_features()
     for features in (None, Line()):
         design, (fitted,) = Design.fit([Mode("lat", kernel, features=features)], TABLE)
         line = design.modes[0].residual
-        assert (line.order, line.lengthscale, line.scale, line.learn) == (2, 2.0, 0.5, True)
+        assert (line.order, line.lengthscale, line.sd, line.learn) == (2, 2.0, 0.5, True)
         assert line.knots.tolist() == [5.0, 6.0, 7.0]
         assert line.columns() is None
         assert [repr(block.kernel) for block in fitted.blocks] == [

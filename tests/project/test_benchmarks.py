@@ -48,6 +48,22 @@ def test_the_benchmark_of_recommendations_runs(tmp_path):
     assert set(report["results"]) | set(report["missing"]) == {"ours", "implicit", "product"}
 
 
+def test_the_benchmark_of_single_answers_runs(tmp_path):
+    output = tmp_path / "latency.json"
+    command = [sys.executable, str(BENCHMARKS / "latency.py"), "--quick", "--users", "300", "-o", str(output)]
+    subprocess.run(command, check=True, capture_output=True)
+    report = json.loads(output.read_text())
+    assert set(report["users"]["300"]["ratios"]) == {"list", "fold_in", "everyone"}
+
+
+def test_the_benchmark_of_kept_draws_runs(data_dir, tmp_path):
+    output = tmp_path / "keep.json"
+    command = [sys.executable, str(BENCHMARKS / "keep.py"), "--quick", "-o", str(output)]
+    environment = {**os.environ, "TUCKERGP_DATA": str(data_dir)}
+    subprocess.run(command, check=True, env=environment, capture_output=True)
+    assert set(json.loads(output.read_text())["kept"]) == {"25", "50", "100", "250"}
+
+
 def test_the_benchmark_of_sparse_cores_runs(tmp_path):
     output = tmp_path / "sparse_core.json"
     command = [sys.executable, str(BENCHMARKS / "sparse_core.py"), "--quick", "-o", str(output)]

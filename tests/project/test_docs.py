@@ -26,8 +26,9 @@ RESULTS = ROOT / "benchmarks" / "results"
 WITH_TABLES = [*PAGES, ROOT / "benchmarks" / "README.md"]
 
 FENCE = re.compile(r"^```(?P<info>[^\n`]*)\n(?P<code>.*?)^```[ \t]*$", re.MULTILINE | re.DOTALL)
-LINK = re.compile(r"(?<!!)\[[^\]\n]*\]\((?P<target>[^)\s]+)\)")
+LINK = re.compile(r"(?<!!)\[[^\]\n]*\](?:\(|:[ ])(?P<target>[^)\s]+)")
 TABLE = re.compile(r"<!-- table: (?P<name>\w+) -->\n.*?<!-- end -->", re.DOTALL)
+NOT_RUN = re.compile(r"<!-- not run -->\s*\Z")
 NEEDS = re.compile(r"<!-- needs: (?P<what>[a-z, ]+) -->\s*\Z")
 
 
@@ -41,8 +42,8 @@ def blocks_of(text: str) -> list[Block]:
     """The Python blocks of a page that are to be run."""
     blocks = []
     for fence in FENCE.finditer(text):
-        if fence["info"].split() == ["python"]:
-            before = text[: fence.start()]
+        before = text[: fence.start()]
+        if fence["info"].strip() == "python" and not NOT_RUN.search(before):
             needs = NEEDS.search(before)
             what = frozenset(needs["what"].split(", ") if needs else ())
             assert what <= {"data", "time"}, f"no such need: {needs}"
@@ -53,14 +54,20 @@ def blocks_of(text: str) -> list[Block]:
 def run(page: Path, blocks: list[Block], namespace: dict[str, object]) -> None:
     """Run blocks one after the other in one namespace; a traceback names the page and its line."""
     for block in blocks:
-        # as many empty lines as there are above it in the page
-        exec(compile("\n" * block.line + block.code, str(page), "exec"), namespace)
+        # as many empty lines as there are above it in the page; without this file's __future__ imports
+        exec(compile("\n" * block.line + block.code, str(page), "exec", dont_inherit=True), namespace)
 
 
 def anchors_of(page: Path) -> set[str]:
     """The anchors of a page's headings, spelled as MkDocs and GitHub spell plain ones."""
     headings = re.findall(r"^#+ (.+)$", FENCE.sub("", page.read_text()), re.MULTILINE)
     return {re.sub(r"[^\w\s-]", "", heading).strip().lower().replace(" ", "-") for heading in headings}
+
+
+@pytest.mark.parametrize("page", LINKED, ids=lambda page: page.name)
+def test_the_info_of_a_fence_is_one_word(page):
+    """MkDocs takes what has two for a paragraph, and the end of the block for the beginning of another."""
+    assert [fence["info"] for fence in FENCE.finditer(page.read_text()) if len(fence["info"].split()) > 1] == []
 
 
 def name_of(page: Path) -> str:
@@ -72,7 +79,8 @@ def test_finds_the_blocks_that_are_to_be_run():
 ```python
 a = 1
 ```
-```python notest
+<!-- not run -->
+```python
 b
 ```
 <!-- needs: data -->
@@ -88,13 +96,13 @@ e = 1
 d
 ```
 """
-    expected = [Block(2, "a = 1\n", set()), Block(9, "c = 1\n", {"data"}), Block(14, "e = 1\n", {"data", "time"})]
+    expected = [Block(2, "a = 1\n", set()), Block(10, "c = 1\n", {"data"}), Block(15, "e = 1\n", {"data", "time"})]
     assert blocks_of(page) == expected
 
 
 def pages_to_run():
     """Every page with examples without those that need time, and the pages that have such ones once more with them."""
-    for page in [*PAGES, ROOT / "CONTRIBUTING.md"]:
+    for page in PAGES:
         blocks = blocks_of(page.read_text())
         if blocks:
             yield pytest.param(page, False, id=name_of(page))

@@ -5,11 +5,14 @@ from pathlib import Path
 
 import pytest
 
+from tuckergp.likelihoods import LIKELIHOODS
+from tuckergp.residuals import RESIDUALS
+
 ROOT = Path(__file__).parents[2] / "src" / "tuckergp"
 
 # From the bottom to the top. What stands in one line may import each other.
 LAYERS = [
-    ["errors", "typing"],
+    ["errors"],
     ["params", "random", "linalg", "files", "checks"],
     ["compute"],
     ["data"],
@@ -76,3 +79,11 @@ def test_no_module_imports_one_above_it(path):
 def test_every_folder_has_a_layer():
     folders = {path.name for path in ROOT.iterdir() if path.is_dir() and path.name != "__pycache__"}
     assert folders <= {name.split(".")[0] for name in LEVEL}
+
+
+@pytest.mark.parametrize("path", sorted((ROOT / "inference").glob("*.py")), ids=lambda path: path.name)
+def test_no_algorithm_names_a_residual_or_a_likelihood(path):
+    kinds = {kind.__name__ for kind in (*RESIDUALS, *LIKELIHOODS.values())}
+    tree = ast.parse(path.read_text())
+    imported = {alias.name for node in ast.walk(tree) if isinstance(node, ast.ImportFrom) for alias in node.names}
+    assert not kinds & imported

@@ -392,3 +392,11 @@ def test_a_table_of_one_kind_of_moment_may_follow_another():
     rec.fold_in({"user_id": ["n"], "item_id": [1], "rating": [2.0]})
     assert rec.history_.occasion["device"][-1] is None
     assert np.isfinite(rec.predict({"user_id": ["n"], "item_id": [2]})).all()
+
+
+def test_what_was_folded_in_is_not_recommended_again_whoever_else_is_asked_for():
+    rec = fitted(**SETTINGS["rows"]).fold_in({"user_id": ["a", "new"], "item_id": [5, 5], "rating": [3.0, 4.0]})
+    lists = rec.recommend(["a", "nobody", "new"], n=5)
+    for user in ("a", "new"):
+        assert 5 not in lists["item_id"][lists["user_id"] == user].tolist()
+    assert 5 in lists["item_id"][lists["user_id"] == "nobody"].tolist()

@@ -50,7 +50,7 @@ def dense_new_values(table, mode, rng):
     E = mode.psi - table.features @ mode.B
     K = kernel(line.t) + 1e-10 * np.eye(len(line.t))
     weights = np.linalg.solve(K, kernel(line.t, NEW)).T
-    C = line.scale**2 * (kernel(NEW) - weights @ kernel(line.t, NEW))
+    C = line.sd**2 * (kernel(NEW) - weights @ kernel(line.t, NEW))
     root = np.linalg.cholesky(np.linalg.inv(mode.precision))
     values, vectors = np.linalg.eigh(C)
     noise = vectors @ (np.sqrt(np.maximum(values, 0))[:, None] * rng.standard_normal((len(NEW), len(root))))
@@ -220,7 +220,7 @@ def test_draws_at_new_values_given_the_factors_are_those_of_the_dense_process(ki
     line = table.residual
     B, precision = rng.standard_normal((3, 2)), np.array([[2.0, 0.6], [0.6, 1.0]])
     psi = table.features @ B + 0.5 * rng.standard_normal((5, 2))
-    E, covariance = psi - table.features @ B, line.scale**2 * np.linalg.inv(precision)
+    E, covariance = psi - table.features @ B, line.sd**2 * np.linalg.inv(precision)
     paths = [line.finished(E, Path(None, 1.3), precision, rng) for _ in range(3000)]
     draws = ModeDraws(
         np.repeat(B[:, None], 3000, axis=1),

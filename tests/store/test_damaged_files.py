@@ -17,7 +17,7 @@ import pytest
 from tests.store.files import learned, rewrite
 from tuckergp import Mode, TuckerGPRegressor, TuckerRecommender, load
 from tuckergp.errors import InputError
-from tuckergp.kernels import Linear, Matern12
+from tuckergp.kernels import Identity, Linear, Matern12
 from tuckergp.store.cells import write_columns
 
 SENTENCE = re.compile(r"model\.tgp is damaged or no tuckergp model: [^\n]+\. Fit and save it again\.")
@@ -347,9 +347,9 @@ def test_counts_of_format_1_are_not_believed(value, tmp_path):
     refused_with_little_memory(path)
 
 
-def test_levels_of_encoders_out_of_range_are_refused(tmp_path):
+def test_levels_of_encoders_and_marks_of_residuals_out_of_range_are_refused(tmp_path):
     X = {"town": ["a", "b", "a"], "t": [1.0, 2.0, 3.0]}
-    modes = [Mode("town", Linear()), Mode("t", Matern12(1.0))]
+    modes = [Mode("town", Linear()), Mode("t", Matern12(1.0)), Mode("town", Identity())]
     model = TuckerGPRegressor(modes, rank=1, draws=2, warmup=1, random_state=0).fit(X, [1.0, 2.0, 3.0])
     path = tmp_path / "model.tgp"
     changed = copy.deepcopy(model)
@@ -363,6 +363,16 @@ def test_levels_of_encoders_out_of_range_are_refused(tmp_path):
     knots = "modes_.1.residual.knots_"
     rewrite(path, arrays=lambda tensors: tensors.update({knots: tensors[knots][::-1]}))
     assert "its chains are not in order" in refusal(path)
+    for mode, name, value, sentence in (
+        (2, "column_", np.array([0, 0], dtype=np.int32), "its rows are not numbered"),
+        (2, "column_", np.array([0, -1], dtype=np.int32), "its rows are not numbered"),
+        (2, "column_", np.array([0.0, 1.0]), "its rows are not numbered"),
+        (1, "order_", 4, "its chains are of another order"),
+    ):
+        changed = copy.deepcopy(model)
+        setattr(changed.modes_[mode].residual, name, value)
+        changed.save(path)
+        assert sentence in refusal(path)
 
 
 def test_any_value_of_the_structure_may_be_wrong(path):

@@ -1,4 +1,4 @@
-"""The command line, a file for each command. They import what they need when they run, so that ``--help`` is quick."""
+"""The command line, one file per command. Commands import what they need when they run, so that ``--help`` is fast."""
 
 from __future__ import annotations
 
@@ -79,7 +79,7 @@ def main() -> None:
         sys.exit(code)
     except KeyboardInterrupt:
         sys.exit(130)
-    except BrokenPipeError:  # whoever read the output has seen enough
+    except BrokenPipeError:  # the reader of the output, such as head, has closed it
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         sys.exit(1)
     except Exception as error:
@@ -90,7 +90,7 @@ def main() -> None:
 
 
 def _report(error: Any) -> int | None:
-    """Say in one line what is wrong; the exit code, or None for a mistake in the program."""
+    """Print one line that says what is wrong and return the exit code, or None for a bug."""
     from tuckergp.errors import DivergenceError, InputError
 
     if isinstance(error, InputError | DivergenceError):

@@ -1,4 +1,4 @@
-"""What `tuckergp doctor` looks at: versions, machine, folders, and a small model from fit to prediction."""
+"""The checks of `tuckergp doctor`: versions, machine, folders, and a small model from fit to prediction."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ DEVELOPERS = ("all", "docs", "test")
 
 @dataclass(frozen=True)
 class Check:
-    """One thing looked at: what it is, what was found, and what to do if that is wrong; ``ok`` is False if it is."""
+    """The result of one check: its group and name, the finding, whether it is ``ok``, and the remedy if not."""
 
     group: str
     name: str
@@ -29,18 +29,18 @@ class Check:
     remedy: str = ""
 
 
-def checked(look: Callable[[], Iterator[Check]]) -> list[Check]:
-    """All that one of the checks finds; that it failed, if it did."""
+def checked(run_check: Callable[[], Iterator[Check]]) -> list[Check]:
+    """The results of a function of checks; one result that says so if the function itself fails."""
     try:
-        return list(look())
+        return list(run_check())
     except Exception as error:
         what = " ".join(f"{type(error).__name__}: {error}".split())
         remedy = "Install again: pip install --force-reinstall tuckergp"
-        return [Check(look.__name__, "failed", what, ok=False, remedy=remedy)]
+        return [Check(run_check.__name__, "failed", what, ok=False, remedy=remedy)]
 
 
 def versions() -> Iterator[Check]:
-    """Python, this package and what it needs."""
+    """Versions of Python, this package and its requirements."""
     group = "versions"
     yield Check(group, "Python", f"{platform.python_version()} ({sys.executable})")
     yield Check(group, "platform", platform.platform())
@@ -51,7 +51,7 @@ def versions() -> Iterator[Check]:
 
 
 def extras() -> Iterator[Check]:
-    """Packages that some features need."""
+    """Optional packages, which some features need."""
     for extra in metadata("tuckergp").get_all("Provides-Extra") or []:
         if extra in DEVELOPERS:
             continue
@@ -66,17 +66,17 @@ def _name(requirement: str) -> str:
 
 
 def _package(group: str, requirement: str) -> Check:
-    """Whether a package is there, and new enough."""
+    """Check that a package is installed and new enough."""
     name = _name(requirement)
     least = re.search(r">=\s*([\d.]+)", requirement)
     remedy = f"pip install '{requirement.partition(';')[0].strip()}'"
     try:
-        there = version(name)
+        installed = version(name)
     except PackageNotFoundError:
         return Check(group, name, "not installed", ok=False, remedy=remedy)
-    if least is not None and _parts(there) < _parts(least[1]):
-        return Check(group, name, f"{there}, older than {least[1]}", ok=False, remedy=remedy)
-    return Check(group, name, there)
+    if least is not None and _parts(installed) < _parts(least[1]):
+        return Check(group, name, f"{installed}, older than {least[1]}", ok=False, remedy=remedy)
+    return Check(group, name, installed)
 
 
 def _parts(text: str) -> tuple[int, ...]:
@@ -100,15 +100,15 @@ def machine() -> Iterator[Check]:
 
 
 def _memory() -> str:
-    found = {}
+    sizes = {}
     for label, name in (("in all", "SC_PHYS_PAGES"), ("free", "SC_AVPHYS_PAGES")):
         if name in getattr(os, "sysconf_names", {}):
-            found[label] = os.sysconf(name) * os.sysconf("SC_PAGE_SIZE") / 2**30
-    return ", ".join(f"{size:.1f} GiB {label}" for label, size in found.items()) or "unknown"
+            sizes[label] = os.sysconf(name) * os.sysconf("SC_PAGE_SIZE") / 2**30
+    return ", ".join(f"{size:.1f} GiB {label}" for label, size in sizes.items()) or "unknown"
 
 
 def folders() -> Iterator[Check]:
-    """Where compiled code and data sets are kept."""
+    """Folders of compiled code and data sets."""
     from tuckergp.compute.rows import sort
     from tuckergp.data.datasets.files import cache_directory
 
@@ -125,9 +125,9 @@ def folders() -> Iterator[Check]:
 
 
 def _can_write(folder: Path) -> bool:
-    """Whether a folder, or the first there is above it, can be written to."""
-    there = next(path for path in (folder, *folder.parents) if path.exists())
-    return there.is_dir() and os.access(there, os.W_OK)
+    """Whether a folder can be written to, or its nearest existing parent if it does not exist."""
+    nearest = next(path for path in (folder, *folder.parents) if path.exists())
+    return nearest.is_dir() and os.access(nearest, os.W_OK)
 
 
 def _data_sets() -> Iterator[Check]:
@@ -145,7 +145,7 @@ def _data_sets() -> Iterator[Check]:
 
 
 def self_test() -> Iterator[Check]:
-    """A small model: fitted, saved, loaded, asked."""
+    """Fit, save and load a small model, and compare its predictions."""
     import numpy as np
 
     from tuckergp import TuckerRecommender, load

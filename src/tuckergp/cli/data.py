@@ -1,4 +1,4 @@
-"""`tuckergp data describe`: what is in a table of ratings, and what is wrong with it."""
+"""`tuckergp data describe`: a summary of a table of ratings, and its faults."""
 
 from __future__ import annotations
 
@@ -29,13 +29,14 @@ def describe(
     *,
     settings: Settings,
 ) -> None:
-    """Counts, density, repeated pairs, a histogram of ratings, attributes, and all rows that look wrong."""
+    """Show counts, density, repeated pairs, a histogram of ratings, attributes, and all rows that look wrong."""
     from tuckergp.cli.tables import check_output, read_ratings, read_side, to_json, write_result
-    from tuckergp.recommender.describe import describe as look
+    from tuckergp.recommender.describe import describe as describe_ratings
 
     check_output(output, [".json"])
     table = read_ratings(ratings, settings.columns)
-    found = look(table, read_side(users, "users", settings.columns), read_side(items, "items", settings.columns))
+    user_table, item_table = read_side(users, "users", settings.columns), read_side(items, "items", settings.columns)
+    description = describe_ratings(table, user_table, item_table)
     if output is not None:
-        write_result(output, found.to_dict())
-    print(to_json(found.to_dict()) if as_json else str(found))
+        write_result(output, description.to_dict())
+    print(to_json(description.to_dict()) if as_json else str(description))

@@ -1,4 +1,4 @@
-"""`tuckergp demo`: what side information is worth, on ratings made to order or on MovieLens 100K."""
+"""`tuckergp demo`: the benefit of side information, on synthetic ratings or on MovieLens 100K."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ RANK, DRAWS = 8, 200  # enough to show the point in seconds
 
 @dataclass(frozen=True)
 class Data:
-    """Ratings to learn from and to test on, what is known of both sides, and the best prediction where it is known."""
+    """Training and test ratings, attributes of users and items, and the best possible prediction if it is known."""
 
     name: str
     train: Table
@@ -42,7 +42,7 @@ def run(*, data: Path | None, download: bool, seed: int, as_json: bool, output: 
     if output is not None:
         check_writable(output)
     ratings = movielens(data, download, seed) if data is not None or download else synthetic(seed)
-    # who rated what and weeks are left out of both, so that the difference is what the attributes are worth
+    # co-rating and drift are switched off in both models, so that the difference is due to the attributes
     settings: dict[str, Any] = {"rank": RANK, "draws": DRAWS, "implicit": False, "time": None, "random_state": seed}
     with warnings.catch_warnings(record=True) as notes:
         warnings.simplefilter("always", NotConvergedWarning)
@@ -73,9 +73,9 @@ def run(*, data: Path | None, download: bool, seed: int, as_json: bool, output: 
 
 
 def synthetic(seed: int) -> Data:
-    """Ratings made to order, with a known noise floor."""
+    """Synthetic ratings, with a known noise floor."""
     made = make_ratings(random_state=seed)
-    return Data("ratings made to order", made.train, made.test, made.users, made.items, made.expected)
+    return Data("synthetic ratings", made.train, made.test, made.users, made.items, made.expected)
 
 
 def movielens(directory: Path | None, download: bool, seed: int) -> Data:
@@ -86,7 +86,7 @@ def movielens(directory: Path | None, download: bool, seed: int) -> Data:
 
 
 def errors(data: Data, prediction: npt.NDArray[np.float64]) -> dict[str, float]:
-    """Test RMSE of all ratings, of users that were trained on, and of users never seen."""
+    """Test RMSE of all ratings, of those by known users, and of those by new users."""
     trained_on = set(data.train["user_id"].tolist())
     known = np.array([user in trained_on for user in data.test["user_id"].tolist()])
     y = data.test["rating"]
@@ -95,7 +95,7 @@ def errors(data: Data, prediction: npt.NDArray[np.float64]) -> dict[str, float]:
 
 
 def recommendations(model: TuckerRecommender, data: Data) -> dict[str, Any]:
-    """The best items, by predicted rating, that the most active person of the test part has not rated."""
+    """The items with the highest predictions that the most active user of the test part has not rated."""
     ids, counts = np.unique(data.test["user_id"], return_counts=True)
     person = ids[np.argmax(counts)]
     best = as_table(model.recommend([person], n=N_RECOMMENDED), "recommendations")
@@ -117,7 +117,7 @@ def recommendations(model: TuckerRecommender, data: Data) -> dict[str, Any]:
 
 
 def show(result: dict[str, Any]) -> None:
-    """Print the result for people."""
+    """Print the result as text."""
     console = Console()
     data = result["data"]
     console.print(

@@ -1,4 +1,4 @@
-"""`tuckergp doctor`: whether this installation works, and what to do if not."""
+"""`tuckergp doctor`: checks whether this installation works, and says what to do if not."""
 
 from __future__ import annotations
 
@@ -17,16 +17,16 @@ def doctor(output: Output = None, as_json: Json = False) -> None:
     from tuckergp.cli.tables import check_output, to_json, write_result
 
     check_output(output)
-    found = [check for look in CHECKS for check in checked(look)]
-    broken = [check for check in found if not check.ok]
-    result = {"ok": not broken, "checks": [asdict(check) for check in found]}
+    checks = [check for run_check in CHECKS for check in checked(run_check)]
+    broken = [check for check in checks if not check.ok]
+    result = {"ok": not broken, "checks": [asdict(check) for check in checks]}
     if output is not None:
         write_result(output, result, result["checks"])  # type: ignore[arg-type]
     if as_json:
         print(to_json(result))
     else:
         group = ""
-        for check in found:
+        for check in checks:
             if check.group != group:
                 group = check.group
                 print(group)

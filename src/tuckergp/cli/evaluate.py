@@ -1,4 +1,4 @@
-"""`tuckergp evaluate`: a model, the same without side information, and what any model should beat, in one table."""
+"""`tuckergp evaluate`: a model, the same without side information, and baselines, in one table."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ Split = Annotated[
         "a size after a colon, as in random:0.1, last:3, time:1998-03-01."
     ),
 ]
-Folds = Annotated[int | None, typer.Option(help="Random folds, each tested on once.", min=2, show_default=False)]
+Folds = Annotated[int | None, typer.Option(help="Random folds, each held out once.", min=2, show_default=False)]
 Test = Annotated[Path | None, typer.Option(help="Table of ratings to test on, instead of a split.", metavar="FILE")]
 
 
@@ -31,10 +31,10 @@ def evaluate(
     split: Split = "random",
     folds: Folds = None,
     test: Test = None,
-    metrics: Annotated[str, typer.Option(help="Names with commas between them.")] = "rmse,mae,ndcg,recall",
-    k: Annotated[int, typer.Option(help="Length of the lists that ndcg, recall and such look at.", min=1)] = 10,
+    metrics: Annotated[str, typer.Option(help="Names, separated by commas.")] = "rmse,mae,ndcg,recall",
+    k: Annotated[int, typer.Option(help="Length of the lists for ndcg, recall and the like.", min=1)] = 10,
     relevant: Annotated[
-        float | None, typer.Option(help="Ratings from this on are relevant; else from the median on.")
+        float | None, typer.Option(help="Ratings of at least this are relevant; by default the median.")
     ] = None,
     output: Output = None,
     as_json: Json = False,
@@ -87,7 +87,7 @@ def evaluate(
 
 
 def parts(ratings: Path, split: str, folds: int | None, test: Path | None, settings: Settings) -> tuple[Any, Any]:
-    """The ratings and how to part them; no ratings where the parts are given."""
+    """The ratings and how to split them; no ratings if the parts are given."""
     from tuckergp.cli.splits import read_split
     from tuckergp.cli.tables import read_ratings
     from tuckergp.data.history import KEYS, RATING

@@ -1,4 +1,4 @@
-"""`tuckergp explain`: what moved one prediction, or what matters in a model."""
+"""`tuckergp explain`: the contributions to one prediction, or the importance of attributes in a model."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def explain(
     output: Output = None,
     as_json: Json = False,
 ) -> None:
-    """What moved the prediction for a user and an item; without them, what matters in the model."""
+    """Explain the prediction for a user and an item; without them, show the importance of each attribute."""
     from tuckergp.cli.ids import known_id
     from tuckergp.cli.models import load_recommender
     from tuckergp.cli.tables import check_output, to_json, write_result
@@ -29,15 +29,15 @@ def explain(
     if (user is None) != (item is None):
         raise InputError("Give both --user and --item, or neither for what matters in the model.")
     recommender = load_recommender(model)
-    found: Explanation | Importance
+    answer: Explanation | Importance
     if user is None or item is None:
-        found = recommender.feature_importance()
+        answer = recommender.feature_importance()
     else:
         users, items = recommender.layout_.sides
-        found = recommender.explain(known_id(user, users), known_id(item, items))
+        answer = recommender.explain(known_id(user, users), known_id(item, items))
     if output is not None:
-        write_result(output, found.to_dict(), [line._asdict() for line in found.rows])
+        write_result(output, answer.to_dict(), [line._asdict() for line in answer.rows])
     if as_json:
-        print(to_json(found.to_dict()))
+        print(to_json(answer.to_dict()))
     elif output is None:
-        print(found)
+        print(answer)

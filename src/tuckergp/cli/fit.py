@@ -23,13 +23,13 @@ def fit(
     users: Users = None,
     items: Items = None,
     max_time: Annotated[
-        float | None, typer.Option(help="Seconds of learning after which to stop with what there is.", min=0.0)
+        float | None, typer.Option(help="Seconds of learning after which to stop with the result so far.", min=0.0)
     ] = None,
     checkpoint: Annotated[
-        Path | None, typer.Option(help="Folder to keep what there is in; the same command goes on from there.")
+        Path | None, typer.Option(help="Folder to which sampling is saved; the same command continues it.")
     ] = None,
     keep: Annotated[
-        int | None, typer.Option(help="Keep so many of the draws, evenly spread; the file is as much smaller.", min=1)
+        int | None, typer.Option(help="Draws to keep, evenly spread; fewer make a smaller file.", min=1)
     ] = None,
     as_json: Json = False,
     quiet: Quiet = False,
@@ -66,7 +66,7 @@ def _sides(users: Path | None, items: Path | None) -> list[tuple[Path | None, st
 
 
 def summary(model: Any, seconds: float, output: Path, notes: list[str]) -> dict[str, Any]:
-    """What was learned from, how, and where it is."""
+    """A summary of the data, the method and the file written."""
     from tuckergp.recommender.feature_report import FeatureReport
 
     history = model.history_
@@ -90,7 +90,7 @@ def summary(model: Any, seconds: float, output: Path, notes: list[str]) -> dict[
 
 
 def show(result: dict[str, Any]) -> None:
-    """The summary for people."""
+    """Print the summary as text."""
     what = "clicks" if result["clicks"] else "ratings"
     print(
         f"Learned from {result['ratings']:,} {what} of {result['items']:,} items by {result['users']:,} users in "

@@ -1,4 +1,4 @@
-"""Ids on the command line are text, and those of a CSV file what they look like: here they become the model's own."""
+"""Ids from the command line, which are text, and from CSV files, whose type is guessed, as ids of the model."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ __all__ = ["align", "ids_of_file", "known_id", "unknown_rows"]
 
 def known_id(text: str, side: Side) -> Any:
     """The id that a text on the command line means."""
-    found = _reading(text, side)
-    if found in side.number:
-        return found
+    read_as = _reading(text, side)
+    if read_as in side.number:
+        return read_as
     what = side.key.removesuffix("_id")
     plain = text.strip().casefold()
     alike = next((value for value in side.number if str(value).strip().casefold() == plain), None)
@@ -45,7 +45,7 @@ def _reading(value: Any, side: Side) -> Any:
 
 
 def align(table: Table, sides: Sequence[Side]) -> Table:
-    """The table with ids of the model's type: files that look like numbers may hold text ids, and the other way."""
+    """The table with ids of the model's type: text ids may look like numbers in a file, and the other way round."""
     columns = dict(table.columns)
     for side in sides:
         values = columns.get(side.key)
@@ -62,7 +62,7 @@ def align(table: Table, sides: Sequence[Side]) -> Table:
 
 
 def _as_text(value: float, side: Side, texts: Mapping[float | None, str]) -> str | None:
-    """A number of a file as the text id that it stands for; None if it is missing."""
+    """The text id that a number in a file stands for; None if it is missing."""
     if value != value:
         return None
     text = str(int(value)) if float(value).is_integer() else str(value)
@@ -83,7 +83,7 @@ def _objects(values: list[Any]) -> Any:
 
 
 def ids_of_file(path: Path, side: Side, columns: Mapping[str, str]) -> list[Any]:
-    """The ids that a file lists in its column of them."""
+    """The ids in the id column of a file."""
     table = align(read_table(path, side.key.replace("_id", "s"), columns), [side])
     if side.key not in table and len(table.columns) == 1:
         only = next(iter(table.columns))
@@ -95,7 +95,7 @@ def ids_of_file(path: Path, side: Side, columns: Mapping[str, str]) -> list[Any]
 
 
 def unknown_rows(table: Table, sides: Sequence[Side]) -> int:
-    """How many rows have an id that the model knows nothing of."""
+    """The number of rows with an unknown id."""
     unknown = np.zeros(len(table), dtype=bool)
     for key, side in zip(KEYS, sides, strict=True):
         if key in table:

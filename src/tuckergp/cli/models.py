@@ -1,4 +1,4 @@
-"""Model files of the command line."""
+"""Loading of model files for commands."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ __all__ = ["load_recommender"]
 
 
 def load_recommender(path: Path) -> TuckerRecommender:
-    """The recommender of a file; other models cannot answer the commands."""
+    """Load a recommender; an error for other models, which the commands do not support."""
     model = load(path)
     if not isinstance(model, TuckerRecommender):
         raise InputError(f"{path} holds a {type(model).__name__}; this command needs what tuckergp fit has written.")

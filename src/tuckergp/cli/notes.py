@@ -1,4 +1,4 @@
-"""Warnings of the library as lines for people."""
+"""Warnings of the library as lines on standard error."""
 
 from __future__ import annotations
 
@@ -14,17 +14,17 @@ __all__ = ["collected", "say"]
 
 @contextmanager
 def collected() -> Iterator[list[str]]:
-    """Collect the texts of this library's warnings, each once; there after the block."""
+    """Collect the texts of this library's warnings, each once; the list is filled after the block."""
     texts: list[str] = []
-    with warnings.catch_warnings(record=True) as found:
+    with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("ignore")
         for category in (DataWarning, NotConvergedWarning):
             warnings.simplefilter("always", category)
         yield texts
-    texts += dict.fromkeys(str(one.message) for one in found)
+    texts += dict.fromkeys(str(one.message) for one in caught)
 
 
 def say(*texts: str) -> None:
-    """Lines on standard error."""
+    """Print lines on standard error."""
     for text in texts:
         print(f"tuckergp: {text}", file=sys.stderr)

@@ -1,6 +1,6 @@
 """Options that several commands share, and the settings of a model as one of them.
 
-Nothing heavy is imported here, so that ``--help`` is quick.
+Nothing slow is imported here, so that ``--help`` is fast.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ def _column(name: str, what: str) -> Any:
 
 @dataclass(frozen=True)
 class Settings:
-    """Settings of a recommender as the command line has them; see `TuckerRecommender`."""
+    """Settings of a recommender as options of the command line; see `TuckerRecommender`."""
 
     rank: Annotated[int, _model(help="Length of the vectors of users and items.", min=1)] = 16
     inference: Annotated[
@@ -55,13 +55,13 @@ class Settings:
         _model(help="gaussian, ordinal, student for outliers, bernoulli for clicks, ...", metavar="NAME"),
     ] = "gaussian"
     core: Annotated[Literal["identity", "full", "auto"], _model(help="Identity is matrix factorisation.")] = "identity"
-    draws: Annotated[int, _model(help="Draws a chain (gibbs).", min=1)] = 250
+    draws: Annotated[int, _model(help="Draws per chain (gibbs).", min=1)] = 250
     warmup: Annotated[int, _model(help="Sweeps before the draws (gibbs).", min=0)] = 50
     chains: Annotated[int, _model(help="Chains (gibbs).", min=1)] = 1
     side_information: Annotated[
         bool, _model("--side-information/--no-side-information", help="Use the tables of users and items.")
     ] = True
-    implicit: Annotated[Literal["auto", "yes", "no"], _model(help="Learn from who rated what as well.")] = "auto"
+    implicit: Annotated[Literal["auto", "yes", "no"], _model(help="Also learn from co-rating.")] = "auto"
     time: Annotated[Literal["auto", "week", "month", "none"], _model(help="Drift over time.")] = "auto"
     noise: Annotated[Literal["auto", "shared", "rows"], _model(help="One noise, or one for each user and item.")] = (
         "auto"
@@ -71,15 +71,15 @@ class Settings:
     ] = field(default_factory=list)
     rating_scale: Annotated[
         tuple[float, float] | None,
-        _model(help="Lowest and highest rating there can be.", metavar="LOW HIGH", show_default=False),
+        _model(help="Lowest and highest possible rating.", metavar="LOW HIGH", show_default=False),
     ] = None
     duplicates: Annotated[Literal["keep", "mean", "refuse"], _model(help="Several ratings of one pair.")] = "keep"
-    negatives: Annotated[int, _model(help="For clicks: pairs without one to learn from, for each.", min=1)] = 16
+    negatives: Annotated[int, _model(help="For clicks: sampled pairs without a click, per click.", min=1)] = 16
     exclude: Annotated[
         list[str], _model(help="Column to leave out: users.zip_code, items.title; may be repeated.", metavar="COLUMN")
     ] = field(default_factory=list)
     seed: Annotated[int, _model(help="Seed of all that is random.", min=0)] = 0
-    jobs: Annotated[int | None, _model(help="Processes that share the chains; -1 for all cores.")] = None
+    jobs: Annotated[int | None, _model(help="Processes that run the chains; -1 for all cores.")] = None
     user_column: Annotated[str, _column("--user-column", "users")] = "user_id"
     item_column: Annotated[str, _column("--item-column", "items")] = "item_id"
     rating_column: Annotated[str, _column("--rating-column", "ratings")] = "rating"
@@ -87,11 +87,11 @@ class Settings:
 
     @property
     def columns(self) -> dict[str, str]:
-        """Where the names of columns differ from the usual ones."""
+        """The names of columns that differ from the usual ones."""
         return other_names(self.user_column, self.item_column, self.rating_column, self.timestamp_column)
 
     def recommender(self, **more: Any) -> TuckerRecommender:
-        """A recommender, not yet fitted, with these settings; others replace them."""
+        """A recommender, not yet fitted, with these settings; those in ``more`` replace them."""
         from tuckergp.recommender import TuckerRecommender
 
         same = (
@@ -111,13 +111,13 @@ class Settings:
 
 
 def other_names(user: str, item: str, rating: str, timestamp: str) -> dict[str, str]:
-    """The names of columns that differ from the usual ones, by these."""
+    """The names of columns that differ from the usual names, by the usual name."""
     named = {"user_id": user, "item_id": item, "rating": rating, "timestamp": timestamp}
     return {usual: name for usual, name in named.items() if usual != name}
 
 
 def takes_settings(*without: str) -> Callable[[Callable[..., None]], Callable[..., None]]:
-    """Give a command the options of `Settings`, but for some, as its parameter ``settings``."""
+    """Give a command the options of `Settings`, except some, as its parameter ``settings``."""
     hints = get_type_hints(Settings, include_extras=True)
     chosen = [one for one in fields(Settings) if one.name not in without]
 
@@ -144,11 +144,11 @@ def takes_settings(*without: str) -> Callable[[Callable[..., None]], Callable[..
 
 
 def number_list(text: str | None, option: str) -> list[float] | None:
-    """Numbers with commas between them."""
+    """Read numbers that are separated by commas."""
     if text is None:
         return None
     try:
-        return [float(part) for part in text.split(",")]
+        return [float(number) for number in text.split(",")]
     except ValueError:
         from tuckergp.errors import InputError
 

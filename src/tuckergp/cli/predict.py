@@ -1,4 +1,4 @@
-"""`tuckergp predict`: a prediction for every pair of user and item in a table."""
+"""`tuckergp predict`: a prediction for each pair of user and item in a table."""
 
 from __future__ import annotations
 
@@ -25,12 +25,12 @@ def predict(
     ] = None,
     on_unknown: Annotated[
         Literal["predict", "nan", "raise"],
-        typer.Option(help="For ids without ratings and attributes: the average, nothing, or stop."),
+        typer.Option(help="For ids without ratings and attributes: the average, NaN, or an error."),
     ] = "predict",
-    clip: Annotated[bool, typer.Option("--clip/--no-clip", help="Keep predictions on the scale of ratings.")] = True,
+    clip: Annotated[bool, typer.Option("--clip/--no-clip", help="Keep predictions on the rating scale.")] = True,
     as_json: Json = False,
 ) -> None:
-    """Predict the rating of every pair of user and item; prints CSV unless told where to write."""
+    """Predict the rating of each pair of user and item; prints CSV without --output."""
     from tuckergp.cli.ids import align, unknown_rows
     from tuckergp.cli.models import load_recommender
     from tuckergp.cli.notes import say
@@ -51,10 +51,10 @@ def predict(
         table[key]  # says so if there is none
     table = align(table, sides)
     unknown = unknown_rows(table, sides) if on_unknown == "predict" else 0
-    found = recommender.predict(
+    predicted = recommender.predict(
         table, return_std=std, quantiles=levels, interval=interval, clip=clip, on_unknown=on_unknown
     )
-    mean, more = found if isinstance(found, tuple) else (found, None)
+    mean, more = predicted if isinstance(predicted, tuple) else (predicted, None)
     clash = next((name for name in ("prediction", "std", "low", "high") if name in given.columns), None)
     if clash is not None:
         raise InputError(f"{given.name} has a column {clash!r} already; rename it.")

@@ -1,4 +1,4 @@
-"""`tuckergp recommend`: the best items for users."""
+"""`tuckergp recommend`: the best items for each user."""
 
 from __future__ import annotations
 
@@ -22,17 +22,18 @@ def recommend(
         typer.Option(help="Table with user_id; attributes in it describe new users.", metavar="FILE"),
     ] = None,
     everyone: Annotated[bool, typer.Option("--all", help="All users with ratings.")] = False,
-    n: Annotated[int, typer.Option("-n", help="Items a user.", min=1)] = 10,
+    n: Annotated[int, typer.Option("-n", help="Items per user.", min=1)] = 10,
     ratings: Annotated[
-        Path | None, typer.Option(help="Further ratings to take into account, of known or new users.", metavar="FILE")
+        Path | None, typer.Option(help="Further ratings to use, of known or new users.", metavar="FILE")
     ] = None,
     items: Annotated[Path | None, typer.Option(help="Recommend among these items only.", metavar="FILE")] = None,
     exclude: Annotated[Path | None, typer.Option(help="Never recommend these items.", metavar="FILE")] = None,
-    include_seen: Annotated[bool, typer.Option("--include-seen", help="Also what the user has rated.")] = False,
+    include_seen: Annotated[bool, typer.Option("--include-seen", help="Also items that the user has rated.")] = False,
     strategy: Annotated[
-        Literal["mean", "ucb", "thompson"], typer.Option(help="Best on average, optimistic, or a random draw.")
+        Literal["mean", "ucb", "thompson"],
+        typer.Option(help="Mean, upper confidence bound, or one draw."),
     ] = "mean",
-    kappa: Annotated[float, typer.Option(help="How optimistic ucb is.")] = 1.0,
+    kappa: Annotated[float, typer.Option(help="Standard deviations that ucb adds.")] = 1.0,
     titles: Annotated[
         str | None, typer.Option(help="A column of an item table to show beside the ids.", metavar="FILE:COLUMN")
     ] = None,
@@ -40,7 +41,7 @@ def recommend(
     output: Output = None,
     as_json: Json = False,
 ) -> None:
-    """The best items for users; a table on a terminal, CSV in a pipe."""
+    """Recommend the best items for each user; prints a table on a terminal, CSV in a pipe."""
     from tuckergp.cli.ids import align, ids_of_file, known_id
     from tuckergp.cli.models import load_recommender
     from tuckergp.cli.tables import check_output, put_table, read_table
@@ -65,7 +66,7 @@ def recommend(
     users_side, items_side = recommender.layout_.sides
     if user:
         asked = [known_id(text, users_side) for text in user]
-    found = recommender.recommend(
+    lists = recommender.recommend(
         asked,
         n=n,
         exclude_seen=not include_seen,
@@ -75,7 +76,7 @@ def recommend(
         kappa=kappa,
         random_state=seed,
     )
-    columns = as_table(found, "recommendations").columns
+    columns = as_table(lists, "recommendations").columns
     if titles is not None:
         columns = with_titles(columns, titles, items_side, names)
     put_table(columns, output, as_json, "Recommendations")

@@ -21,18 +21,18 @@ def reproduce(
         typer.Argument(metavar="NAME...", help="Experiments or groups of them, or all; without any they are listed."),
     ] = None,
     output: Annotated[
-        Path, typer.Option("--output", "-o", help="Folder for report.html and results; a finished cell is kept.")
+        Path, typer.Option("--output", "-o", help="Folder for report.html and results; finished cells are kept.")
     ] = Path("report"),
     data: Annotated[Path | None, typer.Option(help="Folder that holds the data; without, it is downloaded.")] = None,
     quick: Annotated[
-        bool, typer.Option("--quick", help="Less data and short chains, in minutes: see that all of it runs.")
+        bool, typer.Option("--quick", help="Less data and short chains: a test that everything runs, in minutes.")
     ] = False,
-    only: Annotated[str, typer.Option(help="Run cells whose names begin so; several are separated by commas.")] = "",
+    only: Annotated[str, typer.Option(help="Run cells whose names begin with this; several with commas.")] = "",
     as_json: Json = False,
 ) -> None:
     """Run the paper's experiments and ours, and write tables and figures side by side.
 
-    Full runs take hours. A run that was stopped goes on where it was: give it the same folder.
+    Full runs take hours. A stopped run is continued when it is given the same folder.
     """
     from tuckergp.errors import InputError
     from tuckergp.paper.experiments import EXPERIMENTS, find
@@ -78,7 +78,7 @@ def _run(chosen: list[Experiment], output: Path, data: Path | None, quick: bool,
         raise
     results = write(output)
     if as_json:
-        count = sum(len(found["cells"]) for found in results.values())
+        count = sum(len(result["cells"]) for result in results.values())
         typer.echo(json.dumps({"report": str(output / REPORT), "results": str(output / RESULTS), "cells": count}))
     else:
         typer.echo(f"{output / REPORT} shows tables and figures, {output / RESULTS} has all numbers.")

@@ -1,4 +1,4 @@
-"""`tuckergp similar`: the items or users most like one."""
+"""`tuckergp similar`: the items or users most similar to one."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def similar(
     output: Output = None,
     as_json: Json = False,
 ) -> None:
-    """The items, or users, most like one; a table on a terminal, CSV in a pipe."""
+    """List the items, or users, most similar to one; prints a table on a terminal, CSV in a pipe."""
     from tuckergp.cli.ids import known_id
     from tuckergp.cli.models import load_recommender
     from tuckergp.cli.tables import check_output, put_table
@@ -34,12 +34,12 @@ def similar(
     recommender = load_recommender(model)
     users, items = recommender.layout_.sides
     if item is not None and user is None:
-        found = recommender.similar_items(known_id(item, items), n=n)
+        neighbours = recommender.similar_items(known_id(item, items), n=n)
     elif user is not None and item is None:
-        found = recommender.similar_users(known_id(user, users), n=n)
+        neighbours = recommender.similar_users(known_id(user, users), n=n)
     else:
-        raise InputError("Say like what: one of --item ID and --user ID.")
-    columns = as_table(found, "similar").columns
+        raise InputError("Give one of --item ID and --user ID to compare with.")
+    columns = as_table(neighbours, "similar").columns
     if titles is not None and item is None:
         raise InputError("--titles is for items; leave it out with --user.")
     if titles is not None:

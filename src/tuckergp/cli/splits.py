@@ -1,4 +1,4 @@
-"""Splits as one word of the command line: ``random``, ``user:5``, ``last``, ``time:1998-03-01``, ``folds:part``."""
+"""Splits by name on the command line: ``random``, ``user:5``, ``last``, ``time:1998-03-01``, ``folds:part``."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ KINDS = ("random", "user", "last", "time", "cold-users", "cold-items", "folds")
 
 
 def read_split(text: str, folds: int | None, seed: int) -> Any:
-    """A splitter from its name, and after a colon its size: a share, a number, a time, or a column with folds.
+    """Read a splitter from its name and, after a colon, its size: a share, number, time, or column with folds.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""Tables of the command line: read with a remedy in every error, written as CSV, TSV, Parquet or JSON."""
+"""Tables of the command line: read with errors that name the option to use, written as CSV, TSV, Parquet or JSON."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ MOST_SHOWN = 200
 
 
 def read_table(source: Path | Table, name: str, columns: Mapping[str, str], needed: Sequence[str] = ()) -> Table:
-    """A table with the usual names; a column that is needed and not there is refused with the option that names it."""
+    """Read a table with the usual names; the error for a missing column tells the option that names it."""
     table = standard_names(as_table(source, name), columns)
     for column in needed:
         if column not in table:
@@ -36,15 +36,15 @@ def read_table(source: Path | Table, name: str, columns: Mapping[str, str], need
 
 def _no_column(table: Table, column: str, columns: Mapping[str, str]) -> InputError:
     option = f"--{column.removesuffix('_id')}-column"
-    there = ", ".join(table.columns) or "none"
+    listed = ", ".join(table.columns) or "none"
     return InputError(
-        f"{table.name} has no column {columns.get(column, column)!r}; its columns are {there}. "
+        f"{table.name} has no column {columns.get(column, column)!r}; its columns are {listed}. "
         f"Name the right one with {option}."
     )
 
 
 def read_ratings(path: Path, columns: Mapping[str, str], needed: Sequence[str] = KEYS, name: str = "ratings") -> Table:
-    """A table of ratings with the usual names, in which all columns that options name must be."""
+    """Read a table of ratings with the usual names; it must have all columns that options name."""
     table = as_table(path, name)
     for usual, theirs in columns.items():
         if theirs not in table:
@@ -53,7 +53,7 @@ def read_ratings(path: Path, columns: Mapping[str, str], needed: Sequence[str] =
 
 
 def read_side(path: Path | None, side: str, columns: Mapping[str, str], exclude: Sequence[str] = ()) -> Table | None:
-    """A table of users or items without the columns to leave out, which are named ``users.zip_code``."""
+    """Read a table of users or items without excluded columns, which are given as ``users.zip_code``."""
     dropped = [name.partition(".")[2] for name in exclude if name.partition(".")[0] == side]
     for name in exclude:
         if not name.startswith(("users.", "items.")):
@@ -72,7 +72,7 @@ def read_side(path: Path | None, side: str, columns: Mapping[str, str], exclude:
 
 
 def check_output(output: Path | None, endings: Sequence[str] = ENDINGS) -> None:
-    """Refuse, before any work is done, a file that could not be written, or in no known form."""
+    """Raise an error, before any work is done, for a file that cannot be written or has an unknown format."""
     if output is not None:
         if output.suffix not in endings:
             *most, last = endings
@@ -81,7 +81,7 @@ def check_output(output: Path | None, endings: Sequence[str] = ENDINGS) -> None:
 
 
 def put_table(columns: Mapping[str, Any], output: Path | None, as_json: bool, title: str | None = None) -> None:
-    """Write a table to a file, or print it: as JSON records, as CSV to a pipe, as a drawn table to a terminal."""
+    """Write a table to a file, or print it: as JSON records, as CSV in a pipe, as a formatted table on a terminal."""
     if output is not None:
         _write(columns, output)
     if as_json:
@@ -105,7 +105,7 @@ def write_result(output: Path, result: Mapping[str, Any], rows: Sequence[Mapping
 
 
 def records(columns: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """One dict a row."""
+    """One dict per row."""
     names = list(columns)
     return [dict(zip(names, row, strict=True)) for row in zip(*map(list, columns.values()), strict=True)]
 
@@ -173,7 +173,7 @@ def _arrow(columns: Mapping[str, Any]) -> Any:
 
 
 def _flat(values: Any) -> Any:
-    """Lists as one text with bars between, the way tables are read."""
+    """Lists as text with bars between the values, as tables are read."""
     if isinstance(values, np.ndarray) and values.dtype.kind != "O":
         return values
     kinds = (list, tuple, set, frozenset, np.ndarray)

@@ -1,4 +1,4 @@
-"""A column of an item table shown beside the ids."""
+"""Titles: a column of an item table shown beside the ids."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ __all__ = ["with_titles"]
 
 
 def with_titles(columns: Mapping[str, Any], titles: str, side: Side, names: Mapping[str, str]) -> dict[str, Any]:
-    """The columns, and after the items' ids what ``FILE:COLUMN`` says of each; nothing where it lacks one."""
+    """The columns with titles from ``FILE:COLUMN`` after the items' ids; empty for items that the file lacks."""
     file, _, column = titles.rpartition(":")
     if not file or not column:
         raise InputError(f"--titles takes a file and a column, such as items.csv:title, not {titles!r}.")

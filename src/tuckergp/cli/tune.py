@@ -1,4 +1,4 @@
-"""`tuckergp tune`: try settings on the same folds, show how each does, and save a model with the best."""
+"""`tuckergp tune`: compare settings on the same folds, show their scores, and save a model with the best."""
 
 from __future__ import annotations
 
@@ -27,13 +27,13 @@ def tune(
             metavar="NAME=VALUES",
         ),
     ] = None,
-    metric: Annotated[str | None, typer.Option(help="What to choose by; a metric of evaluate.")] = None,
+    metric: Annotated[str | None, typer.Option(help="The metric to choose by, as in evaluate.")] = None,
     search: Annotated[Literal["grid", "optuna"], typer.Option(help="All combinations, or Optuna's choice.")] = "grid",
-    trials: Annotated[int, typer.Option(help="How many Optuna may try.", min=1)] = 50,
+    trials: Annotated[int, typer.Option(help="Configurations that Optuna may try.", min=1)] = 50,
     split: Split = "folds",
     folds: Folds = None,
     test: Test = None,
-    k: Annotated[int, typer.Option(help="Length of the lists that ndcg, recall and such look at.", min=1)] = 10,
+    k: Annotated[int, typer.Option(help="Length of the lists for ndcg, recall and the like.", min=1)] = 10,
     output: Annotated[
         Path | None,
         typer.Option("--output", "-o", help="Learn from all ratings with the best settings and write the model here."),
@@ -43,7 +43,7 @@ def tune(
     *,
     settings: Settings,
 ) -> None:
-    """Try settings on the same folds and show how each does."""
+    """Compare settings on the same folds and show their scores."""
     from tuckergp.cli.notes import collected, say
     from tuckergp.cli.tables import read_side, to_json
     from tuckergp.evaluation.tuning import tune as search_for
@@ -57,7 +57,7 @@ def tune(
         read_side(path, side, settings.columns, settings.exclude) for path, side in ((users, "users"), (items, "items"))
     ]
     with collected() as notes:
-        found = search_for(
+        tuning = search_for(
             settings.recommender(),
             data,
             *tables,
@@ -73,7 +73,7 @@ def tune(
         )
     unsaved = False
     if output is not None:
-        best = found.best_model
+        best = tuning.best_model
         if data is None:  # the parts were given: learn from what was trained on
             best.fit(parts(ratings, "random", None, None, settings)[0], *tables, progress=False if quiet else None)
         if hasattr(best, "fit_"):
@@ -83,18 +83,18 @@ def tune(
             output, unsaved = None, True
     if as_json:
         saved = None if output is None else str(output)
-        print(to_json({**found.to_dict(), "model": saved, "notes": notes}))
+        print(to_json({**tuning.to_dict(), "model": saved, "notes": notes}))
         if unsaved:
             raise typer.Exit(1)
         return
     if sys.stdout.isatty():
         from rich.console import Console
 
-        Console().print(found)
+        Console().print(tuning)
     else:
-        print(found)
-    chosen = ", ".join(f"{name}={value}" for name, value in found.best_params.items())
-    print(f"Best: {chosen} ({found.metric} {found.best_score:.4f})")
+        print(tuning)
+    chosen = ", ".join(f"{name}={value}" for name, value in tuning.best_params.items())
+    print(f"Best: {chosen} ({tuning.metric} {tuning.best_score:.4f})")
     if output is not None:
         print(f"Saved as {output}.")
     say(*notes)
@@ -103,7 +103,7 @@ def tune(
 
 
 def read_grid(given: list[str]) -> dict[str, Any]:
-    """A grid from texts such as ``rank=8,16`` and ``rank=4..64:log``.
+    """Read a grid from texts such as ``rank=8,16`` and ``rank=4..64:log``.
 
     Examples
     --------

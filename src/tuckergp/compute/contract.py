@@ -19,7 +19,7 @@ Array = npt.NDArray[Any]
 
 IDENTITY, FULL, SPARSE = 0, 1, 2
 
-# Observations that one call evaluates.
+# How many observations one call evaluates.
 EVALUATED = 65_536
 
 # Sums may be reordered so that loops vectorise; NaN and infinity keep their meaning.
@@ -209,7 +209,7 @@ def add_core_gradient(
 
 
 def evaluate(kind: int, w: Array, coords: Array, ranks: Array, psi: Array, start: Array, index: Array) -> Array:
-    """F of every observation, shape (N,)."""
+    """f of every observation, shape (N,)."""
     f = np.empty(len(index))
     bounds = np.append(np.arange(0, len(index), EVALUATED), len(index))
     run_ranges(evaluate_range, bounds, kind, w, coords, ranks, psi, start, index, f)
@@ -234,7 +234,7 @@ def evaluate_range(
 
 
 def evaluate_draws(kind: int, W: Array, coords: Array, ranks: Array, psi: Array, start: Array, index: Array) -> Array:
-    """F of each observation in each draw, shape (N, S), from cores W (S, Q) and factors of rows by draws, laid flat.
+    """f of each observation in each draw, shape (N, S), from cores W (S, Q) and factors of rows by draws, laid flat.
 
     Row m of mode d has its S vectors of length r_d one after the other, at ``start[d] + m S r_d``.
     """

@@ -23,7 +23,7 @@ def ends(cuts: Array, y: float) -> tuple[float, float]:
 
 @jit
 def score(likelihood: int, parameters: Array, y: float, f: float) -> float:
-    """D log p(y | f) / d f."""
+    """The derivative d log p(y | f) / d f."""
     if likelihood == GAUSSIAN:
         return (y - f) / float(parameters[0])
     if likelihood == POISSON:

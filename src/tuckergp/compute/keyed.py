@@ -1,6 +1,6 @@
-"""Normal numbers that are functions of their names: of a row, of a draw, and of their place.
+"""Normal random numbers that are functions of the keys of their row and draw, and of their place.
 
-A row never seen has the same numbers in a draw whichever other rows are asked about with it. The mixing function is
+A row never seen has the same numbers in a draw whichever other rows are predicted with it. The mixing function is
 that of `tuckergp.random.mixed`.
 """
 
@@ -18,7 +18,7 @@ __all__ = ["keyed_normals"]
 
 Floats = npt.NDArray[np.float64]
 
-# Rows that one call fills.
+# How many rows one call fills.
 ROWS = 256
 
 jit = nb.njit(cache=True, nogil=True, error_model="numpy")

@@ -1,9 +1,10 @@
-"""Rows on a line under a Matern kernel, as a Markov process of p = 1, 2 or 3 derivatives (Matern-1/2, -3/2, -5/2).
+"""Rows on a line under a Matern kernel, as a Markov process with states of p = 1, 2 or 3 (Matern-1/2, -3/2, -5/2).
 
-Time is counted in units of 1 / lambda, lambda = sqrt(2 p - 1) / lengthscale, so the state is (f, f'/lambda,
-f''/lambda^2) and one stationary covariance serves all lengthscales. ``gaps[m]`` is the time since the row before,
-infinite for the first, which makes its state stationary. Covariances live as square roots and are only ever added:
-small gaps make the noise of a step as small as gap^(2p - 1), which a difference of covariances would lose.
+State-space form of Hartikainen and Sarkka (2010): dx = F x dt + noise, with stationary covariance P. Time is counted in
+units of 1 / lambda, lambda = sqrt(2 p - 1) / lengthscale, so the state is (f, f'/lambda, f''/lambda^2) and one P serves
+all lengthscales. ``gaps[m]`` is the time since the row before, infinite for the first, which makes its state
+stationary. Covariances are kept as square roots and only ever added: small gaps make the noise of a step as small as
+gap^(2p - 1), which a difference of covariances would lose.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ import numpy as np
 from tuckergp.compute.contract import Array
 from tuckergp.compute.rows import cholesky, solve_lower, solve_upper
 
-# Sums in the order they are written: the p x p part, where accuracy at small gaps is won or lost.
+# No reordering of sums: the p x p matrices decide the accuracy at small gaps.
 exact = nb.njit(cache=True, nogil=True, error_model="numpy")
 
 # Values have an error of this size, in prior standard deviations: rows much closer than they can resolve would
@@ -29,7 +30,7 @@ LOST = 1e-6  # a Cholesky pivot this small, relative to its diagonal, asks for o
 
 @exact
 def stationary_root(L: Array) -> None:
-    """Write the Cholesky factor, (p, p), of the stationary covariance of the state."""
+    """Write the Cholesky factor, (p, p), of the stationary covariance P of the state: F P + P F' + q e_p e_p' = 0."""
     L[:] = 0.0
     L[0, 0] = 1.0
     if len(L) == 2:
@@ -42,7 +43,10 @@ def stationary_root(L: Array) -> None:
 
 @exact
 def propagator(s: float, T: Array) -> None:
-    """Write exp(F s), (p, p): F + I is nilpotent, so it is exp(-s) times a polynomial."""
+    """Write T = exp(F s), (p, p), which takes the mean of the state s further.
+
+    F + I is nilpotent, so exp(F s) is exp(-s) times a polynomial in s.
+    """
     decay = np.exp(-s)
     if len(T) == 1:
         T[0, 0] = decay
@@ -65,11 +69,13 @@ def noise_root(s: float, T: Array, L: Array) -> None:
     """
     p = len(L)
     if p == 1:
+        # Q = 1 - exp(-2 s)
         L[0, 0] = np.sqrt(-np.expm1(-2 * s))
         return
     Q = np.zeros((p, p))
     scale = np.ones(p)
     if s <= NEAR:
+        # Gauss-Legendre: int_0^1 q exp(-2 s v) g g' dv, g_i over s^(p - 1 - i); q = 4 or 16/3
         g = np.empty(p)
         for k in range(NODES.size):
             v = (1 + NODES[k]) / 2
@@ -81,10 +87,12 @@ def noise_root(s: float, T: Array, L: Array) -> None:
             for i in range(p):
                 for j in range(i + 1):
                     Q[i, j] += w * g[i] * g[j]
+        # the powers of s that were taken out, du = s dv included
         scale[p - 1] = np.sqrt(s)
         for i in range(p - 2, -1, -1):
             scale[i] = scale[i + 1] * s
     else:
+        # Q = P - T P T' with P = L L'
         stationary_root(L)
         for i in range(p):
             for j in range(i + 1):
@@ -142,7 +150,11 @@ def rotate(X: Array, rows: int) -> None:
 
 @exact
 def filtered_root(root: Array, deviation: float, out: Array) -> None:
-    """Root of the state's covariance once its value is known, from the lower triangular one before."""
+    """Root of the state's covariance once its value is known, from the lower triangular one before.
+
+    The value is root[0, 0] times the first noise alone, so only the first column shrinks: by the square root of
+    1 - root[0, 0]^2 / deviation^2 = RESOLUTION^2 / deviation^2.
+    """
     out[:] = root
     out[:, 0] *= RESOLUTION / deviation
 
@@ -162,6 +174,7 @@ def innovations(T: Array, L: Array) -> tuple[Array, Array]:
     roots, deviations = np.empty((rows, p, p)), np.empty(rows)
     known, both = np.zeros((p, p)), np.empty((p, 2 * p))
     for m in range(rows):
+        # root of the predicted covariance T R R' T' + L L', R the root given the values before: [T R, L], rotated
         both[:, :p] = 0.0
         for i in range(p):
             for c in range(p):
@@ -177,7 +190,7 @@ def innovations(T: Array, L: Array) -> tuple[Array, Array]:
 
 @exact
 def predict_mean(T: Array, before: Array, out: Array) -> None:
-    """Out = T before, (p, c), rows of ``before`` being derivatives."""
+    """Write T before to ``out``, (p, c); rows of ``before`` are derivatives."""
     p, columns = out.shape
     out[:] = 0.0
     for i in range(p):
@@ -200,8 +213,10 @@ def filter_values(
     for m in range(rows):
         predict_mean(T[m], before, mean)
         for k in range(columns):
+            # innovation: x_m = E(x_m | before) + deviation_m white_m
             white = X[m, k] if colour else (X[m, k] - mean[0, k]) / deviations[m]
             out[m, k] = mean[0, k] + deviations[m] * white if colour else white
+            # Kalman gain: Cov(state, value) / deviation^2 = root[:, 0] root[0, 0] / deviation^2
             for i in range(p):
                 before[i, k] = mean[i, k] + roots[m, i, 0] * (roots[m, 0, 0] / deviations[m]) * white
         if keep:
@@ -213,48 +228,56 @@ def filter_values(
 def smooth_values(T: Array, L: Array, roots: Array, deviations: Array, states: Array, noise: Array) -> None:
     """Overwrite the filtered means ``states`` (M, p, c) by a draw of the states given all values, last row first.
 
-    Every row draws its filtered state and what that would make of the next, then corrects both by the next state that
-    was really drawn: no difference of covariances is needed. ``noise`` (M, 2 p, c), zero for the mean.
+    Every row draws its filtered state and the next state that follows from it, then corrects its own by how far the
+    latter is from the next state that was really drawn (Matheron's rule): no difference of covariances is needed.
+    ``noise`` (M, 2 p, c), zero for the mean.
     """
     rows, p, columns = states.shape
     known, ahead = np.empty((p, p)), np.empty((p, p))
-    miss, heard = np.empty(p), np.empty(p)
+    miss, correction = np.empty(p), np.empty(p)
     for m in range(rows - 1, -1, -1):
         filtered_root(roots[m], deviations[m], known)
+        # ahead = T R, R R' the covariance given the values up to m
         if m + 1 < rows:
             predict_mean(T[m + 1], known, ahead)
         for k in range(columns):
+            # x = mean + R w
             for i in range(p):
                 for j in range(p):
                     states[m, i, k] += known[i, j] * noise[m, j, k]
             if m + 1 == rows:
                 continue
+            # miss = x_next - T x - L w'
             for i in range(p):
                 miss[i] = states[m + 1, i, k]
                 for j in range(p):
                     miss[i] -= T[m + 1, i, j] * states[m, j, k]
                 for j in range(p):
                     miss[i] -= L[m + 1, i, j] * noise[m, p + j, k]
+            # x += R R' T' P^-1 miss, P the predicted covariance of the next state
             solve_lower(roots[m + 1], miss)
             solve_upper(roots[m + 1], miss)
             for j in range(p):
-                heard[j] = 0.0
+                correction[j] = 0.0
                 for i in range(p):
-                    heard[j] += ahead[i, j] * miss[i]
+                    correction[j] += ahead[i, j] * miss[i]
             for i in range(p):
                 for j in range(p):
-                    states[m, i, k] += known[i, j] * heard[j]
+                    states[m, i, k] += known[i, j] * correction[j]
 
 
 @exact
 def bridge(s: float, rest: float, work: Array, T: Array, onward: Array, L: Array) -> None:
-    """Prepare the state between two known ones, s after the left and ``rest`` before the right; infinite: none there.
+    """Prepare the state between two known ones, s after the left and ``rest`` before the right.
+
+    An infinite distance stands for no neighbour on that side.
 
     Rotates work (2 p, 2 p) = [[T2 L1, L2], [L1, 0]] to [[S, 0], [G, C]]: the state is T1 x_left + G S^-1 miss + C w,
     miss = x_right - T2 T1 x_left. ``T`` receives T1, ``onward`` T2; ``L`` is scratch.
     """
     p = len(T)
     work[:] = 0.0
+    # x = T1 x_left + L1 w1 and x_right = T2 x + L2 w2, so (x_right, x) has the root [[T2 L1, L2], [L1, 0]]
     transition(s, T, L)
     work[p:, :p] = L
     transition(rest, onward, L)
@@ -270,19 +293,23 @@ def bridge(s: float, rest: float, work: Array, T: Array, onward: Array, L: Array
 def bridge_mean(work: Array, T: Array, onward: Array, left: Array, right: Array, miss: Array, mean: Array) -> None:
     """Write the mean of one column of the state of `bridge` given those of its neighbours, (p,) each."""
     p = len(T)
+    # mean = T1 x_left
     for i in range(p):
         mean[i] = 0.0
         for j in range(p):
             mean[i] += T[i, j] * left[j]
+    # miss = x_right - T2 mean
     for i in range(p):
         miss[i] = right[i]
         for j in range(p):
             miss[i] -= onward[i, j] * mean[j]
+    # S^-1 miss, by forward substitution
     for i in range(p):
         for j in range(i):
             miss[i] -= work[i, j] * miss[j]
         # a row of zeros: the right neighbour is where the left one is
         miss[i] = miss[i] / work[i, i] if work[i, i] != 0.0 else 0.0
+    # mean += G S^-1 miss
     for i in range(p):
         for j in range(p):
             mean[i] += work[p + i, j] * miss[j]
@@ -297,14 +324,14 @@ def interpolate(
     Parameters
     ----------
     gaps, rests : (M*,)
-        Time since what is known before, and until the next row; infinite where there is none.
+        Time since the known state before, and until the next row; infinite where there is none.
     place : (M*,)
         How many rows lie at or before the new time.
     states : (M, p, c)
     noise : (M*, p, c)
         Zero for means.
     joint : bool
-        What is known before is the new time before this one, where ``place`` has not moved on; else always a row.
+        Whether the known state before is that of the previous new time, where ``place`` is the same; else always a row.
     """
     count, (rows, p, columns) = gaps.size, states.shape
     out, variance = np.empty((count, p, columns)), np.empty(count)
@@ -312,6 +339,7 @@ def interpolate(
     miss, mean, nothing = np.empty(p), np.empty(p), np.zeros(p)
     for m in range(count):
         bridge(gaps[m], rests[m], work, T, onward, L)
+        # the variance of the value is the first diagonal entry of C C'
         variance[m] = 0.0
         for j in range(p):
             variance[m] += work[p, p + j] ** 2
@@ -320,6 +348,7 @@ def interpolate(
             left = out[m - 1, :, k] if chained else states[place[m] - 1, :, k] if place[m] > 0 else nothing
             right = states[place[m], :, k] if place[m] < rows else nothing
             bridge_mean(work, T, onward, left, right, miss, mean)
+            # x = mean + C w
             for i in range(p):
                 out[m, i, k] = mean[i]
                 for j in range(p):

@@ -1,6 +1,6 @@
-"""The process given data: a square-root filter forward over the rows' statistics, an exact draw backward.
+"""A Matern process on a line given data: a square-root filter forward over the rows, an exact draw backward.
 
-The steps and what the process says by itself are in `tuckergp.compute.line`.
+The steps of the process, and its density and draws without data, are in `tuckergp.compute.line`.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from tuckergp.compute.rows import cholesky, solve_lower, solve_upper
 
 @jit
 def mix(T: Array, X: Array, r: int, out: Array) -> None:
-    """Out = (T kron I_r) X for X (p r, c)."""
+    """Write (T kron I_r) X to ``out``, (p r, c)."""
     out[:] = 0.0
     p = len(T)
     for i in range(p):
@@ -34,6 +34,7 @@ def predicted_root(half: Array, L: Array, r: int, root: Array) -> None:
     the work, which happens where precise data meet gaps that are small but larger than the data's precision.
     """
     n, p = len(half), len(L)
+    # half half'
     for i in range(n):
         for j in range(n):
             root[i, j] = 0.0
@@ -42,6 +43,7 @@ def predicted_root(half: Array, L: Array, r: int, root: Array) -> None:
             for k in range(n):
                 total += half[i, k] * half[j, k]
             root[i, j] = total
+    # + (L L') kron I_r
     for a in range(p):
         for b in range(a + 1):
             total = 0.0
@@ -49,6 +51,7 @@ def predicted_root(half: Array, L: Array, r: int, root: Array) -> None:
                 total += L[a, c] * L[b, c]
             for k in range(r):
                 root[a * r + k, b * r + k] += total
+    # a pivot root_ii^2 far below the diagonal entry it came from, sum_j root_ij^2, has lost its digits
     fine = cholesky(root)
     for i in range(n):
         total = 0.0
@@ -56,6 +59,7 @@ def predicted_root(half: Array, L: Array, r: int, root: Array) -> None:
             total += root[i, j] * root[i, j]
         fine = fine and root[i, i] * root[i, i] > LOST * total
     if not fine:
+        # [half, L kron I_r]' = Q R, so R' is a root of the same matrix
         both = np.zeros((2 * n, n))
         for i in range(n):
             for j in range(n):
@@ -98,6 +102,7 @@ def forward(T: Array, L: Array, A: Array, b: Array) -> tuple[Array, Array, Array
     product, u = np.empty((r, r)), np.empty(r)
     evidence = 0.0
     for m in range(rows):
+        # predict: mean T x, covariance P = T R R' T' + L L', with R R' the covariance given the data before
         mix(T[m], known, r, half)
         mix(T[m], before, r, mean)
         root, C = roots[m], inner[m]
@@ -116,19 +121,20 @@ def forward(T: Array, L: Array, A: Array, b: Array) -> tuple[Array, Array, Array
             C[i, i] += 1.0
         if not cholesky(C):
             evidence = np.nan
-        # (I + L0' A L0)^-1 L0' (b - A mean): the correction in units of the root
+        # u = L0'(b - A mean); the evidence of the row is (b - A mean / 2)'mean - log |C| + |C^-1 u|^2 / 2
         u[:] = 0.0
         for i in range(r):
-            gap, prior_shift = b[m, i], b[m, i]
+            score, half_score = b[m, i], b[m, i]
             for j in range(r):
-                gap -= A[m, i, j] * mean[j, 0]
-                prior_shift -= A[m, i, j] * mean[j, 0] / 2
-            evidence += prior_shift * mean[i, 0] - np.log(C[i, i])
+                score -= A[m, i, j] * mean[j, 0]
+                half_score -= A[m, i, j] * mean[j, 0] / 2
+            evidence += half_score * mean[i, 0] - np.log(C[i, i])
             for j in range(i + 1):
-                u[j] += root[i, j] * gap
+                u[j] += root[i, j] * score
         solve_lower(C, u)
         for i in range(r):
             evidence += u[i] * u[i] / 2
+        # update: the mean by root[:, :r] (C C')^-1 u, the root by root[:, :r] C^-T
         solve_upper(C, u)
         known[:] = root
         for i in range(n):
@@ -155,35 +161,40 @@ def times_root(root: Array, C: Array, x: Array, out: Array) -> None:
 
 @jit
 def backward(T: Array, L: Array, roots: Array, inner: Array, means: Array, noise: Array) -> Array:
-    """States given all data, (M, p r), as `smooth_values` draws them; ``noise`` (M, 2, p r), zero for the mean."""
+    """Draw the states given all data, (M, p r), last row first; ``noise`` (M, 2, p r), zero for the mean.
+
+    By the same rule as `tuckergp.compute.line.smooth_values`.
+    """
     rows, n, r = means.shape[0], means.shape[1], inner.shape[1]
     p = n // r
     out = np.empty((rows, n))
-    miss, heard = np.empty(n), np.empty(n)
+    miss, correction = np.empty(n), np.empty(n)
     for m in range(rows - 1, -1, -1):
+        # x = mean + R w
         x = out[m]
         x[:] = means[m]
-        heard[:] = noise[m, 0]
-        times_root(roots[m], inner[m], heard, x)
+        correction[:] = noise[m, 0]
+        times_root(roots[m], inner[m], correction, x)
         if m + 1 == rows:
             continue
+        # miss = x_next - T x - L w'
         for a in range(p):
             for k in range(r):
                 total = out[m + 1, a * r + k]
                 for c in range(p):
                     total -= T[m + 1, a, c] * x[c * r + k] + L[m + 1, a, c] * noise[m, 1, c * r + k]
                 miss[a * r + k] = total
+        # x += R R' T' P^-1 miss, P the predicted covariance of the next state
         solve_lower(roots[m + 1], miss)
         solve_upper(roots[m + 1], miss)
-        # x += R R' T' P^-1 miss
-        heard[:] = 0.0
+        correction[:] = 0.0
         for c in range(p):
             for k in range(r):
                 total = 0.0
                 for a in range(p):
                     total += T[m + 1, a, c] * miss[a * r + k]
                 for j in range(c * r + k + 1):
-                    heard[j] += roots[m, c * r + k, j] * total
-        solve_lower(inner[m], heard[:r])
-        times_root(roots[m], inner[m], heard, x)
+                    correction[j] += roots[m, c * r + k, j] * total
+        solve_lower(inner[m], correction[:r])
+        times_root(roots[m], inner[m], correction, x)
     return out

@@ -25,13 +25,13 @@ LEAST_U, MOST_U = 2.0**-54, 1.0 - 2.0**-53
 
 @jit
 def upper_tail(x: float) -> float:
-    """Q(x) = P(N(0, 1) > x)."""
+    """The upper tail of the standard normal, Q(x) = P(N(0, 1) > x)."""
     return 0.5 * math.erfc(ROOT_HALF * x)
 
 
 @jit
 def upper_quantile(q: float) -> float:
-    """Find x with Q(x) = q, for 0 < q <= 1/2: Wichura (1988), algorithm AS 241, PPND16."""
+    """The x with Q(x) = q, for 0 < q <= 1/2: Wichura (1988), algorithm AS 241, PPND16."""
     if q >= 0.075:
         y = 0.5 - q
         r = 0.180625 - y * y
@@ -84,7 +84,7 @@ def excess(a: float, width: float, u: float, v: float) -> float:
         return upper_quantile(v * upper_tail(a) + u * upper_tail(a + width)) - a
     ratio = log_tail_ratio(a, width)
     t = -math.log1p(u * math.expm1(ratio)) if ratio > -0.5 else -math.log(v + u * math.exp(ratio))
-    # e a + e^2 / 2 = t up to the slow terms of log_tail_ratio, which shrink the error by 1 / a^2 a round
+    # e a + e^2 / 2 = t up to the slow terms of log_tail_ratio, which shrink the error by 1 / a^2 per round
     e = 2.0 * t / (a + math.sqrt(a * a + 2.0 * t))
     for _ in range(5):
         s = t - math.log1p(e / a) + log_mills(a + e) - log_mills(a)
@@ -117,7 +117,7 @@ def truncated_normal(f: float, lower: float, upper: float, u: float) -> float:
 def truncated_normals(f: Array, lower: Array, upper: Array, uniforms: Array) -> Array:
     """Draw from N(f, 1) truncated to (lower, upper), all of shape (N,), by inverting the CDF at ``uniforms`` in [0, 1).
 
-    One uniform an observation, so that draws depend on nothing else. Finite for every finite f and interval.
+    One uniform for each observation, so that draws depend on nothing else. Finite for every finite f and interval.
     """
     z = np.empty(f.size)
     for i in range(f.size):
@@ -184,7 +184,7 @@ def end_densities(f: float, lower: float, upper: float) -> tuple[float, float, f
     turned = a + b < 0.0
     if turned:
         a, b = -b, -a
-    # a is the end nearer to f, or the one with f beyond; the density at the other is exp(-drop) times as large
+    # a is the end nearer to f (f may lie beyond it); the density at the other end is exp(-drop) times as large
     half = 0.5 * width
     drop = 2.0 * (a + half) * half
     if half <= 0.1 and drop <= 0.2:
@@ -244,11 +244,11 @@ def by_level(f: Array, y: Array, levels: int) -> tuple[Array, Array]:
         start[y[i] + 1] += 1
     for k in range(levels):
         start[k + 1] += start[k]
-    at = start.copy()
+    free = start.copy()
     out = np.empty(f.size)
     for i in range(y.size):
-        out[at[y[i]]] = f[i]
-        at[y[i]] += 1
+        out[free[y[i]]] = f[i]
+        free[y[i]] += 1
     return out, start
 
 

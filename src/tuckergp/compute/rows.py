@@ -1,9 +1,9 @@
-"""What the data say about every row of one mode, and the small solve a row that follows from it.
+"""The statistics A_m and b_m of every row of one mode, and the small solve for each row that follows from them.
 
 Given the other modes, f = z'psi_d (and what entries of the core that leave mode d out add, which is taken from y), so
-row m hears only A_m = sum w z z' and b_m = sum w z y over its observations.
-Observations come sorted by the row of mode d: those of row m are ``ptr[m]:ptr[m + 1]``. A row's sums run in an order of
-their own, so nothing depends on how rows are shared among threads.
+the data enter row m only through A_m = sum w z z' and b_m = sum w z y over its observations.
+Observations come sorted by the row of mode d: those of row m are ``ptr[m]:ptr[m + 1]``. The order of the sums of a row
+depends on its observations alone, not on how rows are divided among threads.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ class Tensor(NamedTuple):
 
 
 class Scratch(NamedTuple):
-    """Room for one thread: z as columns of Z (padded r, BLOCK), precisions, targets, and what one z needs."""
+    """Work arrays of one thread: z as columns of Z (padded r, BLOCK), precisions, targets, and those of one z."""
 
     Z: Array
     precision: Array
@@ -86,9 +86,9 @@ def sort(index: Array, d: int, ptr: Array, order: Array, other: Array) -> None:
 
 @jit
 def scratch(tensor: Tensor, d: int) -> Scratch:
-    """Room for one thread."""
+    """Allocate the work arrays of one thread."""
     r = tensor.ranks[d]
-    # a row of Z is 8 longer than a block, so that a column does not fall on one cache set
+    # a row of Z is 8 longer than a block, so that the entries of a column do not share one cache set
     Z = np.zeros((padded(r), BLOCK + 8))
     one, at = np.empty(tensor.w.size + 1), np.zeros(tensor.ranks.size, np.int64)
     return Scratch(Z, np.empty(BLOCK), np.empty(BLOCK), np.empty(r), one, at)
@@ -96,12 +96,12 @@ def scratch(tensor: Tensor, d: int) -> Scratch:
 
 @jit
 def write_precisions(
-    d: int, own: float, first: int, n: int, order: Array, other: Array,
+    d: int, row_precision: float, first: int, n: int, order: Array, other: Array,
     weight: Array, factors: Array, start: Array, out: Array,
 ) -> None:  # fmt: skip
-    """Of n observations ``own``, times their weights, times the noise factors of their rows of the other modes."""
+    """Write precisions of n observations: ``row_precision`` times weights times the other modes' noise factors."""
     for i in range(n):
-        out[i] = own
+        out[i] = row_precision
     if weight.size:
         for i in range(n):
             out[i] *= weight[order[first + i]]
@@ -114,29 +114,29 @@ def write_precisions(
 
 @jit
 def write_z(tensor: Tensor, d: int, rows: Array, at: Array, z: Array, work: Array) -> float:
-    """Z of an observation with these rows of the other modes; returns what is added to z'psi_d."""
+    """Write z of an observation with these rows of the other modes; return what is added to z'psi_d."""
     for c in range(rows.size):
         e = c if c < d else c + 1
         at[e] = tensor.start[e] + rows[c] * tensor.ranks[e]
     return others(tensor.kind, tensor.w, tensor.coords, tensor.ranks, tensor.psi, at, d, z, work)
 
 
-# In loops over observations tuples are not read, nor arrays handed on, where it can be helped: each costs an atomic
-# count of references, more than the arithmetic.
+# Loops over observations avoid reading tuples and passing arrays on: each costs an atomic count of references, which
+# takes longer than the arithmetic.
 
 
 @jit
 def fill(
-    data: Observations, noise: Noise, tensor: Tensor, d: int, own: float, first: int, n: int, room: Scratch
+    data: Observations, noise: Noise, tensor: Tensor, d: int, row_precision: float, first: int, n: int, room: Scratch
 ) -> int:
-    """Columns of Z and targets: z and y of n observations, times the root of their precision.
+    """Write z and y of n observations, times the root of their precision, to columns of Z and to targets.
 
-    Returns how many columns to sum over, a multiple of 8 as the vectors like it: zeros follow the observations.
+    Returns how many columns to sum over, a multiple of 8 to suit vector instructions: zeros follow the observations.
     """
     order, other, y, psi = data.order, data.other, data.y, tensor.psi
     Z, root, target, z = room.Z, room.precision, room.target, room.z
     r = tensor.ranks[d]
-    write_precisions(d, own, first, n, order, other, noise.weight, noise.factors, noise.start, root)
+    write_precisions(d, row_precision, first, n, order, other, noise.weight, noise.factors, noise.start, root)
     for i in range(n):
         root[i] = np.sqrt(root[i])
         target[i] = root[i] * y[order[first + i]]
@@ -166,11 +166,12 @@ def accumulate(
     A: Array, b: Array, room: Scratch,
 ) -> None:  # fmt: skip
     """Add the statistics of some observations of row m to b and to the lower triangle of A, both of padded size."""
-    own = noise.alpha
+    row_precision = noise.alpha
     if noise.factors.size:
-        own *= noise.factors[noise.start[d] + m]
+        row_precision *= noise.factors[noise.start[d] + m]
     for begin in range(first, last, BLOCK):
-        columns = fill(data, noise, tensor, d, own, begin, min(BLOCK, last - begin), room)
+        columns = fill(data, noise, tensor, d, row_precision, begin, min(BLOCK, last - begin), room)
+        # A += sum w z z', b += sum w z y
         add_gram(room.Z, columns, A)
         for k in range(tensor.ranks[d]):
             row = room.Z[k]
@@ -236,7 +237,7 @@ def solve(
     first: int, last: int, data: Observations, noise: Noise, tensor: Tensor, d: int,
     begin: Array, piece_A: Array, piece_b: Array, prior_shift: Array, precision: Array, draws: Array, out: Array,
 ) -> int:  # fmt: skip
-    """Write new factors of the rows first:last of mode d under the prior N(precision^-1 pull_m, precision^-1).
+    """Write new factors of the rows first:last of mode d under the prior N(precision^-1 shift_m, precision^-1).
 
     Each is the mean of its conditional plus L^-T draws_m, with L L' the posterior precision A_m + precision: zero
     ``draws`` give the mean, standard normal ones a draw. A is never stored. Returns how many rows had a precision that
@@ -248,6 +249,7 @@ def solve(
     failed = 0
     for m in range(first, last):
         sum_row(data, noise, tensor, d, m, begin, piece_A, piece_b, A, b, room)
+        # L L' = A_m + precision; psi_m = L^-T (L^-1 (b_m + shift_m) + draws_m)
         for j in range(r):
             b[j] += prior_shift[m, j]
             for k in range(j + 1):
@@ -272,9 +274,9 @@ def solve(
 def squared_residuals(
     first: int, last: int, data: Observations, noise: Noise, tensor: Tensor, d: int, mine: Array, out: Array
 ) -> None:
-    """Sums over the observations of the rows first:last of mode d, whose factors are ``mine`` (M, r), to out (M, 2).
+    """Sum squared residuals over the observations of the rows first:last of mode d, with factors ``mine`` (M, r).
 
-    Of the weighted squared residuals, and of these times the noise factors of the other modes.
+    Adds the weighted squares, and these times the noise factors of the other modes, to ``out`` (M, 2).
     """
     room = scratch(tensor, d)
     for m in range(first, last):
@@ -285,7 +287,7 @@ def squared_residuals(
 def sum_squares(
     data: Observations, noise: Noise, tensor: Tensor, d: int, m: int, mine: Array, out: Array, room: Scratch
 ) -> None:
-    """One row of `squared_residuals`."""
+    """Sum the squared residuals of one row; see `squared_residuals`."""
     order, other, y, psi = data.order, data.other, data.y, tensor.psi
     weight, precision, f, z = noise.weight, room.precision, room.target, room.z
     r = tensor.ranks[d]
@@ -335,7 +337,7 @@ def cholesky(A: Array) -> bool:
 
 @jit
 def solve_lower(L: Array, x: Array) -> None:
-    """Solve L x = x in place."""
+    """Replace x by L^-1 x, L lower triangular."""
     for i in range(len(L)):
         total = x[i]
         for k in range(i):
@@ -345,7 +347,7 @@ def solve_lower(L: Array, x: Array) -> None:
 
 @jit
 def solve_upper(L: Array, x: Array) -> None:
-    """Solve L' x = x in place."""
+    """Replace x by L'^-1 x, L lower triangular."""
     for i in range(len(L) - 1, -1, -1):
         x[i] /= L[i, i]
         for k in range(i):
@@ -409,7 +411,7 @@ def core_rows(
     start: Array,
     index: Array,
 ) -> Array:
-    """Df/dw for the observations first:last, (last - first, n_weights): what W is regressed on."""
+    """df/dw for the observations first:last, (last - first, n_weights): the regressors of W."""
     modes = ranks.size
     kind = FULL if coords.shape[0] == 0 else SPARSE
     out = np.zeros((last - first, n_weights))

@@ -3,7 +3,7 @@
 Feature tables of all modes are laid one after the other: row m of mode d has its entries in
 ``indices/data[indptr[row_start[d] + m] : ...]``; feature j of mode d has its weights at ``u[u_start[d] + j * r_d]``
 and is number ``feature_start[d] + j`` among all features. A step reads and writes only features of its batch: the
-prior's shrinkage is owed by the others and paid, exactly, when they are next met (``paid[j]``: steps paid so far).
+prior's shrinkage of the others is applied, exactly, when they are next met (``paid[j]``: steps applied so far).
 
 Places in flat arrays are unsigned in inner loops: a signed one might be negative, which Python counts from the end,
 and the compiler then gives up vector instructions.
@@ -23,7 +23,7 @@ LOG_BETA1, LOG_BETA2 = float(np.log(BETA1)), float(np.log(BETA2))
 
 @jit
 def owed(feature: int, log_decay: float, paid: Array, step: int) -> float:
-    """What the prior's shrinkage of the steps in which this feature was not met multiplies its weights by."""
+    """The factor by which the prior shrinks the weights of a feature for the steps since it was last met."""
     steps = step - paid[feature]
     return np.exp(steps * log_decay) if steps > 0 and log_decay != 0.0 else 1.0
 
@@ -33,7 +33,7 @@ def gather(
     rows: Array, b: int, ranks: Array, indptr: Array, indices: Array, data: Array, u: Array, u_start: Array,
     feature_start: Array, log_decay: Array, paid: Array, step: int, psi: Array, at: Array,
 ) -> None:  # fmt: skip
-    """psi_d = U_d' phi_d for the rows of observation b of a batch, from ``psi[at[d]]`` on for every mode d."""
+    """Write psi_d = U_d' phi_d of the rows of observation b of a batch, from ``psi[at[d]]`` on for every mode d."""
     for d in range(ranks.size):
         r, to = np.uintp(ranks[d]), np.uintp(at[d])
         row = rows[b, d]
@@ -66,7 +66,7 @@ def epoch(
     Returns the number of steps done so far and the mean `misfit` met on the way. ``scale`` is N: a batch of m
     observations stands for N / m times as many. ``offset`` is added to f, nothing if it is empty.
     PLAIN: theta += step / 2 (prior gradient + N / m data gradient).
-    ADAM: the same gradient divided by N, the prior's shared out over the ``counts`` of observations that meet a
+    ADAM: the same gradient divided by N, the prior's divided among the ``counts`` of observations that meet a
     feature so that it stays unbiased, with moments of the features met only; ``slot`` is -1 for every feature, and
     ``widest`` the most entries of a feature row.
     """
@@ -95,7 +95,7 @@ def epoch(
     for first in range(0, n, batch):
         m = min(batch, n - first)
         share = scale / m
-        # the observations lie scattered in memory: fetched in a loop of its own, their cache misses overlap
+        # observations are scattered in memory: fetched in a separate loop, their cache misses overlap
         for b in range(m):
             i = order[first + b]
             y_batch[b], weight_batch[b] = y[i], weight[i]
@@ -150,7 +150,7 @@ def update_plain(
     m: int, rows: Array, g: Array, z: Array, rate: float, ranks: Array, indptr: Array, indices: Array, data: Array,
     u: Array, u_start: Array, feature_start: Array, log_decay: Array, paid: Array, step: int,
 ) -> None:  # fmt: skip
-    """Pay what every feature met owes, this step's shrinkage included, and add rate * score * phi * z."""
+    """Apply the shrinkage due to every feature met, this step's included, and add rate * score * phi * z."""
     offset = np.uintp(0)
     for b in range(m):
         for d in range(ranks.size):
@@ -184,7 +184,8 @@ def adam_move(
 
     Their first moments start at ``moments[2 * u_at]``, their second moments follow.
     """
-    # mean / (sqrt(square) + TINY) with both moments divided by 1 - BETA^t, those divisions taken out of the loop
+    # Kingma and Ba (2015), alg. 1: mean / (sqrt(square) + TINY), both moments divided by 1 - BETA^t; these divisions
+    # are taken out of the loop
     root = np.sqrt(1.0 - np.exp(t * LOG_BETA2))
     rate, tiny = size * root / (1.0 - np.exp(t * LOG_BETA1)), TINY * root
     source, to, first = np.uintp(at), np.uintp(u_at), np.uintp(2 * u_at)
@@ -246,7 +247,7 @@ def predict(
     index: Array, kind: int, w: Array, coords: Array, ranks: Array, indptr: Array, indices: Array, data: Array,
     row_start: Array, u: Array, u_start: Array, feature_start: Array, decay: Array, paid: Array, step: int,
 ) -> Array:  # fmt: skip
-    """F of some observations while training, as if their features had paid what they owe."""
+    """f of some observations during training, with the shrinkage that is due to their features applied."""
     modes = ranks.size
     f = np.empty(len(index))
     psi = np.empty(ranks.sum())
@@ -265,7 +266,7 @@ def predict(
 
 @jit
 def settle(ranks: Array, u: Array, u_start: Array, feature_start: Array, decay: Array, paid: Array, step: int) -> None:
-    """Pay what every feature owes."""
+    """Apply the shrinkage that is due to every feature."""
     for d in range(ranks.size):
         log_decay, r = np.log(decay[d]), np.uintp(ranks[d])
         for j in range(feature_start[d + 1] - feature_start[d]):

@@ -1,4 +1,4 @@
-"""The sum of squared residuals and its derivatives, with the core multiplied once a row instead of once an observation.
+"""The sum of squared residuals and its derivatives, with the core multiplied once per row, not once per observation.
 
 One mode, a, is folded: T_m = W x_a psi_a(m) for each of its rows. Row m then has a core of its own without the axis a,
 so an observation costs r^(D-1) instead of r^D; for two modes T_m is a vector, and it costs r. Observations come sorted
@@ -45,7 +45,7 @@ def of_rows(
     ptr: Array, other: Array, y: Array, weight: Array,
     T: Array, ranks: Array, psi: Array, start: Array, d_T: Array, d_psi: Array,
 ) -> float:  # fmt: skip
-    """The same for any number of other modes, whose factors lie flat in ``psi`` as in `tuckergp.compute.contract`.
+    """`of_pairs` for any number of other modes, whose factors lie flat in ``psi`` as in `tuckergp.compute.contract`.
 
     ``T`` and ``d_T`` have shape (M_a, product of the other ranks), ``other`` (N, D - 1).
     """

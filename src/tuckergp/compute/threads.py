@@ -1,7 +1,7 @@
-"""Ranges of independent work shared among threads.
+"""Ranges of independent work divided among threads.
 
-Kernels are compiled without the interpreter's lock and take a range; Python's threads hand ranges out as they become
-free. That compiles several times faster than numba's own parallel loops, and threads that wait do not spin.
+Compiled functions release the interpreter's lock and take a range; Python threads take ranges as they become free. That
+compiles several times faster than numba's own parallel loops, and threads that wait do not spin.
 """
 
 from __future__ import annotations
@@ -19,9 +19,9 @@ __all__ = ["run_ranges"]
 
 
 def run_ranges(kernel: Callable[..., Any], bounds: npt.NDArray[np.integer[Any]], *arguments: Any) -> list[Any]:
-    """Call ``kernel(first, last, *arguments)`` for the ranges between ``bounds``; what the calls return.
+    """Call ``kernel(first, last, *arguments)`` for the ranges between ``bounds`` and return the results.
 
-    On as many threads as numba is set to use; on one, all ranges are one call. Calls write to places of their own, so
+    Uses as many threads as numba is set to; on one thread all ranges are one call. Calls write to separate places, so
     neither their number nor their order matters.
     """
     ranges = [(int(first), int(last)) for first, last in pairwise(bounds) if first < last]
@@ -31,4 +31,4 @@ def run_ranges(kernel: Callable[..., Any], bounds: npt.NDArray[np.integer[Any]],
     first, last = ranges[0]
     done = [kernel(first, last, *arguments)]  # compiles here, not in every thread at once
     with ThreadPoolExecutor(threads) as pool:
-        return done + list(pool.map(lambda part: kernel(*part, *arguments), ranges[1:]))
+        return done + list(pool.map(lambda bounds: kernel(*bounds, *arguments), ranges[1:]))

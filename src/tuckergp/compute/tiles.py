@@ -1,4 +1,4 @@
-"""Dense kernels of the size of a rank, built from one tile of 4 x 2 inner products.
+"""Dense algebra of matrices of the size of a rank, built from one tile of 4 x 2 inner products.
 
 Eight sums run along contiguous rows at once, so the compiler keeps them in vector registers: a sum of outer products
 and a Cholesky factorisation are both made of this tile. Sizes are multiples of 4 (`padded`); the fill is harmless.
@@ -15,7 +15,7 @@ TILE = 4
 
 @jit
 def padded(size: int) -> int:
-    """The next multiple of 4."""
+    """Round a size up to a multiple of 4."""
     return (size + TILE - 1) // TILE * TILE
 
 
@@ -57,10 +57,12 @@ def add_gram(Z: Array, n: int, A: Array) -> None:
 def factorise(A: Array) -> bool:
     """Overwrite the lower triangle of A, of padded size, with its Cholesky factor; False if not positive definite."""
     for j in range(0, len(A), TILE):
+        # columns j:j + 4 less what the columns before explain
         if j > 0:
             for i in range(j, len(A), TILE):
                 add_products(A, i, j, j, -1.0, A)
                 add_products(A, i, j + 2, j, -1.0, A)
+        # Cholesky factor of the diagonal tile
         for c in range(j, j + TILE):
             pivot = A[c, c]
             for k in range(j, c):
@@ -73,6 +75,7 @@ def factorise(A: Array) -> bool:
                 for k in range(j, c):
                     total -= A[i, k] * A[c, k]
                 A[i, c] = total / A[c, c]
+        # rows below: times the inverse transpose of that factor
         i0, i1, i2, i3 = 1 / A[j, j], 1 / A[j + 1, j + 1], 1 / A[j + 2, j + 2], 1 / A[j + 3, j + 3]
         l10, l20, l21 = A[j + 1, j], A[j + 2, j], A[j + 2, j + 1]
         l30, l31, l32 = A[j + 3, j], A[j + 3, j + 1], A[j + 3, j + 2]

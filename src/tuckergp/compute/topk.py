@@ -1,4 +1,4 @@
-"""The k largest of each row of a block of scores, without sorting the rest."""
+"""The k largest scores of each row, without sorting the others."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from tuckergp.compute.threads import run_ranges
 
 __all__ = ["top_k"]
 
-# Rows that one call looks at.
+# How many rows one call takes.
 ROWS = 16
 
 

@@ -1,6 +1,6 @@
 """How the inputs of kernels and features are read: tables and arrays in, numbers, levels and distinct rows out.
 
-The one place that decides whether a column holds numbers, categories or bags (several values a cell). Nothing here
+The one place that decides whether a column holds numbers, categories or bags (several values in a cell). Nothing here
 knows what a kernel is.
 """
 
@@ -67,7 +67,7 @@ def numbers(table: Table, names: Sequence[str]) -> Floats:
 
 
 def distinct(table: Table) -> tuple[Codes, Codes]:
-    """First row of each distinct row, shape (n_distinct,), and the number of each row's, shape (n,)."""
+    """The first of each set of equal rows, shape (n_distinct,), and the number of its set for each row, shape (n,)."""
     hashable = Table({k: _hashable(v) for k, v in table.columns.items()}, table.name, table.n_rows)
     return distinct_rows(hashable, list(table.columns))
 
@@ -91,13 +91,13 @@ def row_names(table: Table) -> list[str]:
 
 
 def row_keys(table: Table) -> npt.NDArray[np.uint64]:
-    """A number for each row that depends on its names and values alone, whatever the process, shape (n,)."""
+    """A key for each row that depends on its names and values alone, the same in every process, shape (n,)."""
     digests = (blake2b(name.encode(errors="replace"), digest_size=8).digest() for name in row_names(table))
     return np.frombuffer(b"".join(digests), dtype="<u8").astype(np.uint64)
 
 
 def column_kind(values: npt.NDArray[Any]) -> Kind:
-    """Numbers and dates, one category a cell (text, bool), or a bag: collections, or text parted by ``|``."""
+    """The kind of a column: numbers and dates, one category per cell (text, bool), or bags (collections, ``a|b``)."""
     if values.dtype.kind in "fiuM":
         return "number"
     if values.dtype.kind == "O" and any(
@@ -129,16 +129,16 @@ class Encoder:
             for table in tables:
                 table.numeric(name)  # missing numbers are refused while fitting, not later
             return cls(name, kind, {})
-        found = {value for table in tables for cell in _cells(table[name], kind) for value in cell}
+        values = {value for table in tables for cell in _cells(table[name], kind) for value in cell}
         try:
-            ordered = sorted(found, key=lambda value: (value is None, value))
+            ordered = sorted(values, key=lambda value: (value is None, value))
         except TypeError:  # mixed types do not sort
-            ordered = sorted(found, key=lambda value: (value is None, _text(value)))
+            ordered = sorted(values, key=lambda value: (value is None, _text(value)))
         return cls(name, kind, {value: number for number, value in enumerate(ordered)})
 
     @property
     def feature_names(self) -> list[str]:
-        """``age`` for numbers, ``occupation=doctor`` for levels."""
+        """Names of the features: ``age`` for numbers, ``occupation=doctor`` for levels."""
         return [self.name] if self.kind == "number" else [f"{self.name}={_text(value)}" for value in self.levels]
 
     def transform(self, table: Table) -> Floats | sparse.csr_array:
@@ -161,9 +161,9 @@ def _cells(values: npt.NDArray[Any], kind: Kind) -> list[tuple[Any, ...]]:
 
 
 def as_bag(value: Any) -> tuple[Any, ...]:
-    """The distinct values of a cell: of a collection, or of text parted by ``|``."""
+    """The distinct values of a cell: of a collection, or of text separated by ``|``."""
     if isinstance(value, str):
-        value = [part.strip() for part in value.split("|") if part.strip()]
+        value = [text.strip() for text in value.split("|") if text.strip()]
     return tuple(dict.fromkeys(value)) if isinstance(value, COLLECTIONS) else (value,)
 
 

@@ -1,6 +1,6 @@
-"""What is wrong or strange in a table of ratings: every kind of fault, how often, and where first.
+"""What is wrong or unusual in a table of ratings: every kind of fault, how often, and where first.
 
-`TuckerRecommender.fit` stops at the first fault. This goes on, and also looks for what can be learned from but is
+`TuckerRecommender.fit` stops at the first fault. This module lists all, and also what can be learned from but is
 probably a mistake.
 """
 
@@ -26,11 +26,11 @@ Ints = npt.NDArray[np.intp]
 Floats = npt.NDArray[np.float64]
 
 SHOWN = 3
-# Ratings this many times the usual spread beyond the middle half of them are far outside.
+# Ratings more than this many times the usual spread outside the middle half are reported.
 FAR = 5.0
-# A user who gave one value only is strange from so many ratings on.
+# Users who gave one value only are reported from this many ratings on.
 LEAST_OF_ONE_VALUE = 10
-# A user with so many times the ratings of the nine tenths of users who have fewer, and at least so many.
+# Users with more than this many times the 0.9 quantile of the numbers of ratings, and more than MANY, are reported.
 MANY_TIMES, MANY = 20, 200
 
 
@@ -43,9 +43,9 @@ class Finding:
     table : str
         The table or file.
     what : str
-        A sentence about all of them.
+        A sentence that describes it.
     count : int
-        Rows, or ids, that have it.
+        How many rows, or ids, have it.
     where : tuple of str
         The first rows: ``line 7`` of a file, ``row 5`` (from 0) of a table.
     remedy : str
@@ -66,8 +66,8 @@ class Finding:
 
 
 @dataclass(frozen=True)
-class _Found:
-    """A finding whose rows are numbers still."""
+class _Unlabelled:
+    """A finding with its rows as numbers, before they are named."""
 
     what: str
     count: int
@@ -77,7 +77,7 @@ class _Found:
 
 
 def find(table: Table, sound: Flags, codes: Sequence[Ints], ids: Sequence[list[Any]]) -> list[Finding]:
-    """All kinds of faults of a table of ratings.
+    """List all kinds of faults of a table of ratings.
 
     Parameters
     ----------
@@ -88,20 +88,20 @@ def find(table: Table, sound: Flags, codes: Sequence[Ints], ids: Sequence[list[A
     codes, ids : sequences of length 2
         Numbers of the users and items of the sound rows, and their ids.
     """
-    found: list[_Found] = []
+    findings: list[_Unlabelled] = []
     for key in KEYS:
-        found += _ids(table, key)
-    found += _pairs(table, sound, codes, len(ids[1]))
+        findings += _ids(table, key)
+    findings += _pairs(table, sound, codes, len(ids[1]))
     if RATING in table:
-        found += _ratings(table, sound, codes[0], ids[0])
+        findings += _ratings(table, sound, codes[0], ids[0])
     if TIMESTAMP in table:
-        found += _times(table)
-    found += _busy_users(sound, codes[0], ids[0])
-    rows = [row for one in found for row in one.rows]
+        findings += _times(table)
+    findings += _busy_users(sound, codes[0], ids[0])
+    rows = [row for one in findings for row in one.rows]
     labels = dict(zip(rows, table.row_labels(rows), strict=True))
     return [
         Finding(table.name, one.what, one.count, tuple(labels[row] for row in one.rows), one.remedy, one.refused)
-        for one in sorted(found, key=lambda one: not one.refused)
+        for one in sorted(findings, key=lambda one: not one.refused)
     ]
 
 
@@ -119,7 +119,7 @@ def as_numbers(values: npt.NDArray[Any]) -> Floats:
 
 
 def usual_range(ratings: Floats) -> tuple[float, float]:
-    """The range outside of which ratings are far from the others."""
+    """The range outside which ratings count as far from the others."""
     if len(ratings) == 0:
         return -np.inf, np.inf
     low, first, third, high = np.quantile(ratings, [0.025, 0.25, 0.75, 0.975])
@@ -155,15 +155,15 @@ def as_times(table: Table) -> npt.NDArray[Any]:
     return times
 
 
-def _at(flags: Flags, what: str, remedy: str, refused: bool = False) -> Iterator[_Found]:
-    """A finding of the rows that are flagged; ``{n}`` in its text is their number."""
+def _at(flags: Flags, what: str, remedy: str, refused: bool = False) -> Iterator[_Unlabelled]:
+    """Report the rows that are flagged; ``{n}`` in the text is their number."""
     rows = np.flatnonzero(flags)
     if len(rows):
         text = what.format(n=f"{len(rows):,} {'row' if len(rows) == 1 else 'rows'}")
-        yield _Found(text, len(rows), tuple(rows[:SHOWN].tolist()), remedy, refused)
+        yield _Unlabelled(text, len(rows), tuple(rows[:SHOWN].tolist()), remedy, refused)
 
 
-def _ids(table: Table, key: str) -> Iterator[_Found]:
+def _ids(table: Table, key: str) -> Iterator[_Unlabelled]:
     missing = is_missing(table[key])
     yield from _at(missing, f"{{n}} without {key}", "Fill in the ids, or remove the rows.", refused=True)
     rows = np.flatnonzero(~missing)
@@ -183,10 +183,10 @@ def _ids(table: Table, key: str) -> Iterator[_Found]:
     if groups:
         first = np.full(len(ids), len(table))
         np.minimum.at(first, code, rows)
-        # the spelling that comes second is where one would look
+        # report the row with the second spelling
         seconds = sorted(int(np.sort(first[group])[1]) for group in groups)
         shown = " and ".join(show_cell(ids[number]) for number in groups[0][:2])
-        yield _Found(
+        yield _Unlabelled(
             f"{len(groups):,} {key} in several spellings, such as {shown}",
             len(groups),
             tuple(seconds[:SHOWN]),
@@ -195,12 +195,12 @@ def _ids(table: Table, key: str) -> Iterator[_Found]:
 
 
 def _spelling(text: str) -> str:
-    """What is left of an id without case, spaces, leading zeros and a decimal point that says nothing."""
+    """An id without case, spaces, leading zeros and a decimal point followed by zeros."""
     plain = " ".join(text.split()).casefold()
     return (re.sub(r"\.0+$", "", plain).lstrip("0") or "0") if re.fullmatch(r"\d+(\.0+)?", plain) else plain
 
 
-def _pairs(table: Table, sound: Flags, codes: Sequence[Ints], n_items: int) -> Iterator[_Found]:
+def _pairs(table: Table, sound: Flags, codes: Sequence[Ints], n_items: int) -> Iterator[_Unlabelled]:
     pair = codes[0].astype(np.int64) * n_items + codes[1]
     _, first = np.unique(pair, return_index=True)
     again = np.ones(len(pair), dtype=bool)
@@ -214,7 +214,7 @@ def _pairs(table: Table, sound: Flags, codes: Sequence[Ints], n_items: int) -> I
     )
 
 
-def _ratings(table: Table, sound: Flags, user: Ints, users: list[Any]) -> Iterator[_Found]:
+def _ratings(table: Table, sound: Flags, user: Ints, users: list[Any]) -> Iterator[_Unlabelled]:
     values = table[RATING]
     numbers = as_numbers(values)
     missing = is_missing(values) | (np.isnan(numbers) if values.dtype.kind == "f" else False)
@@ -247,7 +247,7 @@ def _ratings(table: Table, sound: Flags, user: Ints, users: list[Any]) -> Iterat
         )
 
 
-def _busy_users(sound: Flags, user: Ints, users: list[Any]) -> Iterator[_Found]:
+def _busy_users(sound: Flags, user: Ints, users: list[Any]) -> Iterator[_Unlabelled]:
     counts = np.bincount(user, minlength=len(users))
     if len(counts):
         busy = counts > max(MANY, MANY_TIMES * float(np.quantile(counts, 0.9)))
@@ -257,8 +257,10 @@ def _busy_users(sound: Flags, user: Ints, users: list[Any]) -> Iterator[_Found]:
         )
 
 
-def _about_users(flags: Flags, sound: Flags, user: Ints, users: list[Any], what: str, remedy: str) -> Iterator[_Found]:
-    """A finding of the users that are flagged, with the rows where each begins."""
+def _about_users(
+    flags: Flags, sound: Flags, user: Ints, users: list[Any], what: str, remedy: str
+) -> Iterator[_Unlabelled]:
+    """Report the users that are flagged, with the first row of each."""
     numbers = np.flatnonzero(flags)
     if len(numbers):
         first = np.full(len(users), len(sound))
@@ -267,10 +269,10 @@ def _about_users(flags: Flags, sound: Flags, user: Ints, users: list[Any], what:
         ends = ", ..." if len(numbers) > SHOWN else ""
         people = "1 user" if len(numbers) == 1 else f"{len(numbers):,} users"
         rows = tuple(first[numbers[:SHOWN]].tolist())
-        yield _Found(f"{people} {what} ({shown}{ends})", len(numbers), rows, remedy)
+        yield _Unlabelled(f"{people} {what} ({shown}{ends})", len(numbers), rows, remedy)
 
 
-def _times(table: Table) -> Iterator[_Found]:
+def _times(table: Table) -> Iterator[_Unlabelled]:
     values = table[TIMESTAMP]
     missing = is_missing(values)
     yield from _at(missing, "{n} without a timestamp", "Such rows say nothing of drift over time.")

@@ -1,4 +1,4 @@
-"""Tables for the outside world: the kind of data frame that came in goes out."""
+"""Data frames as answers, of the library that the user's data came in."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def backend_of(data: Any) -> str:
 
 
 def usable_backend(name: str) -> str:
-    """The same library where it is installed, else what `backend_of` would choose."""
+    """A library by its name where it is installed, else what `backend_of` would choose."""
     return name if name in BACKENDS and find_spec(name) else backend_of(None)
 
 

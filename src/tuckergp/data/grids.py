@@ -1,6 +1,6 @@
 """xarray grids as tables and back: a cell is an observation, NaN a cell that is missing, coordinates are columns.
 
-xarray is loaded when a grid is made; one that is given says that it is there already.
+xarray is imported only when a grid is made; a grid that is given shows that it is imported already.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ class Coordinate:
 
 @dataclass(frozen=True)
 class GridData:
-    """What is needed of a grid: its dimensions, coordinates and values.
+    """A grid without xarray: its dimensions, coordinates and values.
 
     Attributes
     ----------
@@ -94,28 +94,28 @@ class GridData:
         return [*self.dims, *(name for name in self.coords if name not in self.dims)]
 
     def table(self, columns: Sequence[str] | None = None, cells: Cells | None = None) -> Table:
-        """Some columns (all if None; those that are not there are left out) of some cells, in the order of memory."""
+        """Some columns (all if None; unknown names are ignored) of some cells, in the order of memory."""
         shape = self.values.shape
         cells = np.arange(self.values.size) if cells is None else cells
         places = dict(zip(self.dims, np.unravel_index(cells, shape), strict=True))
         sizes = dict(zip(self.dims, shape, strict=True))
-        found = {}
+        data = {}
         for name in self.columns:
             if columns is not None and name not in columns:
                 continue
             coordinate = self.coords.get(name)
             if coordinate is None:
-                found[name] = places[name].astype(np.int64)
+                data[name] = places[name].astype(np.int64)
             elif not coordinate.dims:
-                found[name] = np.repeat(_as_column(coordinate.values), len(cells))
+                data[name] = np.repeat(_as_column(coordinate.values), len(cells))
             else:
-                own = tuple(sizes[dim] for dim in coordinate.dims)
-                place = np.ravel_multi_index(tuple(places[dim] for dim in coordinate.dims), own)
-                found[name] = _as_column(coordinate.values)[place]
-        return Table(found, "the grid", len(cells))
+                lengths = tuple(sizes[dim] for dim in coordinate.dims)
+                place = np.ravel_multi_index(tuple(places[dim] for dim in coordinate.dims), lengths)
+                data[name] = _as_column(coordinate.values)[place]
+        return Table(data, "the grid", len(cells))
 
     def observed(self) -> Cells:
-        """Flat numbers of the cells that are there; refuses infinite values, and a grid without any."""
+        """Flat numbers of the observed cells; refuses infinite values, and a grid without any."""
         flat = self.values.ravel()
         if np.isinf(flat).any():
             cell = int(np.argmax(np.isinf(flat)))
@@ -136,7 +136,7 @@ class GridData:
         if unknown:
             raise InputError(f"like names {unknown[0]!r}, but the coordinates are {', '.join(self.columns)}.")
         moved = {name for name in changed if name in self.dims}
-        # what belongs to dimensions with other values now is not known
+        # other coordinates along dimensions that have new values are not known any more
         coords = {name: c for name, c in self.coords.items() if not moved & set(c.dims)}
         for name, value in changed.items():
             old = self.coords.get(name, Coordinate((name,), np.zeros(0)))
@@ -164,7 +164,7 @@ class GridData:
 
 
 def asked_grid(own: GridData | None, like: Any) -> GridData:
-    """The grid to predict: a model's own, an xarray one, or its own with other coordinates (a dict)."""
+    """The grid to predict: that of the model, an xarray one, or that of the model with other coordinates (a dict)."""
     if is_grid(like):
         return GridData.of(like if hasattr(like, "dtype") else _blank(like))
     if own is None:
@@ -190,7 +190,7 @@ def _blank(dataset: Any) -> Any:
 
 
 def _as_column(values: npt.NDArray[Any]) -> npt.NDArray[Any]:
-    """As in tables: numbers and dates as they are, lengths of time in days, anything else as objects."""
+    """Values as a column of a table: numbers and dates as they are, durations in days, anything else as objects."""
     if values.dtype.kind == "m":
         return values.astype("timedelta64[us]").astype(np.float64) / 86_400e6
     return values if values.dtype.kind in "fiubMO" else values.astype(object)
@@ -201,7 +201,7 @@ def _show(value: Any) -> str:
 
 
 def of_cells(values: Any, name: str, grid: GridData) -> Any:
-    """Values of the shape of a grid, one after the other; None and a single number as they are."""
+    """Flatten values of the shape of a grid; None and a single number stay as they are."""
     if not np.ndim(values):
         return values
     if np.shape(values) != grid.values.shape:

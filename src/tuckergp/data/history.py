@@ -1,4 +1,4 @@
-"""Ratings or clicks as they come, and as numbers: who, what, how much, when and where.
+"""Tables of ratings or clicks as arrays: users, items, ratings, times and contexts.
 
 Ids keep their type and are numbered by first appearance. Columns may have other names than the usual ones.
 """
@@ -41,7 +41,7 @@ USUAL = (*KEYS, RATING, TIMESTAMP)
 
 
 def standard_names(table: Table, names: Mapping[str, str] | None) -> Table:
-    """The table with user_id, item_id, rating and timestamp called so, where ``names`` has other names for them.
+    """Rename the columns of a table to user_id, item_id, rating and timestamp; ``names`` maps these to the given names.
 
     Examples
     --------
@@ -62,13 +62,13 @@ def standard_names(table: Table, names: Mapping[str, str] | None) -> Table:
 
 
 def id_names(names: Mapping[str, str] | None) -> dict[str, str]:
-    """The names of ids alone: attribute tables have no rating and no timestamp of their own."""
+    """The names of the id columns alone, for attribute tables, which have no rating and no timestamp."""
     return {usual: theirs for usual, theirs in (names or {}).items() if usual in KEYS}
 
 
 @dataclass(frozen=True)
 class History:
-    """What was rated, a row a rating.
+    """All ratings, one in each row.
 
     Attributes
     ----------
@@ -94,7 +94,7 @@ class History:
         return len(self.rating)
 
     def pairs(self) -> npt.NDArray[np.int64]:
-        """A number for every rating that says who rated what, shape (N,)."""
+        """A number for each rating that identifies its user and item, shape (N,)."""
         return self.codes[0].astype(np.int64) * len(self.ids[1]) + self.codes[1]
 
     @classmethod
@@ -114,28 +114,29 @@ class History:
         if scale is not None and not clicks:
             _check_scale(table, y, scale)
         kept = replace(table.select(occasion), n_rows=len(table))
-        if TIMESTAMP in occasion:  # of one kind, so that more ratings may have times of another
+        if TIMESTAMP in occasion:  # as datetimes, so that ratings with timestamps of another type can be added
             kept = replace(kept, columns={**kept.columns, TIMESTAMP: times(table, TIMESTAMP)})
         history = cls((ids[0], ids[1]), (codes[0], codes[1]), y, kept, clicks)
         return history if duplicates == "keep" and not clicks else history._without_duplicates(table, duplicates)
 
     @cached_property
     def _by_user(self) -> tuple[npt.NDArray[np.intp], npt.NDArray[np.intp]]:
-        """The rows sorted by user, and where each user's begin."""
+        """The rows sorted by user, and where the rows of each user begin."""
         counts = np.bincount(self.codes[0], minlength=len(self.ids[0]))
         return np.argsort(self.codes[0], kind="stable"), np.concatenate([[0], np.cumsum(counts)])
 
     def items_of(self, users: npt.NDArray[np.integer]) -> tuple[Ints, npt.NDArray[np.intp]]:
-        """The items that some users rated, by their numbers, one user after the other, and where each one's begin.
+        """Numbers of the items that some users rated, one user after the other, and where those of each user begin.
 
-        Users are given by their numbers; one below 0 has none. Sorted once, then it costs what is asked.
+        Users are given by their numbers; a negative number has no ratings. All ratings are sorted once; after that a
+        call costs no more than what it returns.
         """
         order, starts = self._by_user
         places, ends = _ranges(starts, users)
         return self.codes[1][order[places]], ends
 
     def of_users(self, users: npt.NDArray[np.integer]) -> History:
-        """The ratings of some users, one user after the other, with their own ids alone."""
+        """The ratings of some users, one user after the other, with only their ids."""
         order, starts = self._by_user
         return self.alone(order[_ranges(starts, users)[0]])
 
@@ -158,23 +159,23 @@ class History:
 
     @property
     def parts(self) -> tuple[History, ...]:
-        """Ratings that were added behind, each part with ids of its own: none here, see `GrownHistory`."""
+        """Ratings that were added later, each part with its own ids: none here, see `GrownHistory`."""
         return ()
 
     @property
     def base(self) -> History:
-        """The ratings that lie in one piece."""
+        """The ratings without those added later."""
         return self
 
     @property
     def flat(self) -> History:
-        """All ratings in one piece."""
+        """All ratings as one `History` in memory."""
         return self
 
     def appended(self, more: History, table: Table, duplicates: Duplicates = "keep") -> History:
-        """`joined`, without a copy of these ratings where duplicates do not matter.
+        """Add ratings as `joined` does, but without a copy of these ratings where duplicates do not matter.
 
-        Parts of about the same size are put together, so that there are few of them however many were added.
+        Parts of about the same size are merged, so that there are few of them however many were added.
         """
         if duplicates != "keep" or self.clicks:
             return self.flat.joined(more, table, duplicates)
@@ -190,12 +191,12 @@ class History:
         return replace(self, codes=codes, rating=self.rating[rows], occasion=self.occasion.take(rows))
 
     def alone(self, rows: npt.NDArray[np.integer]) -> Self:
-        """Some of the ratings, with their own ids alone, in the order of their numbers."""
+        """Some of the ratings, with only their ids, in the order of their numbers."""
         some = self.take(rows)
         ids, codes = [], []
-        for own, code in zip(some.ids, some.codes, strict=True):
+        for all_ids, code in zip(some.ids, some.codes, strict=True):
             distinct, number = np.unique(code, return_inverse=True)
-            ids.append([own[k] for k in distinct.tolist()])
+            ids.append([all_ids[k] for k in distinct.tolist()])
             codes.append(number.astype(np.int32))
         return replace(some, ids=(ids[0], ids[1]), codes=(codes[0], codes[1]))
 
@@ -203,7 +204,7 @@ class History:
         """These ratings, then more of them, which were read from ``table``.
 
         Ids keep their numbers, new ones come after. With ``duplicates="mean"`` a pair that is in both has the mean of
-        what either says.
+        both ratings.
         """
         ids, codes = [], []
         for d in range(2):
@@ -218,9 +219,9 @@ class History:
         return history._without_duplicates(table, duplicates, before=len(self))
 
     def _without_duplicates(self, table: Table, duplicates: Duplicates, before: int = 0) -> Self:
-        """Clicks of one pair are one click; ratings of one pair are averaged, or refused.
+        """Merge duplicates: clicks of one pair are one click; ratings of one pair are averaged, or refused.
 
-        The first ``before`` rows are not of the table.
+        The first ``before`` rows do not come from the table.
         """
         distinct, first, inverse = np.unique(self.pairs(), return_index=True, return_inverse=True)
         if len(distinct) == len(self):
@@ -242,7 +243,7 @@ class History:
 
 
 class _Elsewhere(History):
-    """Ratings that lie elsewhere; whatever asks for all of them in one piece gets it, made once: `flat`."""
+    """Ratings that are stored in another form; arrays of all of them are taken from `flat`, which is made once."""
 
     def __getattr__(self, name: str) -> Any:
         if name in ("ids", "codes", "rating", "occasion"):
@@ -251,7 +252,7 @@ class _Elsewhere(History):
 
 
 class SortedHistory(_Elsewhere):
-    """Ratings sorted by user, as they lie in a model file: those of one user are read without the others.
+    """Ratings sorted by user, as in a model file: those of one user are read without the others.
 
     Parameters
     ----------
@@ -283,16 +284,16 @@ class SortedHistory(_Elsewhere):
         return len(self.item)
 
     def sorted(self) -> SortedHistory:
-        """The same."""
+        """These ratings, which are sorted already."""
         return self
 
     def items_of(self, users: npt.NDArray[np.integer]) -> tuple[Ints, npt.NDArray[np.intp]]:
-        """As they lie."""
+        """Numbers of the items that some users rated, and where those of each user begin."""
         places, ends = _ranges(self.starts, users)
         return self.item[places], ends
 
     def of_users(self, users: npt.NDArray[np.integer]) -> History:
-        """As they lie."""
+        """The ratings of some users, one user after the other, with only their ids."""
         places, ends = _ranges(self.starts, users)
         codes = (np.repeat(users, np.diff(ends)).astype(np.int32), self.item[places])
         some = History(self.ids, codes, self.value[places], self.when.take(places), self.clicks)
@@ -305,7 +306,7 @@ class SortedHistory(_Elsewhere):
 
     @cached_property
     def flat(self) -> History:
-        """All in memory, in the order that was learned from."""
+        """All ratings in memory, in the order that was learned from."""
         order = np.zeros(len(self), dtype=np.intp)
         order[np.asarray(self.place)] = np.arange(len(self))
         user = np.repeat(np.arange(len(self.ids[0]), dtype=np.int32), np.diff(self.starts))
@@ -318,29 +319,29 @@ class SortedHistory(_Elsewhere):
 
 
 class GrownHistory(_Elsewhere):
-    """Ratings that stay where they lie, and parts with more of them."""
+    """Ratings that are not copied, and parts with more of them."""
 
     def __init__(self, base: History, parts: tuple[History, ...]) -> None:
         self.__dict__.update(_base=base, _parts=parts, clicks=base.clicks)
 
     @property
     def parts(self) -> tuple[History, ...]:
-        """Those added, in their order."""
+        """The ratings that were added, in their order."""
         parts: tuple[History, ...] = self.__dict__["_parts"]
         return parts
 
     @property
     def base(self) -> History:
-        """Those there were."""
+        """The ratings before any were added."""
         base: History = self.__dict__["_base"]
         return base
 
     @cached_property
     def flat(self) -> History:
-        """All in one piece."""
+        """All ratings as one `History` in memory."""
         joined = self.base.flat
-        for part in self.parts:
-            joined = joined.joined(part, Table({}, "ratings", len(part)))
+        for added in self.parts:
+            joined = joined.joined(added, Table({}, "ratings", len(added)))
         return joined
 
     def __len__(self) -> int:
@@ -350,7 +351,7 @@ class GrownHistory(_Elsewhere):
 def _ranges(
     starts: npt.NDArray[np.integer], users: npt.NDArray[np.integer]
 ) -> tuple[npt.NDArray[np.intp], npt.NDArray[np.intp]]:
-    """The places of some users' ratings among those sorted by user, and where each one's begin, (n + 1,)."""
+    """Places of some users' ratings among those sorted by user, and where those of each user begin, (n + 1,)."""
     known = np.maximum(users, 0)
     sizes = np.where(users >= 0, starts[known + 1] - starts[known], 0)
     ends = np.concatenate([[0], np.cumsum(sizes)])

@@ -1,4 +1,4 @@
-"""Ids of the outside world and the numbers they have inside: 0, 1, ... in order of first appearance.
+"""The user's ids and the numbers they have inside the library: 0, 1, ... in order of first appearance.
 
 Any hashable id will do, of one type. Whole columns are numbered at once, and tens of millions of integers in seconds.
 """
@@ -23,7 +23,7 @@ __all__ = ["Ids", "number_ids"]
 
 Codes = npt.NDArray[np.int32]
 
-# Up to so many ids are looked up one by one.
+# Up to this many ids are looked up one by one.
 FEW = 100
 
 
@@ -60,7 +60,7 @@ class Ids:
         return {value: number for number, value in enumerate(self.values)}
 
     def place(self, value: Any) -> int:
-        """The number of one id, -1 for one that is none."""
+        """The number of one id, -1 for an unknown one."""
         return self.places.get(value, -1)
 
     @cached_property
@@ -74,7 +74,7 @@ class Ids:
             return None
 
     def number(self, values: npt.NDArray[Any] | Sequence[Any]) -> Codes:
-        """The number of every value, -1 for one that is no id, shape (n,). As in Python, 3 and 3.0 are one id."""
+        """The number of every value, -1 for an unknown id, shape (n,). As in Python, 3 and 3.0 are one id."""
         if (
             isinstance(values, np.ndarray)
             and values.dtype.kind in "iuf"
@@ -199,8 +199,8 @@ def _find(ids: npt.NDArray[np.int64], values: npt.NDArray[Any]) -> Codes:
     else:
         whole = values <= np.iinfo(np.int64).max if values.dtype == np.uint64 else None
         integers = values.astype(np.int64, copy=False)
-    found = compute.index_in(pa.array(integers), value_set=pa.array(ids)).fill_null(-1).to_numpy()
-    return np.asarray(found if whole is None else np.where(whole, found, -1), dtype=np.int32)
+    places = compute.index_in(pa.array(integers), value_set=pa.array(ids)).fill_null(-1).to_numpy()
+    return np.asarray(places if whole is None else np.where(whole, places, -1), dtype=np.int32)
 
 
 def _place(places: dict[Any, int], value: Any) -> int:

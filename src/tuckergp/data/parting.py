@@ -1,4 +1,4 @@
-"""What splitters share: times that sort, tables in two parts, and settings that must make sense."""
+"""What splitters have in common: times as numbers, tables in two parts, and checks of settings."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ __all__ = ["both", "count_of", "parted", "refuse_missing", "share_of", "times_of
 
 
 def times_of(table: Table, column: str) -> npt.NDArray[Any]:
-    """Times as numbers that sort."""
+    """The times in a column as numbers that can be sorted."""
     if column not in table:
         raise InputError(f"A split by time needs a column {column!r}, which {table.name} does not have.")
     if len(table) == 0:
@@ -31,34 +31,34 @@ def times_of(table: Table, column: str) -> npt.NDArray[Any]:
 
 
 def refuse_missing(table: Table, column: str) -> None:
-    """Say where a column first has no value."""
+    """Refuse a column with missing values, naming the first."""
     missing = is_missing(table[column])
     if missing.any():
         raise InputError(f"{table.name} column {column!r} is missing at {table.row_label(int(np.argmax(missing)))}.")
 
 
 def parted(table: Table, test: npt.NDArray[np.bool_]) -> tuple[Table, Table]:
-    """The rows that are not tested on, and those that are."""
+    """The training rows and the test rows of a table."""
     return table.take(np.flatnonzero(~test)), table.take(np.flatnonzero(test))
 
 
 def both(train: Table, test: Table, remedy: str) -> tuple[Table, Table]:
-    """Both parts, neither of them empty."""
-    for part, name in ((train, "train"), (test, "test")):
-        if len(part) == 0:
+    """Return training and test rows, refusing if either is empty."""
+    for rows, name in ((train, "train"), (test, "test")):
+        if len(rows) == 0:
             raise InputError(f"There is no rating to {name} on; {remedy}.")
     return train, test
 
 
 def share_of(value: object, name: str) -> float:
-    """A number between 0 and 1."""
+    """Check that a value is a number between 0 and 1, and return it."""
     if isinstance(value, bool) or not isinstance(value, Real) or not 0 < float(value) < 1:
         raise InputError(f"{name} must be a share between 0 and 1, not {value!r}.")
     return float(value)
 
 
 def count_of(value: object, name: str, least: int) -> int:
-    """A whole number that is large enough."""
+    """Check that a value is a whole number of at least ``least``, and return it."""
     if isinstance(value, bool) or not isinstance(value, Integral) or value < least:
         raise InputError(f"{name} must be a whole number of at least {least}, not {value!r}.")
     return int(value)

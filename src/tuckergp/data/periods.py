@@ -1,4 +1,4 @@
-"""When something was rated, as the number of a week or a month."""
+"""Times of ratings as numbers of weeks or months."""
 
 from __future__ import annotations
 
@@ -44,12 +44,12 @@ def periods(table: Table, column: str, unit: Unit) -> npt.NDArray[np.int64]:
 
 
 def times(table: Table, column: str) -> npt.NDArray[Any]:
-    """Every row's time to the second, as `periods` reads it; NaT where it is missing."""
+    """The time of every row to the second; NaT where it is missing. See `periods` for what is read."""
     values = table[column]
     missing = is_missing(values)
-    found = np.full(len(values), "NaT", dtype="datetime64[s]")
-    found[~missing] = times_at(table, column, np.flatnonzero(~missing))
-    return found
+    seconds = np.full(len(values), "NaT", dtype="datetime64[s]")
+    seconds[~missing] = times_at(table, column, np.flatnonzero(~missing))
+    return seconds
 
 
 def times_at(table: Table, column: str, rows: npt.NDArray[np.intp]) -> npt.NDArray[Any]:

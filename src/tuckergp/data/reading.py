@@ -1,6 +1,6 @@
 """CSV and Parquet files as NumPy columns, and where in a file a row or a fault is.
 
-Reads quickly and says little: only when a file is broken is it gone through line by line, to name the line.
+Files are read by PyArrow; only a broken file is read again line by line, to name the line.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ def read_columns(path: Path, columns: Sequence[str] | None = None, optional: Seq
     columns : sequence of str or None
         What to read; None for everything.
     optional : sequence of str
-        What to read besides ``columns`` where it is there.
+        What to read besides ``columns`` if the file has it.
 
     Returns
     -------
@@ -60,38 +60,38 @@ def is_text_file(path: Path) -> bool:
 
 
 def wanted_columns(
-    there: Sequence[str], name: str, columns: Sequence[str] | None, optional: Sequence[str]
+    existing: Sequence[str], name: str, columns: Sequence[str] | None, optional: Sequence[str]
 ) -> list[str]:
-    """Which columns to take: all, or those asked for, which must be there, and the optional ones that are."""
+    """Which of the existing columns to take: all, or those asked for, which must exist, and optional ones that do."""
     if columns is None:
-        return list(there)
+        return list(existing)
     for column in columns:
-        if column not in there:
-            raise no_column(name, column, there)
-    return list(dict.fromkeys([*columns, *(column for column in optional if column in there)]))
+        if column not in existing:
+            raise no_column(name, column, existing)
+    return list(dict.fromkeys([*columns, *(column for column in optional if column in existing)]))
 
 
-def no_column(name: str, column: str, there: Sequence[str]) -> InputError:
-    """What to say where a table lacks a column."""
-    listed = ", ".join(map(str, there)) or "none"
+def no_column(name: str, column: str, existing: Sequence[str]) -> InputError:
+    """The error for a table that lacks a column."""
+    listed = ", ".join(map(str, existing)) or "none"
     return InputError(f"{name} has no column {column!r}; its columns are {listed}.")
 
 
 def line_of_row(path: Path, row: int) -> int:
-    """The line on which a row of a text file begins, both counted as people do: row 0 is the first below the header."""
+    """The line (from 1) on which a row (from 0, below the header) of a text file begins."""
     return lines_of_rows(path, [row])[0]
 
 
 def lines_of_rows(path: Path, rows: Sequence[int]) -> list[int]:
-    """The lines on which some rows begin, found by going through the file once."""
+    """The lines on which some rows begin, in one pass over the file."""
     wanted, last = set(rows), max(rows, default=-1)
-    found: dict[int, int] = {}
+    lines: dict[int, int] = {}
     for row, (line, _) in enumerate(_records(path), start=-1):
         if row in wanted:
-            found[row] = line
+            lines[row] = line
         if row >= last:
             break
-    return [found.get(row, row + 2) for row in rows]
+    return [lines.get(row, row + 2) for row in rows]
 
 
 def _read_parquet(path: Path, columns: Sequence[str] | None, optional: Sequence[str]) -> Columns:
@@ -156,7 +156,7 @@ def _open(path: Path) -> IO[bytes]:
 
 
 def _records(path: Path) -> Iterator[tuple[int, list[str]]]:
-    """The line each record begins on, and its cells; blank lines are none."""
+    """The line on which each record begins, and its cells; blank lines are skipped."""
     import io
 
     with _open(path) as file, io.TextIOWrapper(file, "utf-8-sig", errors="surrogateescape", newline="") as text:
@@ -196,7 +196,7 @@ def _refuse_broken_line(path: Path, header: list[str]) -> None:
 
 
 def _refuse_open_quote(path: Path, table: Any) -> None:
-    """A quote that is never closed makes one cell of the rest of the file, silently."""
+    """Refuse a quote that is never closed, which would silently make one cell of the rest of the file."""
     last = table.slice(max(0, table.num_rows - 1)).to_pylist()
     if not any(isinstance(cell, str) and "\n" in cell for row in last for cell in row.values()):
         return

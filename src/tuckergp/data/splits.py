@@ -1,4 +1,4 @@
-"""Ways to part a table of ratings into what is learned from and what is tested on.
+"""Ways to split a table of ratings into training and test data.
 
 A splitter is a description: ``split(ratings)`` yields pairs of tables (train, test), the same ones every time. Rows
 keep their order and all their columns.
@@ -41,7 +41,7 @@ TIMESTAMP = "timestamp"
 
 
 class Splitter(Protocol):
-    """What every splitter can do."""
+    """The interface of all splitters."""
 
     def split(self, ratings: Any) -> Parts:
         """Yield (train, test)."""
@@ -144,7 +144,7 @@ class KFold:
 
 @dataclass(frozen=True)
 class FoldColumn:
-    """Folds that a column of the ratings names.
+    """Folds that are given by a column of the ratings.
 
     Parameters
     ----------
@@ -164,7 +164,7 @@ class FoldColumn:
     test: Sequence[Hashable] | None = None
 
     def split(self, ratings: Any) -> Parts:
-        """Yield (train, test), one a fold."""
+        """Yield (train, test), one for each fold."""
         table = as_table(ratings, "ratings")
         values = table[self.column]
         refuse_missing(table, self.column)
@@ -206,7 +206,7 @@ class GivenParts:
         object.__setattr__(self, "parts", parts)
 
     def split(self, ratings: Any = None) -> Parts:
-        """Yield the pairs; ``ratings`` must be None, for there is nothing to part."""
+        """Yield the pairs; ``ratings`` must be None, because there is nothing to split."""
         if ratings is not None:
             raise InputError("The parts to train and test on are given, so that ratings must be None.")
         for train, test in self.parts:
@@ -281,7 +281,7 @@ class LastN:
 
 @dataclass(frozen=True)
 class TimeSplit:
-    """All ratings before some time to train on, those at that time or later to test on.
+    """Train on all ratings before some time, test on those at that time or later.
 
     Parameters
     ----------
@@ -323,7 +323,7 @@ class TimeSplit:
 
 @dataclass(frozen=True)
 class ColdUsers:
-    """All ratings of a random share of the users are tested on, so that nothing but attributes is known of them.
+    """Test on all ratings of a random share of the users, of whom only attributes are known (cold start).
 
     Examples
     --------
@@ -343,7 +343,7 @@ class ColdUsers:
 
 @dataclass(frozen=True)
 class ColdItems:
-    """All ratings of a random share of the items are tested on.
+    """Test on all ratings of a random share of the items (cold start).
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""Tables of the outside world (pandas, polars, pyarrow, CSV or Parquet files, dicts) as named NumPy columns.
+"""The user's tables (pandas, polars, pyarrow, CSV or Parquet files, dicts) as named NumPy columns.
 
 The one place that knows about data frames; files are opened in `tuckergp.data.reading`. Everything behind it sees a
 `Table`: column name -> 1-D array, numbers as float64, integer or bool, anything else as objects. Errors name the table,
@@ -57,13 +57,13 @@ class Table:
             raise no_column(self.name, column, list(self.columns)) from None
 
     def row_label(self, row: int) -> str:
-        """Where a row is, in the words of its source: a line of a file, or a row counted from 0."""
+        """The words for a row in messages: a line of a file, or a row counted from 0."""
         if self.path is not None and self.path.is_file():
             return f"line {line_of_row(self.path, row)}"
         return f"row {row}" if self.first_line is None else f"line {self.first_line + row}"
 
     def row_labels(self, rows: Sequence[int]) -> list[str]:
-        """Where several rows are; quicker than one label after the other."""
+        """The words for several rows in messages; faster than one label after the other."""
         if self.path is not None and self.path.is_file():
             return [f"line {line}" for line in lines_of_rows(self.path, rows)]
         return [self.row_label(row) for row in rows]
@@ -169,7 +169,7 @@ def _as_column(values: Any) -> npt.NDArray[Any]:
 def require_finite(
     values: npt.NDArray[np.float64], table: Table, column: str, missing: bool = False
 ) -> npt.NDArray[np.float64]:
-    """Return the values, or say which row first holds NaN (unless ``missing``) or infinity."""
+    """Return the values, or refuse them and name the first row with NaN (unless ``missing``) or infinity."""
     bad = np.isinf(values) if missing else ~np.isfinite(values)
     if bad.any():
         row = int(np.argmax(bad))
@@ -182,7 +182,7 @@ def require_finite(
 
 
 def _as_float(value: Any) -> float:
-    """A cell as a number: dates are days since 1970-01-01, nothing is NaN."""
+    """A cell as a number: dates are days since 1970-01-01, a missing cell is NaN."""
     if _is_null(value):
         return np.nan
     if isinstance(value, datetime.datetime):
@@ -204,15 +204,15 @@ def stacked(first: Table, second: Table) -> Table:
     """
     columns = {}
     for column in dict.fromkeys([*first.columns, *second.columns]):
-        parts = [
+        arrays = [
             table.columns.get(column, np.full(len(table), None, dtype=object))
             for table in (first, second)
             if len(table)
         ]
-        if len({part.dtype.kind for part in parts}) > 1:  # dates finer than microseconds would become numbers
-            dates = [part.astype("datetime64[us]") if part.dtype.kind == "M" else part for part in parts]
-            parts = [part.astype(object) for part in dates]
-        columns[column] = np.concatenate(parts) if parts else first.columns.get(column, second.columns.get(column))
+        if len({array.dtype.kind for array in arrays}) > 1:  # dates finer than microseconds would become numbers
+            dates = [array.astype("datetime64[us]") if array.dtype.kind == "M" else array for array in arrays]
+            arrays = [array.astype(object) for array in dates]
+        columns[column] = np.concatenate(arrays) if arrays else first.columns.get(column, second.columns.get(column))
     return Table(columns, second.name, len(first) + len(second))  # type: ignore[arg-type]
 
 

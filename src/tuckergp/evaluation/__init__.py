@@ -1,1 +1,1 @@
-"""How good a model is: metrics, baselines, comparisons on held-out data, the choice of settings."""
+"""Evaluation of models: metrics, baselines, comparisons on held-out data, and tuning of settings."""

@@ -1,6 +1,6 @@
-"""What any model should beat: the mean of all ratings, biases of users and items, and how often items were rated.
+"""Baselines that any model should beat: the mean of all ratings, biases of users and items, and popularity.
 
-They are fitted and asked like `TuckerRecommender`. Attributes of users and items are not used.
+They have the `fit` and `predict` of `TuckerRecommender`. Attributes of users and items are not used.
 """
 
 from __future__ import annotations
@@ -24,14 +24,14 @@ Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.intp]
 ROUNDS = 20
 
-# Expectation-maximisation of the variances: rounds, where it starts, and the least variance of biases, which would
-# otherwise only near zero; in units of the ratings' variance.
+# Expectation-maximisation of the variances: rounds, start, and the smallest variance of biases, which would otherwise
+# approach zero without end; in units of the ratings' variance.
 EM_ROUNDS = 100
 START_BIASES, START_NOISE, LEAST_VARIANCE = 0.16, 0.64, 1e-9
 
 
 class _RatingBaseline(BaseEstimator):  # type: ignore[misc]
-    """A mean for every pair, and one normal error for all of them."""
+    """A baseline that predicts a mean for each pair, with the same normal error for all of them."""
 
     def fit(self, ratings: Any, users: Any = None, items: Any = None) -> Self:
         """Learn from a table with columns user_id, item_id and rating."""
@@ -49,7 +49,7 @@ class _RatingBaseline(BaseEstimator):  # type: ignore[misc]
         quantiles: Sequence[float] | None = None,
         clip: bool = True,
     ) -> Floats | tuple[Floats, Floats]:
-        """Predict the rating of every row of ``pairs``; the standard deviation is that of the training errors."""
+        """Predict the rating of each row of ``pairs``; the standard deviation is that of the training errors."""
         check_is_fitted(self)
         if return_std and quantiles is not None:
             raise InputError("Ask for standard deviations or for quantiles, not both.")
@@ -97,15 +97,16 @@ class Biases(_RatingBaseline):
     Parameters
     ----------
     damping : float or "auto"
-        As many ratings at the mean are added to every user and item: the biases minimise the squared errors plus
-        ``damping`` times the sum of their squares. ``"auto"``: learned from the ratings, one for users and one for
-        items, as the variance of the noise over that of the biases (empirical Bayes).
+        How strongly biases are shrunk to 0, as if each user and item had this many more ratings at the mean: the biases
+        minimise the squared errors plus ``damping`` times the sum of their squares. ``"auto"``: learned from the
+        ratings, one for users and one for items, as the variance of the noise over that of the biases (empirical
+        Bayes).
 
     Attributes
     ----------
     mean_ : float
     biases_ : dict of str to dict
-        By ``user_id`` and ``item_id``, the bias of every id.
+        By ``user_id`` and ``item_id``, the bias of each id.
     damping_ : dict of str to float
         By ``user_id`` and ``item_id``, the damping used; infinite if all ratings are equal.
     std_ : float
@@ -145,7 +146,7 @@ class Biases(_RatingBaseline):
 
 
 class Popularity(BaseEstimator):  # type: ignore[misc]
-    """How often an item was rated, whatever the ratings: to rank by, no prediction of ratings.
+    """Ranks items by how often they were rated; it does not predict ratings.
 
     Examples
     --------
@@ -157,7 +158,7 @@ class Popularity(BaseEstimator):  # type: ignore[misc]
     predicts_ratings = False
 
     def fit(self, ratings: Any, users: Any = None, items: Any = None) -> Self:
-        """Count the ratings of a table with columns user_id, item_id and rating, or clicks without the last."""
+        """Count the ratings of a table with columns user_id, item_id and rating, or clicks without ratings."""
         table = as_table(ratings, "ratings")
         history = History.read(table, clicks=RATING not in table.columns)
         counts = np.bincount(history.codes[1]).tolist()
@@ -165,14 +166,14 @@ class Popularity(BaseEstimator):  # type: ignore[misc]
         return self
 
     def predict(self, pairs: Any, clip: bool = True) -> Floats:
-        """Score every row of ``pairs``: the number of its item's ratings."""
+        """Score each row of ``pairs`` by the number of ratings of its item."""
         check_is_fitted(self)
         items = as_table(pairs, "pairs")["item_id"].tolist()
         return np.fromiter((self.counts_.get(item, 0) for item in items), np.float64, len(items))
 
 
 def _damped_biases(y: Floats, codes: list[Ints], counts: list[Ints], damping: float) -> list[Floats]:
-    """Biases of users and items given one damping, by turns."""
+    """Biases of users and items given one damping, by alternating updates."""
     biases = [np.zeros(len(count)) for count in counts]
     for _ in range(ROUNDS):
         for d in (1, 0):
@@ -184,7 +185,7 @@ def _damped_biases(y: Floats, codes: list[Ints], counts: list[Ints], damping: fl
 def _empirical_biases(y: Floats, codes: list[Ints], counts: list[Ints]) -> tuple[float, list[Floats], list[float]]:
     """Mean, biases of users and items, and the damping of each, with all variances learned.
 
-    Expectation-maximisation, in which the biases of users and of items are taken as independent given the ratings.
+    Expectation-maximisation, with biases of users and of items assumed independent given the ratings.
     """
     mean, spread = float(y.mean()), float(y.var())
     biases = [np.zeros(len(count)) for count in counts]
@@ -199,7 +200,7 @@ def _empirical_biases(y: Floats, codes: list[Ints], counts: list[Ints]) -> tuple
             variance[d] = max(float(np.mean(biases[d] ** 2 + 1 / precision)), LEAST_VARIANCE * spread)
         fitted = biases[0][codes[0]] + biases[1][codes[1]]
         mean = float(np.mean(y - fitted))
-        # how many biases the ratings pay for
+        # the effective number of biases
         paid = sum(float(np.sum(n / (n + noise / v))) for n, v in zip(counts, variance, strict=True))
         squares = float(np.sum((y - mean - fitted) ** 2))
         noise = max(squares / max(len(y) - paid, 1.0), LEAST_VARIANCE * spread)
@@ -207,4 +208,4 @@ def _empirical_biases(y: Floats, codes: list[Ints], counts: list[Ints]) -> tuple
 
 
 BASELINES: dict[str, type[Any]] = {"mean": GlobalMean, "biases": Biases, "popularity": Popularity}
-"""The baselines by the names that `tuckergp.evaluation.evaluate` knows them by."""
+"""The baselines by their names in `tuckergp.evaluation.evaluate`."""

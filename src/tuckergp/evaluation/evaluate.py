@@ -1,7 +1,7 @@
-"""Measure models on ratings that they have not seen: `evaluate` on any split, `cross_validate` on random folds.
+"""Evaluation of models on held-out ratings: `evaluate` on any split, `cross_validate` on random folds.
 
-Every model is fitted afresh on each training part and scored on the test part. Anything with ``fit(ratings, users,
-items)`` and ``predict(pairs, clip=)`` can be measured.
+Each model is fitted again on each training part and scored on the test part. Any object with ``fit(ratings, users,
+items)`` and ``predict(pairs, clip=)`` can be evaluated.
 """
 
 from __future__ import annotations
@@ -53,30 +53,30 @@ def evaluate(
     Parameters
     ----------
     model : estimator, or dict of str to estimator
-        Fitted as clones; the objects given stay as they are.
+        Clones are fitted; the objects given are not changed.
     data : table of ratings, or None
-        None where ``split`` has the tables. Its columns may have the names that the model's ``columns`` gives.
+        None if ``split`` has the tables. Its columns may have the names in the model's ``columns``.
     split : splitter of `tuckergp.splits`, list of (train, test), or None
         None is ``Holdout(0.2)``.
     users, items : table or None
-        Attributes, given to every fit. Items of the table can be recommended even if nobody rated them.
+        Attributes for each fit. Items of the table can be recommended even if nobody rated them.
     metrics : sequence of str
         Names among ``METRICS``, which is ``ERRORS + DISTRIBUTIONS + RANKING``.
     k : int
         Length of the lists of recommendations.
     relevant : number, callable or None
-        Which test ratings make an item relevant: those from this number on, or where the callable, given all test
-        ratings, says True. None: at least the median of the training ratings, and above the least of them.
+        Which test ratings make an item relevant: those of at least this number, or those for which the callable, given
+        all test ratings, is True. None: at least the median of the training ratings, and above their minimum.
     baselines : sequence of str
-        Of ``"mean"``, ``"biases"`` and ``"popularity"``: measured as well. ``"popularity"`` has no errors.
+        Baselines to evaluate as well, of ``"mean"``, ``"biases"`` and ``"popularity"``. The last has no errors.
     interval : float
         Level of the predicted intervals for ``"interval_coverage"``.
     confidence : float
         Level of the confidence intervals.
     seed : int
-        Of confidence intervals, and of the order of items with equal scores.
+        Seed of confidence intervals, and of the order of items with equal scores.
     progress : bool or None
-        Say on standard error what is being done; None if that is a terminal.
+        Show progress on standard error; None shows it if that is a terminal.
 
     Returns
     -------
@@ -84,12 +84,12 @@ def evaluate(
 
     Notes
     -----
-    Lists are made for the test users who have a relevant test item, of all items known in either part or in ``items``
-    that the user has not rated in the training part. Test items that are not relevant are candidates too. Of clicks,
-    tables without a rating column, all test items are relevant, and there are no errors.
+    Lists are made for the test users with a relevant test item. Candidates are all items in either part or in ``items``
+    that the user has not rated in the training part, including test items that are not relevant. For clicks (tables
+    without a rating column) all test items are relevant, and there are no errors.
 
-    Predictions of test ratings see all columns of the test part but the rating, so that a model with drift knows when
-    something was rated. Lists are made without a time.
+    Predictions of test ratings use all columns of the test part except the rating, so that a model with drift knows the
+    time of a rating. Lists are made without a time.
 
     Examples
     --------
@@ -133,16 +133,18 @@ def evaluate(
             began = time.perf_counter()
             fitted = fit_afresh(each, train, tables, progress)
             seconds[label] += time.perf_counter() - began
-            found: dict[str, Part] = {}
+            measured: dict[str, Part] = {}
             if getattr(fitted, "predicts_ratings", True) and not clicks:
-                found |= rate(fitted, test, names, number, interval)
+                measured |= rate(fitted, test, names, number, interval)
             if candidates is not None:
                 with _bar("recommending", len(candidates.users), show) as advance:
-                    found |= rank(fitted, candidates, names, number, k, advance)
-            for name, part in found.items():
+                    measured |= rank(fitted, candidates, names, number, k, advance)
+            for name, part in measured.items():
                 parts[label][name].append(part)
     return Scoreboard(
-        parts={label: {name: folds for name, folds in found.items() if folds} for label, found in parts.items()},
+        parts={
+            label: {name: folds for name, folds in by_metric.items() if folds} for label, by_metric in parts.items()
+        },
         metrics=names,
         n_users=len(number),
         n_folds=n_folds,
@@ -156,7 +158,7 @@ def evaluate(
 
 
 def cross_validate(model: Any, data: Any, *, n_folds: int = 5, seed: int = 0, **settings: Any) -> Scoreboard:
-    """Evaluate on random folds of the ratings: every rating is tested on once.
+    """Evaluate by cross-validation on random folds: each rating is held out once.
 
     Parameters
     ----------
@@ -164,9 +166,9 @@ def cross_validate(model: Any, data: Any, *, n_folds: int = 5, seed: int = 0, **
     data : table of ratings
     n_folds : int
     seed : int
-        Of the folds and of all else that is random in `evaluate`.
+        Seed of the folds and of `evaluate`.
     **settings
-        Other settings of `evaluate`, but for ``split``.
+        Other settings of `evaluate`, except ``split``.
 
     Returns
     -------
@@ -209,7 +211,7 @@ def _metric_names(metrics: str | Sequence[str]) -> tuple[str, ...]:
 
 
 def _relevance(relevant: Any) -> Callable[[npt.NDArray[np.float64], npt.NDArray[np.float64]], npt.NDArray[np.bool_]]:
-    """What decides which test ratings are relevant, given those of the training part."""
+    """The function that says which test ratings are relevant, given those of the training part."""
     if relevant is None:
         return lambda test, train: (test >= np.median(train)) & ((test > train.min()) | (train.min() == train.max()))
     if isinstance(relevant, int | float | np.number) and not isinstance(relevant, bool):
@@ -227,7 +229,7 @@ def _relevance(relevant: Any) -> Callable[[npt.NDArray[np.float64], npt.NDArray[
 
 
 def parts_of(split: Any, data: Any, names: Mapping[str, str] | None = None) -> Iterator[tuple[Table, Table]]:
-    """The pairs (train, test) of a splitter or of a list of pairs; None is a random fifth to test on."""
+    """The pairs (train, test) of a splitter or of a list of pairs; None holds out a random fifth."""
     if names and data is not None:
         table = as_table(data, "ratings")
         renamed = standard_names(table, names)
@@ -266,7 +268,7 @@ def _say(what: str, show: bool) -> None:
 
 @contextmanager
 def _bar(what: str, total: int, show: bool) -> Iterator[Callable[[int], None]]:
-    """Yield what to call with the number of users done."""
+    """Show a progress bar and yield the function to call with the number of users done."""
     if not show:
         yield lambda done: None
         return

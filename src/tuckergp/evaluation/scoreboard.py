@@ -1,4 +1,4 @@
-"""The result of an evaluation: figures with confidence intervals, as a table for people and as rows for programs."""
+"""The result of an evaluation: figures with confidence intervals, as a printed table or as rows of data."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class Scoreboard:
     Attributes
     ----------
     parts : mapping of str to mapping of str to sequence of Part
-        By model and metric, one part a fold, summed by user.
+        By model and metric, one part per fold, summed by user.
     metrics : sequence of str
         In the order asked for.
     n_users, n_folds, n_ratings : int
@@ -38,7 +38,7 @@ class Scoreboard:
     interval, confidence : float
         Level of the predicted intervals whose coverage is reported, and of the confidence intervals.
     seconds : mapping of str to float
-        Time that fitting took, by model, all folds together.
+        Time for fitting, by model, for all folds together.
     seed : int
     """
 
@@ -75,23 +75,23 @@ class Scoreboard:
     def difference(self, metric: str, model: str, other: str) -> Estimate:
         """The figure of one model minus that of another, with the confidence interval of the difference.
 
-        The same users are resampled in both, so that it is narrower than the intervals of the two would suggest.
+        The same users are resampled in both, so the interval is narrower than those of the two models suggest.
         """
         return self._estimate(metric, self._part(model, metric), self._part(other, metric))
 
     def rows(self) -> list[dict[str, Any]]:
-        """One row a model and metric (``pandas.DataFrame(board.rows())``): model, metric, value, low, high, folds."""
+        """One row per model and metric (``pandas.DataFrame(board.rows())``): model, metric, value, low, high, folds."""
         return [
             {
                 "model": model,
                 "metric": metric,
-                "value": found.value,
-                "low": found.low,
-                "high": found.high,
+                "value": estimate.value,
+                "low": estimate.low,
+                "high": estimate.high,
                 "folds": [part.value for part in self.parts[model][metric]],
             }
             for model, by_metric in self.estimates.items()
-            for metric, found in by_metric.items()
+            for metric, estimate in by_metric.items()
         ]
 
     def to_dict(self) -> dict[str, Any]:
@@ -135,8 +135,8 @@ class Scoreboard:
         if model not in self.parts:
             raise InputError(f"There is no model {model!r}; there are {', '.join(map(repr, self.models))}.")
         if metric not in self.parts[model]:
-            there = ", ".join(map(repr, self.parts[model])) or "none"
-            raise InputError(f"{metric!r} was not measured for {model!r}; there are {there}.")
+            listed = ", ".join(map(repr, self.parts[model])) or "none"
+            raise InputError(f"{metric!r} was not measured for {model!r}; there are {listed}.")
         return self.parts[model][metric]
 
     def _label(self, metric: str) -> str:
@@ -145,8 +145,8 @@ class Scoreboard:
         return f"{metric}@{self.k}" if metric in RANKING and metric not in WITHOUT_K else metric
 
 
-def _cell(found: Estimate | None) -> str:
-    if found is None:
+def _cell(estimate: Estimate | None) -> str:
+    if estimate is None:
         return "-"
     # the brackets are escaped for rich
-    return f"{found.value:.4f}" + ("" if np.isnan(found.low) else f" \\[{found.low:.4f}, {found.high:.4f}]")
+    return f"{estimate.value:.4f}" + ("" if np.isnan(estimate.low) else f" \\[{estimate.low:.4f}, {estimate.high:.4f}]")

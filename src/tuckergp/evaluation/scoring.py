@@ -1,6 +1,6 @@
-"""One fitted model, one test part: every metric, summed by user.
+"""Scoring of one fitted model on one test part: each metric, summed by user.
 
-Knows what models are asked (`predict`, `predict_proba`) and what metrics need; fitting, folds and intervals are
+It calls `predict` and `predict_proba` of models and passes the results to the metrics; fitting, folds and intervals are
 elsewhere.
 """
 
@@ -46,12 +46,12 @@ METRICS = ERRORS + DISTRIBUTIONS + RANKING
 KINDS: Mapping[str, Kind] = {"rmse": "root", "catalogue_coverage": "distinct"}
 """How figures are averaged, where it is not a plain mean."""
 
-# Pairs of users and items that are predicted at once.
+# How many pairs of users and items are predicted at once.
 BLOCK = 2_000_000
 
 
 def rate(model: Any, test: Table, names: Sequence[str], number: Numbers, interval: float) -> dict[str, Part]:
-    """Errors and predicted distributions at the test ratings, of those metrics that are named."""
+    """The named metrics of errors and predicted distributions at the test ratings."""
     y = test.numeric("rating")
     user = numbered(test["user_id"].tolist(), number)
     rows: dict[str, npt.ArrayLike] = {}
@@ -68,13 +68,18 @@ def rate(model: Any, test: Table, names: Sequence[str], number: Numbers, interva
 
 
 def _distribution_scores(model: Any, test: Table, y: Floats) -> dict[str, npt.ArrayLike]:
-    """By the probabilities of levels where the model has them, else by the normal with its mean and variance."""
+    """Log scores and CRPS: of levels where the model has them, else of the normal with its mean and variance.
+
+    Log scores under noise that is not normal are those of the model's own densities.
+    """
     likelihood = LIKELIHOODS.get(str(getattr(model, "likelihood", None)))
     if likelihood is not None and likelihood.has_levels:
         levels, p = model.fit_.levels, model.predict_proba(test)
         return {"nll": distributions.levels_nll(y, levels, p), "crps": distributions.levels_crps(y, levels, p)}
     mean, std = model.predict(test, return_std=True, clip=False)
-    return {"nll": distributions.normal_nll(y, mean, std), "crps": distributions.normal_crps(y, mean, std)}
+    own = likelihood is not None and not likelihood.conjugate
+    nll = -np.asarray(model.log_density(test)) if own else distributions.normal_nll(y, mean, std)
+    return {"nll": nll, "crps": distributions.normal_crps(y, mean, std)}
 
 
 def item_scores(model: Any, users: Sequence[Hashable], items: Sequence[Hashable]) -> Floats:
@@ -96,19 +101,19 @@ def _finite(predicted: Any) -> Floats:
 
 @dataclass(frozen=True)
 class Candidates:
-    """Whom to recommend to, what could be recommended, and what of it is right: the same for all models.
+    """The users to recommend to, their candidate items, and which of these are relevant: the same for all models.
 
     Attributes
     ----------
     items : list
         The catalogue: items of the training and the test part and of the item table. Their order is random, so that
-        equal scores favour nobody.
+        ties favour no item.
     users : list
         Test users with at least one relevant item among their candidates.
     seen, relevant : sparse matrix of bool, shape (n_users, n_items)
-        Items of the training part, which are no candidates; test items that are relevant.
+        Items that the user rated in the training part, which are no candidates; test items that are relevant.
     rated : sparse matrix, shape (n_items, n_train_users)
-        Who rated an item in the training part.
+        The users who rated each item in the training part.
     """
 
     items: list[Hashable]
@@ -128,7 +133,7 @@ class Candidates:
     ) -> Candidates:
         """Read both parts; ``is_relevant`` takes the ratings of the test and of the training part.
 
-        Without ratings, of clicks, all test items are relevant.
+        For clicks, which have no ratings, all test items are relevant.
         """
         known = dict.fromkeys(train["item_id"].tolist() + test["item_id"].tolist())
         if items is not None:
@@ -200,7 +205,7 @@ BY_USER: Mapping[str, Callable[[_Ranked], Floats]] = {
     ),
     "diversity": lambda ranked: ranking.diversity(ranked.lists, ranked.candidates.rated),
 }
-"""The metrics that have one number a user."""
+"""The metrics with one number per user."""
 
 
 def rank(
@@ -211,7 +216,7 @@ def rank(
     k: int,
     advance: Callable[[int], None] = lambda users: None,
 ) -> dict[str, Part]:
-    """Metrics of the best k candidates of every user, of those metrics that are named."""
+    """The named metrics of the best k candidates of each user."""
     user = numbered(candidates.users, number)
     rows: dict[str, list[Floats]] = {name: [] for name in RANKING if name in names and name in BY_USER}
     lists = []
@@ -228,7 +233,7 @@ def rank(
 
 
 def _coverage(lists: Ints, user: Ints, n_items: int) -> Part:
-    """Share of the catalogue in some list, and how much of it is in the list of one user alone."""
+    """Share of the catalogue that is in at least one list, and for each user the share only in that user's list."""
     row, place = np.nonzero(lists >= 0)
     item = lists[row, place]
     alone = np.bincount(item, minlength=n_items) == 1
@@ -237,7 +242,7 @@ def _coverage(lists: Ints, user: Ints, n_items: int) -> Part:
 
 
 def _flags(row: Ints, column: Ints, shape: tuple[int, int]) -> sparse.csr_array:
-    """True at some places of a sparse matrix, however often they are named."""
+    """A sparse matrix that is True at the given places, which may be repeated."""
     flags = sparse.csr_array((np.ones(len(row), dtype=bool), (row, column)), shape=shape)
     flags.sum_duplicates()
     return flags

@@ -1,6 +1,6 @@
-"""A kernel becomes features: phi(x)'phi(x') equals k(x, x'), or estimates it.
+"""Features of kernels: phi(x)'phi(x') equals k(x, x'), or estimates it.
 
-A feature map is a description until `fit`, which learns what it needs (levels, pivots, frequencies) from the inputs of
+A feature map holds parameters until `fit`, which learns what it needs (levels, pivots, frequencies) from the inputs of
 one mode; `realise` does it for a composed kernel.
 """
 

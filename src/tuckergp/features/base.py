@@ -1,6 +1,6 @@
-"""What every feature map does: fit to the inputs of a mode and a kernel, then turn inputs into rows of features.
+"""The interface of feature maps: fit to the inputs of a mode and a kernel, then turn inputs into rows of features.
 
-No approximation lives here, only the contract and the handling of dense and sparse blocks.
+No approximation is here, only the interface and the handling of dense and sparse blocks.
 """
 
 from __future__ import annotations
@@ -96,14 +96,14 @@ class FeatureMap(Parameters):
 
 
 class ResidualMap(FeatureMap):
-    """A mark: the term is kept as the residual of its mode, what the other terms' features do not explain.
+    """Marks a term as the residual of its mode, which is what the features of the other terms do not explain.
 
-    It has no features of its own. `tuckergp.Mode` chooses among the marks by itself; naming one insists on it.
+    It has no features. `tuckergp.Mode` chooses a mark by itself; a mark that the user names must be possible.
 
     Class attributes
     ----------------
     in_weight_space : bool
-        Whether inference that knows weights of features alone can learn it.
+        Whether inference that learns only weights of features can learn it.
     """
 
     in_weight_space: ClassVar[bool]
@@ -122,11 +122,15 @@ class ResidualMap(FeatureMap):
         return 0
 
     def kept(self, r: int) -> tuple[Shapes, Shapes]:
-        """The shapes of what `Residual.kept` gives at rank r: of all training rows, (M_train, ...), and besides."""
+        """The shapes of what `Residual.kept` gives at rank r: of all training rows, (M_train, ...), and of the mode."""
         raise NotImplementedError
 
+    def fault(self) -> str | None:
+        """What is wrong with what it learned, where a file that was edited holds it; None for nothing."""
+        return None
+
     def refusal(self, term: Kernel, mode: str) -> str:
-        """Why a term of a mode, for which the mark was named, cannot be its residual."""
+        """The message for a term that the user marked but that cannot be the residual of its mode."""
         raise NotImplementedError
 
     def _transform(self, table: Table) -> Features:

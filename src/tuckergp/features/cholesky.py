@@ -30,9 +30,9 @@ class Cholesky(FeatureMap):
     Parameters
     ----------
     tolerance : float
-        Stop when no input has more than this part of the largest variance left unexplained.
+        Stop when no input has more than this share of the largest variance left unexplained.
     max_features : int, optional
-        Stop there in any case.
+        The most features.
 
     Attributes
     ----------
@@ -53,7 +53,7 @@ class Cholesky(FeatureMap):
         self.max_features = max_features
 
     def suits(self, kernel: Kernel) -> bool:
-        """Every kernel without exact features."""
+        """Whether the kernel has no exact features."""
         return not isinstance(kernel, Identity | Constant | Linear)
 
     def _fit(self, table: Table, kernel: Kernel, rng: np.random.Generator) -> None:
@@ -83,7 +83,7 @@ def through(kernel: Kernel, table: Table, points: Table, L: Floats) -> Floats:
 def pivoted_cholesky(
     kernel: Kernel, table: Table, tolerance: float, max_features: int | None = None
 ) -> tuple[Table, Floats]:
-    """Choose pivots greedily, each time the input whose variance is least explained.
+    """Pivoted Cholesky factorisation: each pivot is the input whose variance is least explained by those before.
 
     Returns
     -------
@@ -110,7 +110,7 @@ def pivoted_cholesky(
 
 def _pivot_gram(kernel: Kernel, K: Floats, stop: float, most: int) -> tuple[npt.NDArray[np.intp], Floats]:
     factor, order, rank, _ = dpstrf(K, tol=stop, lower=1)
-    if rank < len(K):  # what is left of a positive semi-definite matrix without variance is nothing
+    if rank < len(K):  # of a positive semi-definite matrix nothing is left once the diagonal is explained
         left = order[rank:] - 1
         below = factor[rank:, :rank]
         most_left = np.abs(K[np.ix_(left, left)] - below @ below.T).max()
@@ -132,6 +132,7 @@ def _pivot_columns(
             break
         if k == factor.shape[1]:
             factor = np.asfortranarray(np.hstack([factor, np.empty_like(factor)]))
+        # column k of L: (k(x, pivot) - L[x, :k] L[pivot, :k]') / sqrt(residual variance of the pivot)
         column = kernel(table, table.take(np.array([pivot])))[:, 0] - factor[:, :k] @ factor[pivot, :k]
         factor[:, k] = column / np.sqrt(residual[pivot])
         residual -= factor[:, k] ** 2

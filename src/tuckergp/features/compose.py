@@ -1,6 +1,6 @@
-"""Features of composed kernels: sums stand side by side, products multiply entry by entry, scales are square roots.
+"""Features of composed kernels: blocks side by side for sums, products of all pairs for products, roots of scales.
 
-`realise` follows the structure of a kernel down to its parts and chooses features for each; the parts' own features
+`realise` follows the structure of a kernel down to its parts and chooses features for each; the features of the parts
 are in the other files.
 """
 
@@ -40,7 +40,7 @@ def realise(
     ----------
     kernel : Kernel
     X : Table or array, shape (n, p)
-    features : FeatureMap, or a list of them, one a term of the kernel, optional
+    features : FeatureMap, or a list of them, one for each term of the kernel, optional
         One map goes to every part of the kernel that it suits, or to the kernel as a whole where it suits none; the
         other parts, and None in a list, get what `choose` says. Descriptions are copied, never fitted.
     random_state : int, Generator or None
@@ -91,9 +91,9 @@ def choose(kernel: Kernel, X: Any) -> FeatureMap:
 
 
 def _plan(kernel: Kernel, table: Table, features: FeatureMap | None) -> FeatureMap:
-    """The description, not yet fitted, that has the structure of the kernel."""
-    if features is not None and not any(features.suits(part) for part in _parts(kernel)):
-        return features.unfitted()  # for the kernel as a whole; refuses with its own words if it cannot
+    """An unfitted feature map with the structure of the kernel."""
+    if features is not None and not any(features.suits(inner) for inner in _parts(kernel)):
+        return features.unfitted()  # for the kernel as a whole; raises in fit if that is not possible
 
     def follow(kernel: Kernel) -> FeatureMap:
         terms = kernel.terms()

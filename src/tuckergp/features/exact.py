@@ -1,4 +1,4 @@
-"""Features that are the kernel: unit vectors for Identity, a one for Constant, attributes for Linear.
+"""Features that reproduce a kernel exactly: unit vectors for Identity, a one for Constant, attributes for Linear.
 
 The paper's "identity features" and side information. Everything that is not a finite inner product is elsewhere.
 """
@@ -20,7 +20,7 @@ __all__ = ["Exact"]
 class Exact(FeatureMap):
     """One-hot rows for Identity, ones for Constant, attributes for Linear, those divided by their length for Cosine.
 
-    An Identity row or a Linear level that was not there in `fit` has zeros, so that it falls back to the other terms.
+    An Identity row or a Linear level that was not seen in `fit` has zeros, so that only the other terms count for it.
     Numeric columns of Linear are taken as they are: standardise them outside.
 
     Attributes
@@ -42,7 +42,7 @@ class Exact(FeatureMap):
     feature_names_: list[str]
 
     def suits(self, kernel: Kernel) -> bool:
-        """Identity, Constant, Linear and Cosine."""
+        """Whether the kernel is Identity, Constant, Linear or Cosine."""
         return isinstance(kernel, Identity | Constant | Linear)
 
     def _fit(self, table: Table, kernel: Kernel, rng: np.random.Generator) -> None:
@@ -74,7 +74,7 @@ class Exact(FeatureMap):
 
 
 def _unit_rows(features: Features) -> Features:
-    """Rows divided by their lengths; zero rows stay."""
+    """Divide rows by their lengths; zero rows stay zero."""
     lengths = np.sqrt(np.asarray((features * features).sum(axis=1), dtype=np.float64)).ravel()
     scale = np.divide(1.0, lengths, out=np.zeros_like(lengths), where=lengths > 0)
     if sparse.issparse(features):
@@ -88,6 +88,6 @@ def _one_hot(rows: Table, table: Table) -> sparse.csr_array:
     position = np.full(max(known.max(initial=0), asked.max(initial=0)) + 1, -1)
     position[known] = np.arange(len(rows))
     index = position[asked]
-    found = index >= 0
-    indptr = np.concatenate([[0], np.cumsum(found)])
-    return sparse.csr_array((np.ones(indptr[-1]), index[found], indptr), shape=(len(table), len(rows)))
+    known_rows = index >= 0
+    indptr = np.concatenate([[0], np.cumsum(known_rows)])
+    return sparse.csr_array((np.ones(indptr[-1]), index[known_rows], indptr), shape=(len(table), len(rows)))

@@ -17,7 +17,7 @@ __all__ = ["Fourier"]
 
 
 class Fourier(FeatureMap):
-    """Cosines of random frequencies.
+    """Random Fourier features: sines and cosines of random frequencies.
 
     Parameters
     ----------
@@ -44,7 +44,7 @@ class Fourier(FeatureMap):
         self.pairs = pairs
 
     def suits(self, kernel: Kernel) -> bool:
-        """Stationary kernels."""
+        """Whether the kernel is stationary."""
         return kernel.stationary
 
     def _fit(self, table: Table, kernel: Kernel, rng: np.random.Generator) -> None:
@@ -60,6 +60,7 @@ class Fourier(FeatureMap):
         self.n_features_ = self.n
 
     def _transform(self, table: Table) -> Features:
+        # sqrt(2 variance / n) (cos V x, sin V x), or sqrt(2 variance / n) cos(V x + b)
         angle = numbers(table, self.columns_) @ self.frequencies_.T
         waves = np.hstack([np.cos(angle), np.sin(angle)]) if self.phases_ is None else np.cos(angle + self.phases_)
         phi: Floats = np.sqrt(2 * self.variance_ / self.n) * waves

@@ -1,4 +1,4 @@
-"""Feature hashing (Weinberger et al., 2009): many features become n, and inner products stay right on average.
+"""Feature hashing (Weinberger et al., 2009): many features become n, and inner products stay unbiased.
 
 Feature i goes to bucket h(i) with sign xi(i), as in the paper's appendix; the variance of an inner product is O(1/n).
 """
@@ -42,7 +42,7 @@ class Hashing(FeatureMap):
         self.base = base
 
     def suits(self, kernel: Kernel) -> bool:
-        """Identity and Linear, or what the base suits."""
+        """Whether the kernel is Identity or Linear, or suits the base."""
         if self.base is not None:
             return self.base.suits(kernel)
         return isinstance(kernel, Identity | Linear) and not isinstance(kernel, Cosine)
@@ -65,7 +65,7 @@ class Hashing(FeatureMap):
     def _transform(self, table: Table) -> Features:
         if self.base is not None:
             return hash_columns(self.base_.transform(table), self.n, self.seed_)
-        # exact features with the levels of this very table; a level's name decides where it goes
+        # exact features with the levels of this table; the name of a level decides its bucket
         if isinstance(self.kernel_, Linear):
             encoders = [Encoder.learn(name, table, kind=kind) for name, kind in self.kinds_.items()]
             exact = hstack([encoder.transform(table) for encoder in encoders])
@@ -87,12 +87,12 @@ def hash_columns(matrix: Features, n: int, seed: int) -> Features:
     n : int
         Number of hashed features.
     seed : int
-        Which hash function.
+        Chooses the hash function.
 
     Returns
     -------
     ndarray or csr_array, shape (n_rows, n)
-        Dense for dense, sparse for sparse.
+        Dense if ``matrix`` is dense, else sparse.
 
     Examples
     --------

@@ -23,8 +23,8 @@ class Line(ResidualMap):
 
     A Matern process of one column, with its derivatives, is a Markov process along the sorted values, so it needs no
     features. `tuckergp.Mode` chooses it by itself for the first Matern term on one numeric column whose values tell all
-    inputs of the mode apart, unless the mode has rows (`Rows`) or the inference works with features alone (SGD);
-    naming it insists on that. It has no features: `transform` returns none.
+    inputs of the mode apart, unless the mode has rows (`Rows`) or the inference works with features alone (SGD). If
+    the user names it where it is not possible, that is an error. It has no features: `transform` returns none.
 
     Parameters
     ----------
@@ -61,7 +61,7 @@ class Line(ResidualMap):
         return isinstance(kernel, MATERNS)
 
     def serves(self, kernel: Kernel, table: Table) -> bool:
-        """Whether the kernel is a Matern of one column in which all inputs differ; text or NaN there is refused."""
+        """Whether the kernel is a Matern of one column in which all inputs differ; text or NaN is refused."""
         columns = kernel.reads(list(table.columns))
         if not self.suits(kernel) or len(columns) != 1:
             return False
@@ -80,19 +80,25 @@ class Line(ResidualMap):
         self.n_features_ = 0
 
     def values(self, table: Table) -> Floats:
-        """Where inputs lie on the line, shape (n,)."""
+        """The values of inputs on the line, shape (n,)."""
         return table.numeric(self.column_)
 
     def at(self, table: Table, sd: float) -> residuals.Line:
-        """Where the rows of a table lie on the line."""
+        """The residual at the rows of a table, with this standard deviation."""
         return residuals.Line(self.knots_, self.values(table), self.order_, self.lengthscale_, sd, self.learn)
 
     def kept(self, r: int) -> tuple[Shapes, Shapes]:
-        """States at the knots, and the lengthscale."""
+        """The shapes of what draws keep: states at the knots, and the lengthscale."""
         return {"states": (len(self.knots_), self.order_, r)}, {"lengthscale": ()}
 
+    def fault(self) -> str | None:
+        """Matern processes have an order of 1, 2 or 3, and knots that increase."""
+        if self.order_ not in (1, 2, 3):
+            return "its chains are of another order"
+        return None if (np.diff(self.knots_) > 0).all() else "its chains are not in order"
+
     def refusal(self, term: Kernel, mode: str) -> str:
-        """The term is no Matern of one column that tells all inputs apart."""
+        """The message for a term that is no Matern of one column that tells all inputs apart."""
         return (
             f"Line() is for one Matern term on one column that tells all inputs of the mode apart; {term!r} of mode "
             f"{mode!r} is not: use Cholesky(), or leave features out."

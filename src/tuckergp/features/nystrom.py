@@ -17,12 +17,12 @@ from tuckergp.linalg import safe_cholesky
 
 __all__ = ["Nystrom"]
 
-ROWS_A_CENTRE = 100
-"""k-means looks at no more than this many inputs for each of its centres."""
+ROWS_PER_CENTRE = 100
+"""k-means uses no more than this many inputs for each of its centres."""
 
 
 class Nystrom(FeatureMap):
-    """Features through n points; all distinct inputs where they are no more than n.
+    """Nystrom features through n points; through all distinct inputs where there are no more than n.
 
     Parameters
     ----------
@@ -50,7 +50,7 @@ class Nystrom(FeatureMap):
         self.points = points
 
     def suits(self, kernel: Kernel) -> bool:
-        """Every kernel without exact features."""
+        """Whether the kernel has no exact features."""
         return not isinstance(kernel, Identity | Constant | Linear)
 
     def _fit(self, table: Table, kernel: Kernel, rng: np.random.Generator) -> None:
@@ -79,7 +79,7 @@ def _centres(inputs: Table, n: int, rng: np.random.Generator) -> Table:
     """Centres of k-means on standardised columns."""
     names = list(inputs.columns)
     x = numbers(inputs, names)
-    x = x[rng.choice(len(x), min(len(x), ROWS_A_CENTRE * n), replace=False)]
+    x = x[rng.choice(len(x), min(len(x), ROWS_PER_CENTRE * n), replace=False)]
     scale = np.where(np.ptp(x, axis=0) > 0, x.std(axis=0), 1.0)
     from sklearn.cluster import KMeans  # half a second to import, and seldom needed
 

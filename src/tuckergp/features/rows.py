@@ -22,12 +22,12 @@ __all__ = ["Rows"]
 class Rows(ResidualMap):
     """Keep an Identity term as the residual of its mode: a free row for each input, solved row by row.
 
-    `tuckergp.Mode` chooses it by itself for an Identity term that tells all inputs apart; naming it insists on that.
+    `tuckergp.Mode` chooses it by itself for an Identity term that tells all inputs apart; elsewhere it is an error.
 
     Attributes
     ----------
     onehot_ : Exact
-        Tells which training row an input is, as a column.
+        One-hot features that tell which training row an input is.
     column_ : ndarray of int32
         The column of each training row.
 
@@ -52,12 +52,12 @@ class Rows(ResidualMap):
 
     def _fit(self, table: Table, kernel: Kernel, rng: np.random.Generator) -> None:
         self.onehot_ = Exact().fit(table, kernel)
-        self.onehot_.feature_names_ = []  # one for each row, which nobody asks for
+        self.onehot_.feature_names_ = []  # one name for each row, which are not needed
         self.column_ = sparse.csr_array(self.onehot_.transform(table)).indices.astype(np.int32)
         self.n_features_ = 0
 
     def at(self, table: Table, sd: float) -> residuals.Rows:
-        """Which training row each row of a table is."""
+        """The residual at the rows of a table: which training row each of them is."""
         onehot = sparse.csr_array(self.onehot_.transform(table))
         row_of = np.empty(len(self.column_), dtype=np.int32)
         row_of[self.column_] = np.arange(len(self.column_))
@@ -71,11 +71,11 @@ class Rows(ResidualMap):
 
     @property
     def n_groups(self) -> int:
-        """All of them."""
+        """How many training rows may have noise factors: all."""
         return len(self.column_)
 
     def kept(self, r: int) -> tuple[Shapes, Shapes]:
-        """The factors of the training rows."""
+        """The shapes of what draws keep: the factors of the training rows."""
         return {"psi": (len(self.column_), r)}, {}
 
     def of_rows(self, table: Table) -> Self:
@@ -84,8 +84,16 @@ class Rows(ResidualMap):
         other._fit(table, self.kernel_, np.random.default_rng())
         return other
 
+    def fault(self) -> str | None:
+        """Training rows must have the columns 0, 1, ..., each once."""
+        column, count = np.asarray(self.column_), self.onehot_.n_features_
+        numbered = np.zeros(count, dtype=np.bool_)
+        if column.dtype.kind in "iu" and column.shape == (count,):
+            numbered[column[(column >= 0) & (column < count)]] = True
+        return None if numbered.all() else "its rows are not numbered"
+
     def refusal(self, term: Kernel, mode: str) -> str:
-        """The term is no Identity that tells all inputs apart."""
+        """The message for a term that is no Identity that tells all inputs apart."""
         return (
             f"Rows() is for one Identity term that tells all inputs of the mode apart; {term!r} of mode {mode!r} is "
             f"not."

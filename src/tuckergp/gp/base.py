@@ -1,4 +1,4 @@
-"""What the reference models share as estimators: reading data, units of the targets, and checks of settings."""
+"""What the reference models have in common as estimators: reading data, units of the targets, checks of settings."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ Floats: TypeAlias = npt.NDArray[np.float64]
 
 
 class GPEstimator(ReadsTables, RegressorMixin, BaseEstimator):  # type: ignore[misc]
-    """Targets are standardised inside if asked for, and predictions come back in their units."""
+    """An estimator that standardises the targets if asked to, and predicts in their units."""
 
     scale: float
     noise: float
@@ -46,7 +46,7 @@ class GPEstimator(ReadsTables, RegressorMixin, BaseEstimator):  # type: ignore[m
         return table, (target - self.y_mean_) / self.y_scale_
 
     def _answer(self, moments: Moments, noise: float) -> Floats | tuple[Floats, Floats]:
-        """Moments of f in the units of the targets, a noise variance added to whichever spread there is."""
+        """Moments of f in the units of the targets, with a noise variance added to variances or covariances."""
         mean = self.y_mean_ + self.y_scale_ * moments.mean
         if moments.covariance is not None:
             return mean, self.y_scale_**2 * (moments.covariance + noise * np.eye(len(mean)))

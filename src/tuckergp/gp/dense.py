@@ -1,7 +1,8 @@
-"""GP regression in function space with one dense N x N array, whatever the Gram matrix comes from.
+"""GP regression in function space with one dense N x N array, for any Gram matrix.
 
-The array is in turn the Gram matrix and its Cholesky factor; both are worked on in blocks of columns. Used by
-`ExactGP`, where it is a kernel's, and by `FullRank`, where it is that of features.
+The array first holds the Gram matrix, then its Cholesky factor; both are worked on in blocks of columns. Used by
+`ExactGP` with the Gram matrix of a kernel, and by `FullRank` with that of features. Rasmussen and Williams (2006),
+algorithm 2.1.
 """
 
 from __future__ import annotations
@@ -19,16 +20,16 @@ __all__ = ["Moments", "Posterior", "blocks", "solve"]
 
 Floats: TypeAlias = npt.NDArray[np.float64]
 Columns: TypeAlias = Callable[[slice], Floats]
-"""A slice of inputs to their columns of a Gram matrix, a row a training input."""
+"""A slice of inputs to their columns of a Gram matrix, with one row for each training input."""
 Part: TypeAlias = Callable[[slice, slice], Floats]
-"""Slices of rows and of columns to that part of a Gram matrix of training inputs."""
+"""Slices of rows and of columns to those entries of a Gram matrix of training inputs."""
 
 BLOCK = 256
 """Columns of a Gram matrix that are computed at a time."""
 
 
 class Moments(NamedTuple):
-    """Of f at n inputs: the mean, and of variances (n,) and covariances (n, n) what was asked for."""
+    """Moments of f at n inputs: the mean, and the variances (n,) and covariances (n, n) if they were asked for."""
 
     mean: Floats
     variance: Floats | None
@@ -36,12 +37,12 @@ class Moments(NamedTuple):
 
 
 class Posterior(NamedTuple):
-    """The solution for some hyperparameters.
+    """The posterior of f for some hyperparameters.
 
     Attributes
     ----------
     L : ndarray, shape (N, N)
-        In the lower triangle, the Cholesky factor of the Gram matrix with noise; above it, no matter.
+        In the lower triangle, the Cholesky factor of the Gram matrix with noise; what is above it is not read.
     alpha : ndarray, shape (N,)
         The inverse of that matrix times the targets.
     log_marginal_likelihood : float
@@ -68,14 +69,15 @@ class Posterior(NamedTuple):
         explained = None if gram is None else np.empty((len(self.alpha), n))
         for columns in blocks(n):
             K = cross(columns)
-            mean[columns] = K.T @ self.alpha
+            mean[columns] = K.T @ self.alpha  # alg. 2.1, line 4
             if variance is None and explained is None:
                 continue
-            V = solve_triangular(self.L, K, lower=True, check_finite=False)
+            V = solve_triangular(self.L, K, lower=True, check_finite=False)  # line 5
             if variance is not None:
-                variance[columns] -= np.einsum("ij,ij->j", V, V)
+                variance[columns] -= np.einsum("ij,ij->j", V, V)  # line 6
             if explained is not None:
                 explained[:, columns] = V
+        # K** - V'V
         covariance = None if gram is None or explained is None else gram - explained.T @ explained
         return Moments(mean, variance, covariance)
 
@@ -86,12 +88,12 @@ def blocks(n: int) -> list[slice]:
 
 
 def solve(gram: Part, noise: float | Floats, y: Floats) -> Posterior:
-    """Rasmussen and Williams (2006), algorithm 2.1, in one N x N array.
+    """Solve for the posterior of f in one N x N array: Rasmussen and Williams (2006), algorithm 2.1.
 
     Parameters
     ----------
     gram : callable
-        Asked for the part on and below the diagonal alone.
+        Called for entries on and below the diagonal alone.
     noise : float, or ndarray of shape (N,)
     y : ndarray, shape (N,)
 
@@ -104,11 +106,12 @@ def solve(gram: Part, noise: float | Floats, y: Floats) -> Posterior:
     n = len(y)
     K = np.empty((n, n), order="F")
     for columns in blocks(n):
-        part = gram(slice(columns.start, n), columns)
-        K[columns.start :, columns] = part
-        K[columns, columns.stop :] = part[columns.stop - columns.start :].T
+        below = gram(slice(columns.start, n), columns)
+        K[columns.start :, columns] = below
+        K[columns, columns.stop :] = below[columns.stop - columns.start :].T
     K[np.diag_indices(n)] += noise
-    cholesky_in_place(K, "the Gram matrix with noise")
-    alpha: Floats = cho_solve((K, True), y, check_finite=False)
+    cholesky_in_place(K, "the Gram matrix with noise")  # alg. 2.1, line 2
+    alpha: Floats = cho_solve((K, True), y, check_finite=False)  # line 3
+    # line 7: -y'alpha / 2 - sum_i log L_ii - n / 2 log 2 pi
     evidence = -0.5 * y @ alpha - np.log(np.diag(K)).sum() - 0.5 * n * np.log(2 * np.pi)
     return Posterior(K, alpha, float(evidence))

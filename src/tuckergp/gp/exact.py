@@ -196,8 +196,8 @@ def evidence(
 ) -> tuple[float, Values]:
     """The log marginal likelihood and its derivatives in the logarithms of the hyperparameters.
 
-    The derivative of K is multiplied by (alpha alpha' - K^-1) / 2. An observation of weight w counts as w equal ones:
-    as one with a w-th of the noise, times what the density of w numbers has more than that.
+    Rasmussen and Williams (2006), equation 5.9: tr((alpha alpha' - K^-1) dK) / 2. An observation of weight w counts as
+    w equal ones: as one with 1 / w of the noise, times a factor for the density of the other w - 1 numbers.
     """
     kernel = with_values(kernel, values)
     inverse, alpha, value = _solve(kernel, values, X, y, weight)
@@ -209,10 +209,10 @@ def evidence(
         slopes["noise"] += 0.5 * np.sum(1 - weight)
         value += 0.5 * float(np.sum((1 - weight) * np.log(2 * np.pi * values["noise"]) - np.log(weight)))
     for columns in blocks(len(X)):
-        # the part on and below the diagonal, everything below it counted twice
-        part = np.tril(np.outer(alpha[columns.start :], alpha[columns]) - inverse[columns.start :, columns])
-        part[np.diag_indices(part.shape[1])] *= 0.5
+        # entries on and below the diagonal; those below it count twice
+        weights = np.tril(np.outer(alpha[columns.start :], alpha[columns]) - inverse[columns.start :, columns])
+        weights[np.diag_indices(weights.shape[1])] *= 0.5
         below = _some(X, slice(columns.start, len(X)))
-        for name, slope in kernel.gradient(part, below, _some(X, columns)).items():
+        for name, slope in kernel.gradient(weights, below, _some(X, columns)).items():
             slopes[name] += slope
     return value, slopes

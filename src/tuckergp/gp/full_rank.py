@@ -47,7 +47,7 @@ class Primal(NamedTuple):
 class FullRank(GPEstimator):
     """Bayesian linear regression on the Kronecker products of the modes' features.
 
-    With exact features (Cholesky, on the values that are there) it is the Gaussian process; with random features it
+    With exact features (Cholesky, on the observed values) it is the Gaussian process; with random features it
     is what the Tucker model replaces by a low rank.
 
     Parameters
@@ -173,22 +173,22 @@ class FullRank(GPEstimator):
 
 
 def _features(design: Design, rows: slice) -> Floats:
-    """Phi at some observations, shape (n, P)."""
-    parts: list[Matrix] = [mode.table[design.index[rows, d]] for d, mode in enumerate(design.modes)]
-    return _dense(reduce(rowwise_kronecker, parts))
+    """The features Phi of some observations, shape (n, P)."""
+    of_modes: list[Matrix] = [mode.table[design.index[rows, d]] for d, mode in enumerate(design.modes)]
+    return _dense(reduce(rowwise_kronecker, of_modes))
 
 
 def _gram(left: Design, right: Design, rows: slice, columns: slice) -> Floats:
-    """Phi Phi' between some observations of one design and some of another: a product over modes, without Phi."""
+    """Phi Phi' between some observations of one design and of another, as a product over modes, without Phi."""
     K = np.ones((rows.stop - rows.start, columns.stop - columns.start))
     for d, (mine, other) in enumerate(zip(left.modes, right.modes, strict=True)):
-        here, place = np.unique(right.index[columns, d], return_inverse=True)
-        K *= _dense(mine.table @ other.table[here].T)[np.ix_(left.index[rows, d], place)]
+        used, place = np.unique(right.index[columns, d], return_inverse=True)
+        K *= _dense(mine.table @ other.table[used].T)[np.ix_(left.index[rows, d], place)]
     return K
 
 
 def _squared_lengths(design: Design) -> Floats:
-    """|phi|^2 of every observation, shape (N,)."""
+    """The squared length |phi|^2 of the features of every observation, shape (N,)."""
     lengths = np.ones(design.n_observations)
     for d, mode in enumerate(design.modes):
         lengths *= np.asarray((mode.table * mode.table).sum(axis=1), dtype=np.float64).ravel()[design.index[:, d]]
@@ -201,6 +201,7 @@ def _dense(matrix: Any) -> Floats:
 
 def _solve_primal(design: Design, y: Floats, ridge: float, noise: float) -> Primal:
     n, p = design.n_observations, int(np.prod([mode.n_features for mode in design.modes]))
+    # A = Phi'Phi + ridge I, mean = A^-1 Phi'y
     A, b = np.zeros((p, p), order="F"), np.zeros(p)
     for rows in blocks(n):
         phi = _features(design, rows)
@@ -210,7 +211,7 @@ def _solve_primal(design: Design, y: Floats, ridge: float, noise: float) -> Prim
     cholesky_in_place(A, "the precision of the weights")
     mean: Floats = cho_solve((A, True), b, check_finite=False)
     misfit = sum(float(np.sum((y[rows] - _features(design, rows) @ mean) ** 2)) for rows in blocks(n))
-    # |K + noise I| = noise^N |A| / ridge^P, and y'(K + noise I)^-1 y is what the posterior mean costs
+    # |K + noise I| = noise^N |A| / ridge^P, y'(K + noise I)^-1 y = (|y - Phi mean|^2 + ridge |mean|^2) / noise
     log_determinant = n * np.log(noise) - p * np.log(ridge) + 2 * np.log(np.diag(A)).sum()
     cost = (misfit + ridge * mean @ mean) / noise
     return Primal(A, mean, float(-0.5 * (cost + log_determinant + n * np.log(2 * np.pi))))
@@ -224,6 +225,7 @@ def _predict_primal(posterior: Primal, design: Design, noise: float, std: bool, 
         phi = _features(design, rows)
         mean[rows] = phi @ posterior.mean
         if std or cov:
+            # noise phi'A^-1 phi = noise |L^-1 phi|^2
             V = solve_triangular(posterior.L, phi.T, lower=True, check_finite=False)
             variance[rows] = noise * np.einsum("ij,ij->j", V, V)
             if halves is not None:

@@ -28,7 +28,7 @@ __all__ = ["GridGP"]
 Floats: TypeAlias = npt.NDArray[np.float64]
 
 LARGEST_GRID = 100_000_000
-"""Cells; more of them is no grid, but scattered inputs."""
+"""The most cells of a grid; with more the inputs are taken to be scattered."""
 
 
 @dataclass(frozen=True)
@@ -47,7 +47,7 @@ class Grid:
 
     @classmethod
     def of(cls, modes: Sequence[Mode], table: Table) -> Grid:
-        """Read the axes off the rows of a table."""
+        """The grid whose axes are the distinct inputs in the rows of a table."""
         axes, codes = [], []
         for mode in modes:
             inputs = table.select(mode.columns)
@@ -69,7 +69,7 @@ class Grid:
         if (counts > 1).any():
             again = np.flatnonzero(cells == numbers[np.argmax(counts > 1)])[:2]
             raise InputError(
-                f"GridGP takes one observation a cell, but rows {again[0]} and {again[1]} have the same inputs; "
+                f"GridGP takes one observation for each cell, but rows {again[0]} and {again[1]} have the same inputs; "
                 "average them, or use ExactGP."
             )
         return cells
@@ -79,14 +79,14 @@ class GridGP(LearningGP):
     """GP regression with a product kernel over the modes of a grid, some cells missing.
 
     The model is that of `ExactGP`. A full grid takes O(sum_d M_d^3 + M sum_d M_d) and everything is exact. With
-    missing cells, every solve takes some steps of conjugate gradients, a step O(M sum_d M_d), and learning replaces
-    the eigenvalues of the Gram matrix of the N cells that are there by N / M times the N largest of the whole grid
+    missing cells, every solve takes some steps of conjugate gradients of O(M sum_d M_d) each, and learning replaces
+    the eigenvalues of the Gram matrix of the N observed cells by N / M times the N largest of the whole grid
     (Wilson et al., 2014).
 
     Parameters
     ----------
     modes : list of Mode or None
-        The axes. None: one mode a column, SE on whitened numbers, Identity on anything else. Where a mode adds a
+        The axes. None: one mode for each column, SE on whitened numbers, Identity on anything else. Where a mode adds a
         Constant, its kernel gets a variance of its own.
     scale, noise, learn, fixed, restarts, max_iter, normalize_y, random_state
         As in `ExactGP`.
@@ -155,7 +155,7 @@ class GridGP(LearningGP):
         Parameters
         ----------
         X : array of shape (N, p), data frame, or path to a CSV or Parquet file
-            The cells that are there, in any order, each once.
+            The observed cells, in any order, each once.
         y : array of shape (N,)
         """
         table, target = self._read_data(X, y)
@@ -182,7 +182,7 @@ class GridGP(LearningGP):
         X : as in `fit`
         return_std, return_cov : bool
             Also return standard deviations, shape (n,), or the covariance matrix, shape (n, n). With missing cells
-            they take a solve an input.
+            they take one solve for each input.
         include_noise : bool
             Those of new observations; False for those of f.
         """
@@ -191,7 +191,7 @@ class GridGP(LearningGP):
         table = self._read(X, reset=False)
         asked = Grid.of(self.modes_, table)
         pairs = zip(self.kernel_.parts, asked.axes, self._grid.axes, strict=True)
-        cross = [part(new, axis) for part, new, axis in pairs]
+        cross = [mode(new, axis) for mode, new, axis in pairs]
         system = self._system
         mean = system.scale * contract(cross, asked.codes, system.scatter(self._alpha)[..., 0])
         variance = covariance = None
@@ -231,16 +231,16 @@ class GridGP(LearningGP):
     def _cross(self, cross: Sequence[Floats], codes: Sequence[Cells], rows: slice) -> Floats:
         """Covariances of f between the training cells and some new inputs, shape (N, n)."""
         K = np.full((len(self._cells), rows.stop - rows.start), self._system.scale)
-        for C, here, there in zip(cross, self._grid.codes, codes, strict=True):
-            K *= C.T[np.ix_(here, there[rows])]
+        for C, training, new in zip(cross, self._grid.codes, codes, strict=True):
+            K *= C.T[np.ix_(training, new[rows])]
         return K
 
     def _system_of(self, kernel: ModesKernel, values: Values) -> KroneckerSystem:
-        grams = [part(axis) for part, axis in zip(kernel.parts, self._grid.axes, strict=True)]
+        grams = [mode(axis) for mode, axis in zip(kernel.parts, self._grid.axes, strict=True)]
         noise = float(values["noise"][0])
         system = KroneckerSystem(grams, float(kernel.scale), noise, self._cells, self.tolerance, self.max_cg)
         try:
-            system.eigen  # noqa: B018  # of which there may be none
+            system.eigen  # noqa: B018  # raises if a Gram matrix has negative eigenvalues
         except NotPositiveDefinite as error:
             raise blame(kernel.parts, self._grid.axes, error) from error
         return system
@@ -252,20 +252,21 @@ class GridGP(LearningGP):
         alpha = system.solve(y[:, None])
         tensor = system.scatter(alpha)[..., 0]
         count, spectrum = system.leading, system.spectrum
-        pull = np.where(count > 0, 1 / (count * spectrum + system.noise), 0.0)
-        nil = (len(y) - np.count_nonzero(count)) / system.noise  # eigenvalues of zero
+        # d log |K + s I| = sum_i d lambda_i / (lambda_i + s) over the counted eigenvalues; the others are zero
+        inverse = np.where(count > 0, 1 / (count * spectrum + system.noise), 0.0)
+        of_zeros = (len(y) - np.count_nonzero(count)) / system.noise
         squared = float(np.sum(alpha**2))
         explained = float(y @ alpha[:, 0]) - system.noise * squared  # alpha' K alpha
         slopes = {
-            "scale": np.array([0.5 * (explained - np.sum(pull * count * spectrum))]),
-            "noise": np.array([0.5 * system.noise * (squared - pull.sum() - nil)]),
+            "scale": np.array([0.5 * (explained - np.sum(inverse * count * spectrum))]),
+            "noise": np.array([0.5 * system.noise * (squared - inverse.sum() - of_zeros)]),
         }
         for d, axis in enumerate(self._grid.axes):
-            weight = _weight(system, tensor, pull * count, d)
+            weight = _weight(system, tensor, inverse * count, d)
             total: Values = {}
             for columns in blocks(len(axis)):
-                here = axis.take(np.arange(columns.start, columns.stop))
-                for name, slope in kernel.parts[d].gradient(weight[:, columns], axis, here).items():
+                some = axis.take(np.arange(columns.start, columns.stop))
+                for name, slope in kernel.parts[d].gradient(weight[:, columns], axis, some).items():
                     total[name] = total.get(name, 0.0) + slope
             slopes |= kernel.named(d, total)
         return _log_marginal_likelihood(system, y, alpha[:, 0]), slopes
@@ -275,7 +276,7 @@ def _log_marginal_likelihood(system: KroneckerSystem, y: Floats, alpha: Floats) 
     return float(-0.5 * (y @ alpha + system.log_determinant() + len(y) * np.log(2 * np.pi)))
 
 
-def _weight(system: KroneckerSystem, tensor: Floats, pull: Floats, d: int) -> Floats:
+def _weight(system: KroneckerSystem, tensor: Floats, inverse: Floats, d: int) -> Floats:
     """What the derivative of K_d is multiplied by, entry by entry, shape (M_d, M_d).
 
     Half of (the data term) alpha' (K_1 kron .. dK_d .. kron K_D) alpha minus (the determinant's) sum of the
@@ -288,6 +289,6 @@ def _weight(system: KroneckerSystem, tensor: Floats, pull: Floats, d: int) -> Fl
     rest = tuple(e for e in range(tensor.ndim) if e != d)
     data = np.tensordot(tensor, spread, axes=(rest, rest))
     _, vectors = system.eigen[d]
-    each = (pull * outer(others)).sum(axis=rest)
+    each = (inverse * outer(others)).sum(axis=rest)
     weight: Floats = 0.5 * system.scale * (data - (vectors * each) @ vectors.T)
     return weight

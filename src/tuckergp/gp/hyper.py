@@ -1,6 +1,6 @@
-"""Type-II maximum likelihood: positive numbers by name, learned on the log scale by L-BFGS from several starts.
+"""Type-II maximum likelihood: named positive hyperparameters, learned on the log scale by L-BFGS from several starts.
 
-What is maximised is the business of the models; here are only names, bounds, starts and the search.
+The models define what is maximised; this module has only names, bounds, starts and the search.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ SMALLEST_NOISE = 1e-8
 
 @dataclass(frozen=True)
 class Learned:
-    """The best of all starts.
+    """The hyperparameters that the best of all searches ended with.
 
     Attributes
     ----------
@@ -67,9 +67,9 @@ def learn(
     start : dict of str to ndarray
         Positive.
     fixed : collection of str
-        Names that stay: whole (``day__period``), or the last part for all of that name (``period``).
+        Names that are not learned: whole (``day__period``), or only the end, for all of that name (``period``).
     restarts, max_iter, seed : int
-        A new start multiplies every number by up to 10 or divides it so, evenly on the log scale.
+        A new start multiplies or divides every number by up to 10, uniformly on the log scale.
 
     Examples
     --------
@@ -80,7 +80,7 @@ def learn(
     array([2.])
     """
     names = [name for name in start if not _is_fixed(name, fixed)]
-    unknown = [name for name in fixed if not any(_is_fixed(own, [name]) for own in start)]
+    unknown = [name for name in fixed if not any(_is_fixed(known, [name]) for known in start)]
     if unknown:
         raise InputError(f"fixed names {unknown[0]!r}, but the hyperparameters are: {', '.join(start)}.")
     for name, values in start.items():
@@ -89,18 +89,19 @@ def learn(
     ends = np.cumsum([len(start[name]) for name in names], dtype=int)[:-1]
 
     def unpack(theta: Floats) -> Values:
-        parts = np.split(np.exp(theta), ends) if names else []
-        return dict(start) | dict(zip(names, parts, strict=True))
+        values = np.split(np.exp(theta), ends) if names else []
+        return dict(start) | dict(zip(names, values, strict=True))
 
     def loss(theta: Floats) -> tuple[float, Floats]:
         try:
             value, slopes = objective(unpack(theta))
-        except InputError:  # no Cholesky factor there; the search goes elsewhere
+        except InputError:  # no Cholesky factor at this theta; the search goes elsewhere
             return np.inf, np.zeros_like(theta)
         return -value, -np.concatenate([slopes[name] for name in names])
 
     def search(x0: Floats) -> OptimizeResult:
-        # within bounds the first step is as long as the gradient: in units of it, numbers change by a factor e at most
+        # L-BFGS-B takes a first step as long as the gradient: with the largest slope scaled to 1, no hyperparameter
+        # changes by more than a factor e in it
         first = loss(x0)
         unit = max(1.0, float(np.abs(first[1]).max()))
 
@@ -108,20 +109,19 @@ def learn(
             value, slope = first if np.array_equal(theta, x0) else loss(theta)
             return value / unit, slope / unit
 
-        found = minimize(
+        result = minimize(
             scaled, x0, jac=True, method="L-BFGS-B", bounds=Bounds(least, most), options={"maxiter": max_iter}
         )
-        found.fun *= unit
-        return found
+        result.fun *= unit
+        return result
 
     if not names:
         return Learned(dict(start), objective(dict(start))[0], 0, 1, True)
     centre = np.log(np.concatenate([start[name] for name in names]))
-    reach = np.log(REACH)
-    least, most = centre - reach, centre + reach
+    least, most = centre - np.log(REACH), centre + np.log(REACH)
     if "noise" in names:
-        at = int(sum(len(start[name]) for name in names[: names.index("noise")]))
-        least[at] = min(max(least[at], np.log(SMALLEST_NOISE)), centre[at])
+        place = int(sum(len(start[name]) for name in names[: names.index("noise")]))
+        least[place] = min(max(least[place], np.log(SMALLEST_NOISE)), centre[place])
     rng = stream(seed, 0)
     starts = [centre, *(centre + rng.uniform(-1, 1, len(centre)) * np.log(10) for _ in range(restarts))]
     runs = [search(np.clip(x0, least, most)) for x0 in starts]

@@ -1,6 +1,6 @@
 """Linear algebra of K_1 kron ... kron K_D on a grid, of which some cells may be missing (Saatci, 2012).
 
-No matrix over all cells is ever made: products go mode by mode. Systems over the cells that are there are solved by
+No matrix over all cells is ever made: products go mode by mode. Systems over the observed cells are solved by
 conjugate gradients, preconditioned by the largest eigenvalues of the whole grid and their eigenvectors.
 """
 
@@ -36,10 +36,10 @@ SMALL = 500
 """Up to here all eigenvectors of a mode are computed."""
 
 NIL = 1e-12
-"""Variance, as a part of the largest, that eigenvectors of larger modes may leave out."""
+"""Variance, as a share of the largest, that eigenvectors of larger modes may leave out."""
 
 NEGLIGIBLE = 0.01
-"""Eigenvalues below this part of the noise are left out of the preconditioner."""
+"""Eigenvalues below this share of the noise are left out of the preconditioner."""
 
 
 def along(A: Floats, tensor: Floats, d: int) -> Floats:
@@ -62,14 +62,14 @@ def multiply(matrices: Sequence[Floats], tensor: Floats) -> Floats:
 
 
 DENSE = 4
-"""A grid of so many cells an input is computed whole."""
+"""A grid with at most this many cells for each input is computed whole."""
 
 
 def contract(matrices: Sequence[Floats], codes: Sequence[Cells], tensor: Floats) -> Floats:
     """Sum over cells of tensor * A_1[c_1] * ... * A_D[c_D], for inputs with row c_d of each A_d; shape (n,).
 
-    Where the inputs are most of a grid of their own, mode by mode for all of it. Otherwise the longest axis goes first,
-    so that n times the number of cells is only the time that it takes, not the memory.
+    Where the inputs are most of a grid of their own, the product is computed mode by mode for the whole grid. Otherwise
+    the longest axis goes first, so that only the time grows with n times the number of cells, not the memory.
     """
     if np.prod([len(A) for A in matrices], dtype=np.float64) <= DENSE * len(codes[0]):
         everywhere: Floats = multiply(matrices, tensor)[tuple(codes)]
@@ -78,15 +78,15 @@ def contract(matrices: Sequence[Floats], codes: Sequence[Cells], tensor: Floats)
     tensor = np.transpose(tensor, order)
     n = len(codes[0])
     at_a_time = max(1, WORKSPACE // max(1, tensor[0].size))
-    found = np.empty(n)
+    sums = np.empty(n)
     for start in range(0, n, at_a_time):
         rows = slice(start, start + at_a_time)
         first = matrices[order[0]][codes[order[0]][rows]]
-        part = np.tensordot(first, tensor, axes=(1, 0))
+        contracted = np.tensordot(first, tensor, axes=(1, 0))
         for d in order[1:]:
-            part = np.einsum("ij...,ij->i...", part, matrices[d][codes[d][rows]])
-        found[rows] = part
-    return found
+            contracted = np.einsum("ij...,ij->i...", contracted, matrices[d][codes[d][rows]])
+        sums[rows] = contracted
+    return sums
 
 
 def conjugate_gradients(
@@ -107,6 +107,7 @@ def conjugate_gradients(
     for _ in range(max_iter):
         if (np.linalg.norm(R, axis=0) <= goal).all():
             return X
+        # step = r'z / p'A p; x += step p; r -= step A p; p = z + (new r'z / old r'z) p
         Q = apply(P)
         curvature = np.einsum("ij,ij->j", P, Q)
         step = np.divide(rho, curvature, out=np.zeros_like(rho), where=curvature > 0)
@@ -127,14 +128,14 @@ def conjugate_gradients(
 
 @dataclass(frozen=True)
 class KroneckerSystem:
-    """K + noise I over the cells that are there, K = scale K_1 kron ... kron K_D.
+    """K + noise I over the observed cells, K = scale K_1 kron ... kron K_D.
 
     Attributes
     ----------
     grams : sequence of ndarray, shapes (M_d, M_d)
     scale, noise : float
     cells : ndarray of int, shape (N,)
-        Flat numbers of the cells that are there, each once.
+        Flat numbers of the observed cells, each once.
     tolerance : float
     max_cg : int
         Most steps of conjugate gradients.
@@ -173,13 +174,13 @@ class KroneckerSystem:
         return self.scale * outer([values for values, _ in self.eigen])
 
     def scatter(self, V: Floats) -> Floats:
-        """Columns over the cells that are there, (N, k), as tensors with zeros elsewhere, (M_1, ..., M_D, k)."""
+        """Columns over the observed cells, (N, k), as tensors with zeros elsewhere, (M_1, ..., M_D, k)."""
         tensor = np.zeros((self.n_cells, V.shape[1]))
         tensor[self.cells] = V
         return tensor.reshape(*self.shape, V.shape[1])
 
     def gather(self, tensor: Floats) -> Floats:
-        """The cells that are there, (N, k)."""
+        """The observed cells of a tensor (M_1, ..., M_D, k), as columns (N, k)."""
         return tensor.reshape(self.n_cells, -1)[self.cells]
 
     def apply(self, V: Floats) -> Floats:
@@ -190,6 +191,7 @@ class KroneckerSystem:
         """(K + noise I)^-1 B, shape (N, k); without missing cells by the eigenvectors, otherwise iteratively."""
         if not self.full:
             return conjugate_gradients(self.apply, self.precondition, B, self.tolerance, self.max_cg)
+        # K = U diag(lambda) U': (K + s I)^-1 B = (B - U diag(lambda / (lambda + s)) U'B) / s
         vectors = [vectors for _, vectors in self.eigen]
         share = self.spectrum / (self.spectrum + self.noise)
         rotated = multiply([U.T for U in vectors], self.scatter(B)) * share[..., None]
@@ -197,6 +199,7 @@ class KroneckerSystem:
 
     def precondition(self, V: Floats) -> Floats:
         """Apply (F F' + rest I)^-1 to V: F F' is K with the leading eigenvalues of the grid alone."""
+        # Woodbury: (V - F (F'F + rest I)^-1 F'V) / rest
         F, L, rest = self._leading_features
         product: Floats = (V - F @ cho_solve((L, True), F.T @ V, check_finite=False)) / rest
         return product
@@ -204,6 +207,7 @@ class KroneckerSystem:
     @cached_property
     def _leading_features(self) -> tuple[Floats, Floats, float]:
         """F, shape (N, k), the Cholesky factor of F'F + rest I, and noise plus the mean variance that F leaves."""
+        # eigenvectors of K are products of those of the modes; F = U diag(lambda)^1/2 at the observed cells
         values = self.spectrum.ravel()
         top = largest(values, min(RANK, len(self.cells)))
         top = top[values[top] > NEGLIGIBLE * self.noise]
@@ -216,7 +220,7 @@ class KroneckerSystem:
 
     @cached_property
     def leading(self) -> Floats:
-        """Which eigenvalues stand for those of K over the cells that are there, and how: N / M times the N largest.
+        """Weights of the eigenvalues that stand for those of K over the observed cells: N / M times the N largest.
 
         Wilson et al. (2014); exact where no cell is missing. Shape (k_1, ..., k_D): N / M where an eigenvalue of the
         grid counts, 0 elsewhere. Where there are fewer than N, the others are zero.
@@ -227,7 +231,8 @@ class KroneckerSystem:
         return count.reshape(self.spectrum.shape)
 
     def log_determinant(self) -> float:
-        """Log |K + noise I| over the cells that are there, by their `leading` eigenvalues."""
+        """Log |K + noise I| over the observed cells, by the `leading` eigenvalues."""
+        # sum log(N / M lambda + noise) over the leading ones, log noise for each of the others
         counted = self.leading > 0
         logs = np.log(self.leading[counted] * self.spectrum[counted] + self.noise)
         return float(logs.sum() + (len(self.cells) - len(logs)) * np.log(self.noise))
@@ -236,11 +241,12 @@ class KroneckerSystem:
 def eigen_of(K: Floats) -> tuple[Floats, Floats]:
     """Eigenvalues, not negative, and eigenvectors of a Gram matrix; of a large one those that are not negligible.
 
-    A smooth kernel on many inputs has few of them, found by a pivoted Cholesky factorisation in O(M k^2).
+    A smooth kernel on many inputs has few of them, which a pivoted Cholesky factorisation finds in O(M k^2).
     """
     if len(K) > SMALL:
         factor, order, rank, _ = dpstrf(K, tol=NIL * float(np.diag(K).max()), lower=1)
         if rank <= len(K) // 2:
+            # K = F F', F = Q R, R = U diag(s) V': K = Q U diag(s^2) U'Q'
             F = np.empty((len(K), rank))
             F[order - 1] = np.tril(factor[:, :rank])
             _require_positive(np.diag(K) - np.einsum("ij,ij->i", F, F), float(np.diag(K).max()))

@@ -1,7 +1,7 @@
-"""Numbers of kernels for other models: type-II maximum likelihood on some of the rows, or on a grid if that is cheaper.
+"""Learned kernels for other models: type-II maximum likelihood on some of the rows, or on a grid if that is cheaper.
 
-The process that is learned is the one that the Tucker model approximates; its posterior is not needed, so all that
-this costs is the search.
+The process that is learned is the one that the Tucker model approximates; its posterior is not needed, so the search
+is the only cost.
 """
 
 from __future__ import annotations
@@ -42,12 +42,12 @@ CG_STEPS = 100
 
 @dataclass(frozen=True)
 class LearnedModes:
-    """What maximum likelihood found.
+    """The result of maximum likelihood.
 
     Attributes
     ----------
     modes : list of Mode
-        With the learned numbers in their kernels and the variance of f shared out among them equally: their product is
+        With the learned numbers in their kernels and the variance of f divided among them equally: their product is
         the kernel of the process.
     hyperparameters : dict of str to ndarray
         The same numbers by name, with ``scale`` and ``noise`` as shares of the variance of the targets.
@@ -80,9 +80,9 @@ def learn_modes(
     weight : ndarray, shape (N,), or None
         An observation of weight w counts as w equal ones.
     rows : int
-        The most rows to look at, chosen at random; more where they are a grid on which that is as cheap.
+        The most rows to use, chosen at random; more where they are a grid on which that is as cheap.
     fixed : sequence of str
-        Names of numbers that stay: whole (``day__period``), or the last part for all of that name (``period``).
+        Names of numbers that are not learned: whole (``day__period``), or only the end (``period``) for all of them.
     seed : int
 
     Examples
@@ -90,8 +90,8 @@ def learn_modes(
     >>> from tuckergp.kernels import SE
     >>> from tuckergp.data.tables import as_table
     >>> x = np.linspace(0, 10, 50)
-    >>> found = learn_modes([Mode("x", SE(1.0), constant=False)], as_table({"x": x}, "X"), np.sin(x))
-    >>> bool(1.5 < found.hyperparameters["lengthscale"][0] < 3.0)
+    >>> learned = learn_modes([Mode("x", SE(1.0), constant=False)], as_table({"x": x}, "X"), np.sin(x))
+    >>> bool(1.5 < learned.hyperparameters["lengthscale"][0] < 3.0)
     True
     """
     kernel = ModesKernel.of(as_modes(modes, table), table, 1.0, weight)
@@ -120,7 +120,7 @@ def learn_modes(
 
 
 def _cheap_grid(grid: Grid, rows: int) -> bool:
-    """Whether the rows are cells of a grid, each once and most of them there, that costs less than ``rows`` rows."""
+    """Whether the rows are most cells of a grid, each once, that costs less than ``rows`` rows."""
     sizes, n = np.array([len(axis) for axis in grid.axes], dtype=np.float64), len(grid.codes[0])
     cells = float(np.prod(sizes))
     full = n == cells
@@ -153,18 +153,18 @@ def _rounded(numbers: Floats) -> Floats:
 
 
 def _balanced(modes: Sequence[Mode], kernel: ModesKernel, table: Table) -> list[Mode]:
-    """The modes with learned numbers, and factors in front of each that share out the variance of f equally."""
-    variances = np.array([float(part.diag(table).mean()) or 1.0 for part in kernel.parts])
+    """The modes with learned numbers, and factors in front of each that divide the variance of f equally."""
+    variances = np.array([float(mode.diag(table).mean()) or 1.0 for mode in kernel.parts])
     share = float(kernel.scale * variances.prod()) ** (1 / len(variances))
-    found = []
+    balanced = []
     for mode, variance in zip(learned_modes(modes, kernel), variances.tolist(), strict=True):
         factor = share / variance
-        own, features = _times(factor, mode.kernel), mode.features
+        scaled, features = _times(factor, mode.kernel), mode.features
         if mode.adds_constant:
-            own = own + _times(factor, Constant())
+            scaled = scaled + _times(factor, Constant())
             features = features if features is None or isinstance(features, FeatureMap) else [*features, None]
-        found.append(replace(mode, kernel=own, features=features))
-    return found
+        balanced.append(replace(mode, kernel=scaled, features=features))
+    return balanced
 
 
 def _times(scale: float, kernel: Kernel) -> Kernel:

@@ -27,7 +27,7 @@ Modes: TypeAlias = Kernel | Sequence[Mode] | None
 
 
 def as_modes(modes: Modes, table: Table) -> list[Mode]:
-    """The modes asked for: a kernel is one mode of all columns, None is one mode a column."""
+    """The modes asked for: a kernel is one mode of all columns, None is one mode for each column."""
     if modes is None:
         return default_modes(table)
     if isinstance(modes, Kernel):
@@ -72,7 +72,7 @@ class ModeKernel(Kernel):
         return cls(mode.name, mode.columns, kernel, whitening)
 
     def hyperparameters(self) -> dict[str, Floats]:
-        """Those of the kernel."""
+        """The hyperparameters of the mode's kernel."""
         return self.kernel.hyperparameters()
 
     def with_hyperparameters(self, values: Mapping[str, Floats]) -> Self:
@@ -119,60 +119,61 @@ class ModesKernel(Kernel):
     @classmethod
     def of(cls, modes: Sequence[Mode], table: Table, scale: float, weight: Floats | None = None) -> ModesKernel:
         """The product of the kernels of modes, whitened by the rows of a table; their variances go to the front."""
-        parts = [ModeKernel.of(mode, table, weight) for mode in modes]
-        for part in parts:
-            part(table.take(np.arange(1)))  # says what is wrong with numbers and columns
-            while isinstance(part.kernel, Scaled):
-                scale *= part.kernel.variance()
-                part.kernel = part.kernel.kernel
+        parts = [ModeKernel.of(each, table, weight) for each in modes]
+        for mode in parts:
+            mode(table.take(np.arange(1)))  # raises if numbers or columns are wrong
+            while isinstance(mode.kernel, Scaled):
+                scale *= mode.kernel.variance()
+                mode.kernel = mode.kernel.kernel
         return cls(parts, scale)
 
-    def named(self, d: int, found: Mapping[str, Floats]) -> dict[str, Floats]:
+    def named(self, d: int, numbers: Mapping[str, Floats]) -> dict[str, Floats]:
         """The numbers of mode d, named as those of the whole; one mode alone needs no prefix."""
         before = "" if len(self.parts) == 1 else f"{self.parts[d].name}__"
-        return {f"{before}{name}": values for name, values in found.items()}
+        return {f"{before}{name}": values for name, values in numbers.items()}
 
     def hyperparameters(self) -> dict[str, Floats]:
         """The scale and the numbers of all modes."""
-        found = super().hyperparameters()
-        for d, part in enumerate(self.parts):
-            found |= self.named(d, part.hyperparameters())
-        return found
+        numbers = super().hyperparameters()
+        for d, mode in enumerate(self.parts):
+            numbers |= self.named(d, mode.hyperparameters())
+        return numbers
 
     def with_hyperparameters(self, values: Mapping[str, Floats]) -> Self:
         """The same modes with other numbers."""
         parts = []
-        for d, part in enumerate(self.parts):
-            own = part.hyperparameters()
-            places = zip(own, self.named(d, own), strict=True)
-            parts.append(part.with_hyperparameters({name: values[whole] for name, whole in places if whole in values}))
+        for d, mode in enumerate(self.parts):
+            numbers = mode.hyperparameters()
+            names = zip(numbers, self.named(d, numbers), strict=True)
+            parts.append(mode.with_hyperparameters({name: values[whole] for name, whole in names if whole in values}))
         return type(self)(parts, float(values["scale"][0]) if "scale" in values else self.scale)
 
     def _gram(self, X: Table, Y: Table) -> Floats:
         K = self.parts[0](X, Y)
-        for part in self.parts[1:]:
-            K *= part(X, Y)
+        for mode in self.parts[1:]:
+            K *= mode(X, Y)
         K *= self.scale
         return K
 
     def _diag(self, X: Table) -> Floats:
-        diagonal: Floats = self.scale * np.prod([part.diag(X) for part in self.parts], axis=0)
+        diagonal: Floats = self.scale * np.prod([mode.diag(X) for mode in self.parts], axis=0)
         return diagonal
 
     def _pullback(self, X: Table, Y: Table) -> tuple[Floats, Pullback]:
-        grams, pulls = zip(*(part.gram_and_gradient(X, Y) for part in self.parts), strict=True)
+        grams, pulls = zip(*(mode.gram_and_gradient(X, Y) for mode in self.parts), strict=True)
 
         def pull(weight: Floats) -> dict[str, Floats]:
-            found: dict[str, Floats] = {}
-            for d, part_pull in enumerate(pulls):
+            slopes: dict[str, Floats] = {}
+            for d, pull_mode in enumerate(pulls):
+                # d/dtheta of scale K_1 * ... * K_D: the weight of dK_d is weight * scale * prod_{e != d} K_e
                 others = self.scale * weight
                 for e, K in enumerate(grams):
                     if e != d:
                         others *= K
                 if d == 0:
-                    found["scale"] = np.array([np.vdot(others, grams[0])])
-                found |= self.named(d, part_pull(others))
-            return found
+                    slopes["scale"] = np.array([np.vdot(others, grams[0])])
+                slopes |= self.named(d, pull_mode(others))
+            return slopes
 
         product = self.scale * grams[0]
         for K in grams[1:]:
@@ -181,16 +182,16 @@ class ModesKernel(Kernel):
 
 
 FEW_ROWS = 200
-"""Inputs on which kernels are looked at for one that is none."""
+"""How many inputs are used to find out which mode's kernel is not positive semi-definite."""
 
 
 def blame(parts: Sequence[ModeKernel], inputs: Sequence[Table], error: NotPositiveDefinite) -> NotPositiveDefinite:
     """The same error, with the mode whose kernel is to blame if one is; ``inputs`` are those of each mode."""
-    for part, table in zip(parts, inputs, strict=True):
+    for mode, table in zip(parts, inputs, strict=True):
         rows = np.unique(np.linspace(0, len(table) - 1, FEW_ROWS).astype(np.intp))
-        values = np.linalg.eigvalsh(part(table.take(rows)))
+        values = np.linalg.eigvalsh(mode(table.take(rows)))
         if values[0] < -NEGATIVE * np.abs(values).max():
-            return NotPositiveDefinite(f"Mode {part.name!r}: {no_kernel(part.kernel)}")
+            return NotPositiveDefinite(f"Mode {mode.name!r}: {no_kernel(mode.kernel)}")
     return error
 
 
@@ -201,9 +202,9 @@ def with_values(kernel: ModesKernel, values: Mapping[str, Floats]) -> ModesKerne
 
 def learned_modes(modes: Sequence[Mode], kernel: ModesKernel) -> list[Mode]:
     """The modes with the numbers of a fitted kernel, for other models; its scale is not among them."""
-    found = []
-    for mode, part in zip(modes, kernel.parts, strict=True):
+    learned = []
+    for mode, fitted in zip(modes, kernel.parts, strict=True):
         # the mode adds its Constant by itself
-        own = part.kernel.k1 if mode.adds_constant and isinstance(part.kernel, Sum) else part.kernel
-        found.append(replace(mode, kernel=own))
-    return found
+        without = fitted.kernel.k1 if mode.adds_constant and isinstance(fitted.kernel, Sum) else fitted.kernel
+        learned.append(replace(mode, kernel=without))
+    return learned

@@ -1,4 +1,4 @@
-"""Ways to learn the unknowns, one a file: each a configuration with `init` and `step` on an explicit state."""
+"""Ways to learn the unknowns, one in each file: a configuration with `init` and `step` on an explicit state."""
 
 from __future__ import annotations
 

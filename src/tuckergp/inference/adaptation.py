@@ -19,12 +19,12 @@ Floats = npt.NDArray[np.float64]
 SHRINKAGE, OFFSET, FORGETTING = 0.05, 10.0, 0.75
 # Shares of the warm-up before the first window and after the last; the first window's steps. Windows double.
 BEFORE, AFTER, FIRST_WINDOW = 0.15, 0.1, 25
-# Variances are shrunk towards one another as if so many more points had the mean variance of the block.
+# Variances are shrunk towards the mean variance of their block, which counts for this many points.
 PRIOR_POINTS = 5.0
 
 
 class DualAverage(NamedTuple):
-    """Of the logarithm of a step size: where it is, its average, the mean error, what it is drawn to, steps so far."""
+    """Dual averaging of a log step size: its value, average, mean error, centre of shrinkage, and the trials so far."""
 
     log_step: float
     log_average: float
@@ -34,12 +34,12 @@ class DualAverage(NamedTuple):
 
 
 def averaged(step: float) -> DualAverage:
-    """Begin at a step size; larger ones are tried first."""
+    """Start dual averaging at a step size; larger ones are tried first."""
     return DualAverage(math.log(step), math.log(step), 0.0, math.log(10 * step), 0)
 
 
 def with_acceptance(state: DualAverage, probability: float, target: float) -> DualAverage:
-    """Take in the acceptance probability of one trajectory.
+    """Update the step size with the acceptance probability of one trajectory.
 
     Examples
     --------
@@ -49,6 +49,8 @@ def with_acceptance(state: DualAverage, probability: float, target: float) -> Du
     True
     """
     count = state.trials + 1
+    # Hoffman and Gelman (2014), equation 6: H_t = (1 - 1 / (t + t0)) H_{t-1} + (target - probability) / (t + t0),
+    # x_t = mu - sqrt(t) / gamma H_t, xbar_t = t^-kappa x_t + (1 - t^-kappa) xbar_{t-1}
     share = 1 / (count + OFFSET)
     error = (1 - share) * state.error + share * (target - probability)
     log_step = state.centre - math.sqrt(count) / SHRINKAGE * error
@@ -65,21 +67,21 @@ class Variances(NamedTuple):
 
     @classmethod
     def empty(cls, size: int) -> Variances:
-        """Before the first point."""
+        """The state before the first point."""
         return cls(0, np.zeros(size), np.zeros(size))
 
     def scales(self, blocks: list[slice], each: bool) -> Floats:
         """Standard deviations: of each entry, shrunk to its block's; or the block's for all its entries."""
-        found = np.empty_like(self.squares)
+        scales = np.empty_like(self.squares)
         for block in blocks:
             mean = float(self.squares[block].mean()) / self.points
             shrunk = (self.squares[block] + PRIOR_POINTS * mean) / (self.points + PRIOR_POINTS)
-            found[block] = np.sqrt(shrunk if each else mean)
-        return found
+            scales[block] = np.sqrt(shrunk if each else mean)
+        return scales
 
 
 def with_point(state: Variances, theta: Floats) -> Variances:
-    """Take in one more point."""
+    """Update the mean and the sum of squares with one more point."""
     count = state.points + 1
     off = theta - state.mean
     mean = state.mean + off / count

@@ -43,14 +43,14 @@ class ALS:
     Parameters
     ----------
     iterations : int
-        Rounds over all modes and the core, at the most.
+        The most rounds over all modes and the core.
     noise : float
         Variance of the Gaussian noise in units of the variance of the targets.
     sigma_u, sigma_w : float or None
         Prior standard deviations of the entries of U and W; None matches moments so that f has prior variance 1.
         The estimators build their model from these three; `tuckergp.running.loop.run` takes a model as it is.
     tolerance : float
-        Stop when a round improves the log joint by less than this share of an observation's.
+        Stop when a round improves the log joint by less than this for each observation.
 
     Examples
     --------
@@ -72,7 +72,7 @@ class ALS:
 
     @property
     def n_steps(self) -> int:
-        """Rounds, at the most."""
+        """The most rounds."""
         return self.iterations
 
     def init(self, problem: Problem, rng: np.random.Generator) -> ALSState:
@@ -91,7 +91,7 @@ class ALS:
 
     @staticmethod
     def mode_state(problem: Problem, d: int, psi: Floats, B: Floats, own: tuple[Any, ...] = ()) -> ModeState:
-        """Factors and weights of a mode with its hyperparameters where they stay."""
+        """The state of a mode with these factors and weights, and its fixed hyperparameters."""
         precision = np.eye(B.shape[1]) / float(problem.model.sigma_u[d]) ** 2
         return ModeState(psi, B, precision, np.ones(len(problem.design.modes[d].blocks)), own)
 

@@ -37,7 +37,6 @@ __all__ = [
     "as_weights",
     "check_lengths",
     "check_positive",
-    "replaced",
 ]
 
 Floats = npt.NDArray[np.float64]
@@ -77,7 +76,7 @@ class Problem:
 
     @cached_property
     def observations(self) -> tuple[ModeObservations, ...]:
-        """The observations as every mode hears them, for expected statistics."""
+        """The observations by the rows of every mode, for expected statistics."""
         return tuple(observations_of(self.design, d, self.y, self.weight) for d in range(len(self.design.modes)))
 
     @cached_property
@@ -92,7 +91,7 @@ class Problem:
 
     @cached_property
     def count(self) -> float:
-        """How many observations there are, by their weights."""
+        """The sum of the weights of all observations."""
         return float(len(self.y) if self.weight is None else self.weight.sum())
 
     def take(self, observations: npt.NDArray[Any]) -> Problem:
@@ -101,15 +100,15 @@ class Problem:
         return Problem(self.model, self.design.take(observations), self.y[observations], weight, offset)
 
     def with_offset(self, f: Floats) -> Floats:
-        """What the likelihood sees of f at all observations (N,)."""
+        """f plus the offset at all observations, (N,), as the likelihood takes it."""
         return f if self.offset is None else f + self.offset
 
 
 @dataclass(frozen=True)
 class Info:
-    """What one step has to tell: its number, named figures for progress and learning curves, whether to stop, whose.
+    """A report of one step: its number, named figures for progress and learning curves, and whether to stop.
 
-    ``chain`` counts from 0.
+    ``chain`` is the number of its chain, from 0.
     """
 
     step: int
@@ -123,7 +122,7 @@ class Algorithm(Protocol[State]):
 
     @property
     def n_steps(self) -> int:
-        """How many steps to take at the most."""
+        """The most steps to take."""
 
     def init(self, problem: Problem, rng: np.random.Generator) -> State:
         """The state before the first step."""
@@ -152,11 +151,11 @@ class Drawing(Protocol[State_contra]):
 
     @property
     def warmup(self) -> int:
-        """Steps of a chain that are thrown away."""
+        """Steps of a chain that are discarded."""
 
     @property
     def thin(self) -> int:
-        """Every so many-th draw is kept."""
+        """Keep one of this many draws."""
 
     @property
     def chains(self) -> int:
@@ -166,10 +165,10 @@ class Drawing(Protocol[State_contra]):
         """What predictions need of this state."""
 
     def watch(self, problem: Problem, state: State_contra) -> dict[str, Floats]:
-        """What is identified of this state at the problem's observations: ``f`` and ``log_likelihood`` at least."""
+        """Identified quantities of this state at the problem's observations: at least ``f`` and ``log_likelihood``."""
 
     def function(self, problem: Problem, state: State_contra, index: npt.NDArray[np.int32]) -> Floats:
-        """F of this state at some observations, shape (n,)."""
+        """f of this state at some observations, shape (n,)."""
 
 
 class Sampler(Algorithm[State], Drawing[State], Protocol[State]):
@@ -178,17 +177,17 @@ class Sampler(Algorithm[State], Drawing[State], Protocol[State]):
 
 @runtime_checkable
 class ChainSampler(Drawing[Any], Protocol):
-    """A sampler by a library that has its own loop: it is asked for whole chains, and goes on from nowhere else."""
+    """A sampler by a library with its own loop: it gives whole chains, and cannot continue from a state."""
 
     def chain(self, problem: Problem, seed: int, chain: int, stop: Callable[[], bool]) -> Iterator[tuple[Any, Info]]:
-        """The states of one chain and what there is to tell of each; soon over when ``stop`` says so.
+        """The states of one chain, each with its report; ends soon after ``stop`` says so.
 
         Figures that are known at the end alone are added to those given before.
         """
 
 
 def check_lengths(sampler: Drawing[Any]) -> None:
-    """Refuse numbers of steps and chains that cannot be."""
+    """Refuse numbers of steps and chains that are not possible."""
     owner = type(sampler).__name__
     check(f"{owner}: warmup", sampler.warmup, whole(0))
     for name in ("draws", "thin", "chains"):
@@ -205,10 +204,5 @@ def check_positive(owner: str, **values: Any) -> None:
 
 
 def as_weights(mode: ModeTable, psi: Floats, B: Floats) -> Floats:
-    """U with psi = table @ U: what stands for E = psi - features @ B in weight space, above B."""
+    """U with psi = table @ U: the weights that stand for E = psi - features @ B, stacked on B."""
     return np.vstack([mode.residual.as_columns(psi - mode.features @ B), B])
-
-
-def replaced(values: tuple[Floats, ...], d: int, value: Floats) -> tuple[Floats, ...]:
-    """The tuple with its entry d exchanged."""
-    return (*values[:d], value, *values[d + 1 :])

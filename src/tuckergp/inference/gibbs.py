@@ -31,7 +31,7 @@ Floats = npt.NDArray[np.float64]
 
 
 class GibbsState(NamedTuple):
-    """All unknowns: modes, core, and those of the likelihood, which has a state of its own."""
+    """All unknowns: modes, core, and those of the likelihood, which has its own state."""
 
     sweep: int
     modes: tuple[ModeState, ...]
@@ -48,7 +48,7 @@ class Gibbs:
     draws, warmup : int
         Sweeps of a chain after and during warm-up; those of the warm-up are not kept.
     thin : int
-        Keep every so many-th draw.
+        Keep one of this many draws.
     chains : int
         Independent chains from one seed.
     noise : {"shared", "rows"}
@@ -98,7 +98,7 @@ class Gibbs:
 
     @property
     def noise_settings(self) -> NoiseSettings:
-        """What a likelihood is told of the noise."""
+        """The settings of the noise for the likelihood."""
         return NoiseSettings(self.noise == "rows", self.alpha_shape, self.alpha_rate)
 
     def init(self, problem: Problem, rng: np.random.Generator) -> GibbsState:
@@ -115,13 +115,13 @@ class Gibbs:
         return GibbsState(0, tuple(modes), start.W, likelihood)
 
     def step(self, problem: Problem, state: GibbsState, rng: np.random.Generator) -> tuple[GibbsState, Info]:
-        """One sweep: what the likelihood needs, then each mode's factors, weights, precisions, the core, the noise."""
+        """One sweep: unknowns of the likelihood, then each mode's factors, weights, precisions, the core, the noise."""
         model, observed, modes, W = problem.model, problem.observed, list(state.modes), state.W
-        likelihood, own = model.likelihood, state.likelihood
+        likelihood, unknowns = model.likelihood, state.likelihood
         if likelihood.augmented:
             f = self.function(problem, state, observed.index)
-            own = likelihood.draw_given_function(own, observed, f, rng)
-        y, precision = likelihood.augment(own, observed, lambda: f, rng)
+            unknowns = likelihood.draw_given_function(unknowns, observed, f, rng)
+        y, precision = likelihood.augment(unknowns, observed, lambda: f, rng)
         for d in range(len(modes)):
             psi = [mode.psi for mode in modes]
             evidence = Evidence(problem.sorted[d], y, precision, model.core, d, psi, W)
@@ -133,13 +133,13 @@ class Gibbs:
         def sums(d: int, precision: Precision) -> RowSums:
             return Evidence(problem.sorted[d], y, precision, model.core, d, psi, W).residuals()
 
-        own, mean_square = likelihood.draw_noise(own, observed, precision, sums, self.noise_settings, rng)
-        state = GibbsState(state.sweep + 1, tuple(modes), W, own)
+        unknowns, mean_square = likelihood.draw_noise(unknowns, observed, precision, sums, self.noise_settings, rng)
+        state = GibbsState(state.sweep + 1, tuple(modes), W, unknowns)
 
         def log_likelihood() -> Floats:
-            return likelihood.log_likelihood(own, observed, self.function(problem, state, observed.index))
+            return likelihood.log_likelihood(unknowns, observed, self.function(problem, state, observed.index))
 
-        return state, Info(state.sweep, likelihood.figures(mean_square, log_likelihood, likelihood.kept(own)))
+        return state, Info(state.sweep, likelihood.figures(mean_square, log_likelihood, likelihood.kept(unknowns)))
 
     def _draw_core(
         self, problem: Problem, psi: list[Floats], y: Floats, precision: Precision, W: Floats, rng: np.random.Generator
@@ -152,9 +152,9 @@ class Gibbs:
     def _draw_mode(
         self, problem: Problem, mode: ModeState, evidence: Evidence, sweep: int, rng: np.random.Generator
     ) -> ModeState:
-        """Factors and weights by the residual, then tau given weights, Lambda given both, and what predictions need."""
+        """Draw factors and weights by the residual, then tau given weights, Lambda given both, and the own unknowns."""
         d, table = evidence.d, problem.design.modes[evidence.d]
-        # of Lambda: Wishart; with a learned core one scale, because W has the shape
+        # prior of Lambda: Wishart; with a learned core one scale, because W has the correlations
         prior = hyper.PrecisionPrior(self.dof, float(problem.model.sigma_u[d]) ** 2, problem.model.core.learned)
         setting = ModeGiven(
             table.features, table.blocks, problem.regressions[d], prior, self.tau_shape, self.tau_rate, sweep
@@ -180,11 +180,11 @@ class Gibbs:
         return Parameters(U, state.W, tuple(mode.own for mode in state.modes))
 
     def function(self, problem: Problem, state: GibbsState, index: npt.NDArray[np.int32]) -> Floats:
-        """F of this state at some observations, shape (n,)."""
+        """f of this state at some observations, shape (n,)."""
         return problem.model.contract([mode.psi for mode in state.modes], state.W, index)
 
     def watch(self, problem: Problem, state: GibbsState) -> dict[str, Floats]:
-        """What is identified of this state: f and log p(y | f) at the problem's observations, hyperparameters.
+        """Identified quantities of this state: f and log p(y | f) at the problem's observations, hyperparameters.
 
         A weight counts observations; the log likelihood is that of one of them.
         """

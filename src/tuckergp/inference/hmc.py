@@ -1,4 +1,4 @@
-"""Hamiltonian Monte Carlo on the log joint of U and W: the sampler of the paper's appendix, its slips put right.
+"""Hamiltonian Monte Carlo on the log joint of U and W: the sampler of the paper's appendix, misprints corrected.
 
 One step is one trajectory of leapfrogs that is accepted or rejected, then a draw of the noise. A leapfrog costs a pass
 over all observations. `docs/paper.md` lists where the printed algorithm differs.
@@ -24,12 +24,12 @@ __all__ = ["HMC", "HMCState", "leapfrogs"]
 Floats = npt.NDArray[np.float64]
 LogDensity = Callable[[Floats], tuple[float, Floats]]
 
-# A trajectory whose energy rises by more has left the path it was to follow.
+# A trajectory whose energy rises by more than this has diverged.
 DIVERGED = 1000.0
 
 
 class HMCState(NamedTuple):
-    """The unknowns, and what the warm-up has found.
+    """The unknowns, and what the warm-up has learned.
 
     Attributes
     ----------
@@ -61,9 +61,9 @@ class HMCState(NamedTuple):
 def leapfrogs(
     log_density: LogDensity, theta: Floats, momentum: Floats, steps: Floats, count: int
 ) -> tuple[Floats, Floats, float]:
-    """Follow Hamilton's equations: ``count`` leapfrogs, each entry with its own step size.
+    """Follow Hamilton's equations by ``count`` leapfrogs (Neal 2011), each entry with its own step size.
 
-    Every gradient is taken at the present point. Going on with the momentum turned round leads back to the start.
+    Every gradient is taken at the present point. With the momentum reversed the trajectory leads back to the start.
 
     Returns
     -------
@@ -82,6 +82,7 @@ def leapfrogs(
     """
     value, gradient = log_density(theta)
     for _ in range(count):
+        # p += eps / 2 grad; theta += eps p; p += eps / 2 grad
         momentum = momentum + 0.5 * steps * gradient
         theta = theta + steps * momentum
         value, gradient = log_density(theta)
@@ -100,7 +101,7 @@ class HMC(WeightSampler):
     draws, warmup : int
         Trajectories of a chain after and during warm-up. Step sizes are learned in the warm-up and then kept.
     thin : int
-        Keep every so many-th draw.
+        Keep one of this many draws.
     chains : int
         Independent chains from one seed.
     noise : float or None
@@ -111,13 +112,13 @@ class HMC(WeightSampler):
     alpha_shape, alpha_rate : float
         Gamma prior of the noise precision where it is drawn.
     leapfrogs : int
-        Leapfrogs of a trajectory at the most, L; their number is drawn from 1 to L, so that none returns to its start
-        time and again.
+        The most leapfrogs of a trajectory, L; their number is drawn from 1 to L, so that trajectories do not keep
+        returning to where they start.
     step_size : float
         Step size to begin with, relative to the prior standard deviation of each U_d and of W.
     target : float
         Acceptance probability for which the warm-up adapts the step size. It is met on average while steps are tried
-        out; the step that is kept, their average, is shorter and accepted more often.
+        out; the step that is kept, their average, is shorter and accepted more often. See Hoffman and Gelman (2014).
     mass : {"diagonal", "blocks"}
         A relative step size for every entry, or one for each U_d and one for W as in the paper; from the standard
         deviations met in the warm-up.
@@ -156,15 +157,17 @@ class HMC(WeightSampler):
         return math.exp(log_step) * state.scale
 
     def step(self, problem: Problem, state: HMCState, rng: np.random.Generator) -> tuple[HMCState, Info]:
-        """One trajectory, kept or not; then the noise; in the warm-up, what it says about step sizes."""
+        """One trajectory, accepted or rejected; then the noise; in the warm-up, the adaptation of the step sizes."""
         log_joint = LogJoint(problem, state.alpha)
         count = int(rng.integers(1, self.leapfrogs + 1))
         momentum = rng.standard_normal(len(state.theta))
+        # -H = log p(theta) - p'p / 2
         before = log_joint(state.theta)[0] - 0.5 * float(momentum @ momentum)
         with np.errstate(over="ignore", invalid="ignore"):
             theta, momentum, value = leapfrogs(log_joint, state.theta, momentum, self.step_sizes(state), count)
             change = value - 0.5 * float(momentum @ momentum) - before
         diverged = not change > -DIVERGED
+        # Metropolis: accept with probability min(1, exp(-H after + H before))
         probability = 0.0 if diverged else math.exp(min(change, 0.0))
         if rng.random() >= probability:
             theta = state.theta
@@ -178,6 +181,7 @@ class HMC(WeightSampler):
         return state, Info(state.sweep, figures)
 
     def _adapted(self, problem: Problem, state: HMCState, probability: float) -> HMCState:
+        """The state with its step size adapted, and at the end of a window with new relative step sizes."""
         state = state._replace(tuner=with_acceptance(state.tuner, probability, self.target))
         first, ends = window_ends(self.warmup)
         if not (ends and first < state.sweep <= ends[-1]):
@@ -186,7 +190,7 @@ class HMC(WeightSampler):
         if state.sweep not in ends or not variances.squares.any():
             return state._replace(variances=variances)
         scale = variances.scales(block_slices(problem), self.mass == "diagonal")
-        # about the same distance a step as before, for the tuner to go on from
+        # about the same distance per step as before, for the tuner to go on from
         ratio = float(np.exp(np.mean(np.log(state.scale) - np.log(scale))))
         step = ratio * math.exp(state.tuner.log_average)
         return state._replace(scale=scale, tuner=averaged(step), variances=Variances.empty(len(scale)))

@@ -1,4 +1,4 @@
-"""The No-U-Turn sampler of nutpie on our gradients, as the paper sampled by that of Stan.
+"""The No-U-Turn sampler (Hoffman and Gelman 2014) by nutpie with gradients from here; the paper used that of Stan.
 
 Noise that is not fixed is integrated out for the trajectories and drawn from its conditional afterwards. Trajectories
 run in the coordinates of `tuckergp.inference.coordinates`; draws are of U and W as of every sampler.
@@ -29,14 +29,14 @@ __all__ = ["NUTS", "NUTSState", "Target"]
 
 Floats = npt.NDArray[np.float64]
 
-# Seconds between two looks at whether to stop.
-LOOK = 0.1
-# A prior's shape so large that what Gibbs sampling would learn stays at the prior's mean.
+# Seconds between two checks whether to stop.
+STOP_CHECK = 0.1
+# The shape of a prior so narrow that what Gibbs sampling would learn stays at the prior's mean.
 SURE = 1e9
 
 
 class NUTSState(NamedTuple):
-    """One draw.
+    """One draw of the chain.
 
     Attributes
     ----------
@@ -90,6 +90,7 @@ class Target:
             value, gradient = log_joint(theta)
             gradient = gradient[coordinates.free] * self.scale
         else:
+            # -(a + n / 2) log(b + S / 2) - x'x / 2
             total, gradient = coordinates.problem.squares(theta)
             shape, rate = self.shape + coordinates.problem.count / 2, self.rate + total / 2
             gradient = gradient[coordinates.free] * self.scale
@@ -97,6 +98,7 @@ class Target:
             gradient -= x
             value = -shape * math.log(rate) - 0.5 * float(x @ x)
         if at.size:
+            # sum_i (r - 1 - i) log |U[i, i]|, the density of a rotated U
             power = coordinates.power[at]
             value += float(power @ np.log(np.abs(x[at])))
             gradient[at] += power / x[at]
@@ -112,7 +114,7 @@ class NUTS(WeightSampler):
     draws, warmup : int
         Draws of a chain after and during warm-up. Step sizes are learned in the warm-up and then kept.
     thin : int
-        Keep every so many-th draw.
+        Keep one of this many draws.
     chains : int
         Independent chains from one seed.
     noise : float or None
@@ -123,7 +125,7 @@ class NUTS(WeightSampler):
     alpha_shape, alpha_rate : float
         Gamma prior of the noise precision where it is drawn.
     max_depth : int
-        A trajectory has 2^max_depth leapfrogs at the most.
+        A trajectory has at most 2^max_depth leapfrogs.
     target : float
         Acceptance probability for which the warm-up adapts the step size.
     begin : int
@@ -155,7 +157,7 @@ class NUTS(WeightSampler):
     def start(
         self, problem: Problem, rng: np.random.Generator, stop: Callable[[], bool] = lambda: False
     ) -> tuple[Floats, float]:
-        """Theta and the noise precision that a chain begins with; the sweeps before end early if they are to stop."""
+        """theta and the noise precision that a chain begins with; its Gibbs sweeps end early if ``stop`` says so."""
         theta, alpha = super().start(problem, rng)
         if not self.begin:
             return theta, alpha
@@ -168,8 +170,8 @@ class NUTS(WeightSampler):
             if stop():
                 break
             state, _ = gibbs.step(problem, state, rng)
-        found = problem.model.likelihood.kept(state.likelihood)["alpha"] if self.noise is None else alpha
-        return vector_of(gibbs.parameters(problem, state)), float(found)
+        precision = problem.model.likelihood.kept(state.likelihood)["alpha"] if self.noise is None else alpha
+        return vector_of(gibbs.parameters(problem, state)), float(precision)
 
     def chain(
         self, problem: Problem, seed: int, chain: int, stop: Callable[[], bool]
@@ -180,21 +182,21 @@ class NUTS(WeightSampler):
         coordinates = Coordinates.of(problem)
         target = Target(coordinates, self.noise, self.alpha_shape, self.alpha_rate)
         run = _Run(target, coordinates.project(theta) / target.scale, self, int(rng.integers(2**63)))
-        told: list[Info] = []
+        infos: list[Info] = []
         try:
             for t, x in enumerate(run.points(stop), start=1):
                 rng, free = stream(seed, chain, t), target.scale * x
                 alpha, figures = self.draw_noise(coordinates.problem, coordinates.spread_out(free), alpha, rng)
-                told.append(Info(t, figures))
-                yield NUTSState(t, coordinates.lift(free, rng), alpha), told[-1]
+                infos.append(Info(t, figures))
+                yield NUTSState(t, coordinates.lift(free, rng), alpha), infos[-1]
         finally:
-            _add_figures(told, run.end(), self)
+            _add_figures(infos, run.end(), self)
 
 
-def _add_figures(told: list[Info], statistics: dict[str, npt.NDArray[Any]], sampler: NUTS) -> None:
-    """Leapfrogs of each draw; of those after the warm-up, how many diverged and the share that was cut short."""
+def _add_figures(infos: list[Info], statistics: dict[str, npt.NDArray[Any]], sampler: NUTS) -> None:
+    """Add the leapfrogs of each draw; after the warm-up also the divergences and the share at the largest depth."""
     divergences = cut_short = 0
-    for info, leapfrogs, diverged, depth in zip(told, *statistics.values(), strict=False):
+    for info, leapfrogs, diverged, depth in zip(infos, *statistics.values(), strict=False):
         if info.step > sampler.warmup:
             divergences += int(diverged)
             cut_short += int(depth >= sampler.max_depth)
@@ -206,7 +208,7 @@ class _Run:
     """One chain of nutpie in a thread of its own, which hands over its points as they come."""
 
     def __init__(self, target: Target, start: Floats, sampler: NUTS, seed: int) -> None:
-        self.found: SimpleQueue[Floats | Exception] = SimpleQueue()
+        self.results: SimpleQueue[Floats | Exception] = SimpleQueue()
         self.failed = False
         self.target = target
         self.count, self.steps = 0, sampler.n_steps
@@ -238,26 +240,26 @@ class _Run:
         )
 
     def _log_density(self, x: Floats) -> tuple[float, Floats]:
-        """The target; an error, which would end the process, is handed over instead."""
+        """The target; an error, which would end the process, is put into the queue instead."""
         if not self.failed:
             try:
                 with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
                     return self.target(x)
             except Exception as error:
                 self.failed = True
-                self.found.put(error)
+                self.results.put(error)
         return -math.inf, np.zeros(len(x))
 
     def _hand_over(self, x: Floats) -> dict[str, Floats]:
         """Called by nutpie with every draw."""
-        self.found.put(np.array(x))
+        self.results.put(np.array(x))
         return {"none": np.zeros(1)}
 
     def points(self, stop: Callable[[], bool]) -> Iterator[Floats]:
-        """The draws, until there are all of them or they are to stop; one at least."""
+        """Yield the draws until all are there or ``stop`` says so; at least one."""
         while self.count < self.steps:
             try:
-                point = self.found.get(timeout=LOOK)
+                point = self.results.get(timeout=STOP_CHECK)
             except Empty:
                 if self.count and stop():
                     return
@@ -268,8 +270,8 @@ class _Run:
             yield point
 
     def end(self) -> dict[str, npt.NDArray[Any]]:
-        """Stop the thread; leapfrogs, divergence and depth of all draws, but perhaps of the last."""
-        found = self.sampler.wait() if self.count == self.steps else self.sampler.abort()
-        _, (statistics,) = found.get_arrow_trace()
+        """Stop the thread; return leapfrogs, divergence and depth of all draws, except perhaps the last."""
+        trace = self.sampler.wait() if self.count == self.steps else self.sampler.abort()
+        _, (statistics,) = trace.get_arrow_trace()
         names = ("n_steps", "diverging", "depth")
         return {name: pa.array(statistics.column(name)).to_numpy(zero_copy_only=False) for name in names}

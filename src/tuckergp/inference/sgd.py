@@ -1,7 +1,7 @@
 """MAP by stochastic gradient steps on mini-batches: the paper's update, or Adam.
 
-One step here is one epoch. The prior's pull on a feature that is not in a batch is applied when the feature is next
-met, so an epoch costs O(N) whatever the number of rows.
+One step here is one epoch. The prior's shrinkage of a feature that is not in a batch is applied when the feature is
+next met, so an epoch costs O(N) whatever the number of rows.
 """
 
 from __future__ import annotations
@@ -70,7 +70,7 @@ class SGD:
     Parameters
     ----------
     epochs : int
-        Passes over the data, at the most.
+        The most passes over the data.
     batch_size : int
     method : {"adam", "sgd"}
         ``"sgd"`` is the paper's update, theta += step / 2 (prior gradient + N / m batch gradient).
@@ -86,8 +86,8 @@ class SGD:
     validation : float
         Share of the training data held out for early stopping; 0 for none.
     patience : int
-        Stop after so many epochs without a better error, or log probability, of that part, and return the best epoch's
-        parameters.
+        Stop after this many epochs without a better error, or log probability, of the held-out data, and return the
+        parameters of the best epoch.
 
     Examples
     --------
@@ -119,11 +119,11 @@ class SGD:
 
     @property
     def n_steps(self) -> int:
-        """Epochs, at the most."""
+        """The most epochs."""
         return self.epochs
 
     def init(self, problem: Problem, rng: np.random.Generator) -> SGDState:
-        """Draw a start from the prior and set a validation part aside. Features that no observation meets are 0."""
+        """Draw a start from the prior and hold out validation data. Features that no observation has are 0."""
         model, design = problem.model, problem.design
         refuse_residuals(design, "SGD is")
         refuse_learned(model.core, "SGD is")
@@ -207,16 +207,16 @@ class SGD:
         return state, Info(state.epoch, figures, done)
 
     def _validate(self, problem: Problem, state: SGDState) -> tuple[str, float]:
-        """Root mean square error of the held-out part, or minus its mean log probability."""
-        part, likelihood = state.held_out, _likelihood(problem, state.free)
-        y, f = problem.y[part], self._f(problem, state, part)
-        weight = None if problem.weight is None else problem.weight[part]
+        """Root mean square error of the held-out data, or minus its mean log probability."""
+        held_out, likelihood = state.held_out, _likelihood(problem, state.free)
+        y, f = problem.y[held_out], self._f(problem, state, held_out)
+        weight = None if problem.weight is None else problem.weight[held_out]
         if likelihood.conjugate:
             return "validation_rmse", float(np.sqrt(np.average((y - f) ** 2, weights=weight)))
         return "validation_log_probability", -float(np.average(likelihood.log_density(y, f), weights=weight))
 
     def _f(self, problem: Problem, state: SGDState, observations: Ints) -> Floats:
-        """What the likelihood sees of f at some observations."""
+        """f plus the offset at some observations, as the likelihood takes it."""
         core, rows = problem.model.core, state.rows
         f: Floats = compute.predict(
             problem.design.index[observations], core.kind, state.w, core.coords, core.ranks,
@@ -226,8 +226,9 @@ class SGD:
         return f if problem.offset is None else f + problem.offset[observations]
 
     def _decay(self, problem: Problem) -> Floats:
-        pull = 0.5 * self.step_u * problem.model.sigma_u**-2.0
-        return np.ones(len(pull)) if self.method == "adam" else 1.0 - pull
+        """The factor by which the prior shrinks the weights of each mode in one step, (D,)."""
+        shrinkage = 0.5 * self.step_u * problem.model.sigma_u**-2.0
+        return np.ones(len(shrinkage)) if self.method == "adam" else 1.0 - shrinkage
 
     def _settle(self, problem: Problem, state: SGDState) -> None:
         rows = state.rows
@@ -237,7 +238,7 @@ class SGD:
         )  # fmt: skip
 
     def parameters(self, problem: Problem, state: SGDState) -> Parameters:
-        """The best epoch's parameters by the validation part; the last epoch's without a validation part."""
+        """The parameters of the best epoch by the held-out data; of the last epoch without held-out data."""
         self._settle(problem, state)
         u, w, free = state.best if state.best is not None else (state.u, state.w, state.free)
         starts = state.rows.u_start
@@ -268,7 +269,7 @@ def _lay_out(design: Design, ranks: Ints) -> Rows:
 
 
 def _count_meetings(design: Design, observations: Ints) -> Ints:
-    """How many observations meet each feature of each mode, all modes one after the other."""
+    """How many observations have each feature of each mode, all modes one after the other."""
     counts = []
     for d, mode in enumerate(design.modes):
         rows = np.bincount(design.index[observations, d], minlength=mode.n_rows)

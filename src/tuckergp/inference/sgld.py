@@ -20,12 +20,12 @@ __all__ = ["SGLD", "SGLDState"]
 
 Floats = npt.NDArray[np.float64]
 
-# How slowly the mean square of gradients forgets, and the share of their mean that no entry's falls below.
+# Decay of the running mean square of gradients, and the smallest mean square of an entry as a share of their mean.
 MEMORY, FLOOR = 0.99, 0.1
 
 
 class SGLDState(NamedTuple):
-    """The unknowns and what steps are made of.
+    """The unknowns, and the running figures that set the step sizes.
 
     Attributes
     ----------
@@ -59,7 +59,7 @@ class SGLD(WeightSampler):
     draws, warmup : int
         Passes over the data after and during warm-up, of each chain; a draw is taken after each.
     thin : int
-        Keep every so many-th draw.
+        Keep one of this many draws.
     chains : int
         Independent chains from one seed.
     noise : float or None
@@ -121,7 +121,7 @@ class SGLD(WeightSampler):
         log_joint, prior = LogJoint(problem, state.alpha), prior_scales(problem)
         unit = 1 / (1 + len(problem.y) * log_joint.model.likelihood.information(problem.y))
         order = rng.permutation(len(problem.y))
-        # parts of about one size, as an unbiased gradient needs them
+        # batches of about the same size, as an unbiased gradient needs them
         batches = np.array_split(order, -(-len(order) // self.batch_size))
         theta, squares, learning = state.theta, state.squares, self.precondition and state.sweep < self.warmup
         for number, batch in enumerate(batches, start=state.updates):
@@ -141,7 +141,7 @@ class SGLD(WeightSampler):
         return state, Info(state.sweep, figures)
 
     def _conditioner(self, squares: Floats) -> Floats:
-        """G relative to the prior's variances: the mean size of the gradients over that of each, at most 1 / FLOOR."""
+        """G relative to the prior variances: the mean size of all gradients over that of each, at most 1 / FLOOR."""
         if not self.precondition:
             return np.ones(len(squares))
         root = np.sqrt(squares)

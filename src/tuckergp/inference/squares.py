@@ -1,7 +1,7 @@
 """The hot loop of samplers by gradients: squared residuals as a function of all weights.
 
-They are all that Gaussian noise of any precision needs of the data. `FoldedSquares` multiplies the core once a row of
-one mode; `PlainSquares` is for the cores where that does not help.
+They are all that Gaussian noise of any precision needs of the data. `FoldedSquares` multiplies the core once per row
+of one mode; `PlainSquares` is for the cores where that does not help.
 """
 
 from __future__ import annotations
@@ -27,9 +27,9 @@ __all__ = ["FoldedSquares", "PlainSquares", "Squares", "cheapest_fold", "squares
 
 Floats = npt.NDArray[np.float64]
 
-# A sparse table of so many cells, or with this share of them filled, is multiplied faster as a dense one.
+# A sparse table with at most this many cells, or with more than this share of them filled, is made dense.
 SMALL_TABLE, FILLED = 20_000, 0.2
-# Numbers that the cores of all rows may take together.
+# The most numbers in the cores of all rows together.
 LARGEST_CORES = 50_000_000
 
 
@@ -50,6 +50,7 @@ def cheapest_fold(core: Core, design: Design) -> int | None:
     rows = [mode.n_rows for mode in design.modes]
     if core.kind != FULL:  # the identity: factors of two modes are multiplied as they are
         return min(modes, key=rows.__getitem__) if core.modes == 2 else None
+    # M_d cores of size prod r, then prod r / r_d per observation; without a fold prod r per observation
     size = prod(map(int, core.ranks))
     costs = [rows[d] * size + design.n_observations * size / int(core.ranks[d]) for d in modes]
     best = min(modes, key=costs.__getitem__)
@@ -58,7 +59,7 @@ def cheapest_fold(core: Core, design: Design) -> int | None:
 
 
 def _product_ready(table: Matrix) -> Matrix:
-    """The table as it is multiplied fastest, in float64."""
+    """The table in the form that is multiplied fastest, in float64."""
     if isinstance(table, np.ndarray):
         return np.ascontiguousarray(table, dtype=np.float64)
     cells = prod(table.shape)
@@ -75,14 +76,14 @@ class Squares(Protocol):
 
 
 def squares_of(core: Core, design: Design, y: Floats, weight: Floats | None) -> Squares:
-    """The faster of the two for this core and these data."""
+    """Squared residuals as a function of theta, by the faster of the two classes for this core and these data."""
     tables = tuple(_product_ready(mode.table) for mode in design.modes)
     fold = cheapest_fold(core, design)
     if fold is None:
         return PlainSquares(core, tables, design.index, y, weight)
-    found = sort_by_row(design, fold)
-    weight = np.zeros(0) if weight is None else weight[found.order]
-    return FoldedSquares(core, tables, found, y[found.order], weight, fold)
+    by_row = sort_by_row(design, fold)
+    weight = np.zeros(0) if weight is None else weight[by_row.order]
+    return FoldedSquares(core, tables, by_row, y[by_row.order], weight, fold)
 
 
 @dataclass(frozen=True)
@@ -105,32 +106,32 @@ class _OnTables:
 
     @cached_property
     def ends(self) -> list[int]:
-        """Where each U_d ends in theta."""
+        """The index in theta at which each U_d ends."""
         sizes = [table.shape[1] * r for table, r in zip(self.tables, self.ranks, strict=True)]
         return [int(end) for end in np.cumsum(sizes)]
 
     @cached_property
     def transposed(self) -> list[Matrix]:
-        """The tables the other way round."""
+        """The transposed tables."""
         return [table.T if isinstance(table, np.ndarray) else sparse.csr_array(table.T) for table in self.tables]
 
     def factors(self, theta: Floats) -> list[Floats]:
         """psi_d = Phi_d U_d, shapes (M_d, r_d)."""
-        parts = zip(self.tables, self.ranks, [0, *self.ends], self.ends, strict=False)
-        return [np.asarray(table @ theta[first:last].reshape(-1, r)) for table, r, first, last in parts]
+        blocks = zip(self.tables, self.ranks, [0, *self.ends], self.ends, strict=False)
+        return [np.asarray(table @ theta[first:last].reshape(-1, r)) for table, r, first, last in blocks]
 
     def gradient(self, d_psi: Sequence[Floats], d_w: Floats) -> Floats:
-        """Of theta."""
-        found = np.empty(self.ends[-1] + d_w.size)
+        """The gradient in theta from those in the factors, d U_d = Phi_d' d psi_d, and in W."""
+        d_theta = np.empty(self.ends[-1] + d_w.size)
         for table, d, first, last in zip(self.transposed, d_psi, [0, *self.ends], self.ends, strict=False):
-            found[first:last] = np.ravel(table @ d)
-        found[self.ends[-1] :] = d_w
-        return found
+            d_theta[first:last] = np.ravel(table @ d)
+        d_theta[self.ends[-1] :] = d_w
+        return d_theta
 
 
 @dataclass(frozen=True)
 class PlainSquares(_OnTables):
-    """Squares with the core multiplied once an observation.
+    """Squares with the core multiplied once per observation.
 
     Examples
     --------
@@ -149,6 +150,7 @@ class PlainSquares(_OnTables):
         core, w = self.core, theta[self.ends[-1] :] if self.core.learned else np.ones(1)
         psi = self.factors(theta)
         flat, start = pack(psi)
+        # S = sum_i w_i e_i^2, e = y - f, so d(-S / 2) / d f_i = w_i e_i = g_i
         e = self.y - evaluate(core.kind, w, core.coords, core.ranks, flat, start, self.index)
         g = e if self.weight is None else self.weight * e
         d_flat, d_w = gradient(core.kind, w, core.coords, core.ranks, flat, start, self.index, g)
@@ -158,14 +160,14 @@ class PlainSquares(_OnTables):
 
 @dataclass(frozen=True)
 class FoldedSquares(_OnTables):
-    """Squares with mode ``fold`` multiplied into the core once a row.
+    """Squares with mode ``fold`` multiplied into the core once per row.
 
     Attributes
     ----------
     sorted : Sorted
         The observations by their row of that mode.
     y, weight : ndarray, shapes (N,)
-        In that order; no weights for ones.
+        In that order; an empty ``weight`` stands for ones.
     """
 
     sorted: Sorted
@@ -184,6 +186,7 @@ class FoldedSquares(_OnTables):
         if self.core.kind != FULL:
             total, d_psi = self._with_cores(psi[a], psi)
             return total, self.gradient(d_psi, np.zeros(0))
+        # with W unfolded along mode a, rows have the cores T = psi_a W: dW = psi_a' dT, dpsi_a = dT W'
         W = np.moveaxis(theta[self.ends[-1] :].reshape(self.ranks), a, 0).reshape(self.ranks[a], -1)
         total, d_psi = self._with_cores(psi[a] @ W, psi)
         axes = [self.ranks[a], *(self.ranks[e] for e in self.others)]
@@ -192,15 +195,15 @@ class FoldedSquares(_OnTables):
         return total, self.gradient(d_psi, d_w)
 
     def _with_cores(self, T: Floats, psi: list[Floats]) -> tuple[float, list[Floats]]:
-        """The sum, and derivatives in the rows' cores T, in the place of the folded mode, and in the other factors."""
+        """The sum, and its derivatives in the cores T of the rows of the folded mode and in the other factors."""
         data = self.sorted.ptr, self.sorted.other, self.y, self.weight
-        found = [np.empty(T.shape if d == self.fold else table.shape) for d, table in enumerate(psi)]
+        gradients = [np.empty(T.shape if d == self.fold else table.shape) for d, table in enumerate(psi)]
         if len(self.others) == 1:
             (b,) = self.others
-            return compute.of_pairs(*data, T, psi[b], found[self.fold], found[b]), found
+            return compute.of_pairs(*data, T, psi[b], gradients[self.fold], gradients[b]), gradients
         flat, start = pack([psi[e] for e in self.others])
         d_flat = np.empty(flat.shape)
-        total = compute.of_rows(*data, T, self.core.ranks[self.others], flat, start, found[self.fold], d_flat)
+        total = compute.of_rows(*data, T, self.core.ranks[self.others], flat, start, gradients[self.fold], d_flat)
         for c, e in enumerate(self.others):
-            found[e] = d_flat[start[c] : start[c + 1]].reshape(psi[e].shape)
-        return total, found
+            gradients[e] = d_flat[start[c] : start[c + 1]].reshape(psi[e].shape)
+        return total, gradients

@@ -1,7 +1,8 @@
-"""Variational inference: independent beliefs q of factors, weights, core and all hyperparameters, as near as can be.
+"""Mean-field variational inference: independent beliefs q of factors, weights, core and all hyperparameters.
 
-Coordinate ascent: each q in turn is the best one given the others, so that the evidence lower bound never decreases.
-The same statistics and conjugate forms as `tuckergp.inference.gibbs`, with expectations instead of draws.
+Coordinate ascent (Bishop 2006, section 10.1): each q in turn is the best one given the others, so that the evidence
+lower bound never decreases. The same statistics and conjugate forms as `tuckergp.inference.gibbs`, with expectations
+instead of draws.
 """
 
 from __future__ import annotations
@@ -28,14 +29,14 @@ __all__ = ["VI", "VIState"]
 
 Floats = npt.NDArray[np.float64]
 
-# Deviations with all their signs must leave so many independent ones.
+# The draws must hold at least this many independent sets of deviations for each set to come with all its signs.
 FEWEST_SETS = 8
-# Entries of a core whose covariances are kept together.
+# The most entries of a core whose covariances are kept.
 LARGEST_CORE = 1_024
 
 
 class VIState(NamedTuple):
-    """Beliefs of all unknowns after so many sweeps, and the lower bound of the log evidence.
+    """Beliefs of all unknowns after a number of sweeps, and the lower bound of the log evidence.
 
     Attributes
     ----------
@@ -62,12 +63,12 @@ class VI:
     Parameters
     ----------
     iterations : int
-        Sweeps over all unknowns, at the most.
+        The most sweeps over all unknowns.
     tolerance : float
         Stop when a sweep raises the lower bound by less than this for every observation.
     draws : int
-        Draws from q that predictions are made of. Draws come in sets of deviations with all signs, a set of 2^D, or
-        2^(D + 1) with a learned core; with whole sets mean predictions are those of q exactly.
+        Draws from q that predictions use. Draws come in sets of deviations from the means with all signs, 2^D in a
+        set, or 2^(D + 1) with a learned core; with whole sets mean predictions are exactly those of q.
     factorised : bool
         Whether q makes all entries of the factors, of weights of modes without a residual, and of the core
         independent, instead of keeping the covariances within a row, a mode, the core.
@@ -110,7 +111,7 @@ class VI:
 
     @property
     def n_steps(self) -> int:
-        """Sweeps, at the most."""
+        """The most sweeps."""
         return self.iterations
 
     def init(self, problem: Problem, rng: np.random.Generator) -> VIState:
@@ -153,10 +154,12 @@ class VI:
             A, b = row_statistics(core, d, problem.observations[d], factors, W)
             modes = (*modes[:d], prior.update(modes[d], alpha * A, alpha * b), *modes[d + 1 :])
         if core.learned:
+            # q(W) = N(H^-1 alpha right, H^-1), H = alpha gram + I / sigma_w^2
             gram, right = core_statistics(core, problem.observations[0], [mode.factors for mode in modes])
             system = alpha * gram + np.eye(len(gram)) / problem.model.sigma_w**2
             mean, covariance, log_det = normals(system[None], alpha * right[None], W.mean.T, self.factorised)
             W = Normal(mean.T, covariance[0], log_det)
+        # q(alpha) = Gamma(shape + N / 2, rate + E sum (y - f)^2 / 2)
         squares = _squares(problem, modes, W)
         noise = Gammas(np.array([self.alpha_shape + problem.count / 2]), np.array([self.alpha_rate + squares / 2]))
         state = VIState(state.sweep + 1, modes, W, noise, state.bound)
@@ -171,34 +174,36 @@ class VI:
         """The evidence lower bound; ``squares``, the expected sum of squared residuals, may be given."""
         squares = _squares(problem, state.modes, state.W) if squares is None else squares
         alpha, model = state.alpha, problem.model
+        # E log p(y | f, alpha) = (N (E log alpha - log 2 pi) - E alpha E sum (y - f)^2) / 2, less KL(q(alpha) || prior)
         total = 0.5 * (problem.count * (float(alpha.mean_log[0]) - LOG_2PI) - float(alpha.mean[0]) * squares)
         total -= alpha.divergence(self.alpha_shape, self.alpha_rate)
         if model.core.learned:
-            own = float(state.W.squares.sum()) / model.sigma_w**2
-            total += state.W.entropy - 0.5 * (model.core.n_weights * (LOG_2PI + 2 * np.log(model.sigma_w)) + own)
+            # entropy of q(W) + E log N(W; 0, sigma_w^2)
+            square = float(state.W.squares.sum()) / model.sigma_w**2
+            total += state.W.entropy - 0.5 * (model.core.n_weights * (LOG_2PI + 2 * np.log(model.sigma_w)) + square)
         return float(total + sum(p.bound(q) for p, q in zip(self.priors(problem), state.modes, strict=True)))
 
     def parameters(self, problem: Problem, state: VIState) -> Parameters:
-        """Means under q."""
+        """The means of all weights under q."""
         modes = zip(problem.design.modes, state.modes, strict=True)
         return Parameters(tuple(as_weights(table, q.psi, q.B.mean) for table, q in modes), state.W.mean[:, 0])
 
     def sample(self, problem: Problem, state: VIState, rng: np.random.Generator) -> list[Draw]:
         """Draws from q, as predictions need them."""
-        found = self._signed(problem, state, rng)
-        return [next(found) for _ in range(self.draws)]
+        draws = self._signed(problem, state, rng)
+        return [next(draws) for _ in range(self.draws)]
 
     def _signed(self, problem: Problem, state: VIState, rng: np.random.Generator) -> Iterator[Draw]:
-        """Draws without end: independent deviations from the means, each set of them with all signs in turn.
+        """Endless draws: independent deviations from the means, each set of them with all signs in turn.
 
-        F is linear in every mode and in the core, so the deviations of a set cancel in the mean of f. With so many
+        f is linear in every mode and in the core, so the deviations of a set cancel in the mean of f. With so many
         modes that few sets would be left, deviations have no signs.
         """
         learned, modes = problem.model.core.learned, list(zip(self.priors(problem), state.modes, strict=True))
         tables, means = problem.design.modes, state.W.mean[:, 0]
         roots, root = [prior.roots(q) for prior, q in modes], state.W.root() if learned else np.zeros((0, 0))
         while True:
-            away = [prior.deviation(q, own, rng) for (prior, q), own in zip(modes, roots, strict=True)]
+            away = [prior.deviation(q, root_d, rng) for (prior, q), root_d in zip(modes, roots, strict=True)]
             W = state.W.deviation(root, rng)[:, 0]
             several = FEWEST_SETS * 2 ** (len(away) + learned) <= self.draws
             for signs in product((1.0, -1.0) if several else (1.0,), repeat=len(away) + learned):
@@ -212,12 +217,13 @@ class VI:
 
 
 def _squares(problem: Problem, modes: tuple[ModeBelief, ...], W: Normal) -> float:
+    """The expected sum of weighted squared residuals under q."""
     factors = [mode.factors for mode in modes]
     return expected_squares(problem.model.core, problem.observations[0], factors, W, problem.y, problem.weight)
 
 
 def _check(problem: Problem) -> None:
-    """Refuse what there is no exact expectation for, or too large a one."""
+    """Refuse problems whose expectations have no exact form, or are too large."""
     core = problem.model.core
     likelihood = problem.model.likelihood
     if not likelihood.conjugate or problem.offset is not None:

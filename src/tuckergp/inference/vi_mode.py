@@ -19,18 +19,19 @@ from tuckergp.linalg import Matrix
 from tuckergp.model.mode_table import ModeTable
 from tuckergp.priors.beliefs import LOG_2PI, Gammas, MatrixNormal, Normal, PrecisionBelief, normals
 from tuckergp.priors.weights import joint_precision
+from tuckergp.random import normals as normal_numbers
 from tuckergp.statistics.expected import Factors
 
 __all__ = ["ModeBelief", "ModePrior", "check_mode"]
 
 Floats = npt.NDArray[np.float64]
 
-# Unknowns whose covariances are kept together: features of a mode with rows, n r weights of one without.
+# The most unknowns whose covariances are kept: n features of a mode with rows, n r weights of a mode without.
 LARGEST = 3_000
 
 
 class ModeBelief(NamedTuple):
-    """Q of the unknowns of one mode.
+    """q of the unknowns of one mode.
 
     Attributes
     ----------
@@ -57,7 +58,7 @@ class ModeBelief(NamedTuple):
 
     @property
     def factors(self) -> Factors:
-        """First and second moments."""
+        """First and second moments of the factors, E psi and E psi psi'."""
         return Factors(self.psi, self.covariance + self.psi[:, :, None] * self.psi[:, None, :])
 
 
@@ -108,19 +109,23 @@ class ModePrior:
         """Factors and weights given the expected statistics of the rows, noise included, then Lambda, then tau."""
         q = self._update_rows(q, A, b) if self.has_rows else self._update_weights(q, A, b)
         count = len(q.B.mean) + (len(q.psi) if self.has_rows else 0)
+        # q(Lambda): dof + n + M, inverse scale + sum_j tau_j E b_j b_j' + E E'E / sd^2
         spread = np.tensordot(np.repeat(q.tau.mean, self.sizes), q.B.squares, axes=1)
         if self.has_rows:
             spread = spread + self._residual_squares(q) / self.table.residual.sd**2
         q = q._replace(precision=self.precision.given(spread, count))
+        # q(tau_g) = Gamma(shape + n_g r / 2, rate + sum_{j in g} E b_j'Lambda b_j / 2)
         half = np.add.reduceat(self._weight_squares(q), np.cumsum(self.sizes) - self.sizes) / 2
         shape = self.tau_shape + self.sizes * q.psi.shape[1] / 2
         return q._replace(tau=Gammas(shape, self.tau_rate + half)) if len(self.sizes) else q
 
     def _update_rows(self, q: ModeBelief, A: Floats, b: Floats) -> ModeBelief:
         variance, features = self.table.residual.sd**2, self.table.features
-        inner = q.precision.mean / variance
-        right = np.asarray(features @ q.B.mean) @ inner + b
-        psi, covariance, log_det = normals(inner + A, right, q.psi, self.factorised)
+        # q(psi_m): precision Lambda / sd^2 + A_m, mean precision^-1 (Lambda B'phi_m / sd^2 + b_m)
+        prior_precision = q.precision.mean / variance
+        right = np.asarray(features @ q.B.mean) @ prior_precision + b
+        psi, covariance, log_det = normals(prior_precision + A, right, q.psi, self.factorised)
+        # q(B) = MN(V Phi'psi / sd^2, V, Lambda^-1), V = (Phi'Phi / sd^2 + T)^-1
         system = self.gram / variance + np.diag(np.repeat(q.tau.mean, self.sizes))
         rows = _inverse(system)
         B = rows @ np.asarray(features.T @ psi) / variance
@@ -129,6 +134,7 @@ class ModePrior:
 
     def _update_weights(self, q: ModeBelief, A: Floats, b: Floats) -> ModeBelief:
         features, (n, r) = self.table.features, q.B.mean.shape
+        # q(B): precision sum_m (phi_m phi_m') kron A_m + T kron Lambda, right-hand side sum_m phi_m b_m'
         lower = np.tril(joint_precision(features, A, np.repeat(q.tau.mean, self.sizes), q.precision.mean))
         whole = lower + np.tril(lower, -1).T
         system = whole.reshape(r, n, r, n).transpose(1, 0, 3, 2).reshape(n * r, n * r)
@@ -139,32 +145,36 @@ class ModePrior:
         return q._replace(psi=np.asarray(features @ B.mean), covariance=spread, B=B)
 
     def _residual_squares(self, q: ModeBelief) -> Floats:
-        """E of the residual's E'E, (r, r)."""
+        """The expectation of E'E, the residual's squares, (r, r)."""
         if not isinstance(q.B, MatrixNormal):
             raise TypeError("weights beside a residual are matrix normal")
+        # (E psi - Phi E B)'(E psi - Phi E B) + sum_m Cov psi_m + tr(Phi'Phi V) Lambda^-1
         E = q.psi - np.asarray(self.table.features @ q.B.mean)
         return np.asarray(E.T @ E + q.covariance.sum(axis=0) + np.sum(self.gram * q.B.rows) * q.B.columns)
 
     def _weight_squares(self, q: ModeBelief) -> Floats:
-        """E of B_j' Lambda B_j of every feature, (n,)."""
+        """The expectation of b_j' Lambda b_j of every feature, (n,)."""
         return np.asarray(np.tensordot(q.B.squares, q.precision.mean, axes=2))
 
     def bound(self, q: ModeBelief) -> float:
         """What the mode adds to the evidence lower bound."""
         (rows, r), n, log_det = q.psi.shape, len(q.B.mean), q.precision.mean_log_det
+        # E log p(B | Lambda, tau) + entropy: n E log |Lambda| + r sum_g n_g E log tau_g - sum_j tau_j E b_j'Lambda b_j
         weights = n * (log_det - r * LOG_2PI) + r * float(self.sizes @ q.tau.mean_log)
         weights -= float(np.repeat(q.tau.mean, self.sizes) @ self._weight_squares(q))
         total = 0.5 * weights + q.B.entropy
         if self.has_rows:
             variance = self.table.residual.sd**2
+            # E log p(psi | B, Lambda) + entropy: M E log |Lambda| - tr(E Lambda E E'E) / sd^2
             residual = rows * (log_det - r * (LOG_2PI + np.log(variance)))
             residual -= float(np.sum(q.precision.mean * self._residual_squares(q))) / variance
             total += 0.5 * (residual + rows * r * (1 + LOG_2PI) + q.log_det)
+        # less KL of tau and of Lambda
         total -= q.tau.divergence(self.tau_shape, self.tau_rate)
         return float(total - q.precision.divergence(self.precision))
 
     def roots(self, q: ModeBelief) -> tuple[Any, Floats | None]:
-        """What `deviation` multiplies standard normal numbers by: for weights, and for the rows."""
+        """Cholesky factors of the covariances, for `deviation`: of the weights, and of the rows."""
         return q.B.root(), np.asarray(np.linalg.cholesky(q.covariance)) if self.has_rows else None
 
     def deviation(
@@ -174,13 +184,15 @@ class ModePrior:
         B = q.B.deviation(roots[0], rng)
         if roots[1] is None:
             return np.asarray(self.table.features @ B), B
-        return np.einsum("mkl,ml->mk", roots[1], rng.standard_normal(q.psi.shape)), B
+        return np.einsum("mkl,ml->mk", roots[1], normal_numbers(q.psi.shape, rng)), B
 
 
 def check_mode(table: ModeTable, r: int) -> None:
-    """Refuse a mode whose q would have another form, or be too large."""
+    """Refuse a mode whose q would need another form, or too much memory."""
     n = int(table.features.shape[1])
     table.residual.refuse_weights("VI is")
+    if table.residual.n_columns and not table.residual.exchangeable:
+        raise InputError(f"VI has no way with a mode that has {type(table.residual).__name__}; use Gibbs or ALS.")
     if (n if table.residual.n_columns else n * r) > LARGEST:
         what = f"{n:,} features" if table.residual.n_columns else f"{n:,} features times rank {r}"
         raise InputError(
@@ -190,7 +202,7 @@ def check_mode(table: ModeTable, r: int) -> None:
 
 
 def _inverse(matrix: Floats) -> Floats:
-    """Of a positive definite matrix, symmetric to the last bit."""
+    """The inverse of a positive definite matrix, symmetric to the last bit."""
     root = np.linalg.inv(np.linalg.cholesky(matrix))
     return np.asarray(root.T @ root)
 
@@ -201,7 +213,8 @@ def _covariance_of_rows(features: Matrix, covariance: Floats) -> Floats:
     out = np.empty((features.shape[0], r, r))
     for k in range(r):
         for j in range(k + 1):
-            part = np.asarray(features @ covariance[:, k, :, j])
-            product = features.multiply(part) if sparse.issparse(features) else features * part
+            # phi_m' Cov(B[:, k], B[:, j]) phi_m
+            half = np.asarray(features @ covariance[:, k, :, j])
+            product = features.multiply(half) if sparse.issparse(features) else features * half
             out[:, k, j] = out[:, j, k] = np.asarray(product.sum(axis=1)).ravel()
     return out

@@ -1,4 +1,4 @@
-"""What samplers of the weights U and W share: the log joint over one vector, the noise, what a draw is.
+"""What samplers of the weights U and W have in common: the log joint of one vector, the noise, and draws.
 
 HMC and SGLD move all weights together, so the unknowns are laid one after the other in a vector theta: U_1 ... U_D,
 then the learned entries of W, then the free unknowns of the likelihood. Prior scales are the model's
@@ -50,7 +50,7 @@ class WeightState(Protocol):
 
 
 def block_slices(problem: Problem) -> list[slice]:
-    """Where each U_d, W if it is learned, and free unknowns of the likelihood if there are some, lie in theta."""
+    """The slices of theta with each U_d, with W if it is learned, and with free unknowns of the likelihood if any."""
     core = problem.model.core
     sizes = [mode.n_features * int(r) for mode, r in zip(problem.design.modes, core.ranks, strict=True)]
     sizes += [core.n_weights] if core.learned else []
@@ -65,7 +65,7 @@ def n_free(problem: Problem) -> int:
 
 
 def per_entry(blocks: Sequence[slice], values: Sequence[float] | Floats) -> Floats:
-    """One value a block, repeated for all its entries."""
+    """One value for each block, repeated for all its entries."""
     return np.repeat(np.asarray(values, dtype=np.float64), [block.stop - block.start for block in blocks])
 
 
@@ -78,7 +78,7 @@ def prior_scales(problem: Problem) -> Floats:
 
 
 def vector_of(parameters: Parameters) -> Floats:
-    """Theta of parameters."""
+    """The vector theta of parameters."""
     return pack([*parameters.U, parameters.W, parameters.free])[0]
 
 
@@ -109,7 +109,7 @@ class LogJoint:
 
     @cached_property
     def precision(self) -> Floats:
-        """Of the prior, of every entry of theta."""
+        """The prior precision of every entry of theta."""
         return prior_scales(self.problem) ** -2
 
     def __call__(self, theta: Floats) -> tuple[float, Floats]:
@@ -117,10 +117,11 @@ class LogJoint:
         if not self.model.likelihood.conjugate:
             return self.of_batch(theta, None)
         total, gradient = self.problem.squares(theta)
-        pull = self.precision * theta
-        value = 0.5 * (self._normaliser - self.alpha * total - float(pull @ theta))
+        # (N log(alpha / 2 pi) - alpha sum (y - f)^2 - theta'S^-2 theta) / 2, S the prior standard deviations
+        shrinkage = self.precision * theta
+        value = 0.5 * (self._normaliser - self.alpha * total - float(shrinkage @ theta))
         gradient *= self.alpha
-        gradient -= pull
+        gradient -= shrinkage
         return value, gradient
 
     @cached_property
@@ -128,7 +129,7 @@ class LogJoint:
         return self.problem.count * math.log(self.alpha / (2 * math.pi))
 
     def of_batch(self, theta: Floats, batch: npt.NDArray[np.intp] | None) -> tuple[float, Floats]:
-        """The same from a batch of the observations, each counted N / m times: unbiased if the batch is random."""
+        """The log joint and its gradient from a batch, each observation counted N / m times; unbiased if random."""
         problem = self.problem if batch is None else self.problem.take(batch)
         weight = problem.weight
         if batch is not None:
@@ -169,7 +170,7 @@ class WeightSampler:
         return self.warmup + self.draws
 
     def start(self, problem: Problem, rng: np.random.Generator) -> tuple[Floats, float]:
-        """Theta near a draw from the prior, and the noise precision to begin with."""
+        """theta near a draw from the prior, and the noise precision to begin with."""
         refuse_residuals(problem.design, f"{type(self).__name__} is")
         refuse_learned(problem.model.core, f"{type(self).__name__} is")
         if not problem.model.likelihood.conjugate:
@@ -182,13 +183,14 @@ class WeightSampler:
     def draw_noise(
         self, problem: Problem, theta: Floats, alpha: float, rng: np.random.Generator
     ) -> tuple[float, dict[str, float]]:
-        """The noise precision from its gamma conditional, unless it is fixed; and figures of the fit."""
+        """Draw the noise precision from its gamma conditional, unless it is fixed; and figures of the fit."""
         likelihood, count = problem.model.likelihood_at(parameters_of(problem, theta)), problem.count
         if not likelihood.conjugate:
             f = problem.with_offset(self._f(problem, theta, problem.design.index))
             return alpha, {"log_probability": float(likelihood.log_density(problem.y, f).mean())}
         total = problem.squares(theta)[0]
         if self.noise is None:
+            # Gamma(shape + N / 2, rate + sum (y - f)^2 / 2)
             alpha = float(rng.gamma(self.alpha_shape + count / 2) / (self.alpha_rate + total / 2))
         return alpha, {"train_rmse": (total / count) ** 0.5, "noise": alpha**-0.5}
 
@@ -197,7 +199,7 @@ class WeightSampler:
         return parameters_of(problem, state.theta)
 
     def function(self, problem: Problem, state: WeightState, index: npt.NDArray[np.int32]) -> Floats:
-        """F of this state at some observations, shape (n,)."""
+        """f of this state at some observations, shape (n,)."""
         return self._f(problem, state.theta, index)
 
     def _f(self, problem: Problem, theta: Floats, index: npt.NDArray[np.int32]) -> Floats:
@@ -205,7 +207,7 @@ class WeightSampler:
         return problem.model.contract(problem.model.factors(parameters, problem.design), parameters.W, index)
 
     def watch(self, problem: Problem, state: WeightState) -> dict[str, Floats]:
-        """What is identified of this state: f and log p(y | f) at the problem's observations, noise or cut points."""
+        """Identified quantities of this state: f and log p(y | f) at the observations, noise or cut points."""
         f, likelihood = self.function(problem, state, problem.design.index), self._likelihood(problem, state)
         density = likelihood.log_density(problem.y, problem.with_offset(f))
         return {"f": f, "log_likelihood": density, **likelihood.watched(likelihood.unknowns())}

@@ -1,4 +1,4 @@
-"""What resembles what: kernels as formulas (`formulas`), composed with ``+`` and ``*`` (`algebra`)."""
+"""Kernels, which say how similar two inputs are: formulas (`formulas`), composed with ``+`` and ``*`` (`algebra`)."""
 
 from tuckergp.kernels.formulas import (
     SE,

@@ -1,4 +1,4 @@
-"""What every kernel can do, and how kernels compose: sums, products and scales.
+"""The interface of all kernels, and how they are composed: sums, products and scales.
 
 The formulas themselves are in `tuckergp.kernels`, which is where to import from.
 """
@@ -21,7 +21,7 @@ __all__ = ["Kernel", "Product", "Pullback", "Scaled", "Sum"]
 
 Floats: TypeAlias = npt.NDArray[np.float64]
 Pullback: TypeAlias = Callable[[Floats], dict[str, Floats]]
-"""Weights of the shape of a Gram matrix to the derivatives of sum(weight * k) in the logarithms of hyperparameters."""
+"""A function of weights (n, m) that gives the derivatives of sum(weight * k) in the logarithms of hyperparameters."""
 
 
 class Kernel(Parameters):
@@ -64,12 +64,12 @@ class Kernel(Parameters):
 
     def hyperparameters(self) -> dict[str, Floats]:
         """The positive numbers of this kernel and its parts under the names of `get_params`, shapes (1,) or (p,)."""
-        own = {name: np.atleast_1d(np.asarray(getattr(self, name), dtype=np.float64)) for name in self.learned}
-        return own | {
+        numbers = {name: np.atleast_1d(np.asarray(getattr(self, name), dtype=np.float64)) for name in self.learned}
+        return numbers | {
             f"{name}__{inner}": values
-            for name, part in self.get_params(deep=False).items()
-            if isinstance(part, Kernel)
-            for inner, values in part.hyperparameters().items()
+            for name, kernel in self.get_params(deep=False).items()
+            if isinstance(kernel, Kernel)
+            for inner, values in kernel.hyperparameters().items()
         }
 
     def with_hyperparameters(self, values: Mapping[str, Floats]) -> Self:
@@ -163,7 +163,7 @@ class _Pair(Kernel):
 
 
 class Sum(_Pair):
-    """k1 + k2: alike in one way or in the other.
+    """k1 + k2: inputs are similar if they are similar under one kernel or the other.
 
     Parameters
     ----------
@@ -195,7 +195,7 @@ class Sum(_Pair):
 
 
 class Product(_Pair):
-    """k1 * k2: alike in both ways.
+    """k1 * k2: inputs are similar if they are similar under both kernels.
 
     Parameters
     ----------
@@ -220,7 +220,7 @@ class Product(_Pair):
 
     @property
     def stationary(self) -> bool:
-        """True where both are."""
+        """Whether both kernels are stationary."""
         return self.k1.stationary and self.k2.stationary
 
     def frequencies(self, n: int, names: Sequence[str], rng: np.random.Generator) -> Floats:
@@ -254,7 +254,7 @@ class Scaled(Kernel):
         self.scale = scale
 
     def variance(self) -> float:
-        """The scale, checked."""
+        """The scale, after a check that it is positive and finite."""
         scale = float(self.scale)
         if not (np.isfinite(scale) and scale > 0):
             raise InputError(f"The scale of a kernel must be positive and finite; {self!r} has {scale}.")
@@ -271,8 +271,8 @@ class Scaled(Kernel):
         K, inner = self.kernel.gram_and_gradient(X, Y)
 
         def pull(weight: Floats) -> dict[str, Floats]:
-            found = _inner("kernel", {name: scale * slope for name, slope in inner(weight).items()})
-            return {"scale": np.array([scale * np.vdot(weight, K)])} | found
+            slopes = _inner("kernel", {name: scale * slope for name, slope in inner(weight).items()})
+            return {"scale": np.array([scale * np.vdot(weight, K)])} | slopes
 
         return scale * K, pull
 
@@ -287,7 +287,7 @@ class Scaled(Kernel):
 
     @property
     def stationary(self) -> bool:
-        """True where the inner kernel is."""
+        """Whether the inner kernel is stationary."""
         return self.kernel.stationary
 
     def frequencies(self, n: int, names: Sequence[str], rng: np.random.Generator) -> Floats:
@@ -298,11 +298,11 @@ class Scaled(Kernel):
         return f"{float(self.scale)!r} * {_bracketed(self.kernel, Sum, Product, Scaled)}"
 
 
-def _inner(name: str, found: dict[str, Floats]) -> dict[str, Floats]:
-    """Names of a part as names of the whole."""
-    return {f"{name}__{inner}": values for inner, values in found.items()}
+def _inner(name: str, slopes: dict[str, Floats]) -> dict[str, Floats]:
+    """Slopes of an inner kernel under the names that they have in the whole kernel."""
+    return {f"{name}__{inner}": values for inner, values in slopes.items()}
 
 
 def _bracketed(kernel: Kernel, *types: type[Kernel]) -> str:
-    """In brackets where a kernel of this type would otherwise be read back in another order."""
+    """The repr of a kernel, in brackets where it would otherwise be evaluated in another order."""
     return f"({kernel!r})" if isinstance(kernel, types) else repr(kernel)

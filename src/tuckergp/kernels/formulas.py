@@ -1,7 +1,7 @@
-"""What resembles what: kernels as formulas of a few lines, composed with ``+`` and ``*``.
+"""Kernels as formulas of a few lines, composed with ``+`` and ``*``.
 
-A kernel says how alike two inputs of one mode are. How it becomes features, exactly or approximately, lives in
-`tuckergp.features`; stationary kernels only know their spectrum, from which random features are drawn.
+A kernel says how similar two inputs of one mode are. How it becomes features, exactly or approximately, is in
+`tuckergp.features`; stationary kernels know their spectrum, from which random features are drawn.
 """
 
 from __future__ import annotations
@@ -78,7 +78,7 @@ class Identity(_Named):
 
 
 class Constant(Kernel):
-    """One everywhere: what all inputs share.
+    """One everywhere: a mean that all inputs share.
 
     Examples
     --------
@@ -88,7 +88,7 @@ class Constant(Kernel):
     """
 
     def reads(self, names: Sequence[str]) -> list[str]:
-        """Nothing."""
+        """No columns: a constant depends on none."""
         return []
 
     def _gram(self, X: Table, Y: Table) -> Floats:
@@ -96,10 +96,10 @@ class Constant(Kernel):
 
 
 class Linear(_Named):
-    """Inner product of attributes: side information as it is.
+    """Inner product of attributes: side information without a transformation.
 
     Numbers and dates multiply. Text and bool columns count one where they agree, missing being a value of its own.
-    Columns with several values a cell (collections, or text such as ``Action|Comedy``) count the values in common.
+    Columns with several values in a cell (collections, or text such as ``Action|Comedy``) count the values in common.
 
     Parameters
     ----------
@@ -132,9 +132,9 @@ class Linear(_Named):
 
 
 class Cosine(Linear):
-    """Linear divided by the lengths of both sides: how much of what they have they have in common.
+    """Linear divided by the lengths of both inputs: the cosine similarity of their attributes.
 
-    One on the diagonal; zero for a side that has nothing. Made for sets of very different sizes, such as the items
+    One on the diagonal; zero for an input that has nothing. Made for sets of very different sizes, such as the items
     that users rated.
 
     Parameters
@@ -162,7 +162,7 @@ class Stationary(Kernel):
 
     @property
     def stationary(self) -> bool:
-        """Always true."""
+        """Whether the kernel depends on x - x' alone: always."""
         return True
 
     def spectral_sample(self, n: int, p: int, rng: np.random.Generator) -> Floats:
@@ -244,7 +244,7 @@ class SE(_Radial):
     Parameters
     ----------
     lengthscale : float or sequence of float
-        One for all columns, or one a column.
+        One for all columns, or one for each column.
     columns : str or sequence of str, optional
         None for all.
 
@@ -359,7 +359,7 @@ class Periodic(Stationary):
     Parameters
     ----------
     period, lengthscale : float or sequence of float
-        One for all columns, or one a column. The lengthscale has no unit: it compares with the sine.
+        One for all columns, or one for each column. The lengthscale has no unit: it is compared with the sine.
     columns : str or sequence of str, optional
         None for all.
 
@@ -396,11 +396,12 @@ class Periodic(Stationary):
 
         def pull(weight: Floats) -> dict[str, Floats]:
             weight = weight * K
-            found = np.empty((2, x.shape[1]))
+            slopes = np.empty((2, x.shape[1]))
             for j in range(x.shape[1]):
+                # d log k / d log period = 2 a sin 2a / l^2, d log k / d log lengthscale = 4 sin^2 a / l^2
                 a = angle(j)
-                found[:, j] = np.vdot(weight, 2 * a * np.sin(2 * a)), np.vdot(weight, 4 * np.sin(a) ** 2)
-            totals = zip(self.learned, found / scale**2, strict=True)
+                slopes[:, j] = np.vdot(weight, 2 * a * np.sin(2 * a)), np.vdot(weight, 4 * np.sin(a) ** 2)
+            totals = zip(self.learned, slopes / scale**2, strict=True)
             return {name: v.sum(keepdims=True) if np.size(getattr(self, name)) == 1 else v for name, v in totals}
 
         return K, pull
@@ -421,10 +422,10 @@ class Periodic(Stationary):
 
 
 def _per_column(kernel: Kernel, name: str, p: int) -> Floats:
-    """A positive parameter as one number a column, shape (p,)."""
+    """A positive parameter as one number for each column, shape (p,)."""
     values = np.atleast_1d(np.asarray(getattr(kernel, name)))
     if values.dtype.kind not in "fiu" or not (np.isfinite(values).all() and (values > 0).all()):
         raise InputError(f"The {name} of {kernel!r} must be positive and finite.")
     if values.shape not in {(1,), (p,)}:
-        raise InputError(f"{kernel!r} has {values.size} values of {name} for {p} columns; give one, or one a column.")
+        raise InputError(f"{kernel!r} has {values.size} values of {name} for {p} columns; give one, or one per column.")
     return np.broadcast_to(values.astype(np.float64), (p,))

@@ -1,4 +1,4 @@
-"""What every likelihood answers: how targets are read, what they say about f, what f says about new ones.
+"""What every likelihood must offer: how targets are read, p(y | f), and the distribution of new targets given f.
 
 A likelihood is one frozen object in one file. It holds what is fixed once the targets have been read (their mean and
 scale, the values of levels) and where its own unknowns start; a sampler keeps their current values in a state of the
@@ -29,7 +29,7 @@ NO_NUMBERS = np.zeros(0)
 
 
 def row_of_target(row: int) -> str:
-    """What a row is called where it comes from no table."""
+    """The words for a row of targets that come from no table."""
     return f"row {row} of the target"
 
 
@@ -61,12 +61,12 @@ class Observed:
 
     @cached_property
     def count(self) -> float:
-        """How many observations there are, by their weights."""
+        """The sum of the weights of all observations."""
         return float(len(self.y) if self.weight is None else self.weight.sum())
 
     @cached_property
     def sizes(self) -> tuple[Floats, ...]:
-        """How many observations each group of rows of each mode has, by their weights, (groups,)."""
+        """The sum of the weights of the observations of each group of rows of each mode, (groups,)."""
         return tuple(
             np.bincount(groups[self.index[:, d]], self.weight, n).astype(np.float64) if n else NO_NUMBERS
             for d, (groups, n) in enumerate(zip(self.groups, self.n_groups, strict=True))
@@ -74,7 +74,7 @@ class Observed:
 
 
 class NoiseSettings(NamedTuple):
-    """What a sampler was told of the noise: factors for each row or not, and the gamma prior of its precision."""
+    """Settings of a sampler for the noise: factors for each row or not, and the gamma prior of its precision."""
 
     rows: bool = False
     shape: float = 1.0
@@ -168,10 +168,10 @@ class Likelihood(ABC):
 
     @classmethod
     def check(cls, y: Floats, label: Label = row_of_target) -> None:
-        """Refuse targets (N,) that make no sense, naming the first."""
+        """Refuse targets (N,) that the likelihood does not allow, naming the first."""
 
     def check_more(self, y: Floats, label: Label = row_of_target) -> None:
-        """Refuse targets (N,) that a fitted model cannot take in, naming the first."""
+        """Refuse targets (N,) that a fitted model cannot be updated with, naming the first."""
         self.check(y, label)
 
     @classmethod
@@ -190,20 +190,20 @@ class Likelihood(ABC):
 
     @classmethod
     def target_range(cls, y: Floats) -> tuple[float, float]:
-        """Between which values targets are, given some of them, where users do not say."""
+        """The smallest and largest possible target, given some targets, where users do not say."""
         return float(y.min()), float(y.max())
 
     @classmethod
     @abstractmethod
     def read(cls, y: Floats, weight: Floats | None = None, exposure: Floats | None = None) -> Self:
-        """The likelihood of these targets (N,), which are refused where they make no sense."""
+        """The likelihood for these targets (N,), which are checked."""
 
     @abstractmethod
     def targets(self, y: Floats) -> Floats:
         """Targets as the other methods take them: standardised, or numbers of levels."""
 
     def offset(self, count: int, exposure: Floats | None) -> Floats | None:
-        """What is added to f at so many observations, (N,); None for nothing."""
+        """What is added to f at ``count`` observations, (N,); None for nothing."""
         return None
 
     @property
@@ -213,11 +213,11 @@ class Likelihood(ABC):
 
     @classmethod
     def as_numbers(cls, y: Floats, exposure: Floats | None) -> Floats:
-        """Targets on the scale of f, roughly, for what fits Gaussian models first."""
+        """Targets roughly on the scale of f, for Gaussian models that are fitted first."""
         return y
 
     def with_noise(self, variance: float) -> Self:
-        """The same with Gaussian noise of this variance, in units of the targets' variance; others as they are."""
+        """The same likelihood with Gaussian noise of this variance; likelihoods without such noise are unchanged."""
         return self
 
     # Density
@@ -229,7 +229,7 @@ class Likelihood(ABC):
 
     @abstractmethod
     def log_density(self, y: Floats, f: Floats) -> Floats:
-        """Log p(y | f), normalised."""
+        """The log density log p(y | f), normalised."""
 
     @abstractmethod
     def score(self, y: Floats, f: Floats) -> Floats:
@@ -237,7 +237,7 @@ class Likelihood(ABC):
 
     @abstractmethod
     def information(self, y: Floats) -> float:
-        """About what an observation adds to the precision of f, given all targets: steps are made shorter by it."""
+        """About how much each observation adds to the precision of f, given all targets; scales gradient steps."""
 
     # Unknowns that gradients move
 
@@ -248,15 +248,15 @@ class Likelihood(ABC):
 
     @property
     def free_scale(self) -> float:
-        """Their prior standard deviation, about."""
+        """About the prior standard deviation of the unknowns in `free`."""
         return 1.0
 
     def with_free(self, values: Floats) -> Self:
-        """The likelihood at other values of them."""
+        """The likelihood at other values of the unknowns in `free`."""
         return self
 
     def log_prior(self, values: Floats) -> tuple[float, Floats]:
-        """Log density of them, up to a constant, and its gradient (k,)."""
+        """Log prior density of the unknowns in `free`, up to a constant, and its gradient (k,)."""
         return 0.0, NO_NUMBERS
 
     def slopes(self, y: Floats, f: Floats, weight: Floats | None = None) -> tuple[Floats, Floats, Floats]:
@@ -270,7 +270,7 @@ class Likelihood(ABC):
     # Gibbs sampling
 
     def start(self, observed: Observed, settings: NoiseSettings) -> Any:
-        """The state of the likelihood's own unknowns before the first sweep; refused where there is no way."""
+        """The state of the likelihood's own unknowns before the first sweep, if Gibbs sampling is possible."""
         if "gibbs" not in self.inferences:
             raise InputError(
                 f"Gibbs sampling has no way with likelihood={self.name!r}; use inference="
@@ -289,7 +289,7 @@ class Likelihood(ABC):
         raise NotImplementedError
 
     def draw_given_function(self, state: Any, observed: Observed, f: Floats, rng: np.random.Generator) -> Any:
-        """Unknowns that are drawn with all that `augment` draws integrated out, given f (N,)."""
+        """Draw unknowns given f (N,), with everything that `augment` draws integrated out."""
         return state
 
     def augment(
@@ -307,11 +307,11 @@ class Likelihood(ABC):
         settings: NoiseSettings,
         rng: np.random.Generator,
     ) -> tuple[Any, float]:
-        """Unknowns of the noise given f, after all else; also the mean squared residual, NaN where it is not known."""
+        """Draw the unknowns of the noise given f; also the mean squared residual, NaN where it is not known."""
         return state, float("nan")
 
     def log_likelihood(self, state: Any, observed: Observed, f: Floats) -> Floats:
-        """Log p(y | f) at each observation, (N,), with the unknowns of a state."""
+        """log p(y | f) at each observation, (N,), with the unknowns of a state."""
         raise NotImplementedError
 
     def kept(self, state: Any) -> dict[str, Floats]:
@@ -323,7 +323,7 @@ class Likelihood(ABC):
         return ()
 
     def working(self, at: Predicted, y: Floats, rng: np.random.Generator | None) -> tuple[Floats, Floats]:
-        """`augment` for targets y (n,) in draws that were kept: working targets and precisions, (S, n)."""
+        """Working targets and precisions, (S, n), of targets y (n,) in draws that were kept; see `augment`."""
         raise InputError(f"Nothing can be folded into a model with likelihood={self.name!r}; fit again.")
 
     def continued(
@@ -333,7 +333,7 @@ class Likelihood(ABC):
         factors: Sequence[Floats | None],
         rng: np.random.Generator,
     ) -> Any:
-        """A fresh state with the unknowns and noise factors of a draw in it, where it has such."""
+        """A new state with the unknowns and noise factors of a draw, where it has any."""
         raise NotImplementedError
 
     # What is kept of a point, and what is watched
@@ -343,11 +343,11 @@ class Likelihood(ABC):
         return {}
 
     def watched(self, unknowns: Mapping[str, Floats]) -> dict[str, Floats]:
-        """What of that is worth watching, by the name it is shown by."""
+        """The unknowns worth monitoring, by the name they are shown by."""
         return {}
 
     def in_units(self, watched: Mapping[str, Floats]) -> dict[str, Floats]:
-        """What was watched, in the units of the targets."""
+        """The `watched` unknowns in the units of the targets."""
         return dict(watched)
 
     def figures(self, mean_square: float, log_likelihood: Callable[[], Floats], unknowns: Mapping[str, Floats]) -> Any:
@@ -365,15 +365,19 @@ class Likelihood(ABC):
         """Variance of an observation in the units of the targets, (S, n)."""
 
     @abstractmethod
+    def log_densities(self, at: Predicted, y: Floats) -> Floats:
+        """Log density, or probability, of observations y (n,) in the units of the targets in each draw, (S, n)."""
+
+    @abstractmethod
     def quantiles(self, at: Predicted, levels: Sequence[float]) -> Floats:
         """Quantiles of a new observation, all draws together, (n, len(levels))."""
 
     @abstractmethod
     def sample(self, at: Predicted, rng: np.random.Generator) -> Floats:
-        """A new observation of each draw, (S, n)."""
+        """A new observation from each draw, (S, n)."""
 
     def interval(self, at: Predicted, share: float) -> Floats:
-        """Between which values a new observation is with this probability, (n, 2)."""
+        """The interval that holds a new observation with probability ``share``, (n, 2)."""
         tail = (1 - share) / 2
         return self.quantiles(at, [tail, 1 - tail])
 

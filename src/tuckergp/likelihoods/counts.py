@@ -14,9 +14,9 @@ __all__ = ["LARGEST_LOG", "Counts", "poisson_counts"]
 
 Floats = npt.NDArray[np.float64]
 
-# Beyond this logarithm of a mean count the exponential goes on as its tangent: nothing overflows.
+# Beyond this logarithm of a mean count the exponential continues as its tangent, so that nothing overflows.
 LARGEST_LOG = 100.0
-# Means beyond are too large for the generator of counts.
+# Larger means are too large for the generator of counts.
 LARGEST_RATE = 1e15
 
 
@@ -44,7 +44,7 @@ class Counts(Likelihood):
 
     @classmethod
     def read(cls, y: Floats, weight: Floats | None = None, exposure: Floats | None = None) -> Self:
-        """With the logarithm of the mean rate, half a count more so that counts which are all 0 have one."""
+        """The likelihood with the log of the mean rate; half a count is added, so that it exists for zeros alone."""
         cls.check(y)
         exposure = np.ones(len(y)) if exposure is None else exposure
         each = np.ones(len(y)) if weight is None else weight
@@ -58,7 +58,7 @@ class Counts(Likelihood):
 
     @classmethod
     def target_range(cls, y: Floats) -> tuple[float, float]:
-        """There is no largest count."""
+        """From 0 on; there is no largest count."""
         return 0.0, np.inf
 
     def offset(self, count: int, exposure: Floats | None) -> Floats:
@@ -67,18 +67,18 @@ class Counts(Likelihood):
 
     @classmethod
     def as_numbers(cls, y: Floats, exposure: Floats | None) -> Floats:
-        """Logarithms of rates, half a count more."""
+        """Logarithms of the rates, with half a count added to each count."""
         return np.asarray(np.log((y + 0.5) / (1.0 if exposure is None else exposure)))
 
     # Predictions
 
     def means(self, at: Predicted) -> Floats:
-        """Exposure times rate, kept from overflowing."""
+        """The mean of each count, exposure times rate, limited so that it does not overflow."""
         rate = np.exp(np.minimum(self.mean + at.f, LARGEST_LOG))
         return np.asarray(rate if at.exposure is None else at.exposure * rate)
 
 
 def poisson_counts(rate: Floats, rng: np.random.Generator) -> Floats:
-    """A Poisson count of each mean; of very large ones rounded normals, which are as good."""
+    """Draw a Poisson count with each mean; for very large means a rounded normal, which is as good."""
     normal = np.rint(rate + np.sqrt(rate) * rng.standard_normal(rate.shape))
     return np.asarray(np.where(rate < LARGEST_RATE, rng.poisson(np.minimum(rate, LARGEST_RATE)), normal))

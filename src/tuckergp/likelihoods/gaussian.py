@@ -1,4 +1,4 @@
-"""Gaussian noise: y ~ N(f, 1 / (alpha a_m b_m' ...)), alpha shared, with a factor for each row on request."""
+"""Gaussian noise: y ~ N(f, 1 / (alpha a_m b_m' ...)), alpha shared, with a noise factor for each row if asked for."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ class Gaussian(Standardised):
     augmented: ClassVar[bool] = False
 
     def with_noise(self, variance: float) -> Self:
-        """The same with this variance."""
+        """The same likelihood with this noise variance."""
         return replace(self, noise=variance)
 
     # Density
@@ -62,37 +62,37 @@ class Gaussian(Standardised):
         return density
 
     def score(self, y: Floats, f: Floats) -> Floats:
-        """(y - f) / noise."""
+        """The derivative of the log density in f, (y - f) / noise."""
         return (y - f) / self.noise
 
     def information(self, y: Floats) -> float:
-        """1 / noise."""
+        """The precision that each observation adds, 1 / noise."""
         return 1 / self.noise
 
     # Gibbs sampling
 
     def initial(self, observed: Observed, settings: NoiseSettings) -> GaussianState:
-        """The precision at its prior mean."""
+        """The state before the first sweep: the precision at its prior mean."""
         return GaussianState(settings.shape / settings.rate, row_noise.start(observed, settings))
 
     def augment(
         self, state: GaussianState, observed: Observed, f: Callable[[], Floats], rng: np.random.Generator
     ) -> tuple[Floats, Precision]:
-        """The targets themselves."""
+        """The targets themselves, with the noise precision."""
         return observed.y, row_noise.precision_of(state.rows, state.alpha, observed.weight, observed)
 
     def log_likelihood(self, state: GaussianState, observed: Observed, f: Floats) -> Floats:
-        """Log N(y; f, 1 / precision)."""
+        """log N(y; f, 1 / precision) at each observation."""
         precision = row_noise.precision_of(state.rows, state.alpha, None, observed).at(observed.index)
         fit: Floats = 0.5 * (np.log(precision / (2 * np.pi)) - precision * (observed.y - f) ** 2)
         return fit
 
     def kept(self, state: GaussianState) -> dict[str, Floats]:
-        """``alpha``."""
+        """The noise precision, ``alpha``."""
         return {"alpha": np.asarray(state.alpha)}
 
     def working(self, at: Predicted, y: Floats, rng: np.random.Generator | None) -> tuple[Floats, Floats]:
-        """The targets themselves."""
+        """The targets themselves, with the noise precisions of the draws."""
         return np.broadcast_to(y, at.f.shape), self.precisions(at)
 
     def continued(
@@ -102,12 +102,12 @@ class Gaussian(Standardised):
         factors: Sequence[Floats | None],
         rng: np.random.Generator,
     ) -> GaussianState:
-        """With these alpha and factors."""
+        """A state with these alpha and noise factors."""
         rows = row_noise.continued(state.rows, factors, rng)
         return GaussianState(float(unknowns["alpha"]), rows)
 
     def unknowns(self) -> dict[str, Floats]:
-        """``alpha``."""
+        """The noise precision, ``alpha``."""
         return {"alpha": np.asarray(1 / self.noise)}
 
     def watched(self, unknowns: Mapping[str, Floats]) -> dict[str, Floats]:
@@ -121,16 +121,22 @@ class Gaussian(Standardised):
     # Predictions
 
     def variances(self, at: Predicted) -> Floats:
-        """1 / precision in the units of the targets."""
+        """The variance of each observation, 1 / precision, in the units of the targets."""
         return np.asarray(self.scale**2 / self.precisions(at))
 
+    def log_densities(self, at: Predicted, y: Floats) -> Floats:
+        """Of normal distributions."""
+        precision = self.precisions(at)
+        squares = precision * (self.targets(y) - at.f) ** 2
+        return np.asarray(0.5 * (np.log(precision / (2 * np.pi)) - squares) - np.log(self.scale))
+
     def quantiles(self, at: Predicted, levels: Sequence[float]) -> Floats:
-        """Of a mixture of normals, one for each draw."""
+        """Quantiles of a mixture of normals, one for each draw."""
         sd = self.precisions(at) ** -0.5
-        found = np.stack([mixture_quantiles(at.f, sd, level) for level in levels], axis=1)
-        return self.mean + self.scale * found
+        quantiles = np.stack([mixture_quantiles(at.f, sd, level) for level in levels], axis=1)
+        return self.mean + self.scale * quantiles
 
     def sample(self, at: Predicted, rng: np.random.Generator) -> Floats:
-        """F plus noise."""
+        """A new observation from each draw: f plus noise."""
         noise = rng.standard_normal(at.f.shape) / np.sqrt(self.precisions(at))
         return self.mean + self.scale * (at.f + noise)

@@ -1,7 +1,7 @@
 """Ordinal probit: levels 0..K-1 with P(y <= k | f) = Phi(s (c_k - f)), and draws of the K - 1 cut points c.
 
 Equivalently z ~ N(f, 1 / s^2) and y counts the cut points below z, so that given z the model is Gaussian. The root s of
-the noise precision is 1, but for the factors of rows that are more or less erratic than others. The cut points are
+the noise precision is 1, except for rows with a noise factor of their own. The cut points are
 drawn with z integrated out (Cowles 1996): given z they could hardly move. Bernoulli probit is K = 2 with its one cut
 point fixed at 0. A constant in f and the cut points say the same thing twice unless one is fixed.
 """
@@ -33,7 +33,7 @@ __all__ = [
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.integer]
 
-# A level is rare below this share of an average level's observations
+# A level is rare if it has less than this share of the observations of an average level
 RARE = 0.1
 MANY_LEVELS = 7
 
@@ -75,6 +75,7 @@ class CutPrior:
 
     def log_gaps(self, gaps: Floats) -> tuple[float, Floats]:
         """Log density of the logarithms of spacings (K - 2,), up to a constant, and its gradient."""
+        # Gamma(shape, rate) of exp(g), times exp(g) for the change to g: shape g - rate exp(g)
         spacings = np.exp(gaps)
         value = float(self.shape * gaps.sum() - self.rate * spacings.sum())
         return value, self.shape - self.rate * spacings
@@ -83,7 +84,7 @@ class CutPrior:
 def initial_cuts(counts: npt.ArrayLike, first: float | None = None) -> Floats:
     """Cut points (K - 1,) that give f = 0 the shares of ``counts`` (K,); shifted so that the first is ``first``.
 
-    Half an observation a level is added, so levels that nobody used are no trouble.
+    Half an observation is added to each level, so that levels that nobody used do no harm.
 
     Examples
     --------
@@ -93,6 +94,7 @@ def initial_cuts(counts: npt.ArrayLike, first: float | None = None) -> Floats:
     smooth = np.asarray(counts, dtype=np.float64) + 0.5
     if smooth.ndim != 1 or len(smooth) < 2:
         raise InputError(f"An ordinal likelihood needs counts of at least two levels, not shape {smooth.shape}.")
+    # c_k = Phi^-1(share of levels 0..k)
     below = np.cumsum(smooth)
     above = np.cumsum(smooth[::-1])[::-1]
     # the smaller tail keeps its digits
@@ -106,6 +108,7 @@ def draw_latent(f: Floats, y: Ints, cuts: Floats, uniforms: Floats, root: Floats
     """Draw z ~ N(f, 1 / root^2) between the cut points around level y; all (N,), one uniform of [0, 1) each."""
     lower, upper = _ends(y, cuts)
     f, uniforms, root = _floats(f, len(lower)), _floats(uniforms, len(lower)), _roots(root, len(lower))
+    # s z ~ N(s f, 1) between s c_{y-1} and s c_y
     z: Floats = compute.truncated_normals(root * f, root * lower, root * upper, uniforms)
     # dividing by the root may round across a cut point
     return np.clip(z / root, lower, upper)
@@ -120,7 +123,9 @@ def draw_cuts(
     prior: CutPrior | None = None,
     root: Floats | None = None,
 ) -> Floats:
-    """One sweep of slice steps over the cut points given f, with the latent z integrated out; some 10 passes over f.
+    """One sweep of slice steps over the cut points given f, with the latent z integrated out (Cowles 1996).
+
+    It takes some 10 passes over f.
 
     Parameters
     ----------
@@ -160,8 +165,8 @@ def draw_cuts(
 def _blocks(counts: Ints, first: int) -> list[tuple[int, int]]:
     """The runs (first, last) of cut points that a sweep shifts: each alone, then some together.
 
-    Together go those with only rare levels between, which hold each other in place (all ends of such a run), and of
-    many cut points every three. Depends on the counts (K,) alone, as an exact sampler must.
+    Cut points with only rare levels between them hold each other in place, so every run of them is shifted together;
+    of many cut points also every three. Depends on the counts (K,) alone, as an exact sampler must.
     """
     cuts = range(first, len(counts) - 1)
     blocks = [(k, k) for k in cuts]
@@ -186,7 +191,7 @@ def _shift(
     prior: CutPrior,
     rng: np.random.Generator,
 ) -> None:
-    """Shift cut points first..last in place by a slice step; only the levels that meet at them matter."""
+    """Shift cut points first..last in place by a slice step; only the levels next to them matter."""
     below = cuts[first - 1] if first > 0 else -np.inf
     above = cuts[last + 1] if last + 1 < len(cuts) else np.inf
     block = cuts[first : last + 1].copy()
@@ -198,6 +203,7 @@ def _shift(
         log_prior = prior.log_spacing(low - below) if first > 0 else prior.log_first(low)
         if last + 1 < len(cuts):
             log_prior += prior.log_spacing(above - high)
+        # + sum over the levels k next to them of sum_i log(Phi(s_i (c_k - f_i)) - Phi(s_i (c_{k-1} - f_i)))
         ends = [below, *(block + shift), above]
         return log_prior + sum(
             compute.total_log_mass(*group, *interval)
@@ -212,6 +218,7 @@ def _slice_width(counts: Ints, first: int, last: int, spread: float) -> float:
 
     From counts (K,) and ``spread``, the deviation of f + noise, and not from the cut points: so the step is exact.
     """
+    # Fisher information of a shift c: (n phi(c) / spread)^2 (1 / n_below + 1 / n_above)
     n = counts + 0.5
     density = float(np.exp(-0.5 * initial_cuts(counts)[first] ** 2) / np.sqrt(2.0 * np.pi))
     below, above = float(n[first]), float(n[last + 1])
@@ -219,7 +226,7 @@ def _slice_width(counts: Ints, first: int, last: int, spread: float) -> float:
 
 
 def level_probabilities(f: Floats, cuts: Floats, root: Floats | None = None) -> Floats:
-    """P(y = k | f), shape (N, K)."""
+    """Probabilities of all levels, P(y = k | f), shape (N, K)."""
     f = _floats(f)
     probabilities: Floats = compute.level_masses(f, _roots(root, len(f)), _checked_cuts(cuts))
     return probabilities
@@ -274,11 +281,11 @@ def _ends(y: Ints, cuts: Floats) -> tuple[Floats, Floats]:
 
 
 def _floats(values: npt.ArrayLike, length: int | None = None) -> Floats:
-    """Contiguous, as the compiled kernels want them; these do not check lengths themselves."""
+    """Values as a contiguous array of this length, as the compiled kernels need it; they do not check lengths."""
     array = np.ascontiguousarray(values, dtype=np.float64)
     if array.ndim != 1 or (length is not None and len(array) != length):
         raise InputError(
-            f"Expected {'N' if length is None else length} numbers, one an observation, not {array.shape}."
+            f"Expected {'N' if length is None else length} numbers, one for each observation, not {array.shape}."
         )
     return array
 
@@ -297,7 +304,7 @@ def _checked_cuts(cuts: npt.ArrayLike) -> Floats:
 def _checked_levels(y: npt.ArrayLike, levels: int) -> npt.NDArray[np.int64]:
     values = np.asarray(y)
     if values.ndim != 1:
-        raise InputError(f"Levels must be one an observation, not an array of shape {values.shape}.")
+        raise InputError(f"Levels must be one for each observation, not an array of shape {values.shape}.")
     if values.dtype.kind not in "iu":
         raise InputError(f"Levels must be whole numbers, not {values.dtype}; code them as 0 to {levels - 1}.")
     if values.size and (values.min() < 0 or values.max() >= levels):

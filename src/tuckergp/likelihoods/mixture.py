@@ -1,4 +1,4 @@
-"""Quantiles of equal mixtures, one component for each draw: what a new observation is predicted to be."""
+"""Quantiles of equal mixtures with one component for each draw, the predictive distribution of a new observation."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ Floats = npt.NDArray[np.float64]
 ROOT_2PI = np.sqrt(2 * np.pi)
 TOLERANCE = 1e-9
 MOST_STEPS = 100
-# Means of counts whose distribution is computed, and rounding of its sums and of its inverse.
+# The range of means for which the distribution of counts is computed, and the rounding of its sums and of its inverse.
 TINY_RATE, LARGEST_RATE = 1e-300, 1e15
 TOLERANCE_OF_LEVEL, ROUNDING = 1e-12, 1e-6
 
 
 class Standard(NamedTuple):
-    """Continuous distributions of the draws around 0, at scale 1: one for all draws, or one for each of S.
+    """A continuous distribution around 0 at scale 1: one for all draws, or one for each of S.
 
     ``distribution`` and ``density`` take values (S, n); ``quantile`` takes a level, and gives a number or (S, 1).
     """
@@ -49,7 +49,7 @@ def student_t(nu: Floats) -> Standard:
 def mixture_quantiles(mean: Floats, sd: Floats, level: float, standard: Standard = NORMAL) -> Floats:
     """The quantile of equal mixtures of mean_s + sd_s z_s, z_s of a standard distribution, shape (N,).
 
-    Newton's method on the distribution function, kept between ends that are known to be below and above.
+    Newton's method on the distribution function, safeguarded by a bracket that holds the quantile.
 
     Parameters
     ----------
@@ -63,6 +63,7 @@ def mixture_quantiles(mean: Floats, sd: Floats, level: float, standard: Standard
     >>> mixture_quantiles(np.array([[-1.0], [1.0]]), np.ones((2, 1)), 0.5)
     array([0.])
     """
+    # the quantile of the mixture lies between those of its components
     each = mean + sd * standard.quantile(level)
     low, high = each.min(axis=0), each.max(axis=0)
     spread = np.sqrt(np.mean(sd**2, axis=0) + mean.var(axis=0))
@@ -77,6 +78,7 @@ def mixture_quantiles(mean: Floats, sd: Floats, level: float, standard: Standard
         above = excess > 0
         high[open_[above]] = x[open_[above]]
         low[open_[~above]] = x[open_[~above]]
+        # x - (F(x) - level) / F'(x); the middle of the bracket where that leaves it
         step = np.divide(excess, density, out=np.full_like(excess, np.inf), where=density > 0)
         proposal = x[open_] - step
         outside = ~((low[open_] <= proposal) & (proposal <= high[open_]))
@@ -106,12 +108,14 @@ def poisson_quantiles(rate: Floats, level: float) -> Floats:
 
 
 def negative_binomial_quantiles(rate: Floats, dispersion: Floats, level: float) -> Floats:
-    """The same under equal mixtures of negative binomials of variance mean + mean^2 / dispersion, shape (N,).
+    """The least counts k with P(count <= k) >= level under equal mixtures of negative binomials, shape (N,).
+
+    Their variance is mean + mean^2 / dispersion.
 
     Parameters
     ----------
     rate : ndarray, shape (S, N)
-        Means; where all are beyond 1e15 a count counts as its mean.
+        Means; where all are beyond 1e15 a count is taken to be its mean.
     dispersion : ndarray, shape (S,)
     level : float
         Between 0 and 1.
@@ -135,13 +139,13 @@ def _count_quantiles(
     distribution: Callable[[Floats, Floats], Floats],
     inverse: Callable[[float, Floats], Any],
 ) -> Floats:
-    """Bisection between the least and the largest quantile of the single distributions.
+    """Quantiles of equal mixtures of counts by bisection between the smallest and the largest of the components.
 
     ``distribution`` takes counts (n,) and means (S, n), ``inverse`` a level and means.
     """
     small = np.clip(rate, TINY_RATE, LARGEST_RATE)
     each = np.nan_to_num(inverse(level, small))
-    # room for what the inverse rounds
+    # wider by the rounding of the inverse
     low = np.maximum(np.ceil((1 - ROUNDING) * each.min(axis=0)) - 2.0, -1.0)
     high = np.ceil((1 + ROUNDING) * each.max(axis=0)) + 1.0
     for _ in range(MOST_STEPS):

@@ -2,8 +2,8 @@
 
 Gibbs sampling draws omega ~ PG(y + h, f - log h) for each count, given which the model is Gaussian (Polson, Scott and
 Windle 2013); f here has the logarithms of exposure and mean rate added to it. h is drawn given f with omega integrated
-out: the usual draw, by numbers of tables, holds mu / (mu + h) fixed, and here means must not move with h. A priori
-log h ~ N(log 10, 1.5^2): rates vary by 7 to 140 % around what f says, with probability 95 %.
+out: the usual draw, which augments with numbers of tables, holds mu / (mu + h) fixed, but here the means must not
+change with h. A priori log h ~ N(log 10, 1.5^2): rates vary by 7 to 140 % around exp(f), with probability 95 %.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ __all__ = ["NegativeBinomial", "NegativeBinomialState", "draw_dispersion"]
 
 Floats = npt.NDArray[np.float64]
 
-# Of log h: prior mean and standard deviation, and between which values gradients keep it.
+# Prior mean and standard deviation of log h, and the bound of |log h| under gradients.
 LOG_MEAN, LOG_SD = float(np.log(10.0)), 1.5
 LARGEST_LOG_DISPERSION = 20.0
 SLICE_WIDTH = 0.5
@@ -72,18 +72,18 @@ class NegativeBinomial(Counts):
     # Density
 
     def log_density(self, y: Floats, f: Floats) -> Floats:
-        """Log of the probability; finite for every finite f."""
+        """Log of the probability of a count; finite for every finite f."""
         h = self.dispersion
         return np.asarray(
             log_rising(y, h) + y * f - (y + h) * np.logaddexp(0.0, f - np.log(h)) - gammaln(y + 1.0), dtype=np.float64
         )
 
     def score(self, y: Floats, f: Floats) -> Floats:
-        """The count less (y + h) mu / (mu + h)."""
+        """The derivative of the log probability in f, y - (y + h) mu / (mu + h)."""
         return np.asarray(y - (y + self.dispersion) * expit(f - np.log(self.dispersion)))
 
     def information(self, y: Floats) -> float:
-        """That of a count with the mean of all, mu h / (mu + h)."""
+        """The information of a count with the mean of all counts, mu h / (mu + h)."""
         mean = max(float(np.mean(y)), 0.01)
         return mean * self.dispersion / (mean + self.dispersion)
 
@@ -91,21 +91,21 @@ class NegativeBinomial(Counts):
 
     @property
     def free(self) -> Floats:
-        """Log h, (1,)."""
+        """The unknown that gradients move, log h, (1,)."""
         return np.log([self.dispersion])
 
     @property
     def free_scale(self) -> float:
-        """Its prior standard deviation."""
+        """The prior standard deviation of log h."""
         return LOG_SD
 
     def with_free(self, values: Floats) -> Self:
-        """The same with another log h."""
+        """The same likelihood with another log h."""
         log_h = np.clip(np.nan_to_num(values[0]), -LARGEST_LOG_DISPERSION, LARGEST_LOG_DISPERSION)
         return replace(self, dispersion=float(np.exp(log_h)))
 
     def log_prior(self, values: Floats) -> tuple[float, Floats]:
-        """Of log h, and its gradient."""
+        """Log prior density of log h, up to a constant, and its gradient."""
         away = (values - LOG_MEAN) / LOG_SD
         return -0.5 * float(away @ away), -away / LOG_SD
 
@@ -113,6 +113,7 @@ class NegativeBinomial(Counts):
         """Log densities and scores (N,), and the derivative of the weighted sum of the former in log h, (1,)."""
         h = self.dispersion
         away = f - np.log(h)
+        # h d/dh log p(y | f, h), mu = exp(f)
         slope = h * (digamma(y + h) - digamma(h) - np.logaddexp(0.0, away)) - y + (y + h) * expit(away)
         total = slope.sum() if weight is None else weight @ slope
         return self.log_density(y, f), self.score(y, f), np.array([total])
@@ -120,35 +121,38 @@ class NegativeBinomial(Counts):
     # Gibbs sampling
 
     def initial(self, observed: Observed, settings: NoiseSettings) -> NegativeBinomialState:
-        """The dispersion of this object."""
+        """The state before the first sweep: the dispersion of this object."""
         return NegativeBinomialState(self.dispersion)
 
     def draw_given_function(
         self, state: NegativeBinomialState, observed: Observed, f: Floats, rng: np.random.Generator
     ) -> NegativeBinomialState:
-        """The dispersion, with all omega integrated out."""
+        """Draw the dispersion with all omega integrated out."""
         shifted = f + _offset(observed)
         return NegativeBinomialState(draw_dispersion(observed.y, shifted, observed.weight, state.dispersion, rng))
 
     def augment(
         self, state: NegativeBinomialState, observed: Observed, f: Callable[[], Floats], rng: np.random.Generator
     ) -> tuple[Floats, Precision]:
-        """(y - h) / (2 omega) + log h less the offset, with precision omega; a weight counts equal observations."""
+        """Draw omega: working targets (y - h) / (2 omega) + log h - offset of precision omega.
+
+        A weight counts equal observations.
+        """
         h, away = state.dispersion, np.log(state.dispersion) - _offset(observed)
         weight = 1.0 if observed.weight is None else observed.weight
         omega = polya_gamma(weight * (observed.y + h), f() - away, rng)
         return weight * (observed.y - h) / (2 * omega) + away, Precision(1.0, omega)
 
     def log_likelihood(self, state: NegativeBinomialState, observed: Observed, f: Floats) -> Floats:
-        """Log of the probabilities of the counts."""
+        """Log probability of each count."""
         return replace(self, dispersion=state.dispersion).log_density(observed.y, f + _offset(observed))
 
     def kept(self, state: NegativeBinomialState) -> dict[str, Floats]:
-        """``dispersion``."""
+        """The ``dispersion`` h."""
         return {"dispersion": np.asarray(state.dispersion)}
 
     def working(self, at: Predicted, y: Floats, rng: np.random.Generator | None) -> tuple[Floats, Floats]:
-        """(y - h) / (2 omega) + log h less the offset, with omega drawn, or its mean."""
+        """Working targets (y - h) / (2 omega) + log h - offset of precision omega, which is drawn, or its mean."""
         h = at.unknowns["dispersion"][:, None]
         away = np.log(h) - self.offset(len(y), at.exposure)
         b, c = y + h, at.f - away
@@ -162,15 +166,15 @@ class NegativeBinomial(Counts):
         factors: Sequence[Floats | None],
         rng: np.random.Generator,
     ) -> NegativeBinomialState:
-        """With this dispersion."""
+        """A state with this dispersion."""
         return NegativeBinomialState(float(unknowns["dispersion"]))
 
     def unknowns(self) -> dict[str, Floats]:
-        """``dispersion``."""
+        """The ``dispersion`` h."""
         return {"dispersion": np.asarray(self.dispersion)}
 
     def watched(self, unknowns: Mapping[str, Floats]) -> dict[str, Floats]:
-        """The dispersion."""
+        """The unknown to monitor, the dispersion."""
         return {"dispersion": unknowns["dispersion"]}
 
     def figures(self, mean_square: float, log_likelihood: Callable[[], Floats], unknowns: Mapping[str, Floats]) -> Any:
@@ -180,17 +184,23 @@ class NegativeBinomial(Counts):
     # Predictions
 
     def variances(self, at: Predicted) -> Floats:
-        """Mean plus mean^2 / h."""
+        """The variance of each count, mean + mean^2 / h."""
         mean = self.means(at)
         return np.asarray(mean + mean**2 / at.unknowns["dispersion"][:, None])
 
+    def log_densities(self, at: Predicted, y: Floats) -> Floats:
+        """Of negative binomial distributions."""
+        f = at.f + self.offset(len(y), at.exposure)
+        each = zip(f, at.unknowns["dispersion"], strict=True)
+        return np.stack([replace(self, dispersion=float(h)).log_density(y, values) for values, h in each])
+
     def quantiles(self, at: Predicted, levels: Sequence[float]) -> Floats:
-        """The least count that reaches each quantile."""
+        """The smallest count that reaches each quantile."""
         mean, h = self.means(at), at.unknowns["dispersion"]
         return np.stack([negative_binomial_quantiles(mean, h, level) for level in levels], axis=1)
 
     def sample(self, at: Predicted, rng: np.random.Generator) -> Floats:
-        """Poisson counts with gamma rates."""
+        """New counts from each draw: Poisson with gamma distributed rates."""
         mean, h = self.means(at), at.unknowns["dispersion"][:, None]
         return poisson_counts(mean * rng.standard_gamma(h, mean.shape) / h, rng)
 
@@ -207,7 +217,7 @@ def log_rising(y: Floats, h: float) -> Floats:
 
 
 def draw_dispersion(y: Floats, f: Floats, weight: Floats | None, h: float, rng: np.random.Generator) -> float:
-    """Draw h given counts and logarithms of their means (N,), by a slice on log h."""
+    """Draw h given counts and logarithms of their means (N,), by a slice step on log h."""
     distinct, place = np.unique(y, return_inverse=True)
     counts = np.bincount(place, weight)
 

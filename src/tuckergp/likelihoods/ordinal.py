@@ -36,7 +36,7 @@ __all__ = ["Bernoulli", "Ordinal", "OrdinalState"]
 Floats = npt.NDArray[np.float64]
 
 MOST_LEVELS = 100
-# Logarithms of distances between cut points are kept in here, so that sums of them still increase.
+# Bounds of the logarithms of distances between cut points, so that their sums still increase in floating point.
 LEAST_GAP, LARGEST_GAP = -20.0, 10.0
 
 
@@ -49,9 +49,9 @@ class OrdinalState(NamedTuple):
 
 @dataclass(frozen=True)
 class Ordinal(Likelihood):
-    """Ordered levels 0..K-1.
+    """Ordered levels 0..K-1 by a probit.
 
-    The first cut point is fixed, because a constant in f says the same; the others are learned. By gradients the
+    The first cut point is fixed, because a constant in f says the same; the others are learned. For gradients the
     unknowns are the logarithms of the distances c_k - c_{k-1}.
 
     Attributes
@@ -89,7 +89,7 @@ class Ordinal(Likelihood):
 
     @property
     def n_levels(self) -> int:
-        """K."""
+        """The number of levels, K."""
         return len(self.cuts) + 1
 
     @property
@@ -111,7 +111,7 @@ class Ordinal(Likelihood):
 
     @classmethod
     def read(cls, y: Floats, weight: Floats | None = None, exposure: Floats | None = None) -> Self:
-        """Levels are the distinct targets, in order."""
+        """The likelihood whose levels are the distinct targets, in order."""
         levels, code = np.unique(y, return_inverse=True)
         if not 2 <= len(levels) <= MOST_LEVELS:
             raise InputError(
@@ -122,7 +122,7 @@ class Ordinal(Likelihood):
         return cls(tuple(map(float, cuts)), tuple(map(float, levels)))
 
     def targets(self, y: Floats) -> Floats:
-        """Numbers of levels."""
+        """Targets as numbers of levels, 0 to K - 1."""
         if not np.isin(y, self.values).all():
             self.refuse_means()
         return np.searchsorted(self.values, y).astype(np.float64)
@@ -139,11 +139,11 @@ class Ordinal(Likelihood):
         return self.slopes(y, f)[0]
 
     def score(self, y: Floats, f: Floats) -> Floats:
-        """The densities of z at both ends of the level's interval, the first less the second, over its probability."""
+        """The density of z at the lower end of the level's interval less that at the upper, over its probability."""
         return self.slopes(y, f)[1]
 
     def information(self, y: Floats) -> float:
-        """That of z: 1, and a little less of its level."""
+        """The information of z, which is 1; that of its level is a little less."""
         return 1.0
 
     # Gaps: logarithms of the distances between cut points
@@ -165,7 +165,7 @@ class Ordinal(Likelihood):
         return replace(self, cuts=(self.cuts[0], *others.tolist()))
 
     def log_prior(self, values: Floats) -> tuple[float, Floats]:
-        """Of the logarithms of distances, and its gradient."""
+        """Log prior density of the logarithms of distances, up to a constant, and its gradient."""
         return CutPrior().log_gaps(values)
 
     def slopes(self, y: Floats, f: Floats, weight: Floats | None = None) -> tuple[Floats, Floats, Floats]:
@@ -190,23 +190,23 @@ class Ordinal(Likelihood):
 
         def minus_log_density(gaps: Floats) -> tuple[float, Floats]:
             logs, _, slopes = self.with_free(gaps).slopes(y, f, weight)
-            log_prior, pull = self.log_prior(gaps)
-            return -float(np.sum(logs if weight is None else weight * logs)) - log_prior, -slopes - pull
+            log_prior, prior_slopes = self.log_prior(gaps)
+            return -float(np.sum(logs if weight is None else weight * logs)) - log_prior, -slopes - prior_slopes
 
         bounds = [(LEAST_GAP, LARGEST_GAP)] * (self.n_levels - 2)
-        found = minimize(minus_log_density, self.free, jac=True, method="L-BFGS-B", bounds=bounds)
-        return np.asarray(found.x, dtype=np.float64)
+        result = minimize(minus_log_density, self.free, jac=True, method="L-BFGS-B", bounds=bounds)
+        return np.asarray(result.x, dtype=np.float64)
 
     # Gibbs sampling
 
     def initial(self, observed: Observed, settings: NoiseSettings) -> OrdinalState:
-        """The cut points of this object."""
+        """The state before the first sweep: the cut points of this object."""
         return OrdinalState(np.array(self.cuts), row_noise.start(observed, settings))
 
     def draw_given_function(
         self, state: OrdinalState, observed: Observed, f: Floats, rng: np.random.Generator
     ) -> OrdinalState:
-        """Cut points, with z integrated out: given z they could hardly move (Cowles 1996)."""
+        """Draw the cut points with z integrated out: given z they could hardly move (Cowles 1996)."""
         if len(state.cuts) == 1:
             return state
         levels, root = observed.y.astype(np.int64), self._root(state, observed)
@@ -215,7 +215,7 @@ class Ordinal(Likelihood):
     def augment(
         self, state: OrdinalState, observed: Observed, f: Callable[[], Floats], rng: np.random.Generator
     ) -> tuple[Floats, Precision]:
-        """Z between the cut points around each level."""
+        """Draw z between the cut points around each level: the working targets."""
         precision = row_noise.precision_of(state.rows, 1.0, None, observed)
         levels, root = observed.y.astype(np.int64), np.sqrt(precision.at(observed.index))
         return draw_latent(f(), levels, state.cuts, uniforms(levels.shape, rng), root), precision
@@ -229,27 +229,28 @@ class Ordinal(Likelihood):
         settings: NoiseSettings,
         rng: np.random.Generator,
     ) -> tuple[OrdinalState, float]:
-        """Factors of rows; the shared precision is 1."""
+        """Draw the noise factors of rows; the shared precision is 1."""
         rows, squares, _ = row_noise.draw(state.rows, precision, observed, sums, rng)
         return state._replace(rows=rows), squares / observed.count
 
     def _root(self, state: OrdinalState, observed: Observed) -> Floats:
+        """The root of the noise precision of each observation, (N,)."""
         return np.sqrt(row_noise.precision_of(state.rows, 1.0, None, observed).at(observed.index))
 
     def log_likelihood(self, state: OrdinalState, observed: Observed, f: Floats) -> Floats:
-        """Log probability of the levels."""
+        """Log probability of the level of each observation."""
         return log_probability(observed.y.astype(np.int64), f, state.cuts, self._root(state, observed))
 
     def kept(self, state: OrdinalState) -> dict[str, Floats]:
-        """``cuts``."""
+        """The cut points, ``cuts``."""
         return {"cuts": state.cuts}
 
     def factors(self, state: OrdinalState) -> tuple[Floats | None, ...]:
-        """Those of rows."""
+        """The noise factors of rows."""
         return row_noise.kept(state.rows)
 
     def working(self, at: Predicted, y: Floats, rng: np.random.Generator | None) -> tuple[Floats, Floats]:
-        """Z between the cut points around each level."""
+        """Draw z between the cut points around each level in each draw: the working targets."""
         if rng is None:
             raise InputError("A most probable point of an ordinal model takes in no ratings; use inference='gibbs'.")
         precision, levels = np.ones_like(at.f) if at.factors is None else at.factors, y.astype(np.int64)
@@ -263,12 +264,12 @@ class Ordinal(Likelihood):
         factors: Sequence[Floats | None],
         rng: np.random.Generator,
     ) -> OrdinalState:
-        """With these cut points and factors."""
+        """A state with these cut points and noise factors."""
         rows = row_noise.continued(state.rows, factors, rng)
         return OrdinalState(np.array(unknowns["cuts"]), rows)
 
     def unknowns(self) -> dict[str, Floats]:
-        """``cuts``."""
+        """The cut points, ``cuts``."""
         return {"cuts": np.array(self.cuts)}
 
     def watched(self, unknowns: Mapping[str, Floats]) -> dict[str, Floats]:
@@ -278,7 +279,7 @@ class Ordinal(Likelihood):
     # Predictions
 
     def probabilities(self, at: Predicted) -> Floats:
-        """Of each level in each draw, (S, n, K)."""
+        """The probability of each level in each draw, (S, n, K)."""
         roots = np.ones_like(at.f) if at.factors is None else np.sqrt(at.factors)
         each = zip(at.f, at.unknowns["cuts"], roots, strict=True)
         return np.stack([level_probabilities(f, cuts, root) for f, cuts, root in each])
@@ -292,6 +293,12 @@ class Ordinal(Likelihood):
         probabilities = self.probabilities(at)
         return np.maximum(probabilities @ self.levels**2 - (probabilities @ self.levels) ** 2, 0.0)
 
+    def log_densities(self, at: Predicted, y: Floats) -> Floats:
+        """Of the levels; minus infinity for what is no level."""
+        is_level = y[:, None] == self.levels
+        with np.errstate(divide="ignore"):
+            return np.asarray(np.log((self.probabilities(at) * is_level).sum(axis=2)))
+
     def quantiles(self, at: Predicted, levels: Sequence[float]) -> Floats:
         """The lowest level that reaches each quantile."""
         together = self.probabilities(at).mean(axis=0)
@@ -300,11 +307,11 @@ class Ordinal(Likelihood):
         return np.asarray(self.levels[np.argmax(reached, axis=1)])
 
     def interval(self, at: Predicted, share: float) -> Floats:
-        """The levels between which a new observation is with about this probability."""
+        """The interval of levels that holds a new observation with probability about ``share``."""
         return level_interval(self.probabilities(at).mean(axis=0), self.levels, share)
 
     def sample(self, at: Predicted, rng: np.random.Generator) -> Floats:
-        """A level of each draw, by the probabilities."""
+        """A new level from each draw, by its probabilities."""
         probability = self.probabilities(at)
         reached = np.cumsum(probability, axis=2) >= rng.random((*at.f.shape, 1))
         reached[:, :, -1] = True
@@ -316,7 +323,7 @@ class Bernoulli(Ordinal):
     """Targets 0 and 1 by a probit: P(y = 1 | f) = Phi(f)."""
 
     name: ClassVar[str] = "bernoulli"
-    # factors already say how decided a row is
+    # the factors psi already say how decided a row is
     default_noise: ClassVar[Literal["shared", "rows"]] = "shared"
     clicks: ClassVar[bool] = True
 
@@ -327,6 +334,6 @@ class Bernoulli(Ordinal):
 
     @classmethod
     def read(cls, y: Floats, weight: Floats | None = None, exposure: Floats | None = None) -> Self:
-        """With the cut point at 0."""
+        """The likelihood with its cut point at 0."""
         cls.check(y)
         return cls((0.0,), (0.0, 1.0))

@@ -44,7 +44,7 @@ class Poisson(Counts):
         return density
 
     def score(self, y: Floats, f: Floats) -> Floats:
-        """Y - exp(f)."""
+        """The derivative of the log probability in f, y - exp(f)."""
         return y - np.exp(np.minimum(f, LARGEST_LOG))
 
     def information(self, y: Floats) -> float:
@@ -54,14 +54,18 @@ class Poisson(Counts):
     # Predictions
 
     def variances(self, at: Predicted) -> Floats:
-        """Of a Poisson variable its mean."""
+        """The variance of each count, which is its mean."""
         return self.means(at)
 
+    def log_densities(self, at: Predicted, y: Floats) -> Floats:
+        """Of Poisson distributions."""
+        return self.log_density(y, at.f + self.offset(len(y), at.exposure))
+
     def quantiles(self, at: Predicted, levels: Sequence[float]) -> Floats:
-        """The least count that reaches each quantile."""
+        """The smallest count that reaches each quantile."""
         each = self.means(at)
         return np.stack([poisson_quantiles(each, level) for level in levels], axis=1)
 
     def sample(self, at: Predicted, rng: np.random.Generator) -> Floats:
-        """Counts."""
+        """New counts from each draw."""
         return poisson_counts(self.means(at), rng)

@@ -1,9 +1,9 @@
 """Polya-Gamma variables PG(b, c) of any real shape b > 0 (Polson, Scott and Windle 2013).
 
 omega = sum_k g_k / (2 pi^2 ((k - 1/2)^2 + c^2 / (4 pi^2))), g_k ~ Gamma(b, 1). The first terms are drawn, and a gamma
-variable with the mean and variance of all others stands for those: mean and variance of omega are exact, whatever b
-costs the same, and the third cumulant is 2e-7 too low at c = 0, 6e-5 at |c| = 8, less than 6e-4 everywhere, relative to
-what it is. For large |c| terms hardly differ; there omega is inverse Gaussian but for exp(-|c|).
+variable with the mean and variance of all others replaces those: mean and variance of omega are exact, the cost does
+not depend on b, and the third cumulant has a relative error of 2e-7 at c = 0, 6e-5 at |c| = 8 and less than 6e-4
+everywhere. For large |c| the terms hardly differ; there omega is inverse Gaussian up to exp(-|c|).
 """
 
 from __future__ import annotations
@@ -20,15 +20,15 @@ Floats = npt.NDArray[np.float64]
 TERMS = 6
 # |c| from which on omega is inverse Gaussian, and below which closed forms are replaced by their series.
 LARGE, SMALL = 13.0, 0.05
-# No working precision is less: it is divided by.
+# The smallest working precision, because it is divided by.
 LEAST = 1e-300
 
 
 def mean_and_variance(b: Floats, c: Floats) -> tuple[Floats, Floats]:
-    """Of PG(b, c): b tanh(c / 2) / (2 c) and b (sinh c - c) / (4 c^3 cosh^2(c / 2))."""
+    """The mean and the variance of PG(b, c): b tanh(c / 2) / (2 c) and b (sinh c - c) / (4 c^3 cosh^2(c / 2))."""
     c = np.abs(c)
     safe, square = np.maximum(c, SMALL), c * c
-    # with e = exp(-c), nothing overflows
+    # written with e = exp(-c), so that nothing overflows
     e = np.exp(-safe)
     mean = (1 - e) / (1 + e) / (2 * safe)
     variance = (1 - e * e - 2 * safe * e) / (2 * safe**3 * (1 + e) ** 2)
@@ -40,8 +40,8 @@ def mean_and_variance(b: Floats, c: Floats) -> tuple[Floats, Floats]:
 def polya_gamma(b: Floats, c: Floats, rng: np.random.Generator) -> Floats:
     """Draws of PG(b, c), both of one shape, by blocks of the first axis with streams of their own."""
     out = np.empty(b.shape)
-    for block, own in block_streams(len(b), rng):
-        out[block] = _draw(b[block], np.abs(c[block]), own)
+    for block, block_rng in block_streams(len(b), rng):
+        out[block] = _draw(b[block], np.abs(c[block]), block_rng)
     return np.maximum(out, LEAST)
 
 

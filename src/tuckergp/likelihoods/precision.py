@@ -1,4 +1,4 @@
-"""The noise precision of observations in parts: a shared one, weights, factors of rows."""
+"""The noise precision of observations as a product: a shared precision, weights, and factors of rows."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ Floats = npt.NDArray[np.float64]
 class Precision:
     """Noise precision of the observations: alpha times weight_i times the factors of the observation's rows.
 
-    Kept in parts, so that nothing as long as the data is made of them.
+    Kept as its factors, so that no array as long as the data is made.
 
     Attributes
     ----------
     alpha : float
     weight : ndarray, shape (N,), or None
-        One for each observation; None for ones. Need not be how many observations it stands for.
+        One for each observation; None for ones. Need not be a count of observations.
     factors : sequence of ndarray, shapes (M_d,), or None
         One for each row of each mode; None for ones.
     """

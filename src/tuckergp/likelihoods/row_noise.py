@@ -24,7 +24,7 @@ Floats = npt.NDArray[np.float64]
 # Squared residuals summed by the rows of mode d, under a precision.
 Sums: TypeAlias = Callable[[int, Precision], RowSums]
 
-# Of nu: where it starts, its least value, and its prior mean beyond 0.
+# nu: where it starts, its smallest value, and the mean of its exponential prior.
 START, LEAST, PRIOR_MEAN = 10.0, 4.0, 20.0
 
 
@@ -36,7 +36,7 @@ class RowNoise(NamedTuple):
 
 
 def start(observed: Observed, settings: NoiseSettings) -> RowNoise:
-    """All factors 1; none if the noise is shared."""
+    """The noise factors before the first sweep: all 1, or none if the noise is shared."""
     if not settings.rows:
         return RowNoise()
     if not any(observed.n_groups):
@@ -48,11 +48,11 @@ def start(observed: Observed, settings: NoiseSettings) -> RowNoise:
 
 
 def continued(noise: RowNoise, factors: Sequence[Floats | None], rng: np.random.Generator) -> RowNoise:
-    """Fresh factors with those given in their place, and nu drawn given them."""
+    """The noise factors with those given in their place, and nu drawn given them."""
     if not noise.factors:
         return noise
-    values = tuple(own if given is None else given for own, given in zip(noise.factors, factors, strict=True))
-    nu = tuple(draw_shape(own, START, rng) if len(own) else START for own in values)
+    values = tuple(old if given is None else given for old, given in zip(noise.factors, factors, strict=True))
+    nu = tuple(draw_shape(of_mode, START, rng) if len(of_mode) else START for of_mode in values)
     return RowNoise(values, nu)
 
 
@@ -71,22 +71,22 @@ def precision_of(noise: RowNoise, alpha: float, weight: Floats | None, observed:
 def draw(
     noise: RowNoise, precision: Precision, observed: Observed, sums: Sums, rng: np.random.Generator
 ) -> tuple[RowNoise, float, float]:
-    """Factors and nu, mode by mode, given f and the rest of the precision.
+    """Draw noise factors and nu, mode by mode, given f and the rest of the precision.
 
-    Also the weighted sum of squared residuals, and the same with all new factors in it.
+    Also returns the weighted sum of squared residuals, and the same times the new factors.
     """
     noisy = [d for d, factors in enumerate(noise.factors) if len(factors)]
     for d in noisy or [0]:
-        found = sums(d, precision)
+        row_sums = sums(d, precision)
         if noisy:
             groups, size = observed.groups[d], observed.n_groups[d]
-            squares = np.bincount(groups, precision.alpha * found.scaled, size).astype(np.float64)
+            squares = np.bincount(groups, precision.alpha * row_sums.scaled, size).astype(np.float64)
             factors = draw_factors(observed.sizes[d], squares, noise.nu[d], rng)
             nu = draw_shape(factors, noise.nu[d], rng)
             noise = RowNoise(_replaced(noise.factors, d, factors), _replaced(noise.nu, d, nu))
             precision = precision_of(noise, precision.alpha, precision.weight, observed)
-    scaled = float(_of_rows(noise, d, observed) @ found.scaled) if noisy else float(found.scaled.sum())
-    return noise, float(found.squares.sum()), scaled
+    scaled = float(_of_rows(noise, d, observed) @ row_sums.scaled) if noisy else float(row_sums.scaled.sum())
+    return noise, float(row_sums.squares.sum()), scaled
 
 
 def draw_factors(counts: Floats, squares: Floats, nu: float, rng: np.random.Generator) -> Floats:
@@ -95,7 +95,7 @@ def draw_factors(counts: Floats, squares: Floats, nu: float, rng: np.random.Gene
 
 
 def draw_shape(factors: Floats, nu: float, rng: np.random.Generator) -> float:
-    """Draw nu given factors ~ Gamma(nu / 2, nu / 2), by a slice on log nu under an exponential prior."""
+    """Draw nu given factors ~ Gamma(nu / 2, nu / 2), by a slice step on log nu under an exponential prior."""
     total_log, total, count = float(np.log(factors).sum()), float(factors.sum()), len(factors)
 
     def log_density(log_nu: float) -> float:

@@ -1,6 +1,6 @@
 """What likelihoods of numbers share: targets are standardised, and have noise of precision alpha a_m b_m' ... around f.
 
-Priors and noise are in units of the targets' standard deviation. The factors a_m, b_m' of rows are there on request.
+Priors and noise are in units of the targets' standard deviation. The noise factors a_m, b_m' of rows are optional.
 """
 
 from __future__ import annotations
@@ -53,13 +53,13 @@ class Standardised(Likelihood):
 
     @classmethod
     def read(cls, y: Floats, weight: Floats | None = None, exposure: Floats | None = None) -> Self:
-        """With the mean and the standard deviation of the targets; 1 for targets that are all the same."""
+        """The likelihood with the mean and the standard deviation of the targets; 1 where all targets are the same."""
         mean = float(np.average(y, weights=weight))
         spread = float(np.sqrt(np.average((y - mean) ** 2, weights=weight)))
         return cls(mean=mean, scale=spread if spread > 1e-12 * max(1.0, abs(mean)) else 1.0)
 
     def targets(self, y: Floats) -> Floats:
-        """Standardised."""
+        """The standardised targets."""
         return (y - self.mean) / self.scale
 
     # Gibbs sampling
@@ -73,13 +73,13 @@ class Standardised(Likelihood):
         settings: NoiseSettings,
         rng: np.random.Generator,
     ) -> tuple[Any, float]:
-        """Factors of rows, then alpha ~ Gamma(shape + N / 2, rate + S / 2), S the sum of scaled squared residuals."""
+        """Draw factors of rows, then alpha ~ Gamma(shape + N / 2, rate + S / 2), S the scaled sum of squares."""
         rows, squares, scaled = row_noise.draw(state.rows, precision, observed, sums, rng)
         alpha = float(rng.gamma(settings.shape + observed.count / 2) / (settings.rate + scaled / 2))
         return state._replace(alpha=alpha, rows=rows), squares / observed.count
 
     def factors(self, state: Any) -> tuple[Floats | None, ...]:
-        """Those of rows."""
+        """The noise factors of rows."""
         return row_noise.kept(state.rows)
 
     def in_units(self, watched: Mapping[str, Floats]) -> dict[str, Floats]:
@@ -93,6 +93,6 @@ class Standardised(Likelihood):
         return self.mean + self.scale * at.f
 
     def precisions(self, at: Predicted) -> Floats:
-        """Of each draw, in units of the standardised targets, (S, n)."""
+        """The noise precision of each draw, in units of the standardised targets, (S, n)."""
         alpha = at.unknowns["alpha"][:, None]
         return np.asarray(np.broadcast_to(alpha if at.factors is None else alpha * at.factors, at.f.shape))

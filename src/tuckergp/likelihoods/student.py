@@ -1,4 +1,4 @@
-"""Student's t noise: heavy tails, so that a few wild targets do not pull f after them.
+"""Student's t noise: heavy tails, so that a few outliers hardly influence f.
 
 y = f + e, e ~ N(0, 1 / (alpha a_m b_m' ... lambda_i)), lambda_i ~ Gamma(nu / 2, nu / 2): given its own lambda each
 observation is Gaussian, and with it integrated out e is Student's t with nu degrees of freedom, whose precision has
@@ -29,7 +29,7 @@ __all__ = ["Student", "StudentState", "draw_nu"]
 
 Floats = npt.NDArray[np.float64]
 
-# Of nu: what it is above, and the gamma prior of what it is above that.
+# nu is above LEAST; nu - LEAST ~ Gamma(SHAPE, RATE) a priori.
 LEAST, SHAPE, RATE = 2.0, 2.0, 0.1
 SLICE_WIDTH = 1.0
 
@@ -79,49 +79,49 @@ class Student(Standardised):
         return log_t(y - f, 1 / self.noise, self.nu)
 
     def score(self, y: Floats, f: Floats) -> Floats:
-        """(nu + 1) (y - f) / (nu noise + (y - f)^2): what is far off hardly counts."""
+        """The derivative of the log density in f, (nu + 1) (y - f) / (nu noise + (y - f)^2)."""
         return (self.nu + 1) * (y - f) / (self.nu * self.noise + (y - f) ** 2)
 
     def information(self, y: Floats) -> float:
-        """(nu + 1) / (nu + 3) / noise."""
+        """The precision that each observation adds, (nu + 1) / (nu + 3) / noise."""
         return (self.nu + 1) / (self.nu + 3) / self.noise
 
     # Gibbs sampling
 
     def initial(self, observed: Observed, settings: NoiseSettings) -> StudentState:
-        """The precision at its prior mean, and the degrees of freedom of this object."""
+        """The state before the first sweep: the precision at its prior mean, the degrees of freedom of this object."""
         return StudentState(settings.shape / settings.rate, self.nu, row_noise.start(observed, settings))
 
     def draw_given_function(
         self, state: StudentState, observed: Observed, f: Floats, rng: np.random.Generator
     ) -> StudentState:
-        """The degrees of freedom, with all lambda integrated out: given them they could hardly move."""
+        """Draw the degrees of freedom with all lambda integrated out: given lambda they could hardly move."""
         return state._replace(nu=draw_nu(self._squares(state, observed, f), state.nu, rng))
 
     def augment(
         self, state: StudentState, observed: Observed, f: Callable[[], Floats], rng: np.random.Generator
     ) -> tuple[Floats, Precision]:
-        """The targets themselves, and lambda ~ Gamma((nu + 1) / 2, (nu + scaled squared residual) / 2) as weights."""
+        """The targets, with weights lambda ~ Gamma((nu + 1) / 2, (nu + scaled squared residual) / 2) drawn."""
         squares = self._squares(state, observed, f())
         weight = gammas(np.full(len(squares), (state.nu + 1) / 2), rng) / ((state.nu + squares) / 2)
         return observed.y, row_noise.precision_of(state.rows, state.alpha, weight, observed)
 
     def _squares(self, state: StudentState, observed: Observed, f: Floats) -> Floats:
-        """Squared residuals times their precision but for lambda, (N,)."""
+        """Squared residuals times their precision without lambda, (N,)."""
         precision = row_noise.precision_of(state.rows, state.alpha, None, observed).at(observed.index)
         return precision * (observed.y - f) ** 2
 
     def log_likelihood(self, state: StudentState, observed: Observed, f: Floats) -> Floats:
-        """Log of the t density, lambda integrated out."""
+        """Log of the t density at each observation, lambda integrated out."""
         precision = row_noise.precision_of(state.rows, state.alpha, None, observed).at(observed.index)
         return log_t(observed.y - f, precision, state.nu)
 
     def kept(self, state: StudentState) -> dict[str, Floats]:
-        """``alpha`` and ``nu``."""
+        """The noise precision ``alpha`` and the degrees of freedom ``nu``."""
         return {"alpha": np.asarray(state.alpha), "nu": np.asarray(state.nu)}
 
     def working(self, at: Predicted, y: Floats, rng: np.random.Generator | None) -> tuple[Floats, Floats]:
-        """The targets themselves, with lambda drawn, or its mean, in the precisions."""
+        """The targets, with precisions in which lambda is drawn, or its mean."""
         precision, nu = self.precisions(at), at.unknowns["nu"][:, None]
         shape, rate = np.broadcast_to((nu + 1) / 2, at.f.shape), (nu + precision * (y - at.f) ** 2) / 2
         weight = (shape if rng is None else gammas(shape.T, rng).T) / rate
@@ -134,12 +134,12 @@ class Student(Standardised):
         factors: Sequence[Floats | None],
         rng: np.random.Generator,
     ) -> StudentState:
-        """With these alpha, nu and factors."""
+        """A state with these alpha, nu and noise factors."""
         rows = row_noise.continued(state.rows, factors, rng)
         return StudentState(float(unknowns["alpha"]), float(unknowns["nu"]), rows)
 
     def unknowns(self) -> dict[str, Floats]:
-        """``alpha`` and ``nu``."""
+        """The noise precision ``alpha`` and the degrees of freedom ``nu``."""
         return {"alpha": np.asarray(1 / self.noise), "nu": np.asarray(self.nu)}
 
     def watched(self, unknowns: Mapping[str, Floats]) -> dict[str, Floats]:
@@ -154,18 +154,23 @@ class Student(Standardised):
     # Predictions
 
     def variances(self, at: Predicted) -> Floats:
-        """Those of t distributions, nu / (nu - 2) / precision, in the units of the targets."""
+        """The variance of each observation, nu / (nu - 2) / precision, in the units of the targets."""
         nu = at.unknowns["nu"][:, None]
         return np.asarray(self.scale**2 * nu / (nu - LEAST) / self.precisions(at))
 
+    def log_densities(self, at: Predicted, y: Floats) -> Floats:
+        """Of t distributions."""
+        draws = zip(self.targets(y) - at.f, self.precisions(at), at.unknowns["nu"].tolist(), strict=True)
+        return np.asarray(np.stack([log_t(*draw) for draw in draws]) - np.log(self.scale))
+
     def quantiles(self, at: Predicted, levels: Sequence[float]) -> Floats:
-        """Of a mixture of t distributions, one for each draw."""
+        """Quantiles of a mixture of t distributions, one for each draw."""
         sd, standard = self.precisions(at) ** -0.5, student_t(at.unknowns["nu"])
-        found = np.stack([mixture_quantiles(at.f, sd, level, standard) for level in levels], axis=1)
-        return self.mean + self.scale * found
+        quantiles = np.stack([mixture_quantiles(at.f, sd, level, standard) for level in levels], axis=1)
+        return self.mean + self.scale * quantiles
 
     def sample(self, at: Predicted, rng: np.random.Generator) -> Floats:
-        """The function plus noise."""
+        """A new observation from each draw: f plus noise."""
         noise = rng.standard_t(at.unknowns["nu"][:, None], at.f.shape) / np.sqrt(self.precisions(at))
         return self.mean + self.scale * (at.f + noise)
 
@@ -177,7 +182,7 @@ def log_t(residual: Floats, precision: Floats | float, nu: float) -> Floats:
 
 
 def draw_nu(squares: Floats, nu: float, rng: np.random.Generator) -> float:
-    """Draw nu given squared residuals in units of their squared scales (N,), by a slice on log(nu - 2)."""
+    """Draw nu given squared residuals in units of their squared scales (N,), by a slice step on log(nu - 2)."""
 
     def log_density(x: float) -> float:
         beyond = float(np.exp(x))

@@ -21,7 +21,7 @@ __all__ = ["Entries", "Inclusion", "Learned", "Random", "inclusion", "inclusion_
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
 
-# Above this many entries a full core is refused: a pass over the data costs this much an observation.
+# Above this many entries a full core is refused: a pass over the data costs this much per observation.
 LARGEST_FULL_CORE = 1_000_000
 # The coordinate of a mode that an entry leaves out.
 LEFT_OUT = -1
@@ -31,7 +31,7 @@ PRIOR_COUNT = 2.0
 
 @dataclass(frozen=True)
 class Random:
-    """A core with entries at random places, which ``random_state`` decides: O(Q D) an observation instead of r^D.
+    """A core with entries at random places, which ``random_state`` decides: O(Q D) per observation instead of r^D.
 
     Parameters
     ----------
@@ -54,8 +54,8 @@ class Entries:
     Parameters
     ----------
     places : sequence of sequences of int or None
-        An entry each, with a component of every mode, counted from 0. None leaves the mode out: the summand of f is
-        the same whatever the mode's input.
+        One for each entry, with a component of every mode, counted from 0. None leaves the mode out: the summand of f
+        does not depend on that mode's input.
 
     Examples
     --------
@@ -78,9 +78,9 @@ class Entries:
 
 @dataclass(frozen=True)
 class Learned:
-    """A core of which it is learned, by Gibbs sampling, which entries are there: the others are exactly 0.
+    """A core whose pattern is learned by Gibbs sampling: entries that are not included are exactly 0.
 
-    A spike and slab: an entry is there with an unknown probability, the same for all, and then is N(0, sigma_w^2).
+    A spike and slab: an entry is included with an unknown probability, the same for all, and then is N(0, sigma_w^2).
 
     Parameters
     ----------
@@ -88,7 +88,7 @@ class Learned:
         The entries among which to choose. ``"superdiagonal"`` learns how many components there are, ``"pairwise"``
         which modes interact.
     share : float
-        The share of candidates that is expected to be there, between 0 and 1; it has the weight of two entries.
+        The share of candidates that is expected to be included, between 0 and 1; it has the weight of two entries.
 
     Examples
     --------
@@ -157,11 +157,11 @@ def _pairwise(ranks: Sequence[int]) -> Ints:
             f"A pairwise core needs two modes or more, each of rank 2 or more, one for its main effect; not ranks "
             f"{tuple(ranks)}."
         )
-    found = [{}, *({d: 0} for d in range(modes))]
-    found += [
+    entries = [{}, *({d: 0} for d in range(modes))]
+    entries += [
         {d: k, e: k} for d, e in combinations(range(modes), 2) for k in range(1, min(int(ranks[d]), int(ranks[e])))
     ]
-    return np.array([[entry.get(d, LEFT_OUT) for d in range(modes)] for entry in found], dtype=np.int64)
+    return np.array([[entry.get(d, LEFT_OUT) for d in range(modes)] for entry in entries], dtype=np.int64)
 
 
 def _random(pattern: Random, ranks: Sequence[int], rng: np.random.Generator) -> Ints:
@@ -182,10 +182,10 @@ def _distinct_integers(below: int, count: int, rng: np.random.Generator) -> Ints
     """Draw ``count`` distinct integers, sorted, without listing all ``below`` of them where they are many."""
     if below <= 10_000_000:
         return np.sort(rng.choice(below, size=count, replace=False)).astype(np.int64)
-    found = np.zeros(0, dtype=np.int64)
-    while len(found) < count:
-        found = np.unique(np.concatenate([found, rng.integers(below, size=count)]))
-    return np.sort(rng.permutation(found)[:count])
+    distinct = np.zeros(0, dtype=np.int64)
+    while len(distinct) < count:
+        distinct = np.unique(np.concatenate([distinct, rng.integers(below, size=count)]))
+    return np.sort(rng.permutation(distinct)[:count])
 
 
 def _explicit(pattern: Entries, ranks: Sequence[int]) -> Ints:
@@ -208,12 +208,12 @@ def _whole(number: Any) -> int:
 
 
 def inclusion_prior(share: float) -> tuple[float, float]:
-    """The beta distribution of the probability that an entry of a learned pattern is there."""
+    """Parameters of the beta prior of the probability that an entry of a learned pattern is included."""
     return PRIOR_COUNT * share, PRIOR_COUNT * (1 - share)
 
 
 class Inclusion(NamedTuple):
-    """How probable it is that each entry of a core is there.
+    """The posterior probability of each entry of a core to be included.
 
     Attributes
     ----------
@@ -228,7 +228,7 @@ class Inclusion(NamedTuple):
 
 
 def inclusion(model: Any) -> Inclusion:
-    """How probable the entries of a core are, from the draws of a model fitted with ``core=Learned(...)``.
+    """Posterior probabilities of the entries of a core, from the draws of a model fitted with ``core=Learned(...)``.
 
     They mean most where components cannot be exchanged: which modes interact, how many components there are.
 
@@ -246,8 +246,8 @@ def inclusion(model: Any) -> Inclusion:
     >>> y = np.sin(X[:, 0]) + 0.1 * rng.standard_normal(150)
     >>> core = Learned(Entries([(0, None), (None, 0), (1, 1)]))
     >>> model = TuckerGPRegressor(rank=2, core=core, draws=100, warmup=100, random_state=0).fit(X, y)
-    >>> found = inclusion(model)
-    >>> found.places[0], bool(found.probability[0] > 0.9)
+    >>> entries = inclusion(model)
+    >>> entries.places[0], bool(entries.probability[0] > 0.9)
     ((0, None), True)
     """
     if not hasattr(model, "fit_"):
@@ -257,6 +257,6 @@ def inclusion(model: Any) -> Inclusion:
     core = draws.model.core
     if core.share == 1:
         raise InputError("All entries of this core are there; fit with core=cores.Learned(...) to learn which are.")
-    there = np.mean(draws.W != 0, axis=0)
+    probability = np.mean(draws.W != 0, axis=0)
     named = tuple(tuple(None if k < 0 else k for k in place) for place in core.coords.tolist())
-    return Inclusion(named, np.asarray(there, dtype=np.float64))
+    return Inclusion(named, np.asarray(probability, dtype=np.float64))

@@ -2,8 +2,8 @@
 
 A `Mode` says which columns go together and which kernel compares them; `Design.fit` realises the kernel's terms as
 feature blocks on the distinct inputs. At most one term is kept out of the blocks as the mode's residual (E in
-psi = Phi B + E): an Identity that tells all rows apart, whose conditional is one small solve a row, or a Matern on one
-column, a Markov process along its values.
+psi = Phi B + E): an Identity that tells all rows apart, whose conditional is one small solve for each row, or a Matern
+on one column, a Markov process along its values.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ class Mode:
         deviations with ``whiten``.
     features : FeatureMap, sequence of FeatureMap or None, or None
         How to realise the kernel: one map for every term but Constant, Identity and Linear (Hashing: for those of
-        Identity and Linear; Line: for the first Matern), or a sequence with one entry a term. None chooses.
+        Identity and Linear; Line: for the first Matern), or a sequence with one entry for each term. None chooses.
     constant : bool
         Add a Constant term unless there is one, so that a mean is learned.
     whiten : bool
@@ -85,7 +85,7 @@ class Mode:
 
     @property
     def name(self) -> str:
-        """The columns, for messages."""
+        """The names of the columns, for messages."""
         return ", ".join(self.columns)
 
     def plan(self) -> list[tuple[Kernel, FeatureMap | None]]:
@@ -103,7 +103,7 @@ class Mode:
             if len(chosen) != len(terms):
                 raise InputError(
                     f"Mode {self.name!r} has {len(terms)} kernel terms but {len(chosen)} entries in features; "
-                    f"give one entry a term, None to choose."
+                    f"give one entry for each term, None to choose."
                 )
         plan = list(zip(terms, chosen, strict=True))
         return [(Constant(), None), *plan] if self.adds_constant else plan
@@ -123,7 +123,7 @@ def _applies(features: FeatureMap | None, term: Kernel) -> bool:
     return features is not None and features.suits(_unscaled(term)[0])
 
 
-# Numbers that stand for inputs without a direction of their own, in all rows of a table together.
+# The most numbers in the averages that replace missing features, over all rows of a table.
 LARGEST_AVERAGES = 50_000_000
 
 
@@ -141,7 +141,7 @@ class Block:
     average : csr_array, shape (1, n), or None
         The mean of the training rows, each counted as often as it has features (so that the mean set of raters is that
         of the item of a mean rating), for inputs that have none of these features where every training row has some.
-        Zeros would be far from all of them: such features have a length, and so a share in the mean of the factors.
+        Zeros would be far from all training rows: such features have length one and add to the mean of the factors.
     """
 
     kernel: Kernel
@@ -163,7 +163,7 @@ class Block:
         return cls(kernel, columns, fitted, sparse.csr_array(mean.reshape(1, -1)))
 
     def features(self, rows: Table) -> Matrix:
-        """Features of inputs, the average where there are none of them."""
+        """The features of inputs; the average for inputs that have none."""
         features = self.map.transform(rows)
         if self.average is None:
             return features
@@ -179,7 +179,7 @@ class Block:
 
 
 def _largest(row: sparse.csr_array, most: int) -> sparse.csr_array:
-    """The largest entries of a row, with the sum of all."""
+    """The ``most`` largest entries of a row, scaled so that the sum stays the same."""
     if row.nnz <= most:
         return row
     kept = np.argsort(-row.data, kind="stable")[:most]
@@ -206,7 +206,7 @@ class FittedMode:
         rng: np.random.Generator,
         any_residual: bool = True,
     ) -> tuple[FittedMode, ModeTable]:
-        """Fit the feature maps to the distinct inputs ``rows`` (whitened already); also their table."""
+        """Fit the feature maps to the distinct inputs ``rows``, already whitened; also return their table."""
         plan = mode.plan()
         place, residual, residual_sd = _find_residual(mode, plan, rows, any_residual)
         blocks: list[Block] = []
@@ -227,8 +227,8 @@ class FittedMode:
 
     def features(self, rows: Table) -> Matrix:
         """The features of inputs as the kernel sees them, whitened already."""
-        parts = [block.features(rows) for block in self.blocks]
-        features = hstack(parts) if parts else np.zeros((len(rows), 0))
+        blocks = [block.features(rows) for block in self.blocks]
+        features = hstack(blocks) if blocks else np.zeros((len(rows), 0))
         self._check(rows, features)
         return features
 
@@ -260,7 +260,7 @@ class FittedMode:
             raise InputError(f"The features of mode {self.mode.name!r} are not finite; rescale its columns.")
 
     def transform(self, table: Table) -> tuple[ModeTable, npt.NDArray[np.intp]]:
-        """Realise new inputs: the table of their distinct rows, and for every row of ``table`` its number there."""
+        """The table of the distinct rows of new inputs, and for each row of ``table`` its number among them."""
         inputs = whiten(table.select(self.mode.columns), self.whitening)
         first, code = distinct_rows(inputs, self.mode.columns)
         return self.table(inputs.take(first)), code
@@ -273,9 +273,9 @@ class FittedMode:
 def _find_residual(
     mode: Mode, plan: Sequence[tuple[Kernel, FeatureMap | None]], rows: Table, any_residual: bool
 ) -> tuple[int, ResidualMap | None, float]:
-    """Which term is the residual (-1: none), its fitted mark and its standard deviation.
+    """Which term is the residual (-1: none), its fitted map and its standard deviation.
 
-    The term that is marked, else the first that one of the residuals serves by itself, in their order.
+    The term that the user marked, else the first that one of the residuals can serve, in the order of the residuals.
     """
     marked = [(number, features) for number, (_, features) in enumerate(plan) if isinstance(features, ResidualMap)]
     free = [number for number, (_, features) in enumerate(plan) if features is None]
@@ -284,7 +284,7 @@ def _find_residual(
             if marked:
                 raise InputError(
                     f"{type(mark).__name__}() of mode {mode.name!r} needs inference='gibbs' or 'als'; other methods "
-                    f"learn weights of features, so leave features out there."
+                    f"learn weights of features, so leave features out."
                 )
             continue
         kernel, variance = _unscaled(plan[number][0])
@@ -319,7 +319,7 @@ class Design:
 
     @property
     def n_observations(self) -> int:
-        """N."""
+        """The number of observations, N."""
         return len(self.index)
 
     @classmethod
@@ -331,7 +331,7 @@ class Design:
         random_state: int | np.random.Generator | None = None,
         any_residual: bool = True,
     ) -> tuple[Design, tuple[FittedMode, ...]]:
-        """Fit every mode to the columns of one table with a row an observation.
+        """Fit every mode to the columns of one table that has one row for each observation.
 
         Whitening uses the (weighted) mean and standard deviation over observations. ``any_residual=False`` is for
         inference in weight space (SGD): a Matern on a line becomes features.
@@ -362,7 +362,7 @@ class Design:
         random_state: int | np.random.Generator | None = None,
         any_residual: bool = True,
     ) -> tuple[Design, tuple[FittedMode, ...]]:
-        """Fit every mode to its own table with a row a distinct input; ``codes[d]`` numbers the observations' rows."""
+        """Fit every mode to its own table of distinct inputs; ``codes[d]`` are the observations' rows in table d."""
         rng = np.random.default_rng(random_state)
         fitted, mode_tables = [], []
         for mode, table in zip(modes, tables, strict=True):
@@ -374,7 +374,7 @@ class Design:
 
     @classmethod
     def transform(cls, fitted: Sequence[FittedMode], table: Table) -> Design:
-        """Realise new inputs with fitted modes."""
+        """The design of new inputs, with the feature maps of fitted modes."""
         pairs = [mode.transform(table) for mode in fitted]
         return cls(tuple(mode_table for mode_table, _ in pairs), _stack([code for _, code in pairs]))
 
@@ -383,7 +383,7 @@ class Design:
         return replace(self, index=np.ascontiguousarray(self.index[observations]))
 
     def compact(self) -> Design:
-        """The same observations with the rows that they use alone, where those are few or do not lie in one piece."""
+        """The same observations with only the rows they use, where those are few or not stored as one array."""
         modes, index = list(self.modes), self.index
         for d, table in enumerate(modes):
             if len(index) < table.n_rows or table.more is not None:
@@ -400,18 +400,18 @@ def _stack(codes: Sequence[npt.NDArray[Any]]) -> Index:
 
 def whitening_of(inputs: Table, weight: Floats | None = None) -> dict[str, tuple[float, float]]:
     """Mean and standard deviation of every numeric column; a constant column keeps its scale."""
-    found = {}
+    whitening = {}
     for column, values in inputs.columns.items():
         if values.dtype.kind in "fiubM":
             numbers = inputs.numeric(column)
             mean = float(np.average(numbers, weights=weight))
             spread = float(np.sqrt(np.average((numbers - mean) ** 2, weights=weight)))
-            found[column] = (mean, spread if spread > 1e-12 * max(1.0, abs(mean)) else 1.0)
-    return found
+            whitening[column] = (mean, spread if spread > 1e-12 * max(1.0, abs(mean)) else 1.0)
+    return whitening
 
 
 def whiten(inputs: Table, whitening: dict[str, tuple[float, float]]) -> Table:
-    """The same columns, those with a mean and a standard deviation standardised by them."""
+    """The same columns, standardised by their mean and standard deviation where they have one in ``whitening``."""
     if not whitening:
         return inputs
     columns = dict(inputs.columns)

@@ -1,4 +1,4 @@
-"""One set of unknowns: what predictions need of a state of any algorithm."""
+"""One draw of all unknowns: what predictions need of a state of any algorithm."""
 
 from __future__ import annotations
 
@@ -17,15 +17,15 @@ Floats = npt.NDArray[Any]
 
 @dataclass(frozen=True)
 class ModeDraw:
-    """Of one mode; `tuckergp.residuals.base.ModeDraws` has the same of many draws.
+    """One draw of the unknowns of one mode; `tuckergp.residuals.base.ModeDraws` holds many of them.
 
     Attributes
     ----------
     B : ndarray, shape (n, r)
     covariance : ndarray, shape (r, r)
-        Of a row of E that the data say nothing about: Lambda^-1 times the residual's variance.
+        Covariance of a row of E that the data say nothing about: Lambda^-1 times the residual's variance.
     rows, values : mapping of str to ndarray
-        What the residual keeps of each training row, and besides.
+        What the residual keeps of each training row, and of the mode as a whole.
     row_noise : ndarray, shape (groups,), or None
     """
 
@@ -38,7 +38,7 @@ class ModeDraw:
 
 @dataclass(frozen=True)
 class Draw:
-    """Modes, the learned entries of W, and the unknowns of the likelihood by name."""
+    """One draw: the modes, the learned entries of W, and the unknowns of the likelihood by name."""
 
     modes: tuple[ModeDraw, ...]
     W: Floats
@@ -55,7 +55,7 @@ def draw_of(
     unknowns: Mapping[str, Floats],
     factors: Sequence[Floats | None] = (),
 ) -> Draw:
-    """A draw from the factors psi of the training tables, weights, covariances of unseen rows and the rest.
+    """Make a draw of the factors psi of the training tables, weights, covariances of unseen rows and the rest.
 
     ``own`` and ``factors`` (noise factors) have an entry for each mode, or none at all.
     """

@@ -24,7 +24,7 @@ Floats = npt.NDArray[np.float64]
 
 
 class ReadsTables:
-    """For estimators: read X, and remember its columns or check that they are the same."""
+    """A base of estimators that reads X and remembers its columns, or checks that they are the same."""
 
     feature_names_in_: npt.NDArray[Any]
     n_features_in_: int
@@ -61,7 +61,7 @@ class ReadsTables:
 
 
 def default_modes(table: Table) -> list[Mode]:
-    """One mode a column: SE on whitened numbers and dates, Identity on anything else."""
+    """One mode for each column: SE on whitened numbers and dates, Identity on anything else."""
     return [
         Mode(column, SE(1.0), whiten=True) if values.dtype.kind in "fiubM" else Mode(column, Identity())
         for column, values in table.columns.items()
@@ -88,8 +88,8 @@ def exposure_of(exposure: Any, n: int, likelihood: str) -> Floats | None:
     values = np.full(n, values) if values.ndim == 0 else values
     if values.shape != (n,):
         raise InputError(f"exposure must be one number, or one for each of the {n} rows, not shape {values.shape}.")
-    found = Table({"exposure": values}, "the data", n).numeric("exposure")
-    if (found <= 0).any():
-        row = int(np.argmax(found <= 0))
-        raise InputError(f"exposure must be positive, but row {row} holds {found[row]:g}; leave such rows out.")
-    return found
+    exposures = Table({"exposure": values}, "the data", n).numeric("exposure")
+    if (exposures <= 0).any():
+        row = int(np.argmax(exposures <= 0))
+        raise InputError(f"exposure must be positive, but row {row} holds {exposures[row]:g}; leave such rows out.")
+    return exposures

@@ -36,7 +36,7 @@ class ModeTable:
     nested : int or None
         The block that is one-hot in groups of rows, such as the user of a user-week. Noise factors belong to groups.
     more : ModeTable or None
-        Rows that were added behind these, which stay where they lie; `features` and `residual` are without them.
+        Rows that were added after these, which are not copied; `features` and `residual` do not include them.
     """
 
     features: Matrix
@@ -54,11 +54,11 @@ class ModeTable:
         """Some of the rows, in the order given."""
         if self.more is None:
             return replace(self, features=self.features[rows], residual=self.residual.take(rows))
-        own = int(self.features.shape[0])
-        old = rows < own
+        first = int(self.features.shape[0])
+        old = rows < first
         if old.all():
             return replace(self, more=None).take(rows)
-        both = replace(self, more=None).take(rows[old])._joined(self.more.take(rows[~old] - own))
+        both = replace(self, more=None).take(rows[old])._joined(self.more.take(rows[~old] - first))
         return both.take(np.argsort(np.concatenate([np.flatnonzero(old), np.flatnonzero(~old)])))
 
     def _joined(self, rows: ModeTable) -> ModeTable:
@@ -66,33 +66,33 @@ class ModeTable:
         return replace(self, features=features, residual=self.residual.joined(rows.residual))
 
     def grown(self, rows: ModeTable) -> ModeTable:
-        """These rows, then those of another table of the same mode; these stay where they lie."""
+        """These rows, which are not copied, then those of another table of the same mode."""
         return replace(self, more=rows if self.more is None else self.more._joined(rows))
 
     @property
     def n_rows(self) -> int:
-        """M."""
+        """The number of rows, M."""
         return int(self.features.shape[0]) + (0 if self.more is None else self.more.n_rows)
 
     @cached_property
     def seen(self) -> npt.NDArray[np.bool_]:
-        """Which rows the residual knows from the data, (M,); all where that means nothing."""
-        own = self.residual.seen
-        here = np.ones(int(self.features.shape[0]), dtype=bool) if own is None else own
-        return here if self.more is None else np.concatenate([here, self.more.seen])
+        """Which rows were learned from the data, (M,); all where rows are not learned one by one."""
+        seen = self.residual.seen
+        seen = np.ones(int(self.features.shape[0]), dtype=bool) if seen is None else seen
+        return seen if self.more is None else np.concatenate([seen, self.more.seen])
 
     @property
     def keys(self) -> Keys:
-        """What names the random numbers of rows never seen, (M,), where rows may have noise factors."""
-        own = self.residual.keys
-        return own if self.more is None else np.concatenate([own, self.more.keys])
+        """Keys of the random numbers of rows never seen, (M,), where rows may have noise factors."""
+        keys = self.residual.keys
+        return keys if self.more is None else np.concatenate([keys, self.more.keys])
 
     @cached_property
     def undetermined(self) -> npt.NDArray[np.bool_]:
-        """Which rows a draw leaves something open of, (M,)."""
-        own = self.residual.undetermined
-        here = np.zeros(int(self.features.shape[0]), dtype=bool) if own is None else own
-        return here if self.more is None else np.concatenate([here, self.more.undetermined])
+        """Which rows a draw does not determine, so that predictions draw them, (M,)."""
+        rows = self.residual.undetermined
+        rows = np.zeros(int(self.features.shape[0]), dtype=bool) if rows is None else rows
+        return rows if self.more is None else np.concatenate([rows, self.more.undetermined])
 
     @cached_property
     def groups(self) -> Index:
@@ -121,5 +121,5 @@ class ModeTable:
 
     @property
     def n_features(self) -> int:
-        """Columns of `table`."""
+        """The number of columns of `table`."""
         return int(self.features.shape[1]) + self.residual.n_columns

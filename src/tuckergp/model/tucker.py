@@ -1,7 +1,7 @@
 """The Tucker model: cores, the contraction f = W x_d psi_d, the log joint and its gradient in closed form.
 
-Pure functions of parameters and data; how parameters are found lives in `tuckergp.inference`. Factors psi_d are
-computed once a row of a mode, never once an observation.
+Pure functions of parameters and data; how parameters are learned is in `tuckergp.inference`. Factors psi_d are computed
+once per row of a mode, never once per observation.
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ from tuckergp.errors import InputError
 from tuckergp.likelihoods import Likelihood
 from tuckergp.model.cores import CoreSpec, Entries, Learned, Random, check_full, inclusion_prior, places
 from tuckergp.model.design import Design
+from tuckergp.random import normals
 
 __all__ = [
     "LARGEST_AUTOMATIC",
@@ -36,7 +37,7 @@ __all__ = [
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
 
-# Up to so many entries a core is full unless the user says otherwise.
+# Up to this many entries a core is full unless the user says otherwise.
 LARGEST_AUTOMATIC = 4_096
 
 SparseCore = Random  # its earlier name
@@ -54,7 +55,7 @@ class Core:
     coords : ndarray, shape (Q, D)
         Places of the entries of a sparse core, -1 for a mode that an entry leaves out; no rows otherwise.
     share : float
-        Below 1 it is learned which of these entries are there, and this share is expected to be.
+        Below 1 it is learned which of these entries are included, and this share is expected to be.
     """
 
     kind: int
@@ -64,7 +65,7 @@ class Core:
 
     @property
     def modes(self) -> int:
-        """D."""
+        """The number of modes, D."""
         return len(self.ranks)
 
     @property
@@ -83,7 +84,7 @@ class Core:
         return bool((self.coords < 0).any())
 
     def default_sigma_u(self) -> Floats:
-        """Prior sd of an entry of each U_d for which, with `default_sigma_w`, entries of W x_d U_d' have variance 1.
+        """Prior standard deviations of entries of U_d, (D,), with which entries of W x_d U_d' have variance 1.
 
         Full and sparse core: r^(-1/2), as in section 2.1 of the paper. Identity: r^(-1/(2 D)), because then the
         variance is r sigma_u^(2 D).
@@ -93,7 +94,7 @@ class Core:
         return self.ranks.astype(np.float64) ** -0.5
 
     def default_sigma_w(self) -> float:
-        """Prior sd of an entry of W: 1, or sqrt(r^D / Q) for a sparse core, where Q entries are expected.
+        """Prior standard deviation of entries of W: 1, or sqrt(r^D / Q) for a sparse core with Q expected entries.
 
         Modes that an entry leaves out do not count: in general 1 / sum_q prod_d 1/r_d over the modes of entry q.
         """
@@ -117,9 +118,9 @@ class Core:
         return dense
 
     def others(self, w: Floats, psi: Sequence[Floats | None], d: int) -> tuple[Floats, Floats | float]:
-        """Z = W x_{e != d} psi_e for N rows of factors, (N, r_d), and what entries that leave mode d out add to f.
+        """z = W x_{e != d} psi_e for N rows of factors, (N, r_d), and what entries that leave mode d out add to f.
 
-        ``psi`` has an (N, r_e) table a mode, None for mode d. For many observations `tuckergp.compute` is faster.
+        ``psi`` has an (N, r_e) table for each mode, None for mode d. For many rows `tuckergp.compute` is faster.
         """
         rest = [(e, table) for e, table in enumerate(psi) if e != d and table is not None]
         if self.kind == IDENTITY:
@@ -143,13 +144,13 @@ class Core:
         return z, alone
 
     def others_in_draws(self, W: Floats, psi: Sequence[Floats | None], d: int) -> tuple[Floats, Floats]:
-        """`others` in S draws: (N, S, r_d) and (N, S), from W (S, Q) and tables (N, S, r_e), None for mode d."""
+        """What `others` gives in S draws, (N, S, r_d) and (N, S), from W (S, Q) and tables (N, S, r_e)."""
         if not self.learned:
             z = reduce(np.multiply, (table for e, table in enumerate(psi) if e != d and table is not None))
             return z, np.zeros(z.shape[:2])
-        found = [self.others(W[s], [None if table is None else table[:, s] for table in psi], d) for s in range(len(W))]
-        z = np.stack([each for each, _ in found], axis=1)
-        return z, np.stack([np.broadcast_to(alone, len(z)) for _, alone in found], axis=1)
+        draws = [self.others(W[s], [None if table is None else table[:, s] for table in psi], d) for s in range(len(W))]
+        z = np.stack([of_draw for of_draw, _ in draws], axis=1)
+        return z, np.stack([np.broadcast_to(alone, len(z)) for _, alone in draws], axis=1)
 
 
 def make_core(spec: CoreSpec | Core, ranks: Sequence[int], rng: np.random.Generator | None = None) -> Core:
@@ -195,7 +196,7 @@ class Parameters:
 
 
 def refuse_residuals(design: Design, what: str) -> None:
-    """Refuse a design with a residual that has no features where only weights of features are known."""
+    """Refuse a design with a residual that no features stand for, where only weights of features are learned."""
     for mode in design.modes:
         mode.residual.refuse_weights(what)
 
@@ -222,9 +223,9 @@ class TuckerModel:
     core : Core
     likelihood : Likelihood
     sigma_u : ndarray, shape (D,)
-        Prior sd of the entries of each U_d.
+        Prior standard deviation of the entries of each U_d.
     sigma_w : float
-        Prior sd of the learned entries of W.
+        Prior standard deviation of the learned entries of W.
     """
 
     core: Core
@@ -244,7 +245,7 @@ class TuckerModel:
     def init(self, design: Design, rng: np.random.Generator) -> Parameters:
         """Draw parameters from their prior; lengthscales are the kernels', unknowns of the likelihood its own."""
         U = tuple(
-            sigma * rng.standard_normal((mode.n_features, r))
+            sigma * normals((mode.n_features, int(r)), rng)
             for mode, r, sigma in zip(design.modes, self.core.ranks, self.sigma_u, strict=True)
         )
         W = self.sigma_w * rng.standard_normal(self.core.n_weights)
@@ -255,10 +256,10 @@ class TuckerModel:
         return Parameters(U, W, own, self.likelihood.free)
 
     def start(self, design: Design, rng: np.random.Generator, scale: float = 1.0) -> Parameters:
-        """A place to start optimising: a prior draw, U times ``scale``, but constant features with weight sigma_u.
+        """Parameters to start from: a prior draw, U times ``scale``, but constant features with weight sigma_u.
 
-        With many modes a product of prior draws is about 0, and so is its gradient; constants keep it away from there.
-        Signs in the first mode are random, so that f starts around 0. All entries of a core are there.
+        With many modes a product of prior draws is about 0, and so is its gradient; constants keep it away from 0.
+        Signs in the first mode are random, so that f starts around 0. All entries of a core are included.
         """
         drawn = self.init(design, rng)
         U = tuple(scale * table for table in drawn.U)
@@ -271,31 +272,31 @@ class TuckerModel:
         return replace(drawn, U=U, W=W)
 
     def factors(self, parameters: Parameters, design: Design) -> list[Floats]:
-        """psi_d = Phi_d U_d for the rows of each mode, (M_d, r_d), and what own unknowns of residuals say of them."""
+        """psi_d = Phi_d U_d for the rows of each mode, (M_d, r_d), plus the residual where it has own unknowns."""
         psi = [np.asarray(mode.table @ U, dtype=np.float64) for mode, U in zip(design.modes, parameters.U, strict=True)]
         for d, own in enumerate(parameters.own):
             psi[d] += design.modes[d].residual.values(own)
         return psi
 
     def contract(self, psi: Sequence[Floats], W: Floats, index: npt.NDArray[np.int32]) -> Floats:
-        """F of observations given the factors of all rows, shape (N,)."""
+        """f of observations given the factors of all rows, shape (N,)."""
         flat, start = pack(psi)
         core = self.core
         return evaluate(core.kind, W if core.learned else self.fixed_w, core.coords, core.ranks, flat, start, index)
 
     def contract_draws(self, psi: Sequence[Floats], W: Floats, index: npt.NDArray[np.int32]) -> Floats:
-        """F of observations in S draws, (S, N), given the factors of rows in each draw (M_d, S, r_d) and W (S, Q)."""
+        """f of observations in S draws, (S, N), given the factors of rows in each draw (M_d, S, r_d) and W (S, Q)."""
         flat, start = pack(psi)
         core = self.core
         W = W if core.learned else np.ones((len(W), 1))
         return evaluate_draws(core.kind, W, core.coords, core.ranks, flat, start, index).T
 
     def predict(self, parameters: Parameters, design: Design) -> Floats:
-        """F at every observation of a design, shape (N,)."""
+        """f at every observation of a design, shape (N,)."""
         return self.contract(self.factors(parameters, design), parameters.W, design.index)
 
     def log_prior(self, parameters: Parameters, design: Design) -> float:
-        """Log p(U) + log p(W) + log p(own unknowns of residuals, of the likelihood), up to a constant."""
+        """log p(U) + log p(W) + log p(own unknowns of residuals, of the likelihood), up to a constant."""
         refuse_learned(self.core, "A density is")
         total = sum(float(np.vdot(U, U) / s**2) for U, s in zip(parameters.U, self.sigma_u, strict=True))
         weights = -0.5 * (total + float(parameters.W @ parameters.W) / self.sigma_w**2)
@@ -311,7 +312,7 @@ class TuckerModel:
         weight: Floats | None = None,
         offset: Floats | None = None,
     ) -> float:
-        """Log p(y, U, W) of the paper's appendix A, up to a constant; weights multiply the log densities.
+        """log p(y, U, W) of the paper's appendix A, up to a constant; weights multiply the log densities.
 
         Offsets are added to f, such as the logarithms of exposures.
         """
@@ -330,7 +331,7 @@ class TuckerModel:
     ) -> tuple[float, Parameters]:
         """The log joint and its derivatives in all unknowns, in the shapes of the unknowns.
 
-        With psi_d and z_d = W x_{e != d} psi_e once a row, the appendix's derivative in U_d is Phi_d' (sum of
+        With psi_d and z_d = W x_{e != d} psi_e once per row, the appendix's derivative in U_d is Phi_d' (sum of
         score times z_d over the observations of each row).
         """
         refuse_residuals(design, "Gradients are")

@@ -1,8 +1,9 @@
-"""California house prices by longitude and latitude: the paper's figure and tables, and what is better.
+"""California house prices by longitude and latitude: the paper's figure and tables, and better models.
 
-The first half of the authors' row order trains, the rest tests; RMSE is of the log price. `CALIFORNIA_CHOICE` compares
-models that the paper does not have on a fifth of the training rows. What it chose stands in `BEYOND`; `CALIFORNIA`
-learns from all training rows and scores the test rows once. The models are in `tuckergp.paper.california_models`.
+The first half of the authors' row order is for training, the rest for testing; RMSE is of the log price.
+`CALIFORNIA_CHOICE` compares models that are not in the paper on a fifth of the training rows. Its choice is recorded in
+`BEYOND`; `CALIFORNIA` learns from all training rows and scores the test rows once. The models are in
+`tuckergp.paper.california_models`.
 """
 
 from __future__ import annotations
@@ -33,7 +34,7 @@ CANDIDATES = {
     for rank in ranks
 }
 BEYOND = ("turns=1/r=10", "turns=1/r=20", "turns=4/r=10")
-"""The last is the one with the least error on held-out training rows."""
+"""The last has the smallest error on held-out training rows."""
 
 RECORDS = {"full": "0.2979", "r=2": "0.3299", "r=5": "0.2866", "r=10": "0.2778"}
 """The authors' test RMSE at n = 200."""
@@ -53,39 +54,39 @@ VIEWS: dict[str, tuple[str, dict[str, Any]]] = {
     "california_components_la": ("Los Angeles", {"extent": (-119.0, -117.0, 33.4, 34.5)}),
     "california_components_bay": ("the Bay area", {"extent": (-123.2, -121.4, 36.8, 38.4)}),
 }
-"""Pictures of the summands of f: in words, and how they are drawn."""
+"""Plots of the summands of f: a description, and how they are drawn."""
 BEHIND = "0.85"
-"""On grey the pale middle of the colours is seen."""
-# Names the stream that holds rows out.
+"""A grey background, on which the pale middle of the colours is visible."""
+# Key of the random stream that holds rows out.
 held_out = partial(hold_out, key=2_000_001)
 
 
 def cells(run: Run) -> Work:
-    """All that the tables are made of, quick things first."""
-    at, found = run.settings, dict[str, Callable[[], Figures]]()
+    """All cells of the tables, quick ones first."""
+    at, work = run.settings, dict[str, Callable[[], Figures]]()
     split = split_of(run.load("california"), at["rows"])
-    found["gp/given"] = partial(exact, split, False)
+    work["gp/given"] = partial(exact, split, False)
     for seed in at["seeds"]:
-        found |= {f"full/n={n}/seed {seed}": partial(full_rank, split, n, seed) for n in at["sizes"]}
+        work |= {f"full/n={n}/seed {seed}": partial(full_rank, split, n, seed) for n in at["sizes"]}
         for name in at["beyond"]:
             setting = replace(CANDIDATES[name], **at["chain_lengths"])
-            found[f"beyond/{name}/seed {seed}"] = partial(fit_and_cover, split, setting, seed)
+            work[f"beyond/{name}/seed {seed}"] = partial(fit_and_cover, split, setting, seed)
         gibbs = Gibbs(**at["gibbs_lengths"])  # noise and prior scales are drawn along with the rest
         for n, r in product(at["sizes"], at["ranks"]):
-            found[f"gibbs/n={n}/r={r}/seed {seed}"] = partial(tucker_of, split, n, r, gibbs, seed)
+            work[f"gibbs/n={n}/r={r}/seed {seed}"] = partial(tucker_of, split, n, r, gibbs, seed)
     for r in at["cholesky_ranks"]:
-        found[f"cholesky/r={r}/seed 0"] = partial(cholesky, split, r, 0, at["cholesky_lengths"])
+        work[f"cholesky/r={r}/seed 0"] = partial(cholesky, split, r, 0, at["cholesky_lengths"])
     # the paper's sampler: prior scales and noise as the GP has them
     nuts = NUTS(noise=GIVEN.noise, sigma_w=GIVEN.scale**0.5, **at["nuts_lengths"])
     for n, r in at["nuts_sizes"]:
-        found[f"nuts/n={n}/r={r}/seed 0"] = partial(tucker_of, split, n, r, nuts, 0)
-    found["gp/learned"] = partial(exact, split, True, at["max_iter"])
-    found["pictures"] = partial(draw_models, run, split)
-    return found
+        work[f"nuts/n={n}/r={r}/seed 0"] = partial(tucker_of, split, n, r, nuts, 0)
+    work["gp/learned"] = partial(exact, split, True, at["max_iter"])
+    work["pictures"] = partial(draw_models, run, split)
+    return work
 
 
 def choice_cells(run: Run) -> Work:
-    """Models with chains on held-out training rows."""
+    """Validation errors of models with chains, on held-out training rows."""
     at = run.settings
     settings = {name: replace(CANDIDATES[name], **at["chain_lengths"]) for name in at["candidates"]}
     return choices(settings, held_out(split_of(run.load("california"), at["rows"])))
@@ -99,15 +100,15 @@ def curves_table(cells: Cells) -> Rows:
     patterns |= {"GP, the authors' numbers": ("gp/given", ""), "GP, type-II ML": ("gp/learned", "")}
     rows = [["train / test RMSE", *(f"n = {n}" for n in SIZES), "paper, n = 200"]]
     for title, (pattern, record) in patterns.items():
-        found = [starting(cells, pattern.format(n=n)) for n in SIZES]
-        if any(found):
-            errors = [f"{shown(one, 'train_rmse')} / {shown(one, 'test_rmse')}" if one else "" for one in found]
+        by_size = [starting(cells, pattern.format(n=n)) for n in SIZES]
+        if any(by_size):
+            errors = [f"{shown(one, 'train_rmse')} / {shown(one, 'test_rmse')}" if one else "" for one in by_size]
             rows.append([title, *errors, RECORDS.get(record, "")])
     return rows
 
 
 def gp_table(cells: Cells) -> Rows:
-    """The two exact GPs: log marginal likelihood, errors, numbers."""
+    """The two exact GPs: log marginal likelihood, errors, hyperparameters."""
     rows = [["GP", "log likelihood", "train RMSE", "test RMSE", "signal sd", "noise sd", "latitude", "longitude"]]
     for title, name in {"the authors' numbers": "gp/given", "type-II maximum likelihood": "gp/learned"}.items():
         for cell in starting(cells, name):
@@ -120,7 +121,7 @@ def gp_table(cells: Cells) -> Rows:
 
 
 def mixing_table(cells: Cells) -> Rows:
-    """R-hat and ESS of parameters and of f, the paper's beside them."""
+    """R-hat and ESS of parameters and of f, beside those of the paper."""
     kinds = {"nuts": "NUTS", "gibbs": "Gibbs"}
     rows = [["", "paper: R-hat, parameters", "paper: ESS, parameters"]]
     rows[0] += [f"{title}: {what}" for title in kinds.values() for what in ("parameters", "f")]
@@ -134,12 +135,12 @@ def mixing_table(cells: Cells) -> Rows:
     return rows
 
 
-def _mixing(found: Figures) -> str:
-    return "{:.2f} ± {:.2f}; {:.0f} ± {:.0f}".format(*found["rhat"], *found["ess"])
+def _mixing(figures: Figures) -> str:
+    return "{:.2f} ± {:.2f}; {:.0f} ± {:.0f}".format(*figures["rhat"], *figures["ess"])
 
 
 def claims_table(cells: Cells) -> Rows:
-    """What the paper says of its figure, and whether it is so here: means over the seeds that both sides have."""
+    """The paper's claims about its figure, and whether they hold here, by means over the seeds that both have."""
     rows = [["claim", "", "ours and the other"]]
     gp = cells.get("gp/given", {}).get("test_rmse")
     for kind, title in {"gibbs": "Gibbs", "nuts": "NUTS"}.items():
@@ -151,7 +152,7 @@ def claims_table(cells: Cells) -> Rows:
         said, verdict = _below(pairs[5, "test"])
         rows.append([f"r = 5 below full rank for all n ({title})", verdict, said])
         ten = [(n, starting(cells, f"{kind}/n={n}/r=10/")) for n in SIZES if n >= 100]
-        said, verdict = _below([(n, np.mean([c["test_rmse"] for c in found]), gp) for n, found in ten if found and gp])
+        said, verdict = _below([(n, np.mean([c["test_rmse"] for c in runs]), gp) for n, runs in ten if runs and gp])
         rows.append([f"r = 10 below the GP for n >= 100 ({title})", verdict, said])
         for r in RANKS:
             (train, _), (test, lower) = _below(pairs[r, "train"]), _below(pairs[r, "test"])
@@ -163,7 +164,7 @@ def claims_table(cells: Cells) -> Rows:
 
 
 def _on_common_seeds(cells: Cells, kind: str, n: int, r: int, what: str) -> list[tuple[int, Any, Any]]:
-    """N with mean figures of a Tucker model and of full rank, over the seeds that both were run with."""
+    """n with the mean figures of a Tucker model and of full rank, over the seeds that both were run with."""
     ours, theirs = (
         {name.removeprefix(start): cell[what] for name, cell in cells.items() if name.startswith(start)}
         for start in (f"{kind}/n={n}/r={r}/", f"full/n={n}/")
@@ -173,13 +174,13 @@ def _on_common_seeds(cells: Cells, kind: str, n: int, r: int, what: str) -> list
 
 
 def _below(pairs: list[tuple[int, Any, Any]]) -> tuple[str, str]:
-    """Pairs of figures in words, and whether the first is below the second in all of them."""
+    """Pairs of figures as text, and whether the first is below the second in all of them."""
     said = ", ".join(f"n = {n}: {a:.4f} and {b:.4f}" for n, a, b in pairs)
     return said, ("pass" if all(a < b for _, a, b in pairs) else "fail") if pairs else ""
 
 
 def beyond_table(cells: Cells) -> Rows:
-    """Models that the paper does not have, and a random forest where `benchmarks/peers.py` was run."""
+    """Models that are not in the paper, and a random forest if `benchmarks/peers.py` was run."""
     titles = {
         "cholesky/r=5/": "squared exponential, exact features, r = 5",
         **{f"beyond/{name}/": title_of(name) for name in CANDIDATES},
@@ -187,14 +188,14 @@ def beyond_table(cells: Cells) -> Rows:
     }
     rows = [["model", "train RMSE", "test RMSE", "90 % intervals cover", "seconds"]]
     for name, title in titles.items():
-        if found := starting(cells, name):
-            errors = [shown(found, "train_rmse"), shown(found, "test_rmse"), shown(found, "coverage", 3)]
-            rows.append([title, *errors, median(found, "seconds")])
+        if runs := starting(cells, name):
+            errors = [shown(runs, "train_rmse"), shown(runs, "test_rmse"), shown(runs, "coverage", 3)]
+            rows.append([title, *errors, median(runs, "seconds")])
     return rows
 
 
 def title_of(name: str) -> str:
-    """A model with chains in words."""
+    """The title of a model with chains."""
     turns, _, rank = name.removeprefix("turns=").partition("/r=")
     return f"chains, r = {rank}" + ("" if turns == "1" else f", mean of {turns} turns of the axes")
 
@@ -206,17 +207,17 @@ def draw_curves(cells: Cells) -> Any:
     for r, colour in zip(RANKS, ("tab:blue", "tab:orange", "tab:green"), strict=True):
         models[f"r = {r}, Gibbs"] = (f"gibbs/n={{n}}/r={r}/", colour, "-")
         models[f"r = {r}, NUTS"] = (f"nuts/n={{n}}/r={r}/", colour, "none")
-    for ax, part in zip(axes[0], ("train_rmse", "test_rmse"), strict=True):
+    for ax, metric in zip(axes[0], ("train_rmse", "test_rmse"), strict=True):
         for title, (pattern, colour, line) in models.items():
-            found = {n: [cell[part] for cell in starting(cells, pattern.format(n=n))] for n in SIZES}
-            there = [(n, *mean_and_sd(values)) for n, values in found.items() if values]
-            n, mean, sd = ([row[k] or 0.0 for row in there] for k in range(3))
+            errors = {n: [cell[metric] for cell in starting(cells, pattern.format(n=n))] for n in SIZES}
+            points = [(n, *mean_and_sd(values)) for n, values in errors.items() if values]
+            n, mean, sd = ([row[k] or 0.0 for row in points] for k in range(3))
             style = {"color": colour, "linestyle": line, "marker": "x" if line == "none" else "o"}
-            if there:
+            if points:
                 ax.errorbar(n, mean, sd, label=title, markersize=4, capsize=2, **style)
         for cell in starting(cells, "gp/given"):
-            ax.axhline(cell[part], color="grey", linestyle="--", label="GP")
-        ax.set(title=part.replace("_rmse", " RMSE"), xlabel="features in each mode, n", xscale="log", xticks=SIZES)
+            ax.axhline(cell[metric], color="grey", linestyle="--", label="GP")
+        ax.set(title=metric.replace("_rmse", " RMSE"), xlabel="features in each mode, n", xscale="log", xticks=SIZES)
         ax.set_xticks(SIZES, labels=list(map(str, SIZES)), minor=False)
         ax.minorticks_off()
     axes[0, 1].legend(fontsize="x-small")
@@ -224,7 +225,7 @@ def draw_curves(cells: Cells) -> Any:
 
 
 def draw_models(run: Run, split: Split) -> Figures:
-    """Maps of prices, and the summands of the paper's r = 2 model: evenly coloured or by percentile, and two zooms."""
+    """Maps of prices, and of the summands of the r = 2 model: coloured linearly or by percentile, and two zooms."""
     at = run.settings["pictures"]
     inference = Gibbs(draws=at["draws"], warmup=at["warmup"])
     model = tucker(modes_of(GIVEN, Fourier(at["features"], pairs=False)), 2, inference, 0, split)
@@ -241,7 +242,7 @@ def draw_models(run: Run, split: Split) -> Figures:
 
 
 def draw_maps(model: Any, split: Split) -> Any:
-    """Test prices as they are and as predicted, coloured by percentile of the true ones."""
+    """Maps of true and predicted test prices, coloured by the percentiles of the true ones."""
     made, axes = figure(1, 2, 9.0, 4.6)
     order, at = np.sort(split.test.y), split.test.X
     panels = {"true log price": split.test.y, "predicted": model.predict(at)}

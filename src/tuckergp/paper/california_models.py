@@ -30,7 +30,7 @@ Floats = npt.NDArray[np.float64]
 
 @dataclass(frozen=True)
 class Hyperparameters:
-    """Of the squared exponential GP, for whitened inputs and targets: variances and lengthscales."""
+    """Variances and lengthscales of the squared exponential GP, for whitened inputs and targets."""
 
     scale: float
     noise: float
@@ -39,21 +39,21 @@ class Hyperparameters:
 
 
 GIVEN = Hyperparameters(scale=0.9497**2, noise=0.3696**2, longitude=0.0216, latitude=0.0136)
-"""Those of the paper's authors."""
+"""The hyperparameters of the paper's authors."""
 MIDDLE = 36.0
-"""Latitude where a degree of longitude is measured."""
+"""The latitude at which the length of a degree of longitude is taken."""
 LENGTHSCALE = 0.3
-"""Where lengthscales of chains start, in degrees of latitude, and the centre of their prior."""
-# Names the stream that draws the rows of a quick run.
+"""The start and the prior centre of lengthscales of chains, in degrees of latitude."""
+# Key of the random stream that draws the rows of a quick run.
 QUICK_KEY = 2_000_002
 
 
 def split_of(california: California, rows: int | None = None) -> Split:
-    """The authors' halves, targets are log prices; with ``rows`` so many of the first half to learn from."""
+    """The authors' halves, with log prices as targets; with ``rows``, that many of the first half for training."""
     table = california.table
     y = np.log(table.numeric("house_value"))
-    part = Part({name: table.numeric(name) for name in ("longitude", "latitude")}, y)
-    train, test = part.take(california.train), part.take(california.test)
+    blocks = Part({name: table.numeric(name) for name in ("longitude", "latitude")}, y)
+    train, test = blocks.take(california.train), blocks.take(california.test)
     if rows is not None:
         train = train.take(stream(0, QUICK_KEY).permutation(len(train.y))[:rows])
     return Split(train, test)
@@ -66,7 +66,7 @@ def modes_of(numbers: Hyperparameters, features: FeatureMap | None) -> list[Mode
 
 
 def exact(split: Split, learn: bool, max_iter: int = 100) -> Figures:
-    """The GP with the authors' numbers, or with those that make the data most likely, found from there."""
+    """The GP with the authors' hyperparameters, or with those learned from there by maximum likelihood."""
     gp = ExactGP(modes_of(GIVEN, None), GIVEN.scale, GIVEN.noise, learn=learn, max_iter=max_iter)
     quietly(gp.fit, split.train.X, split.train.y)
     numbers = {name: round(float(value[0]), 5) for name, value in gp.hyperparameters_.items()}
@@ -96,24 +96,24 @@ def cholesky(split: Split, rank: int, seed: int, lengths: dict[str, Any]) -> Fig
 class Turned:
     """The mean of Tucker models with Matern-1/2 chains, each on axes turned by an angle.
 
-    A product of rough kernels sees along its axes better than between them; turning them evens that out.
+    A product of rough kernels predicts better along its axes than between them; a mean over angles balances that.
 
     Parameters
     ----------
     models : dict of float to TuckerGPRegressor
-        By angle in degrees.
+        The models by angle in degrees.
     """
 
     def __init__(self, models: dict[float, TuckerGPRegressor]) -> None:
         self.models = models
 
     def predict(self, X: dict[str, Floats], interval: float | None = None) -> Any:
-        """The mean prediction; with an interval, normal ones of the mean variance."""
+        """The mean prediction; with ``interval``, also normal intervals with the mean of the variances."""
         if interval is None:
             return np.mean([model.predict(turn(X, angle)) for angle, model in self.models.items()], axis=0)
-        found = [model.predict(turn(X, angle), return_std=True) for angle, model in self.models.items()]
-        mean = np.mean([one for one, _ in found], axis=0)
-        spread = ndtri(0.5 + interval / 2) * np.sqrt(np.mean([std**2 for _, std in found], axis=0))
+        predictions = [model.predict(turn(X, angle), return_std=True) for angle, model in self.models.items()]
+        mean = np.mean([one for one, _ in predictions], axis=0)
+        spread = ndtri(0.5 + interval / 2) * np.sqrt(np.mean([std**2 for _, std in predictions], axis=0))
         return mean, np.stack([mean - spread, mean + spread], axis=1)
 
 
@@ -126,12 +126,12 @@ def turn(X: dict[str, Floats], angle: float) -> dict[str, Floats]:
 
 @dataclass(frozen=True)
 class Chains:
-    """Settings of `Turned`, which the paper does not have.
+    """Settings of `Turned`, a model that is not in the paper.
 
     Attributes
     ----------
     turns : int
-        How many angles, evenly between 0 and 90 degrees; one is longitude and latitude as they are.
+        The number of angles, evenly between 0 and 90 degrees; 1 means longitude and latitude themselves.
     rank : int
     draws, warmup : int
     """
@@ -145,8 +145,8 @@ class Chains:
         """Learn the models; lengthscales, noise and scales are drawn along with the rest."""
         modes = [Mode(column, Matern12(LENGTHSCALE)) for column in ("u", "v")]
         inference = Gibbs(draws=self.draws, warmup=self.warmup)
-        found = {}
+        models = {}
         for angle in np.arange(self.turns) * (90.0 / self.turns):
-            part = Split(Part(turn(split.train.X, angle), split.train.y), split.test)
-            found[float(angle)] = tucker(modes, self.rank, inference, seed, part)
-        return Turned(found)
+            turned = Split(Part(turn(split.train.X, angle), split.train.y), split.test)
+            models[float(angle)] = tucker(modes, self.rank, inference, seed, turned)
+        return Turned(models)

@@ -1,9 +1,9 @@
-"""Many dimensions: Tucker models with sparse cores and a GP with a lengthscale for each column.
+"""Many dimensions: Tucker models with sparse cores and a GP with one lengthscale per column.
 
-A mode for each column, so that a full core would have r^D entries. Synthetic data: Friedman's function of five columns
-among twelve, 1,500 rows to learn from and 5,000 to score. Real data: diabetes, 442 patients, ten columns, in five parts
-each of which is scored once. What a model leaves to choose is chosen on a fifth of the rows that it learns from.
-`benchmarks/peers.py` puts gradient boosting and ridge regression beside them.
+There is one mode per column, so that a full core would have r^D entries. Synthetic data: Friedman's function of five
+columns among twelve, 1,500 training and 5,000 test rows. Real data: diabetes, 442 patients, ten columns, by five-fold
+cross-validation. Settings are chosen on a fifth of the training rows. `benchmarks/peers.py` adds gradient boosting and
+ridge regression.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ __all__ = ["COLUMNS", "DATA", "compare"]
 Floats = npt.NDArray[np.float64]
 Part = tuple[Floats, Floats]
 Candidates: TypeAlias = Callable[[int], Mapping[str, Callable[[], Any]]]
-"""Of a number of columns: models among which to choose, by the names of their settings; they have fit and predict."""
+"""From a number of columns to models to choose among, by the names of their settings; they have fit and predict."""
 
 DATA = {"made": "synthetic, 12 columns", "diabetes": "diabetes, 10 columns"}
 CORES: dict[str, Any] = {"pairwise core": "pairwise", "learned pairs": Learned("pairwise"), "CP core": "superdiagonal"}
@@ -40,19 +40,19 @@ PEERS = ("gradient boosting", "ridge")
 SEED, FOLDS, HELD_OUT = 0, 5, 5
 TEST, N_COLUMNS, NOISE = 5_000, 12, 1.0
 FEATURES = 16
-"""Of a column: enough for smooth kernels of one number."""
-# Names the streams that part rows.
+"""The number of features per column: enough for smooth kernels of one number."""
+# Key of the random streams that split rows.
 FOLD_KEY, HELD_KEY = 4_000_001, 4_000_002
 
 
 def tucker(core: Any, lengths: dict[str, Any], n_columns: int, rank: int, lengthscale: float) -> Any:
-    """A squared exponential mode for each column; the core decides which of them meet."""
+    """A model with one squared exponential mode per column; the core decides which of them interact."""
     modes = [Mode(f"x{d}", SE(lengthscale), Nystrom(FEATURES), whiten=True) for d in range(n_columns)]
     return TuckerGPRegressor(modes, rank=rank, core=core, inference=Gibbs(**lengths), random_state=SEED)
 
 
 def tucker_models(core: Any, at: dict[str, Any], n_columns: int) -> dict[str, Callable[[], Any]]:
-    """Ranks and lengthscales among which to choose."""
+    """The Tucker models to choose among, with several ranks and lengthscales."""
     return {
         f"rank {rank}, lengthscale {scale:g}": partial(tucker, core, at["lengths"], n_columns, rank, scale)
         for rank in at["ranks"]
@@ -61,25 +61,25 @@ def tucker_models(core: Any, at: dict[str, Any], n_columns: int) -> dict[str, Ca
 
 
 def gp_model(max_iter: int, n_columns: int) -> dict[str, Callable[[], Any]]:
-    """A product of squared exponentials, a lengthscale for each column by type-II maximum likelihood."""
+    """A GP with a product of squared exponentials, one lengthscale per column by type-II maximum likelihood."""
     modes = [Mode(f"x{d}", SE(3.0), whiten=True) for d in range(n_columns)]
     return {"": lambda: ExactGP(modes, max_iter=max_iter, random_state=SEED)}
 
 
 def inputs(model: Any, X: Floats) -> Any:
-    """Inputs as the model wants them: columns by name for ours, an array for scikit-learn's."""
+    """The inputs in the form that the model takes: columns by name for ours, an array for scikit-learn's."""
     return {f"x{d}": X[:, d] for d in range(X.shape[1])} if hasattr(model, "modes") else X
 
 
 def error(make: Callable[[], Any], train: Part, held: Part) -> float:
-    """RMSE on other rows than it learns from."""
+    """RMSE of a model on held-out rows."""
     model = make()
     quietly(model.fit, inputs(model, train[0]), train[1])
     return rmse(held[1], np.asarray(model.predict(inputs(model, held[0]))))
 
 
 def choose(settings: Mapping[str, Callable[[], Any]], train: Part) -> str:
-    """The settings with the least error on a fifth of the rows."""
+    """The settings with the smallest error on a held-out fifth of the rows."""
     if len(settings) == 1:
         return next(iter(settings))
     order = stream(SEED, HELD_KEY).permutation(len(train[1]))
@@ -90,7 +90,7 @@ def choose(settings: Mapping[str, Callable[[], Any]], train: Part) -> str:
 
 
 def parts(data: str, at: dict[str, Any]) -> Iterator[tuple[Part, Part]]:
-    """Rows to learn from, rows to score; one pair, or one for each part."""
+    """Pairs of training and test rows: one for synthetic data, one per fold for real data."""
     if data == "made":
         n = at["rows"]
         X, y = make_friedman1(n + TEST, n_features=N_COLUMNS, noise=NOISE, random_state=SEED)
@@ -103,7 +103,7 @@ def parts(data: str, at: dict[str, Any]) -> Iterator[tuple[Part, Part]]:
 
 
 def compare(data: str, candidates: Candidates, at: dict[str, Any]) -> Figures:
-    """Choose and learn on every part; mean squares over all rows that were scored."""
+    """Choose settings and learn on each part; RMSE over all test rows."""
     chosen, squares, truths = [], [], []
     for train, test in parts(data, at):
         settings = candidates(train[0].shape[1])
@@ -111,12 +111,12 @@ def compare(data: str, candidates: Candidates, at: dict[str, Any]) -> Figures:
         squares.append(error(settings[chosen[-1]], train, test) ** 2 * len(test[1]))
         truths.append(test[1])
     truth = np.concatenate(truths)
-    found = float(np.sqrt(np.sum(squares) / len(truth)))
-    return {"seed": SEED, "settings": chosen, "rmse": round(found, 4), "share": round(found / float(truth.std()), 4)}
+    rmse = float(np.sqrt(np.sum(squares) / len(truth)))
+    return {"seed": SEED, "settings": chosen, "rmse": round(rmse, 4), "share": round(rmse / float(truth.std()), 4)}
 
 
 def cells(run: Run) -> Work:
-    """One for every model on either data set."""
+    """One cell per model and data set."""
     at = run.settings
     models: dict[str, Candidates] = {name: partial(tucker_models, core, at) for name, core in CORES.items()}
     models["ARD GP"] = partial(gp_model, at["max_iter"])
@@ -124,12 +124,12 @@ def cells(run: Run) -> Work:
 
 
 def columns_table(cells: Cells) -> Rows:
-    """RMSE as a share of the sd of the targets, and CPU seconds with choosing, on either data set."""
+    """RMSE relative to the sd of the targets, and CPU seconds including the choice, on both data sets."""
     rows = [["model", *DATA.values()]]
     for name in (*CORES, "ARD GP", *PEERS):
-        found = [cells.get(f"{data}/{name}") for data in DATA]
-        if any(found):
-            rows.append([name, *(f"{c['share']:.3f} ({c['cpu_seconds']:.0f} s)" if c else "" for c in found)])
+        figures = [cells.get(f"{data}/{name}") for data in DATA]
+        if any(figures):
+            rows.append([name, *(f"{c['share']:.3f} ({c['cpu_seconds']:.0f} s)" if c else "" for c in figures)])
     return rows
 
 

@@ -1,4 +1,4 @@
-"""What an experiment is: data, settings, cells that compute figures, and blocks that show them, each defined once.
+"""The definition of an experiment: data, settings, cells that compute figures, and blocks that show them.
 
 How cells are run and kept is in `tuckergp.paper.run`, how blocks are written in `tuckergp.paper.writer`.
 """
@@ -15,13 +15,13 @@ if TYPE_CHECKING:
 __all__ = ["Block", "Cells", "Experiment", "Figures", "Picture", "Rows", "Table", "Text", "Work"]
 
 Figures: TypeAlias = dict[str, Any]
-"""What a cell found: numbers, words and lists of them, as JSON has them."""
+"""The result of a cell: numbers, text and lists of them, as in JSON."""
 Cells: TypeAlias = Mapping[str, Figures]
 """Finished cells by name."""
 Work: TypeAlias = Mapping[str, Callable[[], Figures]]
 """Cells to compute, by name, in the order in which they are computed."""
 Rows: TypeAlias = list[list[str]]
-"""A table; the first row is its head. Words may have `code` between backticks and **bold** ones."""
+"""A table; the first row is its header. Cells may contain `code` between backticks and **bold** text."""
 
 
 @dataclass(frozen=True)
@@ -38,7 +38,7 @@ class Table:
     Attributes
     ----------
     name : str
-        By which pages of the documentation ask for it.
+        The name by which pages of the documentation include it.
     caption : str
     rows : callable
         Makes the table from the finished cells; some of them may be missing.
@@ -51,18 +51,18 @@ class Table:
 
 @dataclass(frozen=True)
 class Picture:
-    """A drawing.
+    """A figure.
 
     Attributes
     ----------
     name : str
-        Of its files.
+        The name of its files.
     caption : str
     alt : str
-        What is to be seen, for those who cannot see it.
+        A description for readers who cannot see it.
     draw : callable, or None
-        Makes a figure of matplotlib from the finished cells, or None where there is nothing to see; None where a cell
-        draws it, because it needs a fitted model (`Run.keep`).
+        Makes a matplotlib figure from the finished cells, or None if there is nothing to show; None if a cell draws it
+        because it needs a fitted model (`Run.keep`).
     """
 
     name: str
@@ -76,29 +76,29 @@ Block: TypeAlias = Text | Table | Picture
 
 @dataclass(frozen=True)
 class Experiment:
-    """One experiment.
+    """One experiment: its cells, settings and data, and the tables and figures that show its results.
 
     Attributes
     ----------
     name : str
-        Also of its results file.
+        Also the name of its results file.
     title : str
     group : str
-        Under which it is shown and can be asked for together with others; one of `tuckergp.paper.experiments.GROUPS`.
+        The group in which it is shown and run; one of `tuckergp.paper.experiments.GROUPS`.
     protocol : str
-        How figures come about, in a sentence. Results of another protocol are not mixed with these.
+        How the figures are computed, in one sentence. Results of different protocols are not mixed.
     cells : callable
-        The work of a run, by name.
+        Gives the cells of a run, by name.
     blocks : tuple of Block
-        What is shown, in this order.
+        Texts, tables and figures, in the order of the report.
     data : tuple of str
         The data sets that it reads, some of `tuckergp.paper.sources.SOURCES`.
     settings : mapping
         Seeds, sizes, lengths of chains: what `cells` reads from `Run.settings`. They are kept with the results.
     quick : mapping
-        Those that a quick run changes.
+        The settings that a quick run changes.
     beside : tuple of str
-        Other experiments whose cells the blocks also see, with the experiment's name and a slash before theirs.
+        Other experiments whose cells the blocks also get, under names with the experiment's name and a slash in front.
     """
 
     name: str

@@ -1,4 +1,4 @@
-"""The list of all experiments, the groups they are shown in, and how names become experiments."""
+"""The list of all experiments, their groups, and the search for experiments by name."""
 
 from __future__ import annotations
 
@@ -49,6 +49,6 @@ def find(names: Sequence[str]) -> list[Experiment]:
     """
     for name in names:
         if name != "all" and not any(name in (one.name, one.group) for one in EXPERIMENTS):
-            there = ", ".join(dict.fromkeys([*GROUPS, *(one.name for one in EXPERIMENTS)]))
-            raise InputError(f"There is no experiment {name!r}; there are all, {there}.")
+            listed = ", ".join(dict.fromkeys([*GROUPS, *(one.name for one in EXPERIMENTS)]))
+            raise InputError(f"There is no experiment {name!r}; there are all, {listed}.")
     return [one for one in EXPERIMENTS if {"all", one.name, one.group} & set(names)]

@@ -1,4 +1,4 @@
-"""Bayesian PMF on MovieLens 100K, as its authors set it and as the paper compares with.
+"""Bayesian PMF on MovieLens 100K with its authors' settings, with which the paper compares.
 
 Identity features on either side, W = I, r = 15. The factors of a user are N(mu, Lambda^-1), (mu, Lambda) has a
 Gaussian-Wishart prior with nu_0 = r, W_0 = I, beta_0 = 2, and the noise precision is 2: none of these is tuned. Chains
@@ -50,7 +50,7 @@ def sampler(**lengths: int) -> Gibbs:
 
 
 def score(split: Split, seed: int, lengths: dict[str, int]) -> Figures:
-    """PMF, then sampling from there; test RMSE of both."""
+    """Fit PMF, then sample starting from its estimate; test RMSE of both."""
     settings, epochs = chosen("pmf", split.number)
     pmf = refit(split, settings, epochs, seed)
     modes = [Mode(name, Identity()) for name in ("user_id", "item_id")]
@@ -59,8 +59,8 @@ def score(split: Split, seed: int, lengths: dict[str, int]) -> Figures:
     # W_0 = I: a Wishart of mean r I, so that an entry of a row has variance 1 / r
     model = TuckerModel(core, likelihood, np.full(2, RANK**-0.5), 1.0)
     problem = Problem(model, design, split.train.rating - pmf.mean)
-    found = pmf.algorithm.parameters(pmf.problem, pmf.state)
-    psi = pmf.problem.model.factors(found, pmf.problem.design)
+    parameters = pmf.algorithm.parameters(pmf.problem, pmf.state)
+    psi = pmf.problem.model.factors(parameters, pmf.problem.design)
     values = ChainValues(tuple(map(_begin, psi)), np.zeros(0), {"alpha": np.asarray(NOISE_PRECISION)})
     gibbs = sampler(**lengths)
     starts = Start(likelihood, [values]).states(gibbs, problem, seed)
@@ -75,14 +75,14 @@ def score(split: Split, seed: int, lengths: dict[str, int]) -> Figures:
 
 
 def _begin(psi: npt.NDArray[np.float64]) -> ModeValues:
-    """Factors, and the precision that they have about their mean."""
+    """The start of a mode: its factors, and their precision about their mean."""
     spread = np.cov(psi.T, bias=True) + 1e-6 * np.eye(psi.shape[1])
     precision = np.asarray(np.linalg.inv(spread), dtype=np.float64)
     return ModeValues(np.ascontiguousarray(psi), precision, np.array([BETA]), np.ones(len(psi)))
 
 
 def cells(run: Run) -> Work:
-    """One for each split, ``bpmf/u1`` and so on."""
+    """One cell per split, ``bpmf/u1`` and so on."""
     at, movielens = run.settings, run.load("ml-100k")
     splits = [split_of(movielens, number, at["seed"]) for number in at["splits"]]
     return {f"bpmf/u{split.number}": partial(score, split, at["seed"], at["lengths"]) for split in splits}

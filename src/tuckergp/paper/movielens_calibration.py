@@ -1,4 +1,4 @@
-"""Whether predicted ratings mean what they say: predicted against true means, and how often intervals hold.
+"""Calibration of predicted ratings: predicted against true means, and coverage of intervals.
 
 The settings of `tuckergp.paper.movielens_gibbs` on the first official split, one seed. Test ratings are put into
 ten bins of equal size by their prediction.
@@ -25,7 +25,7 @@ BINS, SPLIT = 10, 1
 
 
 def calibration(movielens: MovieLens, key: str, seed: int, options: dict[str, Any]) -> Figures:
-    """Means of predictions and of ratings in every bin, standard errors of the latter, and coverage of intervals."""
+    """Means of predictions and of ratings in each bin, standard errors of the latter, and coverage of intervals."""
     train, test = movielens.split(SPLIT)
     model = learned(movielens, SETTINGS[key], train, seed, options)
     truth, mean = test.numeric("rating"), np.asarray(model.predict(test))
@@ -46,7 +46,7 @@ def calibration(movielens: MovieLens, key: str, seed: int, options: dict[str, An
 
 
 def cells(run: Run) -> Work:
-    """One for each setting."""
+    """One cell per setting."""
     at, movielens = run.settings, run.load("ml-100k")
     return {key: partial(calibration, movielens, key, at["seed"], at["options"]) for key in at["keys"]}
 

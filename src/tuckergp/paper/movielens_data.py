@@ -1,6 +1,6 @@
 """MovieLens 100K as the paper models it: binary side information, the modes of eq. cfside, the validation parts.
 
-What is learned from these lives in `tuckergp.paper.movielens_search`.
+The fits to these data are in `tuckergp.paper.movielens_search`.
 """
 
 from __future__ import annotations
@@ -27,13 +27,13 @@ Ints = npt.NDArray[np.intp]
 # The paper bins age into five categories and does not say where: under 18, 18-24, 25-34, 35-49, 50 and over.
 AGE_EDGES = (18, 25, 35, 50)
 
-# Keys of the random streams; seeds of fits are small numbers, so that these never meet them.
+# Keys of the random streams; seeds of fits are small numbers, so that they differ from these.
 _VALIDATION_KEY = 1_000_001
 
 
 @dataclass(frozen=True)
 class Entities:
-    """A row for each user (``user_id``, ``age`` bin, ``sex``, ``occupation``) and item (``item_id``, ``genres``)."""
+    """One row per user (``user_id``, ``age`` bin, ``sex``, ``occupation``) and per item (``item_id``, ``genres``)."""
 
     users: Table
     items: Table
@@ -41,7 +41,7 @@ class Entities:
 
 @dataclass(frozen=True)
 class Ratings:
-    """Rows of the user and the item of every rating, shape (N, 2), and the ratings (N,)."""
+    """The rows of the user and the item of each rating, shape (N, 2), and the ratings (N,)."""
 
     index: npt.NDArray[np.int32]
     rating: Floats
@@ -55,7 +55,7 @@ class Ratings:
 
 
 def age_bins(age: npt.ArrayLike) -> npt.NDArray[Any]:
-    """Name the bin of every age.
+    """The name of the bin of each age.
 
     Examples
     --------
@@ -69,7 +69,7 @@ def age_bins(age: npt.ArrayLike) -> npt.NDArray[Any]:
 
 
 def attribute_tables(movielens: MovieLens) -> tuple[Table, Table]:
-    """All that is known of users and of films but the titles, whose words gained nothing on a validation part."""
+    """All attributes of users and films except titles, whose words did not help on a validation part."""
     return movielens.users, movielens.items.select([name for name in movielens.items.columns if name != "title"])
 
 
@@ -102,7 +102,7 @@ def _rows(known: npt.NDArray[Any], wanted: npt.NDArray[Any]) -> Ints:
 
 
 def carve(n: int, seed: int, split: int, share: float = 0.1) -> tuple[Ints, Ints]:
-    """Part n training ratings into those to learn from and those to choose by, both sorted."""
+    """Split n training ratings into those to learn from and those to choose by, both sorted."""
     shuffled = stream(seed, _VALIDATION_KEY, split).permutation(n)
     cut = round(share * n)
     return np.sort(shuffled[cut:]), np.sort(shuffled[:cut])
@@ -110,7 +110,7 @@ def carve(n: int, seed: int, split: int, share: float = 0.1) -> tuple[Ints, Ints
 
 @dataclass(frozen=True)
 class Split:
-    """One official split: what to learn from and choose by, all of the training part, and the test part."""
+    """One official split: ratings to learn from, to choose by, the whole training part, and the test part."""
 
     number: int
     entities: Entities
@@ -141,7 +141,7 @@ def modes_of(side: tuple[float, float, float] | None = None, buckets: int | None
     side : tuple (a, b, c) or None
         f = a (U_i + b sum_k U_{n1+k})' W (V_j + c sum_k V_{n2+k}), eq. cfside; None for ids alone.
     buckets : int or None
-        Hash the ids of either mode into so many features.
+        Hash the ids of each mode into this many features.
     """
     hashing = None if buckets is None else Hashing(buckets)
     if side is None:
@@ -158,6 +158,6 @@ def modes_of(side: tuple[float, float, float] | None = None, buckets: int | None
 
 
 def design_of(entities: Entities, modes: list[Mode], ratings: Ratings, seed: int = 0) -> Design:
-    """Feature tables of all users and items, and the rows of the ratings; ``seed`` names the hash functions."""
+    """Feature tables of all users and items, and the rows of the ratings; ``seed`` is that of the hash functions."""
     design, _ = Design.of_entities(modes, [entities.users, entities.items], list(ratings.index.T), seed)
     return design

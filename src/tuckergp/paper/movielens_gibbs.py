@@ -1,7 +1,7 @@
-"""MovieLens 100K by Gibbs sampling: ratings alone, side information, who-rated-what, weeks, ordinal levels.
+"""MovieLens 100K by Gibbs sampling: ratings alone, side information, co-rating, weeks, ordinal levels.
 
-`MOVIELENS_GIBBS_CHOICE` compares ranks on a tenth of the splits' own training parts. What it chose stands in
-`SETTINGS`; `MOVIELENS_GIBBS` learns from the whole training part with it and scores the test part once for each seed.
+`MOVIELENS_GIBBS_CHOICE` compares ranks on a tenth of each split's own training part. Its choice is recorded in
+`SETTINGS`; `MOVIELENS_GIBBS` learns from the whole training part with it and scores the test part once per seed.
 Predictions are clipped to 1..5.
 """
 
@@ -29,7 +29,7 @@ __all__ = ["MOVIELENS_GIBBS", "MOVIELENS_GIBBS_CHOICE", "PROTOCOL", "SETTINGS", 
 
 @dataclass(frozen=True)
 class Setting:
-    """A row of the table: what the model may use, how it is run, what to compare with.
+    """One row of the table: the data that the model uses, its options, and the result to compare with.
 
     Attributes
     ----------
@@ -37,9 +37,9 @@ class Setting:
     tables : str
         Which attribute tables: none, the paper's, or all.
     options : dict
-        Of `TuckerRecommender`, the chosen rank among them.
+        Parameters of `TuckerRecommender`, including the chosen rank.
     ranks : tuple of int
-        Those compared on validation parts.
+        The ranks compared on validation parts.
     peer : str
         The best peer measured on the same splits.
     """
@@ -73,11 +73,11 @@ SETTINGS: dict[str, Setting] = {
         "0.8767 myFM",
     ),
 }  # fmt: skip
-"""By key; ranks are those found best on the validation parts."""
+"""The settings by key; ranks are the best ones on the validation parts."""
 
 
 def learned(movielens: MovieLens, setting: Setting, train: Data, seed: int, options: dict[str, Any]) -> Any:
-    """A recommender that has learned from ratings and from the tables that the setting allows."""
+    """A recommender fitted to ratings and to the attribute tables of the setting."""
     users, items = None, None
     if setting.tables == "paper":
         entities = entities_of(movielens)
@@ -104,41 +104,41 @@ def score(movielens: MovieLens, key: str, train: Data, held: Data, seed: int, op
 
 
 def cells(run: Run) -> Work:
-    """Test RMSE with what was chosen, cells ``key/u1/seed 0``."""
+    """Test RMSE with the chosen ranks, cells ``key/u1/seed 0``."""
     at, movielens = run.settings, run.load("ml-100k")
     splits = {number: movielens.split(number) for number in at["splits"]}
-    found: dict[str, Callable[[], Figures]] = {}
+    work: dict[str, Callable[[], Figures]] = {}
     for seed, (number, (train, held)), key in product(at["seeds"], splits.items(), SETTINGS):
-        found[f"{key}/u{number}/seed {seed}"] = partial(score, movielens, key, train, held, seed, at["options"])
-    return found
+        work[f"{key}/u{number}/seed {seed}"] = partial(score, movielens, key, train, held, seed, at["options"])
+    return work
 
 
 def choice_cells(run: Run) -> Work:
-    """Validation RMSE of every rank of every setting, cells ``key/rank 12/u1``; one seed."""
+    """Validation RMSE of each rank of each setting, cells ``key/rank 12/u1``; one seed."""
     at, movielens = run.settings, run.load("ml-100k")
-    found: dict[str, Callable[[], Figures]] = {}
+    work: dict[str, Callable[[], Figures]] = {}
     for number in at["splits"]:
         base, _ = movielens.split(number)
         learn, held = (base.take(rows) for rows in carve(len(base), at["seed"], number))
         for key in at["keys"]:
             for rank in SETTINGS[key].ranks:
                 compute = partial(score, movielens, key, learn, held, at["seed"], {**at["options"], "rank": rank})
-                found[f"{key}/rank {rank}/u{number}"] = compute
-    return found
+                work[f"{key}/rank {rank}/u{number}"] = compute
+    return work
 
 
 def gibbs_table(cells: Cells) -> Rows:
-    """Test RMSE of every setting: mean and sd over splits of the seeds' means, sd over seeds, u1, intervals, time."""
+    """Test RMSE of each setting: mean and sd over splits of the seeds' means, sd over seeds, u1, intervals, time."""
     rows = [["setting", "rank", "mean of u1..u5 ± sd over splits", "sd over seeds", "u1", "90 % intervals cover"]]
     rows[0] += ["seconds for a fit", "best peer"]
     for key, setting in SETTINGS.items():
         scores = by_split_and_seed(cells, key)
-        found = starting(cells, f"{key}/")
+        runs = starting(cells, f"{key}/")
         if scores is not None:
             by_split, by_seed = scores.mean(axis=1), scores.mean(axis=0)
             spread = f"{by_seed.std(ddof=1):.4f}" if len(by_seed) > 1 else ""
-            cover = f"{np.mean([cell['coverage'] for cell in found]):.1%}"
-            errors = [with_sd(by_split), spread, f"{by_split[0]:.4f}", cover, median(found, "seconds")]
+            cover = f"{np.mean([cell['coverage'] for cell in runs]):.1%}"
+            errors = [with_sd(by_split), spread, f"{by_split[0]:.4f}", cover, median(runs, "seconds")]
             rows.append([setting.title, str(setting.options["rank"]), *errors, setting.peer])
     return rows
 
@@ -154,13 +154,13 @@ def by_split_and_seed(cells: Cells, key: str) -> Any:
 
 
 def choice_table(cells: Cells) -> Rows:
-    """Validation RMSE of every rank compared, mean over the splits, the chosen one in bold."""
+    """Validation RMSE of each rank, mean over the splits, with the chosen rank in bold."""
     rows = [["setting", "rank: mean validation RMSE"]]
     for key, setting in SETTINGS.items():
         words = []
         for rank in setting.ranks:
-            if found := starting(cells, f"{key}/rank {rank}/"):
-                figure = f"{rank}: {np.mean([cell['rmse'] for cell in found]):.4f}"
+            if runs := starting(cells, f"{key}/rank {rank}/"):
+                figure = f"{rank}: {np.mean([cell['rmse'] for cell in runs]):.4f}"
                 words.append(f"**{figure}**" if rank == setting.options["rank"] else figure)
         if words:
             rows.append([setting.title, ", ".join(words)])

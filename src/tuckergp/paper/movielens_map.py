@@ -2,7 +2,7 @@
 
 Settings and the number of epochs are chosen on a tenth of each split's own training part; the model is then refitted
 to all of that part for as many steps, and the test part is scored once. A quick run refits one split with settings
-chosen before. The first split also has three claims around the table: batch sizes, learning curves, hashed ids.
+chosen before. On the first split, three further claims are tested: batch sizes, learning curves, hashed ids.
 """
 
 from __future__ import annotations
@@ -33,9 +33,9 @@ PRIOR_STARTS = {"pmf": Settings(0.1, 0.01, 1e-6, None, 1.0), "learn_w": Settings
 
 
 def epochs_of_refit(split: Split, epochs: int) -> int:
-    """As many gradient steps as were chosen, in epochs of the whole training part, which has more of them.
+    """The epochs of the whole training part that have as many gradient steps as the chosen epochs.
 
-    Parts within the training part bear this out: as many epochs as chosen would overfit.
+    Validation within the training part supports this: the same number of epochs would overfit.
     """
     return max(1, round(epochs * len(split.learn) / len(split.train)))
 
@@ -43,8 +43,8 @@ def epochs_of_refit(split: Split, epochs: int) -> int:
 def choose_and_score(split: Split, variant: Variant, seed: int, rank: int = RANK) -> Figures:
     """One cell of the table: search, refit, score."""
     choice = search(split.entities, split.learn, split.choose, variant, seed, rank)
-    found = score(split, choice.settings, epochs_of_refit(split, choice.epochs), seed, rank=rank)
-    return found | {
+    figures = score(split, choice.settings, epochs_of_refit(split, choice.epochs), seed, rank=rank)
+    return figures | {
         "chosen_epochs": choice.epochs,
         "validation_rmse": _figure(choice.score),
         "searched_epochs": choice.trained_epochs,
@@ -63,31 +63,31 @@ def score(split: Split, settings: Settings, epochs: int, seed: int, **options: A
 
 
 def _figure(value: float, digits: int = 5) -> float | None:
-    """Rounded for JSON, which knows no infinity: None stands for a fit that diverged."""
+    """A figure rounded for JSON, which has no infinity: None stands for a fit that diverged."""
     return round(value, digits) if math.isfinite(value) else None
 
 
 def cells(run: Run) -> Work:
-    """Those of the table, ``variant/u1`` and so on, and those of the claims around it."""
+    """The cells of the table, ``variant/u1`` and so on, and those of the further claims."""
     at, movielens = run.settings, run.load("ml-100k")
-    found: dict[str, Callable[[], Figures]] = {}
+    work: dict[str, Callable[[], Figures]] = {}
     splits = [split_of(movielens, number, at["seed"]) for number in at["splits"]]
     for split in splits:
         for key, variant in VARIANTS.items():
             compute = partial(choose_and_score, split, variant, at["seed"])
             if not at["search"]:
                 compute = partial(score, split, *chosen(key, split.number), at["seed"])
-            found[f"{key}/u{split.number}"] = compute
-    return found | {name: make for key in at["checked"] for name, make in checks(run, splits[0], key).items()}
+            work[f"{key}/u{split.number}"] = compute
+    return work | {name: make for key in at["checked"] for name, make in checks(run, splits[0], key).items()}
 
 
 def checks(run: Run, split: Split, key: str) -> Work:
-    """Three claims around the table, with the settings that were chosen for a variant on the split.
+    """Three claims of the paper, tested with the settings that were chosen for a variant on the split.
 
-    ``batch/...``: how sensitive SGD is to the mini-batch size. The update weighs a rating by step N / m, so smaller
-    batches with the same step sizes learn faster; ``batch_same_rate/...`` shrinks the step sizes along with m.
-    ``curve/...``: with W = I it soon overfits; does a learned W keep improving? ``buckets/...``: hashed ids against
-    their number of buckets.
+    ``batch/...``: how sensitive SGD is to the mini-batch size. The update weighs each rating by step N / m, so smaller
+    batches with the same step sizes learn faster; ``batch_same_rate/...`` scales the step sizes with m. ``curve/...``:
+    W = I soon overfits; does a learned W keep improving? ``buckets/...``: errors by the number of buckets of hashed
+    ids.
     """
     at, name = run.settings, f"{key}/u{split.number}"
 
@@ -97,16 +97,16 @@ def checks(run: Run, split: Split, key: str) -> Work:
         return replace(known, step_u=known.step_u * rate, step_w=step_w)
 
     stop = partial(_stop_and_score, split, VARIANTS[key], at["seed"])
-    found: dict[str, Callable[[], Figures]] = {
+    work: dict[str, Callable[[], Figures]] = {
         f"curve/{name}": partial(_curve, split, settings, at["seed"]),
         f"curve/{name}/prior start": partial(_curve, split, partial(PRIOR_STARTS.__getitem__, key), at["seed"]),
     }
     for size in at["batch_sizes"]:
-        found[f"batch/{name}/{size}"] = partial(stop, settings, batch_size=size, pace=max(1, size // BATCH))
-        found[f"batch_same_rate/{name}/{size}"] = partial(stop, partial(settings, size / BATCH), batch_size=size)
+        work[f"batch/{name}/{size}"] = partial(stop, settings, batch_size=size, pace=max(1, size // BATCH))
+        work[f"batch_same_rate/{name}/{size}"] = partial(stop, partial(settings, size / BATCH), batch_size=size)
     for n in (*at["buckets"], None):
-        found[f"buckets/{name}/{n or 'none'}"] = partial(stop, settings, buckets=n)
-    return found
+        work[f"buckets/{name}/{n or 'none'}"] = partial(stop, settings, buckets=n)
+    return work
 
 
 def _stop_and_score(
@@ -151,12 +151,12 @@ def of_variant(cells: Cells, key: str) -> dict[str, Figures]:
 
 def compared(cells: Cells) -> list[tuple[str, dict[str, tuple[float, float | None]]]]:
     """All models with mean and sd over splits, by source: the paper and ours."""
-    found = [("Bayesian PMF", BPMF_PAPER, [c["test_rmse"] for c in starting(cells, "movielens_bpmf/")])]
+    scored = [("Bayesian PMF", BPMF_PAPER, [c["test_rmse"] for c in starting(cells, "movielens_bpmf/")])]
     for key, variant in VARIANTS.items():
         scores = [cell["test_rmse"] for cell in of_variant(cells, key).values()]
-        found.append((variant.title, variant.paper, [math.inf if score is None else score for score in scores]))
+        scored.append((variant.title, variant.paper, [math.inf if score is None else score for score in scores]))
     rows = [
-        (title, {"paper": paper} | ({"ours": mean_and_sd(scores)} if scores else {})) for title, paper, scores in found
+        (title, {"paper": paper} | ({"ours": mean_and_sd(scores)} if scores else {})) for title, paper, scores in scored
     ]
     for key, setting in SAMPLED.items():
         by_split: dict[str, list[float]] = {}
@@ -170,14 +170,14 @@ def compared(cells: Cells) -> list[tuple[str, dict[str, tuple[float, float | Non
 
 
 def compared_table(cells: Cells) -> Rows:
-    """The paper's table with ours beside it, and sampled models."""
+    """The paper's results beside ours, and sampled models."""
     sources = ("paper", "ours")
     rows = [[title, *(words(*by[one]) if one in by else "" for one in sources)] for title, by in compared(cells)]
     return [["model", *sources], *rows]
 
 
 def map_table(cells: Cells) -> Rows:
-    """The rows of the paper's table split by split, with the settings that were chosen."""
+    """The paper's table by split, with the settings that were chosen."""
     splits = sorted({split for key in VARIANTS for split in of_variant(cells, key)})
     rows = [["model", f"{', '.join(splits)}: mean ± sd", *splits, "chosen settings"]]
     for key, variant in VARIANTS.items():
@@ -189,16 +189,16 @@ def map_table(cells: Cells) -> Rows:
     return rows
 
 
-def _settings_of(found: Iterable[Figures]) -> str:
-    """Every setting with the values chosen, one where all splits agree."""
-    found = list(found)
+def _settings_of(figures: Iterable[Figures]) -> str:
+    """The chosen values of each setting as text, a single one where all splits agree."""
+    figures = list(figures)
     names = {"sigma_u": "σ_u", "noise": "σ²", "step_u": "ε_u", "step_w": "ε_w", "init_scale": "U starts at"}
-    columns = {label: [cell["settings"][key] for cell in found] for key, label in names.items()}
-    sides = [cell["settings"]["side"] or (None,) * 3 for cell in found]
+    columns = {label: [cell["settings"][key] for cell in figures] for key, label in names.items()}
+    sides = [cell["settings"]["side"] or (None,) * 3 for cell in figures]
     columns |= dict(zip("abc", map(list, zip(*sides, strict=True)), strict=True))
-    learned = [cell for cell in found if cell["settings"]["step_w"] is not None]
+    learned = [cell for cell in figures if cell["settings"]["step_w"] is not None]
     columns["W starts at"] = [cell["settings"]["core_start"] for cell in learned]
-    columns["epochs"] = [cell["epochs"] for cell in found]
+    columns["epochs"] = [cell["epochs"] for cell in figures]
     said = []
     for label, values in columns.items():
         if distinct := sorted({value for value in values if value is not None}):
@@ -207,14 +207,14 @@ def _settings_of(found: Iterable[Figures]) -> str:
 
 
 def curves(cells: Cells) -> dict[str, Figures]:
-    """The cells of learning curves, in words."""
-    found = {}
+    """The cells of learning curves, by their titles."""
+    by_title = {}
     for name, cell in cells.items():
         kind, *rest = name.split("/")
         if kind == "curve":
             start = rest[2] if len(rest) > 2 else "chosen settings"
-            found[f"{VARIANTS[rest[0]].title}, {start} (sigma_u {cell['settings']['sigma_u']:g})"] = cell
-    return found
+            by_title[f"{VARIANTS[rest[0]].title}, {start} (sigma_u {cell['settings']['sigma_u']:g})"] = cell
+    return by_title
 
 
 def curves_table(cells: Cells) -> Rows:
@@ -228,13 +228,13 @@ def curves_table(cells: Cells) -> Rows:
 
 
 def by_column_table(corner: str, lines: Sequence[tuple[str, str, str]], cells: Cells) -> Rows:
-    """A column for each value that ends the names of cells; a line has the cells' beginning, a title, a figure."""
-    found = [
+    """A table with one column per ending of cell names; a line has the beginning of names, a title and a figure."""
+    kinds = [
         (kind, title, what, [n.split("/") for n in cells if n.startswith(f"{kind}/")]) for kind, title, what in lines
     ]
-    columns = list(dict.fromkeys(name[-1] for *_, names in found for name in names))
+    columns = list(dict.fromkeys(name[-1] for *_, names in kinds for name in names))
     rows = [[corner, *("unhashed" if column == "none" else column for column in columns)]]
-    for kind, title, what, names in found:
+    for kind, title, what, names in kinds:
         for variant, split in dict.fromkeys((name[1], name[2]) for name in names):
             values = [cells[f"{kind}/{variant}/{split}/{column}"][what] for column in columns]
             shown = ["diverges" if value is None else f"{value:.4f}" for value in values]
@@ -243,14 +243,14 @@ def by_column_table(corner: str, lines: Sequence[tuple[str, str, str]], cells: C
 
 
 def draw_compared(cells: Cells) -> Any:
-    """A row for each model, a dot with its sd for each source."""
+    """One row per model, with a dot and error bar per source."""
     rows = compared(cells)
     made, axes = figure(1, 1, 8.0, 0.7 + 0.38 * len(rows))
     ax = axes[0, 0]
     for k, source in enumerate(("paper", "ours")):
-        there = [(at, *found[source]) for at, (_, found) in enumerate(rows) if source in found]
-        place = [at + 0.16 * (k - 0.5) for at, _, _ in there]
-        mean, sd = [mean for _, mean, _ in there], [sd or 0.0 for _, _, sd in there]
+        points = [(at, *values[source]) for at, (_, values) in enumerate(rows) if source in values]
+        place = [at + 0.16 * (k - 0.5) for at, _, _ in points]
+        mean, sd = [mean for _, mean, _ in points], [sd or 0.0 for _, _, sd in points]
         ax.errorbar(mean, place, xerr=sd, fmt="o", markersize=5, capsize=3, color=COLOURS[k], label=source)
     ax.set_yticks(range(len(rows)), [title for title, _ in rows])
     ax.invert_yaxis()
@@ -261,7 +261,7 @@ def draw_compared(cells: Cells) -> Any:
 
 
 def draw_curves(cells: Cells) -> Any:
-    """Training and validation RMSE after every epoch."""
+    """Training and validation RMSE after each epoch."""
     if not curves(cells):
         return None
     made, axes = figure(1, 1, 8.0, 5.0)

@@ -1,4 +1,4 @@
-"""Few ratings: MovieLens 100K thinned, and whether long chains get worse where factors can explain noise away."""
+"""Few ratings: a thinned MovieLens 100K, and whether longer chains predict worse because factors fit noise."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ from tuckergp.random import stream
 
 __all__ = ["MOVIELENS_SCARCE"]
 
-# Names the stream that thins.
+# Key of the random stream that thins the ratings.
 THINNED_KEY = 1_000_002
 
 
 def cells(run: Run) -> Work:
     """Test RMSE, cells ``5%/u1/200 sweeps`` and ``5%/u1/biases``."""
     at, movielens = run.settings, run.load("ml-100k")
-    found: dict[str, Callable[[], Figures]] = {}
+    work: dict[str, Callable[[], Figures]] = {}
     for number in at["splits"]:
         base, held = movielens.split(number)
         for share in at["shares"]:
@@ -32,13 +32,13 @@ def cells(run: Run) -> Work:
             train, name = base.take(kept), f"{share:.0%}/u{number}"
             for sweeps in at["sweeps"]:
                 length = {"draws": sweeps - sweeps // 10, "warmup": sweeps // 10}
-                found[f"{name}/{sweeps} sweeps"] = partial(score, movielens, "ratings", train, held, at["seed"], length)
-            found[f"{name}/biases"] = partial(score_biases, train, held)
-    return found
+                work[f"{name}/{sweeps} sweeps"] = partial(score, movielens, "ratings", train, held, at["seed"], length)
+            work[f"{name}/biases"] = partial(score_biases, train, held)
+    return work
 
 
 def score_biases(train: Data, held: Data) -> Figures:
-    """A mean, a user and an item effect, with variances learned from the data."""
+    """Score the baseline of biases of users and items, with variances learned from the data."""
     return {"rmse": round(rmse(held.numeric("rating"), Biases(damping="auto").fit(train).predict(held)), 5)}
 
 
@@ -48,11 +48,11 @@ def scarce_table(cells: Cells) -> Rows:
     models, shares = (list(dict.fromkeys(name[k] for name in names)) for k in (2, 0))
     rows = [["training ratings kept", *models]]
     for share in shares:
-        found = {
+        errors = {
             m: [c["rmse"] for (s, _, k), c in zip(names, cells.values(), strict=True) if (s, k) == (share, m)]
             for m in models
         }
-        rows.append([share, *(f"{np.mean(values):.4f}" if values else "" for values in found.values())])
+        rows.append([share, *(f"{np.mean(values):.4f}" if values else "" for values in errors.values())])
     return rows
 
 

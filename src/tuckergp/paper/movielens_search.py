@@ -1,4 +1,4 @@
-"""Fits that can be continued, and a search over them by successive halving on a validation part.
+"""Search for settings by successive halving on a validation part, over fits that can be continued.
 
 A search sees only the ratings it is given: `tuckergp.paper.movielens_map` gives it nine tenths of a split's training
 part to learn from and one tenth to choose by.
@@ -38,7 +38,7 @@ Start = tuple[float, CoreStart]
 
 @dataclass(frozen=True)
 class Settings:
-    """One cell of a grid, and where it starts.
+    """One combination of settings of a fit, including its start.
 
     ``step_w=None`` fixes W = I, ``side=None`` leaves the side information out. U starts at a draw from its prior times
     ``init_scale``; a learned W at a draw from its prior, or at the identity plus a tenth of such a draw.
@@ -61,7 +61,7 @@ class Settings:
 
 @dataclass(frozen=True)
 class Rung:
-    """Run to ``epochs`` at the most, then keep the best ``keep``."""
+    """One stage of a successive halving: run up to ``epochs``, then keep the best ``keep``."""
 
     epochs: int
     keep: int
@@ -82,7 +82,7 @@ class Variant:
 
 @dataclass(frozen=True)
 class Choice:
-    """What a search settles on: the best settings and how long to run them, and what it cost."""
+    """The result of a search: the best settings, the number of epochs, and the cost of the search."""
 
     settings: Settings
     epochs: int
@@ -101,7 +101,7 @@ def _with_side(grid: list[Settings]) -> tuple[Settings, ...]:
     return tuple(replace(cell, side=MIDDLE) for cell in grid)
 
 
-# W = I is soon past its best; a learned W improves slowly, so it is given more time.
+# W = I soon overfits; a learned W improves slowly, so it is given more epochs.
 _FAST = ((Rung(8, 8), Rung(16, 3), Rung(100, 2)), 6)
 _SLOW = ((Rung(10, 6), Rung(30, 2), Rung(200, 2)), 12)
 # How U and W start is not in the paper, so starts are part of the search, the first with all of the grid. Their order
@@ -120,7 +120,7 @@ VARIANTS = {
 
 
 class Fit:
-    """The paper's SGD on some ratings, one epoch after the other, scored on others with predictions clipped to 1..5.
+    """A fit by the paper's SGD, epoch by epoch, scored on held-out ratings with predictions clipped to 1..5.
 
     Parameters
     ----------
@@ -129,16 +129,16 @@ class Fit:
         Centred by their own mean.
     settings : Settings
     seed : int
-        Names the start and the orders of the epochs.
+        Seed of the start and of the order of ratings in each epoch.
     batch_size : int
     buckets : int or None
-        Hash the ids into so many features.
+        Hash the ids into this many features.
     rank : int
 
     Attributes
     ----------
     train_rmse : list of float
-        Met on the way through each epoch, unclipped.
+        RMSE during each epoch, of predictions that are not clipped.
     """
 
     def __init__(
@@ -172,11 +172,11 @@ class Fit:
 
     @property
     def epochs(self) -> int:
-        """How many were run."""
+        """The number of epochs run so far."""
         return len(self.train_rmse)
 
     def step(self) -> None:
-        """One epoch; `diverged` says that it left the finite numbers."""
+        """Run one epoch; `diverged` is set if parameters are no longer finite."""
         try:
             self.state, info = self.algorithm.step(self.problem, self.state, stream(self.seed, self.epochs + 1))
         except DivergenceError:
@@ -186,7 +186,7 @@ class Fit:
             self.train_rmse.append(info.figures["train_rmse"])
 
     def score(self, held: Ratings) -> float:
-        """RMSE on other ratings."""
+        """RMSE on held-out ratings."""
         if self.diverged:
             return math.inf
         parameters = self.algorithm.parameters(self.problem, self.state)
@@ -196,13 +196,13 @@ class Fit:
         return rmse(held.rating, np.clip(self.mean + f, LOWEST, HIGHEST))
 
     def run(self, epochs: int) -> Fit:
-        """Run up to so many epochs in all, without looking at anything else."""
+        """Run up to ``epochs`` epochs in total, without early stopping."""
         while self.epochs < epochs and not self.diverged:
             self.step()
         return self
 
     def watch(self, held: Ratings, epochs: int, patience: int) -> float:
-        """Run up to so many epochs in all, or until ``patience`` of them brought nothing better; the best score."""
+        """Run up to ``epochs`` epochs in total, or until ``patience`` of them did not improve; the best score."""
         self._constant = rmse(held.rating, np.full(len(held), self.mean))
         while self.epochs < epochs and not self.stopped(patience):
             self.step()
@@ -210,7 +210,7 @@ class Fit:
         return min(self.held_rmse, default=math.inf)
 
     def stopped(self, patience: int) -> bool:
-        """Whether it diverged or went stale; while it has not left f = 0, as small starts do late, it is not stale."""
+        """Whether it diverged or stopped improving; small starts stay near f = 0 at first, which does not count."""
         if self.diverged or not self.held_rmse:
             return self.diverged
         moved = min(self.held_rmse) < 0.99 * self._constant
@@ -223,19 +223,19 @@ class Fit:
 
 
 def refit(split: Split, settings: Settings, epochs: int, seed: int, **options: Any) -> Fit:
-    """Fit the whole training part for a given number of epochs; sees no test rating."""
+    """Fit the whole training part for a given number of epochs, without test ratings."""
     return Fit(split.entities, split.train, settings, seed, **options).run(epochs)
 
 
 def chosen(variant: str, split: int) -> tuple[Settings, int]:
     """The settings and the number of epochs that the full run chose for a split."""
     text = resources.files("tuckergp.paper").joinpath("movielens_chosen.json").read_text()
-    found: dict[str, Any] = json.loads(text)[f"{variant}/u{split}"]
-    return Settings.from_json(found["settings"]), int(found["epochs"])
+    choice: dict[str, Any] = json.loads(text)[f"{variant}/u{split}"]
+    return Settings.from_json(choice["settings"]), int(choice["epochs"])
 
 
 def halve(fits: Sequence[Fit], held: Ratings, rungs: Sequence[Rung], patience: int) -> list[Fit]:
-    """Successive halving: every rung runs the survivors further and keeps the best, which are returned best first."""
+    """Successive halving: each rung continues the remaining fits and keeps the best; returns these, best first."""
     alive = list(fits)
     for rung in rungs:
         alive.sort(key=lambda fit: fit.watch(held, rung.epochs, patience))

@@ -1,4 +1,4 @@
-"""Figures of matplotlib as files: SVG to stand inside a page in the page's own colours, and PNG for documentation."""
+"""Matplotlib figures as files: SVG for the report, in the colours of the page, and PNG for documentation."""
 
 from __future__ import annotations
 
@@ -18,16 +18,16 @@ from tuckergp.files import write_bytes, write_text
 __all__ = ["COLOURS", "INK", "figure", "figure_style", "save", "svg_of"]
 
 INK = "#010203"
-"""A colour that stands for that of the page's text, light or dark."""
+"""A placeholder for the colour of the page's text, light or dark."""
 COLOURS = ("tab:blue", "tab:orange", "tab:green", "tab:red", "tab:purple")
 MANY = 1_500
-"""Points from which on a drawing is stored as dots of a raster, which is smaller."""
+"""The number of points from which on a drawing is stored as a raster, which is smaller."""
 SVG_DPI, PNG_DPI, PNG_COLOURS = 110, 90, 200
 
 
 @contextmanager
 def figure_style() -> Iterator[None]:
-    """Draw on no ground, with lines and words in the colour of the page's text."""
+    """Draw on a transparent background, with lines and text in the colour of the page's text."""
     try:
         matplotlib: Any = import_module("matplotlib")
     except ImportError:
@@ -47,7 +47,7 @@ def figure(rows: int, columns: int, width: float, height: float) -> tuple[Any, A
 
 
 def save(draw: Callable[[], Any], name: str, folder: Path, png: bool = True) -> None:
-    """Draw, and write ``figures/NAME.svg`` and ``figures/NAME.png`` in a folder; nothing where None is drawn."""
+    """Draw a figure and write it to ``figures/NAME.svg`` and ``figures/NAME.png``; nothing if it is None."""
     figures, whole, small = folder / "figures", BytesIO(), BytesIO()
     figures.mkdir(parents=True, exist_ok=True)
     with figure_style():
@@ -67,7 +67,7 @@ def save(draw: Callable[[], Any], name: str, folder: Path, png: bool = True) -> 
 
 
 def svg_of(made: Any, name: str) -> str:
-    """The figure as one SVG element; its names begin with ``name``, so that several can stand in a page."""
+    """The figure as one SVG element, whose ids begin with ``name`` so that several can be in one page."""
     for ax in made.axes:
         for artist in (*ax.lines, *ax.collections, *ax.images):
             artist.set_rasterized(_points(artist) > MANY)

@@ -1,8 +1,8 @@
-"""Lists of recommendations on MovieLens 100K, and a causal split in time: all contestants on the same candidates.
+"""Lists of recommendations on MovieLens 100K, and a causal split in time, with the same candidates for all models.
 
-`RANKING_CHOICE` compares settings on validation parts, a fifth of the training parts of the first seed. What it chose
-stands in `CHOSEN`; `RANKING` learns from the whole training parts with it and scores the test parts.
-`benchmarks/peers.py` puts contestants of other packages beside them, in the same files.
+`RANKING_CHOICE` compares settings on validation parts, a fifth of the training parts of the first seed. Its choice is
+recorded in `CHOSEN`; `RANKING` learns from the whole training parts with it and scores the test parts.
+`benchmarks/peers.py` adds models of other packages, in the same files.
 """
 
 from __future__ import annotations
@@ -55,9 +55,9 @@ OWN: dict[str, dict[str, Any]] = {
     "none": {"time": None},
     "week": {"time": "week"},
 }
-"""Settings of our own contestants, whatever else is chosen."""
+"""The fixed settings of our own models."""
 CHOSEN = {"user": {"rank": 16, "negatives": 1000}, "time": {"rank": 8, "negatives": 1000}}
-"""Of the model of clicks, by split: the best of the grid on the validation part."""
+"""The settings of the model of clicks, by split: the best of the grid on the validation part."""
 K, LIKED = 10, 4.0
 # Seed of validation parts, which no test part has.
 VALIDATION = 1_000
@@ -65,7 +65,7 @@ VALIDATION = 1_000
 
 @dataclass(frozen=True)
 class Contest:
-    """A training and a test part, and the candidates by two notions of what is relevant.
+    """A training and a test part, and the candidates with two definitions of relevance.
 
     Attributes
     ----------
@@ -73,8 +73,8 @@ class Contest:
         For the attributes of users and items.
     train, test : Table
     liked, rated : Candidates
-        Relevant are test items rated 4 or 5, and all test items. Candidates are all items of the data that the user
-        did not rate in the training part.
+        Relevant are test items rated 4 or 5 in ``liked``, and all test items in ``rated``. Candidates are all items
+        that the user did not rate in the training part.
     """
 
     movielens: MovieLens
@@ -85,7 +85,7 @@ class Contest:
 
     @classmethod
     def of(cls, movielens: MovieLens, train: Data, test: Data) -> Contest:
-        """With the candidates of both parts."""
+        """Build a contest from its two parts."""
         liked = Candidates.of(train, test, movielens.items, lambda y, _: y >= LIKED, seed=0)
         rated = Candidates.of(train, test, movielens.items, lambda y, _: np.ones(len(y), dtype=bool), seed=0)
         return cls(movielens, train, test, liked, rated)
@@ -97,7 +97,7 @@ class Contest:
 
     @property
     def popularity(self) -> Floats:
-        """How many rated each item in the training part."""
+        """The number of ratings of each item in the training part."""
         return np.diff(self.rated.rated.indptr).astype(np.float64)
 
 
@@ -121,16 +121,16 @@ def validation(movielens: MovieLens, split: str, seed: int = 0) -> Contest:
 
 
 def counts(contest: Contest) -> Figures:
-    """How large the parts are, and how many test users and items the training part does not have."""
-    found = {"train": len(contest.train), "test": len(contest.test), "ranked_users": len(contest.liked.users)}
+    """The sizes of the parts, and the numbers of test users and items that are not in the training part."""
+    sizes = {"train": len(contest.train), "test": len(contest.test), "ranked_users": len(contest.liked.users)}
     for key, name in zip(KEYS, ("users", "items"), strict=True):
         tested, learned = (set(part[key].tolist()) for part in (contest.test, contest.train))
-        found |= {f"test_{name}": len(tested), f"new_{name}": len(tested - learned)}
-    return found | {"ranked_known": int(contest.known(contest.liked.users).sum())}
+        sizes |= {f"test_{name}": len(tested), f"new_{name}": len(tested - learned)}
+    return sizes | {"ranked_known": int(contest.known(contest.liked.users).sum())}
 
 
 def measure(contest: Contest, name: str, options: dict[str, Any], seed: int) -> Figures:
-    """Learn and measure: lists, errors in ratings, or both; and the seconds of learning."""
+    """Fit a model and measure its lists, its errors in ratings, or both, and the seconds of learning."""
     began = time.perf_counter()
     if name == "popularity":
         return lists(contest, np.tile(contest.popularity, (len(contest.rated.users), 1)))
@@ -140,18 +140,18 @@ def measure(contest: Contest, name: str, options: dict[str, Any], seed: int) -> 
     model = TuckerRecommender(**{**OWN[name], **options}, random_state=seed)
     quietly(model.fit, train, *attribute_tables(contest.movielens))
     seconds = round(time.perf_counter() - began, 1)
-    found = {} if name == "clicks" else errors(contest, model)
+    figures = {} if name == "clicks" else errors(contest, model)
     scores = item_scores(model, contest.rated.users, contest.rated.items)
-    return {**found, **lists(contest, scores), "seconds": seconds}
+    return {**figures, **lists(contest, scores), "seconds": seconds}
 
 
 def lists(contest: Contest, scores: Floats) -> Figures:
-    """NDCG and recall of the first ten, with either notion of relevance; also of users with a training part alone.
+    """NDCG and recall of the first ten, with both definitions of relevance; also of known users alone.
 
-    ``scores`` has a row for each user and a column for each item of ``contest.rated``.
+    ``scores`` has one row per user and one column per item of ``contest.rated``.
     """
     place = {user: row for row, user in enumerate(contest.rated.users)}
-    found: Figures = {}
+    figures: Figures = {}
     for candidates, ending in ((contest.liked, ""), (contest.rated, "_all")):
         rows, known = np.array([place[user] for user in candidates.users]), contest.known(candidates.users)
         best = ranking.top_k(np.where(candidates.seen.toarray(), -np.inf, scores[rows]), K)
@@ -159,13 +159,13 @@ def lists(contest: Contest, scores: Floats) -> Figures:
         hits = (best >= 0) & np.take_along_axis(relevant, np.maximum(best, 0), axis=1)
         for metric, of in {"ndcg": ranking.ndcg, "recall": ranking.recall}.items():
             values = of(hits, relevant.sum(axis=1))
-            found[f"{metric}{ending}"] = round(float(values.mean()), 5)
-            found[f"{metric}{ending}_known"] = round(float(values[known].mean()), 5)
-    return found
+            figures[f"{metric}{ending}"] = round(float(values.mean()), 5)
+            figures[f"{metric}{ending}_known"] = round(float(values[known].mean()), 5)
+    return figures
 
 
 def errors(contest: Contest, model: Any) -> Figures:
-    """RMSE of all test ratings, and of those by users with a training part."""
+    """RMSE of all test ratings, and of those by known users."""
     truth, predicted = contest.test.numeric("rating"), model.predict(contest.test)
     known = contest.known(contest.test["user_id"].tolist())
     both = {"rmse": rmse(truth, predicted), "rmse_known": rmse(truth[known], predicted[known])}
@@ -179,33 +179,33 @@ def decision(contest: Contest, seed: int) -> Figures:
 
 
 def cells(run: Run) -> Work:
-    """Test figures, cells ``user/clicks/seed 0``; sizes of the parts, and what ``time="auto"`` decides."""
-    at, found = run.settings, dict[str, Callable[[], Figures]]()
+    """Test figures, cells ``user/clicks/seed 0``; sizes of the parts, and the decision of ``time="auto"``."""
+    at, work = run.settings, dict[str, Callable[[], Figures]]()
     for seed, split in product(at["seeds"], SPLITS):
         contest = contest_of(run, split, seed)
-        found[f"{split}/counts/seed {seed}"] = partial(counts, contest)
+        work[f"{split}/counts/seed {seed}"] = partial(counts, contest)
         for name in ("popularity", "clicks", "mean", "biases", "plain", "none", "week"):
             options = (CHOSEN[split] if name == "clicks" else {}) | (at["options"] if name in OWN else {})
-            found[f"{split}/{name}/seed {seed}"] = partial(measure, contest, name, options, seed)
-        found[f"{split}/auto/seed {seed}"] = partial(decision, contest, seed)
-    return found
+            work[f"{split}/{name}/seed {seed}"] = partial(measure, contest, name, options, seed)
+        work[f"{split}/auto/seed {seed}"] = partial(decision, contest, seed)
+    return work
 
 
 def choice_cells(run: Run) -> Work:
-    """Validation figures of every setting, cells ``user/clicks/{"rank": 8, ...}``."""
+    """Validation figures of each setting, cells ``user/clicks/{"rank": 8, ...}``."""
     at, movielens = run.settings, run.load("ml-100k")
-    found: dict[str, Callable[[], Figures]] = {}
+    work: dict[str, Callable[[], Figures]] = {}
     for split in at["splits"]:
         contest = validation(movielens, split)
-        found[f"{split}/popularity/{{}}"] = partial(measure, contest, "popularity", {}, 0)
+        work[f"{split}/popularity/{{}}"] = partial(measure, contest, "popularity", {}, 0)
         for options in at["clicks"]:
             name = f"{split}/clicks/{json.dumps(options)}"
-            found[name] = partial(measure, contest, "clicks", options | at["options"], 0)
-    return found
+            work[name] = partial(measure, contest, "clicks", options | at["options"], 0)
+    return work
 
 
 def figures(cells: Cells, split: str, name: str, what: str) -> list[float]:
-    """A figure of every seed; of what was decided for ``auto``, which is a fit with the same draws."""
+    """A figure for each seed; ``auto`` has the figures of the model it decided for, whose draws are the same."""
     names = [key for key in cells if key.startswith(f"{split}/{name}/")]
     if name == "auto":
         names = [key.replace("/auto/", f"/{cells[key]['time']}/") for key in names]
@@ -213,11 +213,11 @@ def figures(cells: Cells, split: str, name: str, what: str) -> list[float]:
 
 
 def by_split_table(columns: list[tuple[str, str, str]], names: tuple[str, ...], cells: Cells) -> Rows:
-    """A row for each contestant; a column has the split, the figure and a title."""
+    """A table with one row per model; a column is given by split, figure and title."""
     rows = [["", *(title for _, _, title in columns)]]
     for name in names:
         values = [(what, figures(cells, split, name, what)) for split, what, _ in columns]
-        if any(found for _, found in values):
+        if any(scores for _, scores in values):
             words = [f"{np.median(v):.0f}" if what == "seconds" and v else with_sd(v) for what, v in values]
             rows.append([CONTESTANTS[name], *words])
     return rows
@@ -236,20 +236,20 @@ def parts_table(cells: Cells) -> Rows:
 
 
 def decision_table(cells: Cells) -> Rows:
-    """What ``time="auto"`` decides, seed by seed, beside what either choice gives; seconds of deciding and of a fit."""
+    """The decisions of ``time="auto"`` by seed, the gains of weeks, and the seconds of deciding and of a fit."""
     rows = [["split", "decides", "RMSE with weeks - without, seed by seed", "seconds to decide"]]
     rows[0].append("seconds for a fit with weeks")
     for split, title in SPLITS.items():
-        found, week, none = (starting(cells, f"{split}/{name}/") for name in ("auto", "week", "none"))
-        if found and week and none:
+        auto, week, none = (starting(cells, f"{split}/{name}/") for name in ("auto", "week", "none"))
+        if auto and week and none:
             gains = ", ".join(f"{a['rmse'] - b['rmse']:+.4f}" for a, b in zip(week, none, strict=False))
-            decided = ", ".join("weeks" if cell["time"] == "week" else "no weeks" for cell in found)
-            rows.append([title, decided, gains, median(found, "seconds"), median(week, "seconds")])
+            decided = ", ".join("weeks" if cell["time"] == "week" else "no weeks" for cell in auto)
+            rows.append([title, decided, gains, median(auto, "seconds"), median(week, "seconds")])
     return rows
 
 
 def choice_table(cells: Cells) -> Rows:
-    """Validation NDCG@10: how many settings were compared, the best, which was chosen, the least and the median."""
+    """Validation NDCG@10: the number of settings compared, the best one, which was chosen, the worst and the median."""
     rows = [["split", "contestant", "compared", "chosen", "its NDCG@10", "the least, the median"]]
     for split, name in product(SPLITS, ("als", "bpr", "clicks")):
         start = f"{split}/{name}/"
@@ -263,11 +263,11 @@ def choice_table(cells: Cells) -> Rows:
 
 
 def tries_table(cells: Cells) -> Rows:
-    """Validation NDCG@10 of every setting tried for clicks, on either split, best first."""
+    """Validation NDCG@10 of each setting for clicks, on both splits, best first."""
     tried = dict.fromkeys(key.split("/", 2)[2] for key in cells if key.split("/")[1] == "clicks")
-    found = {name: [cells.get(f"{split}/clicks/{name}") for split in SPLITS] for name in tried}
+    by_options = {name: [cells.get(f"{split}/clicks/{name}") for split in SPLITS] for name in tried}
     rows = [["settings", *SPLITS.values(), "seconds for a fit"]]
-    for name, both in sorted(found.items(), key=lambda pair: -(pair[1][0] or {"ndcg": 0.0})["ndcg"]):
+    for name, both in sorted(by_options.items(), key=lambda pair: -(pair[1][0] or {"ndcg": 0.0})["ndcg"]):
         seconds = next(cell["seconds"] for cell in both if cell is not None)
         rows.append([f"`{name}`", *("" if cell is None else f"{cell['ndcg']:.4f}" for cell in both), f"{seconds:.0f}"])
     return rows

@@ -1,9 +1,10 @@
 """Two questions that the paper leaves open, on MovieLens 100K with ratings alone, rank 15, first official split.
 
 Hyperparameters by sampling instead of cross-validation: ``grid/...`` are Gibbs chains with fixed prior scale and noise,
-scored on a tenth of the training part; ``cross-validated`` refits the best of them, ``sampled`` draws both along with
-the rest. Sub-linear sampling: ``sgld`` and ``gibbs`` draw from one posterior, and their errors and intervals on the
-test part are noted as time goes on; the step of SGLD is chosen on the same tenth. Predictions are clipped to 1..5.
+scored on a tenth of the training part; ``cross-validated`` refits the best of them, ``sampled`` draws both with the
+other parameters. Sub-linear sampling: ``sgld`` and ``gibbs`` draw from the same posterior, and their errors and
+intervals on the test part are recorded over time; the step size of SGLD is chosen on the same tenth. Predictions are
+clipped to 1..5.
 """
 
 from __future__ import annotations
@@ -39,7 +40,7 @@ __all__ = ["RATINGS"]
 Floats = npt.NDArray[np.float64]
 
 COUNTS = (1, 2, 5, 10, 20, 50, 100, 200, 400, 600)
-"""After so many draws errors are noted."""
+"""The numbers of draws after which errors are recorded."""
 # A gamma prior of this shape stays at its mean.
 SURE = 1e9
 NORMAL_90 = 1.6448536269514722
@@ -49,7 +50,7 @@ OWN_SCALE = 0.54 * RANK**-0.25
 
 
 class Task(NamedTuple):
-    """Ratings to learn from, in units of their sd about their mean, and ratings to score."""
+    """Training ratings, centred and in units of their sd, and test ratings."""
 
     problem: Problem
     held: Design
@@ -68,13 +69,13 @@ def task(split: Split, train: Ratings, test: Ratings, scale: float) -> Task:
 
 
 def gibbs(noise: float | None, **lengths: Any) -> Gibbs:
-    """Gibbs sampling at a fixed prior scale, with fixed noise or with noise learned."""
+    """Gibbs sampling with a fixed prior scale, and fixed or learned noise."""
     shape, rate = (1.0, 0.5) if noise is None else (SURE, SURE * noise)
     return Gibbs(alpha_shape=shape, alpha_rate=rate, dof=SURE, tau_shape=SURE, tau_rate=SURE, **lengths)
 
 
 def draws_of(sampler: Any, task: Task) -> tuple[Floats, Floats, list[float]]:
-    """Predictions (S, N) and noise sd (S,) of every draw, and the CPU seconds gone when it was made."""
+    """Predictions (S, N) and noise sd (S,) of each draw, and the CPU seconds up to it."""
     began, gone = time.process_time(), list[float]()
 
     def note(info: Info) -> None:
@@ -87,7 +88,7 @@ def draws_of(sampler: Any, task: Task) -> tuple[Floats, Floats, list[float]]:
 
 
 def score(f: Floats, noise: Floats, truth: Floats) -> Figures:
-    """RMSE of the mean of some draws, and how often 90 % intervals (normal, of the same moments) hold the rating."""
+    """RMSE of the mean of some draws, and coverage of 90 % intervals (normal, with the same moments)."""
     mean, spread = f.mean(axis=0), np.sqrt(f.var(axis=0) + np.mean(noise**2))
     held = np.abs(truth - mean) <= NORMAL_90 * spread
     return {
@@ -97,7 +98,7 @@ def score(f: Floats, noise: Floats, truth: Floats) -> Figures:
 
 
 def scored(sampler: Any, task: Task) -> Figures:
-    """Errors of all draws together; a step of SGLD may be too long."""
+    """Errors of the mean of all draws; ``diverged`` where the step size of SGLD is too large."""
     try:
         f, noise, _ = draws_of(sampler, task)
     except DivergenceError:
@@ -106,20 +107,20 @@ def scored(sampler: Any, task: Task) -> Figures:
 
 
 def over_time(sampler: Any, task: Task) -> Figures:
-    """Errors after some draws, then some more, with the CPU seconds that they took."""
+    """Errors after increasing numbers of draws, with the CPU seconds that they took."""
     f, noise, gone = draws_of(sampler, task)
     counts = [count for count in COUNTS if count <= len(f)]
-    found = [score(f[:count], noise[:count], task.truth) for count in counts]
+    scores = [score(f[:count], noise[:count], task.truth) for count in counts]
     return {
         "draws": counts,
         "cpu": [round(gone[count - 1], 2) for count in counts],
-        "rmse": [one["rmse"] for one in found],
-        "coverage": [one["coverage"] for one in found],
+        "rmse": [one["rmse"] for one in scores],
+        "coverage": [one["coverage"] for one in scores],
     }
 
 
 class Plan:
-    """The cells of a run: those that choose on the validation part, and those on the test part, which ask for them."""
+    """The cells of a run: choices on the validation part, and figures on the test part, which depend on them."""
 
     def __init__(self, run: Run) -> None:
         self.run, self.at = run, run.settings
@@ -132,39 +133,39 @@ class Plan:
         self.steps = {f"step/{how}/{step:g}": (how, step) for how, step in steps}
 
     def best(self, names: Iterable[str]) -> str:
-        """The cell with the least error on the validation part."""
-        found = {name: self.run[name]["rmse"] for name in names if "rmse" in self.run[name]}
-        if not found:
+        """The cell with the smallest error on the validation part."""
+        errors = {name: self.run[name]["rmse"] for name in names if "rmse" in self.run[name]}
+        if not errors:
             raise InputError("All steps of SGLD diverged; add shorter ones to the settings of the experiment.")
-        return min(found, key=found.__getitem__)
+        return min(errors, key=errors.__getitem__)
 
     def fixed(self, name: str) -> Figures:
-        """Fixed prior scale and noise, on the validation part."""
+        """Gibbs sampling with fixed prior scale and noise, on the validation part."""
         scale, noise = self.grid[name]
         return scored(gibbs(noise, **self.at["grid_lengths"]), self.inner(scale))
 
     def cross_validated(self) -> Figures:
-        """The best of these, on the test part."""
+        """Gibbs sampling with the best fixed prior scale and noise, on the test part."""
         chosen = self.best(self.grid)
         scale, noise = self.grid[chosen]
         return scored(gibbs(noise, **self.at["lengths"]), self.outer(scale)) | {"chosen": chosen}
 
     def sampled(self) -> Figures:
-        """Both drawn along with the rest, under the estimator's own priors, on the test part."""
+        """Gibbs sampling that draws prior scale and noise too, under the estimator's priors, on the test part."""
         return scored(Gibbs(**self.at["lengths"]), self.outer(OWN_SCALE))
 
     def langevin(self, name: str, **lengths: int) -> SGLD:
-        """SGLD with one of the steps."""
+        """SGLD with one of the step sizes."""
         how, step = self.steps[name]
         return SGLD(step_size=step, precondition=how == "preconditioned", **{**self.at["langevin"], **lengths})
 
     def step(self, name: str) -> Figures:
-        """SGLD with one of the steps, a quarter of the draws, on the validation part."""
+        """SGLD with one of the step sizes and a quarter of the draws, on the validation part."""
         short = self.langevin(name, draws=max(self.at["langevin"]["draws"] // 4, 1))
         return scored(short, self.inner(self.grid[self.best(self.grid)][0]))
 
     def race(self, name: str) -> Figures:
-        """SGLD with the best step, or Gibbs sampling of the same posterior, on the test part."""
+        """SGLD with the best step size, or Gibbs sampling of the same posterior, on the test part."""
         target = self.outer(self.grid[self.best(self.grid)][0])
         if name == "gibbs":
             return over_time(gibbs(None, **self.at["lengths"]), target)
@@ -173,12 +174,12 @@ class Plan:
 
 
 def cells(run: Run) -> Work:
-    """All of them, choices first."""
+    """All cells, choices first."""
     plan = Plan(run)
-    found: dict[str, Callable[[], Figures]] = {name: partial(plan.fixed, name) for name in plan.grid}
-    found |= {"cross-validated": plan.cross_validated, "sampled": plan.sampled}
-    found |= {name: partial(plan.step, name) for name in plan.steps}
-    return found | {name: partial(plan.race, name) for name in ("sgld", "gibbs")}
+    work: dict[str, Callable[[], Figures]] = {name: partial(plan.fixed, name) for name in plan.grid}
+    work |= {"cross-validated": plan.cross_validated, "sampled": plan.sampled}
+    work |= {name: partial(plan.step, name) for name in plan.steps}
+    return work | {name: partial(plan.race, name) for name in ("sgld", "gibbs")}
 
 
 def hyper_table(cells: Cells) -> Rows:
@@ -199,7 +200,7 @@ SAMPLERS = {"gibbs": "Gibbs", "sgld": "SGLD"}
 
 
 def time_table(cells: Cells) -> Rows:
-    """Errors and intervals of SGLD and of Gibbs sampling as time goes on."""
+    """Errors and coverage of SGLD and of Gibbs sampling over time."""
     rows = [["sampler", "draws", "CPU seconds", "test RMSE", "90 % intervals cover"]]
     for key, title in SAMPLERS.items():
         if cell := cells.get(key):
@@ -210,13 +211,13 @@ def time_table(cells: Cells) -> Rows:
 
 def draw_time(cells: Cells) -> Any:
     """Errors and coverage of two samplers against CPU seconds."""
-    there = {key: title for key, title in SAMPLERS.items() if key in cells}
-    if not there:
+    drawn = {key: title for key, title in SAMPLERS.items() if key in cells}
+    if not drawn:
         return None
     made, axes = figure(1, 2, 9.0, 4.0)
-    for (key, title), colour in zip(there.items(), COLOURS, strict=False):
-        for ax, part in zip(axes[0], ("rmse", "coverage"), strict=True):
-            ax.semilogx(cells[key]["cpu"], cells[key][part], "o-", markersize=4, color=colour, label=title)
+    for (key, title), colour in zip(drawn.items(), COLOURS, strict=False):
+        for ax, metric in zip(axes[0], ("rmse", "coverage"), strict=True):
+            ax.semilogx(cells[key]["cpu"], cells[key][metric], "o-", markersize=4, color=colour, label=title)
     axes[0, 0].set(xlabel="CPU seconds", ylabel="test RMSE")
     axes[0, 1].set(xlabel="CPU seconds", ylabel="90 % intervals cover")
     axes[0, 1].axhline(0.9, linestyle=":", color=INK, linewidth=1)

@@ -1,4 +1,4 @@
-"""What the experiments on space and time share: parts of rows, learning and scoring a model, convergence, choosing."""
+"""Code shared by the experiments on space and time: splits of rows, fitting and scoring, convergence, choices."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ __all__ = ["Part", "Split", "choice_table", "choices", "convergence", "fit_and_c
 Floats = npt.NDArray[np.float64]
 
 HELD_OUT = 5
-"""One row in so many is held out of the training rows to choose by."""
+"""One in this many training rows is held out for choices."""
 WATCHED = 200
-"""So many parameters, drawn at random, are diagnosed; f is diagnosed where the samplers watch it."""
+"""The number of parameters, chosen at random, whose convergence is diagnosed, besides f at training inputs."""
 
 
 @dataclass(frozen=True)
@@ -42,26 +42,26 @@ class Part:
 
 @dataclass(frozen=True)
 class Split:
-    """Rows to learn from, and rows to score."""
+    """Training rows and test rows."""
 
     train: Part
     test: Part
 
     def score(self, model: Any) -> Figures:
-        """RMSE of a fitted model on either part, in the units of the targets."""
+        """RMSE of a fitted model on both parts, in the units of the targets."""
         parts = {"train_rmse": self.train, "test_rmse": self.test}
         return {name: round(rmse(part.y, model.predict(part.X)), 5) for name, part in parts.items()}
 
 
 def tucker(modes: list[Mode], rank: int, inference: Any, seed: int, split: Split) -> TuckerGPRegressor:
-    """A Tucker model with a full core, learned from the training rows."""
+    """A Tucker model with a full core, fitted to the training rows."""
     model = TuckerGPRegressor(modes, rank=rank, inference=inference, random_state=seed, core="full")
     quietly(model.fit, split.train.X, split.train.y)
     return model
 
 
 def sampled(modes: list[Mode], rank: int, inference: Any, seed: int, split: Split) -> Figures:
-    """A Tucker model by a sampler: errors, convergence, and how trajectories went."""
+    """Fit a Tucker model by a sampler: errors, convergence, and statistics of trajectories."""
     model = tucker(modes, rank, inference, seed, split)
     last = model.fit_.steps[-1].figures
     extra = {name: last[name] for name in ("divergences", "at_max_depth") if name in last}
@@ -69,7 +69,7 @@ def sampled(modes: list[Mode], rank: int, inference: Any, seed: int, split: Spli
 
 
 def fit_and_cover(split: Split, setting: Any, seed: int) -> Figures:
-    """A model by ``setting.fit(split, seed)``: errors, and how often 90 % intervals hold a test target."""
+    """Fit a model by ``setting.fit(split, seed)``: errors, and coverage of 90 % intervals on test rows."""
     model = setting.fit(split, seed)
     _, interval = model.predict(split.test.X, interval=0.9)
     held = (interval[:, 0] <= split.test.y) & (split.test.y <= interval[:, 1])
@@ -77,29 +77,29 @@ def fit_and_cover(split: Split, setting: Any, seed: int) -> Figures:
 
 
 def hold_out(split: Split, key: int) -> Split:
-    """Training rows alone: four fifths to learn from, a fifth to choose by; ``key`` names the stream of the draw."""
+    """Split the training rows: four fifths to learn from, a fifth to choose by; ``key`` is that of the stream."""
     order = stream(0, key).permutation(len(split.train.y))
     cut = len(order) // HELD_OUT
     return Split(split.train.take(order[cut:]), split.train.take(order[:cut]))
 
 
 def choices(candidates: Mapping[str, Any], split: Split) -> Work:
-    """A cell for each candidate, scored on rows that were held out of the training rows."""
+    """One cell per candidate, scored on held-out training rows."""
     return {name: partial(fit_and_cover, split, setting, 0) for name, setting in candidates.items()}
 
 
 def choice_table(title_of: Callable[[str], str], cells: Cells) -> Rows:
-    """RMSE on held-out training rows, the least first."""
-    found = sorted(cells.items(), key=lambda pair: float(pair[1]["test_rmse"]))
-    rows = [[title_of(name), f"{cell['test_rmse']:.4f}", f"{cell['seconds']:.0f}"] for name, cell in found]
+    """RMSE on held-out training rows, the smallest first."""
+    ordered = sorted(cells.items(), key=lambda pair: float(pair[1]["test_rmse"]))
+    rows = [[title_of(name), f"{cell['test_rmse']:.4f}", f"{cell['seconds']:.0f}"] for name, cell in ordered]
     return [["model", "RMSE on held-out training rows", "seconds"], *rows]
 
 
 def convergence(model: TuckerGPRegressor) -> Figures:
     """R-hat and bulk ESS, mean and sd: of f at training inputs, and of the entries of U and W.
 
-    Those of parameters are for comparison alone: rotating U_d and turning W back leaves f as it is, so chains that
-    agree on f need not agree on them, and a chain may wander among equivalent values for ever.
+    Those of parameters are only for comparison with the paper: rotating U_d and W accordingly does not change f, so
+    chains that agree on f need not agree on them, and a chain may move among equivalent values for ever.
     """
     draws = model.fit_.draws
     return {"f": _summary(draws.diagnostics()), "parameters": _summary(summarise(_parameters(draws)))}
@@ -113,9 +113,9 @@ def _parameters(draws: Draws) -> Floats:
     return entries[:, chosen].astype(np.float64).reshape(len(draws.lengths), -1, len(chosen))
 
 
-def _summary(found: Diagnostics) -> Figures:
+def _summary(diagnostics: Diagnostics) -> Figures:
     return {
-        "rhat": [round(float(np.nanmean(found.rhat)), 3), round(float(np.nanstd(found.rhat)), 3)],
-        "ess": [round(float(np.nanmean(found.ess_bulk)), 1), round(float(np.nanstd(found.ess_bulk)), 1)],
-        "draws": found.chains * found.draws,
+        "rhat": [round(float(np.nanmean(diagnostics.rhat)), 3), round(float(np.nanstd(diagnostics.rhat)), 3)],
+        "ess": [round(float(np.nanmean(diagnostics.ess_bulk)), 1), round(float(np.nanstd(diagnostics.ess_bulk)), 1)],
+        "draws": diagnostics.chains * diagnostics.draws,
     }

@@ -1,4 +1,4 @@
-"""From the results files of a folder: a report for a browser, a file of all numbers, tables for documentation."""
+"""Reports from the results files of a folder: an HTML page, a file of all numbers, tables for documentation."""
 
 from __future__ import annotations
 
@@ -27,27 +27,27 @@ def stored(folder: Path) -> dict[str, dict[str, Any]]:
 
 
 def cells_of(experiment: Experiment, results: Mapping[str, dict[str, Any]]) -> Cells:
-    """What the blocks of an experiment see: its own cells, and those of the experiments beside it."""
-    found: dict[str, Any] = dict(results[experiment.name]["cells"])
+    """The cells that the blocks of an experiment get: its own, and those of the experiments in ``beside``."""
+    cells: dict[str, Any] = dict(results[experiment.name]["cells"])
     for name in experiment.beside:
-        found |= {f"{name}/{cell}": figures for cell, figures in results.get(name, {"cells": {}})["cells"].items()}
-    return found
+        cells |= {f"{name}/{cell}": figures for cell, figures in results.get(name, {"cells": {}})["cells"].items()}
+    return cells
 
 
 def tables(folder: Path) -> dict[str, Rows]:
     """All tables of the results in a folder by their names."""
     results = stored(folder)
-    found = {
+    made = {
         table.name: table.rows(cells_of(one, results))
         for one in EXPERIMENTS
         if one.name in results
         for table in one.tables
     }
-    return found | {"runs": runs_table(results), "data": data_table(results)}
+    return made | {"runs": runs_table(results), "data": data_table(results)}
 
 
 def write(folder: Path) -> dict[str, dict[str, Any]]:
-    """Draw the pictures, write the report and the file of all numbers; the results they are of."""
+    """Draw the figures and write the report and the file of all numbers; returns the results."""
     results = stored(folder)
     shown = [(one, cells_of(one, results)) for one in EXPERIMENTS if one.name in results]
     for experiment, cells in shown:
@@ -63,27 +63,27 @@ def write(folder: Path) -> dict[str, dict[str, Any]]:
 
 
 def runs_table(results: Mapping[str, dict[str, Any]]) -> Rows:
-    """Which command made the results, with how much work, with which versions, where."""
+    """The command, amount of work, versions and machine of each run."""
     rows = [["experiment", "command", "cells", "minutes", "versions", "machine"]]
-    for name, found in results.items():
-        cells = found["cells"].values()
+    for name, result in results.items():
+        cells = result["cells"].values()
         minutes = sum(cell.get("seconds", 0) for cell in cells) / 60
-        versions = ", ".join(f"{package} {version}" for package, version in found["versions"].items())
-        machine = f"{found['machine']['processors']} processors, {found['machine']['system']}"
-        rows.append([name, f"`{found['command']}`", str(len(cells)), f"{minutes:.0f}", versions, machine])
+        versions = ", ".join(f"{package} {version}" for package, version in result["versions"].items())
+        machine = f"{result['machine']['processors']} processors, {result['machine']['system']}"
+        rows.append([name, f"`{result['command']}`", str(len(cells)), f"{minutes:.0f}", versions, machine])
     return rows
 
 
 def data_table(results: Mapping[str, dict[str, Any]]) -> Rows:
     """Checksums of the data."""
-    found = {name: digest for one in results.values() for name, digest in one["data"].items()}
-    return [["data", "SHA-256 of what was read"], *([name, f"`{digest}`"] for name, digest in found.items())]
+    checksums = {name: digest for one in results.values() for name, digest in one["data"].items()}
+    return [["data", "SHA-256 of what was read"], *([name, f"`{digest}`"] for name, digest in checksums.items())]
 
 
 def facts(results: Mapping[str, dict[str, Any]]) -> dict[str, str]:
-    """What the figures depend on, in words."""
-    found = {}
+    """What the figures depend on, as text."""
+    lines = {}
     for name, command, cells, minutes, versions, machine in runs_table(results)[1:]:
         quick = "; a quick run, which says nothing about accuracy" * results[name]["quick"]
-        found[name] = f"{command.strip('`')}: {cells} cells, {minutes} minutes; {versions}; {machine}{quick}"
-    return found | {f"data: {name}": f"SHA-256 {digest.strip('`')}" for name, digest in data_table(results)[1:]}
+        lines[name] = f"{command.strip('`')}: {cells} cells, {minutes} minutes; {versions}; {machine}{quick}"
+    return lines | {f"data: {name}": f"SHA-256 {digest.strip('`')}" for name, digest in data_table(results)[1:]}

@@ -1,6 +1,6 @@
-"""Running an experiment: settings, data, and a results file in which each finished cell is kept at once.
+"""Running an experiment: settings, data, and a results file to which each finished cell is written at once.
 
-A finished cell is never computed again, so a run that was stopped goes on where it was.
+A finished cell is never computed again, so a stopped run continues where it was.
 """
 
 from __future__ import annotations
@@ -38,15 +38,15 @@ class Run:
     ----------
     experiment : Experiment
     folder : Path or None
-        For the results file, whose cells are kept provided that it is of the same experiment; None: in memory.
+        The folder of the results file, whose cells are kept if it is of the same experiment; None: in memory only.
     data : Path or None
-        The folder that holds the data; None looks where the loaders do.
+        The folder with the data; None uses the default of the loaders.
     quick : bool
 
     Attributes
     ----------
     settings : dict
-        The experiment's, with those of a quick run where it is one.
+        The experiment's settings, with the changes of a quick run if it is one.
     done : dict
         The figures of finished cells by name.
     work : mapping
@@ -77,21 +77,21 @@ class Run:
         return sources.load(name, self.data)
 
     def __getitem__(self, name: str) -> Figures:
-        """The figures of a cell, which is computed and kept unless it is there: cells may ask for others."""
+        """The figures of a cell, which is computed if it is missing: cells may use others."""
         if name not in self.done:
             began, used = time.perf_counter(), time.process_time()
             with stopped_by_ctrl_c():
-                found = self.work[name]()
+                figures = self.work[name]()
             spent = {
                 "seconds": round(time.perf_counter() - began, 1),
                 "cpu_seconds": round(time.process_time() - used, 1),
             }
-            self.done[name] = spent | found
+            self.done[name] = spent | figures
             self.save()
         return self.done[name]
 
     def keep(self, name: str, draw: Callable[[], Any]) -> None:
-        """Draw a picture that needs what a cell has learned, and keep it beside the results."""
+        """Draw a figure that needs a cell's fitted model, and save it beside the results."""
         if self.folder is not None:
             pictures.save(draw, name, self.folder, png=not self.identity["quick"])
 
@@ -109,7 +109,7 @@ class Run:
         }
 
     def save(self) -> None:
-        """Write the results file in one move; cells that another run has put there meanwhile are kept."""
+        """Write the results file atomically; cells that another run has added meanwhile are kept."""
         if self.folder is None:
             return
         self.done = self._stored() | self.done
@@ -117,48 +117,48 @@ class Run:
         write_text(self.folder / f"{self.experiment.name}.json", to_json({**self.head, "cells": self.done}))
 
     def _stored(self) -> dict[str, Figures]:
-        """The cells in the file."""
+        """The finished cells in the results file; an error if it is of another run."""
         path = None if self.folder is None else self.folder / f"{self.experiment.name}.json"
         if path is None or not path.exists():
             return {}
-        found = read(path)
+        stored = read(path)
         for key, value in self.identity.items():
-            if found.get(key) != value:
+            if stored.get(key) != value:
                 raise InputError(
-                    f"{path} holds results with {key}={found.get(key)!r}, not {value!r}; name another folder."
+                    f"{path} holds results with {key}={stored.get(key)!r}, not {value!r}; name another folder."
                 )
-        cells: dict[str, Figures] = found["cells"]
+        cells: dict[str, Figures] = stored["cells"]
         return cells
 
 
 def read(path: Path) -> dict[str, Any]:
-    """A results file."""
+    """Read a results file."""
     try:
-        found: dict[str, Any] = json.loads(path.read_text())
-        if not isinstance(found["cells"], dict):
+        stored: dict[str, Any] = json.loads(path.read_text())
+        if not isinstance(stored["cells"], dict):
             raise TypeError
     except (json.JSONDecodeError, UnicodeDecodeError, KeyError, TypeError):
         raise InputError(f"{path} does not hold results of an experiment; name another folder.") from None
-    return found
+    return stored
 
 
 def to_json(results: dict[str, Any]) -> str:
-    """JSON with one line for each cell, so that differences between two runs can be read."""
+    """JSON with one line per cell, so that two runs can be compared line by line."""
     head = [f"{json.dumps(key)}: {json.dumps(value)}" for key, value in results.items() if key != "cells"]
     cells = [f"{json.dumps(name)}: {json.dumps(cell)}" for name, cell in results["cells"].items()]
     return "{\n " + ",\n ".join([*head, '"cells": {\n  ' + ",\n  ".join(cells) + "\n }"]) + "\n}\n"
 
 
 def fill(runs: Sequence[Run], only: str = "", say: Callable[[str], None] = lambda line: None) -> None:
-    """Compute the cells that are missing, and say which one and how many are left.
+    """Compute the missing cells, reporting each and how many are left.
 
     ``only`` lists beginnings of names of cells, separated by commas; an empty one stands for all.
     """
     wanted = tuple(word.strip() for word in only.split(",") if word.strip()) or ("",)
     cells = [(run, name) for run in runs for name in run.work if name.startswith(wanted)]
     if only and not cells:
-        there = ", ".join(name for run in runs for name in run.work)
-        raise InputError(f"No cell begins with {only!r}; there are {there}.")
+        listed = ", ".join(name for run in runs for name in run.work)
+        raise InputError(f"No cell begins with {only!r}; there are {listed}.")
     missing = [(run, name) for run, name in cells if name not in run.done]
     for count, (run, name) in enumerate(missing, start=1):
         say(f"[{count}/{len(missing)}] {run.experiment.name}: {name}")
@@ -171,7 +171,7 @@ def _in_short(figures: Figures) -> str:
 
 
 def quietly(fit: Callable[..., Any], *given: Any) -> Any:
-    """Learn a model without its warnings of convergence, which figures tell of."""
+    """Fit a model without convergence warnings, since the figures include diagnostics."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", NotConvergedWarning)
         return fit(*given)
@@ -179,10 +179,10 @@ def quietly(fit: Callable[..., Any], *given: Any) -> Any:
 
 @contextmanager
 def stopped_by_ctrl_c() -> Iterator[None]:
-    """Raise KeyboardInterrupt in the end if there was a Ctrl-C that somebody else took.
+    """Raise KeyboardInterrupt after the block if there was a Ctrl-C that a sampler has handled.
 
-    Samplers take the first one as the wish to stop early and return what they have. A cell of a shorter chain than the
-    protocol says must not be kept.
+    Samplers stop early at the first one and return the draws so far. A cell with a shorter chain than the protocol says
+    must not be kept.
     """
     if threading.current_thread() is not threading.main_thread():
         yield
@@ -192,8 +192,8 @@ def stopped_by_ctrl_c() -> Iterator[None]:
     before = signal.set_wakeup_fd(writing, warn_on_full_buffer=False)
     try:
         yield
-        told = os.read(reading, 4096) if select.select([reading], [], [], 0)[0] else b""
-        if signal.SIGINT in told:
+        signals = os.read(reading, 4096) if select.select([reading], [], [], 0)[0] else b""
+        if signal.SIGINT in signals:
             raise KeyboardInterrupt
     finally:
         signal.set_wakeup_fd(before)

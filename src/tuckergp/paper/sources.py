@@ -1,4 +1,4 @@
-"""The data sets that experiments read, each read once in a process, and checksums of what was read."""
+"""The data sets of the experiments, each read once per process, and their checksums."""
 
 from __future__ import annotations
 
@@ -16,28 +16,28 @@ __all__ = ["SOURCES", "checksum", "load", "table_checksum"]
 Source: TypeAlias = tuple[Callable[[Path | None], Any], Callable[[Any], Table]]
 
 SOURCES: dict[str, Source] = {
-    "ml-100k": (load_movielens_100k, lambda found: found.ratings),
-    "california": (load_california, lambda found: found.table),
-    "wind": (load_wind, lambda found: found.values),
+    "ml-100k": (load_movielens_100k, lambda data: data.ratings),
+    "california": (load_california, lambda data: data.table),
+    "wind": (load_wind, lambda data: data.values),
 }
-"""By name: how it is read, and the table that tells it from other data."""
+"""By name: the loader of a data set, and the table whose checksum identifies it."""
 
 
 @lru_cache
 def load(name: str, folder: Path | None) -> Any:
-    """A data set from a folder; None looks where the loaders of `tuckergp.data.datasets` do."""
+    """Load a data set from a folder; None uses the default of the loaders in `tuckergp.data.datasets`."""
     return SOURCES[name][0](folder)
 
 
 @lru_cache
 def checksum(name: str, folder: Path | None) -> str:
-    """Of the content of a data set, whatever file it came from."""
+    """The checksum of the content of a data set, whatever file it came from."""
     return table_checksum(SOURCES[name][1](load(name, folder)))
 
 
 def table_checksum(table: Table) -> str:
     """SHA-256 of the names and values of all columns."""
-    found = hashlib.sha256()
+    sha = hashlib.sha256()
     for name in sorted(table.columns):
-        found.update("\n".join([name, *map(str, table[name].tolist())]).encode())
-    return found.hexdigest()
+        sha.update("\n".join([name, *map(str, table[name].tolist())]).encode())
+    return sha.hexdigest()

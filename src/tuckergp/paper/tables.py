@@ -1,4 +1,4 @@
-"""From finished cells to the words in a table: which cells, means and standard deviations over seeds."""
+"""Helpers for tables of finished cells: selection by name, means and standard deviations over seeds."""
 
 from __future__ import annotations
 
@@ -12,17 +12,17 @@ __all__ = ["mean_and_sd", "median", "shown", "starting", "with_sd", "words"]
 
 
 def starting(cells: Cells, start: str) -> list[Figures]:
-    """Those whose names begin so, such as one for each seed."""
+    """The cells whose names begin with ``start``, such as one per seed."""
     return [cell for name, cell in cells.items() if name.startswith(start)]
 
 
 def mean_and_sd(values: Sequence[float]) -> tuple[float, float | None]:
-    """Mean and standard deviation, None of a single value."""
+    """Mean and standard deviation, which is None for a single value."""
     return float(np.mean(values)), float(np.std(values, ddof=1)) if len(values) > 1 else None
 
 
 def words(mean: float, sd: float | None, digits: int = 4) -> str:
-    """Mean and standard deviation in words."""
+    """Mean and standard deviation as text."""
     return f"{mean:.{digits}f}" + ("" if sd is None else f" ± {sd:.{digits}f}")
 
 
@@ -38,7 +38,7 @@ def with_sd(values: Sequence[float], digits: int = 4) -> str:
 
 
 def shown(cells: Sequence[Figures], figure: str, digits: int = 4) -> str:
-    """Mean and standard deviation of a figure over those cells that have it, such as one for each seed."""
+    """Mean and standard deviation of a figure as text, over those cells that have it, such as one per seed."""
     return with_sd([float(cell[figure]) for cell in cells if figure in cell], digits)
 
 

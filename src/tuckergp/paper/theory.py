@@ -1,7 +1,7 @@
-"""What the paper proves or states, measured: entries of W x_d U_d' tend to N(0, 1), features tend to their kernel.
+"""The paper's theory, measured: entries of W x_d U_d' converge to N(0, 1), inner products of features to kernels.
 
-No model is learned here. `tuckergp.paper.theory_entries` and `tuckergp.paper.theory_features` have the figures and
-what theory says of them.
+No model is learned here. `tuckergp.paper.theory_entries` and `tuckergp.paper.theory_features` compute the figures and
+their theoretical values.
 """
 
 from __future__ import annotations
@@ -28,23 +28,23 @@ TITLES = {"full": "full", "identity": "identity", "sparse": "sparse, Q = 4 r"}
 
 
 def cells(run: Run) -> Work:
-    """All that tables and pictures are made of."""
+    """All cells of the tables and figures."""
     at = run.settings
-    found: dict[str, Callable[[], Figures]] = {}
+    work: dict[str, Callable[[], Figures]] = {}
     for core, modes, r in product(CORES, MODES, at["ranks"]):
-        found[f"entries/{core}/D={modes}/r={r}"] = partial(summary, core, modes, r, at["entries"])
+        work[f"entries/{core}/D={modes}/r={r}"] = partial(summary, core, modes, r, at["entries"])
     for title, case in (smooth_cases(run.load("california")) | hashed_cases(run.load("ml-100k"))).items():
         for name in case.maps:
-            found[f"errors/{title}/{name}"] = partial(errors, case, name, at["sizes"], at["seeds"])
+            work[f"errors/{title}/{name}"] = partial(errors, case, name, at["sizes"], at["seeds"])
             if spread(name, case.kernel, case.inputs.take(np.array([0]))) is not None:
-                found[f"bias/{title}/{name}"] = partial(
+                work[f"bias/{title}/{name}"] = partial(
                     bias, case, name, at["bias_size"], at["bias_maps"], at["bias_inputs"]
                 )
-    return found
+    return work
 
 
 def entries(cells: Cells) -> Iterator[tuple[str, dict[int, Figures]]]:
-    """Cores and numbers of modes in words, with the cells by rank."""
+    """Titles of cores and numbers of modes, with the cells by rank."""
     for core, modes in product(CORES, MODES):
         names = {r: f"entries/{core}/D={modes}/r={r}" for r in RANKS}
         by_rank = {r: cells[name] for r, name in names.items() if name in cells}
@@ -63,7 +63,7 @@ def moments_table(cells: Cells) -> Rows:
 
 
 def distance_table(cells: Cells) -> Rows:
-    """The largest distance to the normal distribution function by rank; in brackets the leading term of theory."""
+    """The largest distance to the normal distribution function by rank; in brackets the leading term in theory."""
     rows = [["Kolmogorov distance", *(f"r = {r}" for r in RANKS)]]
     for title, by_rank in entries(cells):
         shown = {r: f"{cell['kolmogorov']:.4f} ({cell['leading']:.4f})" for r, cell in by_rank.items()}
@@ -72,16 +72,16 @@ def distance_table(cells: Cells) -> Rows:
 
 
 def features(cells: Cells, kind: str) -> list[tuple[str, str, Figures]]:
-    """Inputs and kernel, feature map, cell."""
+    """The title of inputs and kernel, the feature map, and the figures of each cell of a kind."""
     split = [(name.split("/"), cell) for name, cell in cells.items() if name.startswith(f"{kind}/")]
     return [(title, name, cell) for (_, title, name), cell in split]
 
 
 def errors_table(cells: Cells, what: str = "rms") -> Rows:
-    """An error of the kernel over pairs of inputs by the number of features; in brackets that of theory."""
-    found = features(cells, "errors")
-    rows = [["inputs, kernel", "features", *(f"n = {n}" for n in (found[0][2]["n"] if found else ()))]]
-    for title, name, cell in found:
+    """An error of the kernel over pairs of inputs by the number of features; in brackets its theoretical value."""
+    lines = features(cells, "errors")
+    rows = [["inputs, kernel", "features", *(f"n = {n}" for n in (lines[0][2]["n"] if lines else ()))]]
+    for title, name, cell in lines:
         spreads = cell[f"{what} sd"] or [None] * len(cell["n"])
         row = [_significant(value, sd) for value, sd in zip(cell[what], spreads, strict=True)]
         if what == "rms" and "theory" in cell:
@@ -116,13 +116,13 @@ def _significant(value: float, sd: float | None) -> str:
 
 
 def draw_quantiles(cells: Cells) -> Any:
-    """Quantiles of entries against those of N(0, 1): a panel for each core and number of modes, a line for each r."""
+    """Quantiles of entries against those of N(0, 1): one panel per core and number of modes, one line per r."""
     made, axes = figure(len(MODES), len(CORES), 9.0, 6.0)
-    normal, found = ndtri(LEVELS), dict(entries(cells))
+    normal, by_title = ndtri(LEVELS), dict(entries(cells))
     for i, modes in enumerate(MODES):
         for ax, core in zip(axes[i], CORES, strict=True):
             ax.plot(normal, normal, color="tab:gray", linewidth=0.8)
-            for r, cell in found.get(f"{TITLES[core]}, D = {modes}", {}).items():
+            for r, cell in by_title.get(f"{TITLES[core]}, D = {modes}", {}).items():
                 ax.plot(normal, cell["quantiles"], linewidth=1.2, label=f"r = {r}")
             ax.set(title=f"{core} core, D = {modes}", xlabel="N(0, 1)", ylabel="entry")
     axes[0, 0].legend(fontsize=7)
@@ -131,15 +131,15 @@ def draw_quantiles(cells: Cells) -> Any:
 
 def draw_errors(cells: Cells) -> Any:
     """Root mean squared error of the kernel against the number of features, both logarithmic."""
-    found: dict[str, list[tuple[str, Figures]]] = {}
+    panels: dict[str, list[tuple[str, Figures]]] = {}
     for title, name, cell in features(cells, "errors"):
         hashed = "hashing" in name
-        found.setdefault("hashing, MovieLens" if hashed else title, []).append((title if hashed else name, cell))
-    down = -(-len(found) // 2)
+        panels.setdefault("hashing, MovieLens" if hashed else title, []).append((title if hashed else name, cell))
+    down = -(-len(panels) // 2)
     made, axes = figure(down, 2, 8.0, 3.4 * down)
-    for ax in axes.ravel()[len(found) :]:
+    for ax in axes.ravel()[len(panels) :]:
         ax.set_axis_off()
-    for ax, (title, lines) in zip(axes.ravel(), found.items(), strict=False):
+    for ax, (title, lines) in zip(axes.ravel(), panels.items(), strict=False):
         for name, cell in lines:
             ax.loglog(cell["n"], cell["rms"], marker="o", markersize=3, linewidth=1.2, label=name)
         n = np.array(lines[0][1]["n"], dtype=float)

@@ -27,9 +27,9 @@ CoreName = Literal["full", "identity", "sparse"]
 CORES: tuple[CoreName, ...] = ("full", "identity", "sparse")
 
 ROWS_A_RANK = 10
-"""Entries that share a core, for each unit of rank: dependence between them falls with the rank."""
+"""The number of entries that share a core, per unit of rank: their dependence falls with the rank."""
 LEVELS = np.arange(1, 100) / 100
-"""Of the quantiles that are kept."""
+"""The levels of the quantiles that are kept."""
 
 
 def nonzeros(modes: int, rank: int) -> int:
@@ -38,7 +38,7 @@ def nonzeros(modes: int, rank: int) -> int:
 
 
 def draw_entries(core: CoreName, modes: int, rank: int, count: int, seed: int) -> Floats:
-    """About ``count`` entries of W x_d U_d' with the default prior scales, a core a line: (cores, rows)."""
+    """Draw about ``count`` entries of W x_d U_d' with the default prior scales, (cores, rows): one line per core."""
     rows = ROWS_A_RANK * rank
     unit = ModeTable(sparse.csr_array(sparse.eye_array(rows)))
     design = Design((unit,) * modes, np.stack([np.arange(rows)] * modes, axis=1).astype(np.int32))

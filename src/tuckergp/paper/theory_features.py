@@ -1,7 +1,7 @@
-"""How far phi(x)'phi(x') is from k(x, x') on real inputs: by feature map and number of features, over seeds.
+"""Errors of phi(x)'phi(x') as an estimate of k(x, x') on real inputs, by feature map and number of features.
 
-Random features and hashing are unbiased, with variances in closed form; Nystrom and Cholesky features are neither
-random in that sense nor unbiased: they never exceed the kernel.
+Random features and hashing are unbiased, with variances in closed form; Nystrom and Cholesky features are not random in
+that sense and biased: they never exceed the kernel.
 """
 
 from __future__ import annotations
@@ -27,9 +27,9 @@ __all__ = ["FIXED", "MAPS", "Case", "bias", "errors", "hashed_cases", "smooth_ca
 Floats = npt.NDArray[np.float64]
 
 FITTED, PAIRED = 2_000, 500
-"""Inputs that features are fitted to, and those of them whose pairs are compared."""
+"""The numbers of inputs that features are fitted to, and of those whose pairs are compared."""
 LENGTHSCALE = 0.5
-"""Of places, in standard deviations of longitude and latitude; the longitude alone has the authors'."""
+"""The lengthscale of places, in standard deviations of longitude and latitude; longitude alone has the authors'."""
 NOTHING_LEFT = 1e-6
 """Errors below this are rounding and jitter; slopes are fitted to those above."""
 INPUTS_KEY = 2_000_003  # names the stream that draws the inputs
@@ -44,7 +44,7 @@ MAPS: dict[str, Callable[[int], FeatureMap]] = {
     "hashing, of exact features": lambda n: Hashing(n, base=Exact()),
 }
 FIXED = ("Cholesky",)
-"""Maps in which nothing is random."""
+"""The feature maps without randomness."""
 
 
 @dataclass(frozen=True)
@@ -66,11 +66,11 @@ def smooth_cases(california: California) -> dict[str, Case]:
         columns[name] = ((x - x.mean()) / x.std())[rows]
     places = Table(columns, "places", len(rows))
     maps = ("Fourier, phases", "Fourier, pairs", "Nystrom, random", "Nystrom, k-means", "Cholesky")
-    found = {}
+    cases = {}
     for kernel, title in ((SE, "SE"), (Matern32, "Matern32")):
-        found[f"longitude, {title}"] = Case(places.select(["longitude"]), kernel(GIVEN.longitude), maps)
-        found[f"places, {title}"] = Case(places, kernel(LENGTHSCALE), maps)
-    return found
+        cases[f"longitude, {title}"] = Case(places.select(["longitude"]), kernel(GIVEN.longitude), maps)
+        cases[f"places, {title}"] = Case(places, kernel(LENGTHSCALE), maps)
+    return cases
 
 
 def hashed_cases(movielens: MovieLens) -> dict[str, Case]:
@@ -89,14 +89,14 @@ def hashed_cases(movielens: MovieLens) -> dict[str, Case]:
 
 
 def _sets(ratings: Table) -> dict[int, list[int]]:
-    found: dict[int, list[int]] = {}
+    rated: dict[int, list[int]] = {}
     for user, item in zip(ratings["user_id"].tolist(), ratings["item_id"].tolist(), strict=True):
-        found.setdefault(user, []).append(item)
-    return found
+        rated.setdefault(user, []).append(item)
+    return rated
 
 
 def spread(name: str, kernel: Kernel, inputs: Table) -> Floats | None:
-    """N times the variance of phi(x)'phi(y) of every pair, in closed form; None for maps that are not random so.
+    """n times the variance of phi(x)'phi(y) of each pair, in closed form; None for maps without one.
 
     Fourier with k of unit variance: 1 + k(2 d) / 2 - k(d)^2 for phases and 1 + k(2 d) - 2 k(d)^2 for pairs, d the
     difference of the inputs. Hashing: |x|^2 |y|^2 + (x'y)^2 - 2 sum_i x_i^2 y_i^2 of the features hashed.
@@ -116,7 +116,7 @@ def spread(name: str, kernel: Kernel, inputs: Table) -> Floats | None:
 
 
 def _pairs(matrix: Floats) -> Floats:
-    """Each pair once, an input with itself too."""
+    """The entries of a symmetric matrix for each pair once, including each input with itself."""
     return matrix[np.triu_indices(len(matrix))]
 
 
@@ -130,21 +130,21 @@ def errors(case: Case, name: str, sizes: Sequence[int], seeds: int) -> Figures:
         for i, n in enumerate(sizes):
             gap = _pairs(MAPS[name](n).fit(case.inputs, case.kernel, random_state=seed).gram(inputs)) - K
             rms[seed, i], worst[seed, i], signed[seed, i] = np.sqrt(np.mean(gap**2)), np.abs(gap).max(), gap.mean()
-    found: Figures = {"n": list(sizes), "seeds": runs, "zero": _digits(np.sqrt(np.mean(K**2)))}
+    figures: Figures = {"n": list(sizes), "seeds": runs, "zero": _digits(np.sqrt(np.mean(K**2)))}
     for figure, values in (("rms", rms), ("max", worst), ("signed", signed)):
-        found[figure] = [_digits(value) for value in values.mean(axis=0)]
-        found[f"{figure} sd"] = [_digits(value) for value in values.std(axis=0, ddof=1)] if runs > 1 else None
+        figures[figure] = [_digits(value) for value in values.mean(axis=0)]
+        figures[f"{figure} sd"] = [_digits(value) for value in values.std(axis=0, ddof=1)] if runs > 1 else None
     if variance is not None:
         level = np.sqrt(_pairs(variance).mean())
-        found["theory"] = [_digits(level / np.sqrt(n)) for n in sizes]
+        figures["theory"] = [_digits(level / np.sqrt(n)) for n in sizes]
     slopes = [slope for slope in (_slope(sizes, line) for line in rms) if slope is not None]
-    found["slope"] = round(float(np.mean(slopes)), 3) if slopes else None
-    found["slope sd"] = round(float(np.std(slopes, ddof=1)), 3) if len(slopes) > 1 else None
-    return found
+    figures["slope"] = round(float(np.mean(slopes)), 3) if slopes else None
+    figures["slope sd"] = round(float(np.std(slopes, ddof=1)), 3) if len(slopes) > 1 else None
+    return figures
 
 
 def _slope(sizes: Sequence[int], line: Floats) -> float | None:
-    """Of log error against log n by least squares, where there is an error; None for fewer than two."""
+    """The slope of log error against log n by least squares, where there is an error; None for fewer than two."""
     left = line > NOTHING_LEFT
     if left.sum() < 2:
         return None
@@ -152,7 +152,7 @@ def _slope(sizes: Sequence[int], line: Floats) -> float | None:
 
 
 def bias(case: Case, name: str, n: int, maps: int, count: int) -> Figures:
-    """Many independent maps: their mean error over its standard error by `spread`, and their variance over that."""
+    """For many independent maps: the mean error over its standard error by `spread`, and the ratio of variances."""
     inputs = case.inputs.take(np.arange(min(count, len(case.inputs))))
     K, variance = _pairs(case.kernel(inputs)), spread(name, case.kernel, inputs)
     if variance is None:

@@ -1,6 +1,6 @@
 """Mean-field variational inference beside Gibbs sampling: the same models, ratings, house prices and wind.
 
-The paper tried mean-field and found it poor compared to HMC, without figures. Here both see the same model, with the
+The paper reports, without figures, that mean-field was poor compared to HMC. Here both use the same model, with the
 same priors of all hyperparameters, on MovieLens 100K (split u1), California and Irish wind. Nothing is tuned: ranks are
 those of the other experiments, settings the defaults. Test parts are scored once in each cell.
 """
@@ -39,7 +39,7 @@ METHODS = {
     "gibbs": "Gibbs sampling",
     "als": "the most probable point (ALS)",
 }
-"""What stands in the table."""
+"""The titles of the methods in the table."""
 
 
 def inference(name: str, lengths: dict[str, dict[str, Any]]) -> Any:
@@ -50,7 +50,7 @@ def inference(name: str, lengths: dict[str, dict[str, Any]]) -> Any:
 
 
 def cells(run: Run) -> Work:
-    """All that the table is made of."""
+    """All cells of the table."""
     at = run.settings
     models = {"movielens": ratings, "california": prices, "wind": winds}
     return {
@@ -63,7 +63,7 @@ def cells(run: Run) -> Work:
 
 
 def ratings(run: Run, inference: Any, seed: int) -> Figures:
-    """MovieLens 100K with age, gender, occupation and genres, a shared noise."""
+    """MovieLens 100K with age, gender, occupation and genres, and one noise variance."""
     movielens = run.load("ml-100k")
     train, held = movielens.split(1)
     train = train.take(np.arange(0, len(train), run.settings["every"]))
@@ -85,7 +85,7 @@ def prices(run: Run, inference: Any, seed: int) -> Figures:
 
 
 def winds(run: Run, inference: Any, seed: int) -> Figures:
-    """Stations and days, each with a row of its own; days have a season too."""
+    """Irish wind: each station and each day has a row of its own, and days have a season too."""
     at = run.settings
     split = wind.split_of(run.load("wind"), at["days"])
     modes = [Mode("station", Identity()), Mode("day", Periodic(wind.YEAR) + Identity())]
@@ -94,7 +94,7 @@ def winds(run: Run, inference: Any, seed: int) -> Figures:
 
 
 def figures(fit: Callable[[], Any], X: Any, y: Floats) -> Figures:
-    """Learn a model and score it.
+    """Fit a model and score it.
 
     Test RMSE, coverage of 90 % intervals, mean log predictive density of a normal, root mean square of the posterior sd
     of f, sweeps, and CPU seconds of learning.
@@ -102,9 +102,9 @@ def figures(fit: Callable[[], Any], X: Any, y: Floats) -> Figures:
     began = time.process_time()
     model = fit()
     history = model.fit_.steps
-    found: Figures = {"sweeps": len(history), "fit_cpu_seconds": round(time.process_time() - began, 1)}
+    cost: Figures = {"sweeps": len(history), "fit_cpu_seconds": round(time.process_time() - began, 1)}
     if not model.fit_.draws.sampled:
-        return {"test_rmse": round(rmse(y, model.predict(X)), 5), **found}
+        return {"test_rmse": round(rmse(y, model.predict(X)), 5), **cost}
     mean, std = model.predict(X, return_std=True)
     _, band = model.predict(X, interval=0.9)
     _, std_f = model.predict(X, return_std=True, include_noise=False)
@@ -114,20 +114,20 @@ def figures(fit: Callable[[], Any], X: Any, y: Floats) -> Figures:
         "coverage": round(float(interval_coverage(y, band[:, 0], band[:, 1]).mean()), 4),
         "log_density": round(-float(normal_nll(y, mean, std).mean()), 5),
         "std_f": round(float(np.sqrt(np.mean(std_f**2))), 5),
-        **found,
+        **cost,
         **({"elbo": round(last["elbo"], 1)} if "elbo" in last else {}),
     }
 
 
 def variational_table(cells: Cells) -> Rows:
-    """Test RMSE, coverage, log density, sd of f, sweeps and CPU seconds of every method on every data set."""
+    """Test RMSE, coverage, log density, sd of f, sweeps and CPU seconds of each method on each data set."""
     rows = [["data", "inference", "test RMSE", "90 % intervals cover", "log density", "sd of f", "sweeps"]]
     rows[0].append("CPU seconds of learning")
     for where, title in DATA.items():
         for name, method in METHODS.items():
-            if found := starting(cells, f"{where}/{name}/"):
-                errors = [shown(found, what) for what in ("test_rmse", "coverage", "log_density", "std_f")]
-                rows.append([title, method, *errors, median(found, "sweeps"), median(found, "fit_cpu_seconds")])
+            if runs := starting(cells, f"{where}/{name}/"):
+                errors = [shown(runs, what) for what in ("test_rmse", "coverage", "log_density", "std_f")]
+                rows.append([title, method, *errors, median(runs, "sweeps"), median(runs, "fit_cpu_seconds")])
     return rows
 
 

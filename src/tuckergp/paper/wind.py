@@ -1,8 +1,8 @@
-"""Daily wind at twelve Irish stations: the paper's table on a grid with missing cells, and what is better.
+"""Daily wind at twelve Irish stations: the paper's table on a grid with missing cells, and better models.
 
-20,000 of the 78,888 values, drawn at random once, train; the others test; RMSE in knots. `WIND_CHOICE` compares models
-that the paper does not have on a fifth of the training values. What it chose stands in `BEYOND`; `WIND` learns from all
-training values and scores the others once.
+20,000 of the 78,888 values, drawn at random once, are for training, the others for testing; RMSE is in knots.
+`WIND_CHOICE` compares models that are not in the paper on a fifth of the training values. Its choice is recorded in
+`BEYOND`; `WIND` learns from all training values and scores the others once.
 """
 
 from __future__ import annotations
@@ -48,21 +48,21 @@ START = {
     "day__k2__scale": 0.5,
     "day__k2__kernel__lengthscale": 1.0,
 }
-"""Where the search for the numbers of the kernels starts: degrees and days."""
+"""The start of the search for the hyperparameters of the kernels, in degrees and days."""
 
 FIXED = ("period", "day__k1__kernel__lengthscale")
-"""The period is a year, and the trend stays one: left free it becomes weather, with thousands of features."""
+"""The period is a year, and the trend stays slow: if learned, it becomes weather, with thousands of features."""
 
 Numbers: TypeAlias = Callable[[], dict[str, float]]
 
-# Names the streams that draw training values and hold some of them out.
+# Keys of the random streams that draw training values and hold some of them out.
 TRAIN_KEY, HELD_KEY = 3_000_001, 3_000_002
 
 held_out = partial(hold_out, key=HELD_KEY)
 
 
 def split_of(wind: Wind, days: int | None = None) -> Split:
-    """Training values at random, the others to test; with ``days`` the first ones alone, a quarter of them to learn."""
+    """Random training values, the others for testing; with ``days``, only the first days, a quarter for training."""
     values, stations = wind.values, wind.stations
     place = {code: number for number, code in enumerate(stations["station"])}
     at = np.array([place[code] for code in values["station"]])
@@ -72,12 +72,12 @@ def split_of(wind: Wind, days: int | None = None) -> Split:
         "latitude": stations.numeric("latitude")[at],
         "day": values.numeric("day"),
     }
-    part = Part(X, values.numeric("speed"))
+    observed = Part(X, values.numeric("speed"))
     if days is not None:
-        part = part.take(np.flatnonzero(X["day"] < days))
-    order = stream(0, TRAIN_KEY).permutation(len(part.y))
-    cut = N_TRAIN if days is None else len(part.y) // 4
-    return Split(part.take(order[:cut]), part.take(order[cut:]))
+        observed = observed.take(np.flatnonzero(X["day"] < days))
+    order = stream(0, TRAIN_KEY).permutation(len(observed.y))
+    cut = N_TRAIN if days is None else len(observed.y) // 4
+    return Split(observed.take(order[:cut]), observed.take(order[cut:]))
 
 
 def modes_of(numbers: dict[str, float] | None) -> list[Mode]:
@@ -95,7 +95,7 @@ def modes_of(numbers: dict[str, float] | None) -> list[Mode]:
 
 
 def grid_gp(split: Split, max_iter: int = 100) -> Figures:
-    """The GP on the grid, its numbers learned by type-II maximum likelihood but for the two in `FIXED`."""
+    """The GP on the grid, with hyperparameters by type-II maximum likelihood except the two in `FIXED`."""
     gp = GridGP(modes_of(None), noise=0.8, fixed=FIXED, max_iter=max_iter)
     quietly(gp.fit, split.train.X, split.train.y)
     numbers = {name: float(value[0]) for name, value in gp.hyperparameters_.items()}
@@ -104,29 +104,29 @@ def grid_gp(split: Split, max_iter: int = 100) -> Figures:
 
 def full_rank(split: Split, numbers: Numbers) -> Figures:
     """The weight-space model with pivoted Cholesky features, in closed form."""
-    found = numbers()
-    model = FullRank(modes_of(found), found["scale"], found["noise"]).fit(split.train.X, split.train.y)
+    learned = numbers()
+    model = FullRank(modes_of(learned), learned["scale"], learned["noise"]).fit(split.train.X, split.train.y)
     return split.score(model) | {"weights": model.n_weights_}
 
 
 def tucker_of(split: Split, numbers: Numbers, kind: str, rank: int, seed: int, lengths: dict[str, Any]) -> Figures:
     """A Tucker model with the same features, by Gibbs sampling or NUTS.
 
-    Gibbs sampling draws noise and prior scales along with the rest; for NUTS, as in the paper, they are the GP's.
+    Gibbs sampling draws noise and prior scales too; for NUTS, as in the paper, they are those of the GP.
     """
-    found = numbers()
-    fixed = {"noise": found["noise"], "sigma_w": found["scale"] ** 0.5}
+    learned = numbers()
+    fixed = {"noise": learned["noise"], "sigma_w": learned["scale"] ** 0.5}
     inference = Gibbs(**lengths) if kind == "gibbs" else NUTS(**fixed, **lengths)
-    return sampled(modes_of(found), rank, inference, seed, split)
+    return sampled(modes_of(learned), rank, inference, seed, split)
 
 
 class Rooted:
-    """A model of the square root of the speed, which is closer to normal; means and intervals are of the speed.
+    """A model of the square root of the speed, which is closer to normal; predictions are of the speed itself.
 
     Parameters
     ----------
     model : TuckerGPRegressor
-        Of roots.
+        The fitted model of roots.
     """
 
     def __init__(self, model: TuckerGPRegressor) -> None:
@@ -147,15 +147,15 @@ class Rooted:
 
 @dataclass(frozen=True)
 class Stations:
-    """A model of stations and days, which the paper does not have: days have a season and a Matern-1/2 chain.
+    """A model of stations and days that is not in the paper: days have a season and a Matern-1/2 chain.
 
     Attributes
     ----------
     rank : int
     near : bool
-        Stations resemble their neighbours, by a Matern-1/2 of their places, beside what is their own.
+        Stations resemble their neighbours, by a Matern-1/2 kernel on their places, besides a part of their own.
     root : bool
-        Of the root of the speed.
+        Model the square root of the speed.
     draws, warmup : int
     """
 
@@ -174,7 +174,7 @@ class Stations:
         return [station, Mode("day", Periodic(YEAR) + Matern12(2.0))]
 
     def fit(self, split: Split, seed: int) -> Any:
-        """Learn it; the lengthscale of the chain, noise and scales are drawn along with the rest."""
+        """Fit the model; the lengthscale of the chain, noise and prior scales are drawn too."""
         inference = Gibbs(draws=self.draws, warmup=self.warmup)
         if not self.root:
             return tucker(self.modes, self.rank, inference, seed, split)
@@ -190,32 +190,32 @@ CANDIDATES = {
     "chain, places, root/r=12": Stations(12, root=True),
 }
 BEYOND = ("chain, places/r=12", "chain, places, root/r=12")
-"""The two with the least error on held-out training values, which differ by 0.001 there; run for longer."""
+"""The two with the smallest error on held-out training values, which differ by 0.001 there; run for longer."""
 
 
 def cells(run: Run) -> Work:
-    """All that the table is made of; those of the paper's kernels take their numbers from the first."""
+    """All cells of the table; those with the paper's kernels take their hyperparameters from the first."""
     at, split = run.settings, split_of(run.load("wind"), run.settings["days"])
 
     def numbers() -> dict[str, float]:
-        found: dict[str, float] = run["gp"]["hyperparameters"]
-        return found
+        learned: dict[str, float] = run["gp"]["hyperparameters"]
+        return learned
 
-    found: dict[str, Callable[[], Figures]] = {
+    work: dict[str, Callable[[], Figures]] = {
         "gp": partial(grid_gp, split, at["max_iter"]),
         "full": partial(full_rank, split, numbers),
     }
     for name in BEYOND:
         setting = replace(CANDIDATES[name], **at["chain_settings"])
-        found[f"beyond/{name}/seed 0"] = partial(fit_and_cover, split, setting, 0)
+        work[f"beyond/{name}/seed 0"] = partial(fit_and_cover, split, setting, 0)
     for kind, seed in [*(("gibbs", seed) for seed in at["seeds"]), ("nuts", 0)]:
         for r in at["ranks"]:
-            found[f"{kind}/r={r}/seed {seed}"] = partial(tucker_of, split, numbers, kind, r, seed, at["lengths"])
-    return found | {"pictures": partial(draw_models, run, split, numbers)}
+            work[f"{kind}/r={r}/seed {seed}"] = partial(tucker_of, split, numbers, kind, r, seed, at["lengths"])
+    return work | {"pictures": partial(draw_models, run, split, numbers)}
 
 
 def choice_cells(run: Run) -> Work:
-    """Models with chains on held-out training values."""
+    """Validation errors of models with chains, on held-out training values."""
     at = run.settings
     settings = {name: replace(CANDIDATES[name], **at["chain_settings"]) for name in at["candidates"]}
     return choices(settings, held_out(split_of(run.load("wind"), at["days"])))
@@ -228,25 +228,25 @@ PAPER = {
     "nuts/r=5/": ("TGP r = 5, NUTS", "4.8996 / 4.9735"),
     "nuts/r=10/": ("TGP r = 10, NUTS", "4.8913 / 4.9754"),
 }
-"""By the beginning of the cells' names: title, train and test RMSE of the paper."""
+"""By the beginning of cell names: the title, and the paper's train and test RMSE."""
 
 
 def wind_table(cells: Cells) -> Rows:
-    """Train and test RMSE in knots, the paper's beside them; R-hat and ESS of f."""
+    """Train and test RMSE in knots, beside those of the paper; R-hat and ESS of f."""
     models = PAPER | {f"gibbs/r={r}/": (f"TGP r = {r}, Gibbs", "") for r in RANKS}
     models |= {f"beyond/{name}/": (title_of(name), "") for name in BEYOND}
     rows = [["model", "paper: train / test", "train RMSE", "test RMSE", "R-hat; ESS of f", "seconds"]]
     for start, (title, paper) in models.items():
-        if found := starting(cells, start):
-            errors = [shown(found, what) for what in ("train_rmse", "test_rmse")]
-            mixing = found[0].get("f")
+        if runs := starting(cells, start):
+            errors = [shown(runs, what) for what in ("train_rmse", "test_rmse")]
+            mixing = runs[0].get("f")
             mixed = f"{mixing['rhat'][0]:.2f}; {mixing['ess'][0]:.0f}" if mixing else ""
-            rows.append([title, paper, *errors, mixed, f"{found[0]['seconds']:.0f}"])
+            rows.append([title, paper, *errors, mixed, f"{runs[0]['seconds']:.0f}"])
     return rows
 
 
 def title_of(name: str) -> str:
-    """A model with a chain of days in words."""
+    """The title of a model with a chain of days."""
     return name.replace("/r=", ", r = ")
 
 
@@ -261,16 +261,16 @@ def draw_models(run: Run, split: Split, numbers: Numbers) -> Figures:
     return {"pictures": 2}
 
 
-def draw_stations(model: Any, part: Part, days: tuple[float, float]) -> Any:
-    """Speed at every station, true, predicted, and where 95 % of new values are expected."""
-    part = part.take(np.flatnonzero((part.X["day"] >= days[0]) & (part.X["day"] < days[1])))
-    mean, band = model.predict(part.X, quantiles=[0.025, 0.975])
+def draw_stations(model: Any, shown: Part, days: tuple[float, float]) -> Any:
+    """Observed and predicted speed at each station, with 95 % intervals of new values."""
+    shown = shown.take(np.flatnonzero((shown.X["day"] >= days[0]) & (shown.X["day"] < days[1])))
+    mean, band = model.predict(shown.X, quantiles=[0.025, 0.975])
     made, axes = figure(6, 2, 11.0, 12.0)
-    for ax, station in zip(axes.ravel(), dict.fromkeys(part.X["station"]), strict=True):
-        at = np.flatnonzero(part.X["station"] == station)
-        at = at[np.argsort(part.X["day"][at])]
-        year = 1961 + part.X["day"][at] / YEAR
-        ax.plot(year, part.y[at], color="lightskyblue", linewidth=0.5, label="observed")
+    for ax, station in zip(axes.ravel(), dict.fromkeys(shown.X["station"]), strict=True):
+        at = np.flatnonzero(shown.X["station"] == station)
+        at = at[np.argsort(shown.X["day"][at])]
+        year = 1961 + shown.X["day"][at] / YEAR
+        ax.plot(year, shown.y[at], color="lightskyblue", linewidth=0.5, label="observed")
         ax.fill_between(year, band[at, 0], band[at, 1], color="tab:blue", alpha=0.2, linewidth=0, label="95 % band")
         ax.plot(year, mean[at], color="goldenrod", linewidth=1, label="mean")
         ax.set(title=station, ylabel="knots")

@@ -1,6 +1,6 @@
-"""The one writer: blocks and finished cells become Markdown for documentation and one HTML file for a browser.
+"""Writes blocks and finished cells as Markdown for documentation and as one HTML file for a browser.
 
-The HTML file, of which `report.html` is the frame, opens from disk and asks nothing of the network.
+The HTML file, whose template is `report.html`, opens from disk and needs no network.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ def page(sections: Sequence[Section], facts: Mapping[str, str], folder: Path) ->
     facts : mapping
         What the figures depend on, such as versions; shown at the end.
     folder : Path
-        Whose ``figures`` hold the pictures; those that are not there are left out.
+        The folder with ``figures``; missing ones are left out.
     """
     links = "".join(f'<li><a href="#{name}">{escape(title)}</a></li>' for name, title, _ in sections)
     terms = "".join(f"<dt>{escape(name)}</dt><dd>{escape(value)}</dd>" for name, value in facts.items())
@@ -62,7 +62,7 @@ def _section(name: str, title: str, experiments: Sequence[tuple[Experiment, Cell
 
 
 def _html(block: Block, cells: Cells, figures: Path) -> str:
-    """One block; nothing where there is nothing to show."""
+    """One block as HTML; empty if there is nothing to show."""
     if isinstance(block, Text):
         return f"<p>{_words(block.words)}</p>"
     if isinstance(block, Table):
@@ -92,7 +92,7 @@ def _picture(picture: Picture, svg: Path) -> str:
 
 
 def _words(text: str) -> str:
-    """Escaped, with code and bold words."""
-    found = escape(text, quote=False)
-    found = re.sub(r"`([^`]+)`", r"<code>\1</code>", found)
-    return re.sub(r"\*\*([^*]+)\*\*", r"<strong>\1</strong>", found)
+    """Text as HTML: escaped, with code and bold text marked."""
+    html = escape(text, quote=False)
+    html = re.sub(r"`([^`]+)`", r"<code>\1</code>", html)
+    return re.sub(r"\*\*([^*]+)\*\*", r"<strong>\1</strong>", html)

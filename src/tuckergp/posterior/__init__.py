@@ -1,1 +1,1 @@
-"""What a run leaves, and what can be read from it: draws, predictions, moments, diagnostics, export."""
+"""The result of learning and what can be computed from it: draws, predictions, moments, diagnostics, export."""

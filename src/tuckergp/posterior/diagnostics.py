@@ -1,8 +1,8 @@
-"""Have the chains mixed, and how many independent draws are they worth: R-hat and effective sample sizes.
+"""Convergence of chains: R-hat, and the effective sample size (ESS), the number of independent draws they are worth.
 
-Rank-normalised split R-hat, bulk and tail ESS of Vehtari, Gelman, Simpson, Carpenter and Bürkner (2021). Give them what
-is identifiable (predictions, noise), never raw U or W, and some hundred quantities: the worst of very many is above a
-limit by chance.
+Rank-normalised split R-hat, bulk and tail ESS of Vehtari, Gelman, Simpson, Carpenter and Bürkner (2021). Use them on
+identifiable quantities (predictions, noise), never on raw U or W, and on a few hundred of them: the worst of very many
+exceeds a limit by chance.
 """
 
 from __future__ import annotations
@@ -30,17 +30,17 @@ ENTRIES_AT_ONCE = 2**22
 
 @dataclass(frozen=True)
 class Diagnostics:
-    """Convergence of every quantity.
+    """R-hat and effective sample sizes of each quantity, and a warning where they are poor.
 
     Attributes
     ----------
     rhat, ess_bulk, ess_tail : ndarray
-        One entry a quantity; NaN where nothing can be said: a quantity that never varies, a draw that is not finite,
-        fewer than four draws a chain.
+        One entry per quantity. NaN where they are not defined: for a quantity that never varies or has a draw that is
+        not finite, and with fewer than four draws per chain.
     chains, draws : int
-        How many there are, draws a chain.
+        The number of chains, and of draws per chain.
     not_finite : int
-        Quantities with a draw that is not finite.
+        The number of quantities with a draw that is not finite.
     """
 
     rhat: Floats
@@ -63,7 +63,7 @@ class Diagnostics:
     def warning(self, share: float = 0.0) -> str | None:
         """One sentence with the remedy if the draws should not be trusted yet, else None.
 
-        So large a ``share`` of the quantities may be beyond the limits, as chance or a few rare rows would have it.
+        A ``share`` of the quantities may be beyond the limits without a warning: by chance, or because of rare rows.
         """
         if self.rhat.size == 0:
             return None
@@ -73,7 +73,7 @@ class Diagnostics:
                 "diverged; check the scale of the inputs or take smaller steps."
             )
         if self.draws < LEAST_DRAWS:
-            return f"{self.draws} draws a chain are too few to judge convergence; raise draws."
+            return f"{self.draws} draws per chain are too few to judge convergence; raise draws."
         if np.isnan(self.worst_rhat):
             return "No quantity varies over the draws, so the chains are stuck; try another start or smaller steps."
         above = int(np.sum(self.rhat > RHAT_LIMIT))
@@ -94,14 +94,14 @@ class Diagnostics:
         return None
 
     def _draws_needed(self, ess: float) -> int:
-        """Draws a chain that would bring an ESS to its limit, rounded up to two digits."""
+        """Draws per chain that would bring an ESS to its limit, rounded up to two digits."""
         needed = self.draws * ESS_LIMIT / max(ess, 1.0)
         unit = 10.0 ** max(int(np.log10(needed)) - 1, 0)
         return int(np.ceil(needed / unit) * unit)
 
 
 def summarise(draws: npt.ArrayLike) -> Diagnostics:
-    """Diagnose all quantities.
+    """Compute R-hat and effective sample sizes of each quantity from its draws.
 
     Parameters
     ----------
@@ -111,8 +111,8 @@ def summarise(draws: npt.ArrayLike) -> Diagnostics:
     Examples
     --------
     >>> import numpy as np
-    >>> found = summarise(np.random.default_rng(0).standard_normal((4, 250, 10)))
-    >>> found.worst_rhat < 1.05, found.lowest_ess > 100, found.warning()
+    >>> summary = summarise(np.random.default_rng(0).standard_normal((4, 250, 10)))
+    >>> summary.worst_rhat < 1.05, summary.lowest_ess > 100, summary.warning()
     (True, True, None)
     """
     values = _checked(draws)
@@ -138,7 +138,7 @@ def ess_bulk(draws: npt.ArrayLike) -> Floats:
 
 
 def ess_tail(draws: npt.ArrayLike) -> Floats:
-    """Effective sample size for the 5 % and 95 % quantiles, the smaller, of draws (chains, draws, ...); shape (...)."""
+    """Effective sample size of the 5 % or 95 % quantile, the smaller, of draws (chains, draws, ...); shape (...)."""
     return _by_quantity(draws, _ess_tail)
 
 
@@ -150,7 +150,7 @@ def _checked(draws: npt.ArrayLike) -> Floats:
 
 
 def _by_quantity(draws: npt.ArrayLike, diagnose: Callable[[Floats], Floats]) -> Floats:
-    """Apply a diagnostic of (quantities, chains, draws), a block of quantities at a time; NaN where meaningless."""
+    """Apply a diagnostic of (quantities, chains, draws) to blocks of quantities; NaN where it is not defined."""
     values = _checked(draws)
     chains, length = values.shape[:2]
     flat = values.reshape(chains, length, int(np.prod(values.shape[2:])))
@@ -158,10 +158,10 @@ def _by_quantity(draws: npt.ArrayLike, diagnose: Callable[[Floats], Floats]) -> 
     if length >= LEAST_DRAWS and chains > 0:
         block = max(1, ENTRIES_AT_ONCE // (chains * length))
         for first in range(0, flat.shape[2], block):
-            part = np.ascontiguousarray(np.moveaxis(flat[:, :, first : first + block], 2, 0))
-            varies = np.isfinite(part).all(axis=(1, 2)) & ~_constant(part)
+            quantities = np.ascontiguousarray(np.moveaxis(flat[:, :, first : first + block], 2, 0))
+            varies = np.isfinite(quantities).all(axis=(1, 2)) & ~_constant(quantities)
             if varies.any():
-                result[first + np.flatnonzero(varies)] = diagnose(part[varies])
+                result[first + np.flatnonzero(varies)] = diagnose(quantities[varies])
     return result.reshape(values.shape[2:])
 
 
@@ -174,7 +174,7 @@ def _constant(x: Floats) -> npt.NDArray[np.bool_]:
 
 
 def _split(x: Floats) -> Floats:
-    """Halve every chain, without its middle draw if they are odd: (quantities, 2 chains, draws // 2)."""
+    """Split every chain into halves, without the middle draw of an odd number: (quantities, 2 chains, draws // 2)."""
     half = x.shape[2] // 2
     return np.concatenate([x[:, :, :half], x[:, :, -half:]], axis=1)
 

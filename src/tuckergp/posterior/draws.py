@@ -1,8 +1,8 @@
-"""What a run leaves behind: one set of parameters from MAP, many draws from a sampler, stacked.
+"""The learned parameters: many draws from a sampler, or one most probable point from MAP, stacked in arrays.
 
-Draws are float32 arrays with the draws on the second axis of whatever belongs to rows: row x draws x rank. One row in
-all draws is one contiguous range, so that an answer is a gather and a product, and a file is written and memory-mapped
-as it lies. A draw takes 4 bytes for each number of the training rows (psi, or the states of a process), of the weights
+Arrays of rows are float32 with the draws on their second axis: row x draws x rank. One row in all draws is one
+contiguous range, so that a prediction is a gather and a product, and arrays are written to and memory-mapped from files
+as they are. A draw takes 4 bytes for each number of the training rows (psi, or the states of a process), of the weights
 of features and of noise factors, and 8 for each entry of W and of the r_d x r_d covariances of new rows.
 """
 
@@ -32,12 +32,12 @@ __all__ = ["PREDICTION_SEED", "Draws", "Stack", "bytes_of_draw", "map_draws"]
 
 Floats = npt.NDArray[np.float64]
 
-# Names the stream from which predictions draw rows never seen: the same in every call.
+# Seed of the stream from which predictions draw rows that training did not have: the same in every call.
 PREDICTION_SEED = 0
 
 
 def _by_row(change: Callable[[Any], Any], by_draw: Callable[[Any], Any], modes: Sequence[ModeDraws]) -> tuple[Any, ...]:
-    """The arrays of all modes changed: those with draws on the second axis, and those with draws on the first."""
+    """Apply ``change`` to arrays with draws on the second axis, ``by_draw`` to those with draws on the first."""
     return tuple(
         ModeDraws(
             change(mode.B),
@@ -61,9 +61,9 @@ class Draws:
     W : ndarray, shape (S, Q)
         The learned entries of the core.
     unknowns : mapping of str to ndarray, shapes (S, ...)
-        Of the likelihood.
+        The parameters of the likelihood, such as the noise precision.
     sampled : bool
-        False for a single most probable point, which says nothing of how sure it is.
+        False for a single most probable point, which has no uncertainty.
     lengths : tuple of int
         How many draws each chain has.
     traces : sequence of ndarray, shapes (draws, observations)
@@ -150,7 +150,7 @@ class Draws:
         return replace(self._selected(one), lengths=(1,), first=(chain, number))
 
     def thinned(self, most: int) -> Draws:
-        """At most so many of the draws, evenly spread."""
+        """At most ``most`` of the draws, evenly spread."""
         if len(self) <= most:
             return self
         chosen = np.linspace(0, len(self) - 1, most).round().astype(int)
@@ -173,16 +173,17 @@ class Draws:
         return DrawStreams(int(rng.integers(2**63)), self.names)
 
     def factors(self, d: int, table: ModeTable, streams: DrawStreams | None = None) -> Floats:
-        """Psi of the rows of a table of mode d in all draws, (M, S, r)."""
-        psi = table.residual.factors(table.features, self.modes[d], streams)
+        """psi of the rows of a table of mode d in all draws, (M, S, r)."""
+        own = None if streams is None else streams.of_mode(d)
+        psi = table.residual.factors(table.features, self.modes[d], own)
         return psi if table.more is None else np.concatenate([psi, self.factors(d, table.more, streams)])
 
     def predicted(
         self, design: Design, rng: np.random.Generator | None = None, exposure: Floats | None = None
     ) -> Predicted:
-        """F at all observations in all draws, and the noise there.
+        """f at all observations in all draws, and the noise factors there.
 
-        Rows never seen have the mean of E, or with ``rng`` a draw of it, as uncertainty needs.
+        Rows that training did not have get the mean of E or, for uncertainty, with ``rng`` a draw of it.
         """
         self.require_kept()
         design = design.compact()
@@ -192,9 +193,9 @@ class Draws:
         return Predicted(f, self.unknowns, self.noise_factors(design, streams), exposure)
 
     def noise_factors(self, design: Design, streams: DrawStreams | None = None) -> Floats | None:
-        """Products of the noise factors of the observations' rows, (S, N); None for ones.
+        """Products of the noise factors of the observations' rows, (S, N); None where all are 1.
 
-        Groups never seen have the mean factor, 1, or with ``streams`` that of some group of the training rows.
+        Groups that training did not have get the mean factor, 1, or with ``streams`` that of a random training group.
         """
         product = None
         for d, (table, mode) in enumerate(zip(design.modes, self.modes, strict=True)):
@@ -205,17 +206,17 @@ class Draws:
             at_rows[seen] = mode.row_noise[table.groups[seen]]
             new = np.flatnonzero(~seen)
             if streams is not None and len(new):
-                whose = (keyed_uniforms(table.keys[new], streams.keys) * len(mode.row_noise)).astype(np.intp)
-                for s, column in enumerate(whose.T):
-                    at_rows[new, s] = mode.row_noise[column][:, s]
-            here = at_rows[design.index[:, d]]
-            product = here if product is None else product * here
+                whose = (keyed_uniforms(table.keys[new], streams.of_mode(d).keys) * len(mode.row_noise)).astype(np.intp)
+                groups, place = np.unique(whose, return_inverse=True)
+                at_rows[new] = mode.row_noise[groups][place.reshape(whose.shape), np.arange(len(self))]
+            factors = at_rows[design.index[:, d]]
+            product = factors if product is None else product * factors
         return None if product is None else product.T
 
 
 @dataclass
 class Stack:
-    """Draws of one chain as they come, in arrays that are made once for all of them.
+    """The draws of one chain while it runs, in arrays allocated once for all of them.
 
     Attributes
     ----------
@@ -224,7 +225,7 @@ class Stack:
     count : int
         How many there are.
     dtype : str
-        Of what belongs to rows: single precision for many draws, double for a most probable point.
+        Precision of the arrays of rows: single for many draws, double for a most probable point.
     """
 
     capacity: int
@@ -291,7 +292,7 @@ class Stack:
         return Stack(last - first, last - first, modes, self.W[cut], unknowns)
 
     def extend(self, other: Stack) -> None:
-        """Put the draws of another stack after those there are."""
+        """Append the draws of another stack."""
         if not self.count and other.count:
             self._allocate(other.at(0))
         for s in range(other.count):
@@ -313,7 +314,7 @@ class Stack:
 
     @staticmethod
     def joined(model: TuckerModel, stacks: Sequence[Stack], sampled: bool = True, **more: Any) -> Draws:
-        """The draws of all chains; a single full stack is used as it is."""
+        """Join the draws of all chains; a single full stack is used without a copy."""
         lengths = tuple(len(stack) for stack in stacks)
         kept = [stack.part(0, len(stack)) for stack in stacks if len(stack)]
         if not kept:
@@ -339,7 +340,7 @@ class Stack:
 
 
 def bytes_of_draw(design: Design, core: Core) -> int:
-    """What one draw of a model takes, with noise factors of all groups of rows."""
+    """Bytes of one draw of a model, with noise factors of all groups of rows."""
     total = 8 * core.n_weights
     for mode, r in zip(design.modes, core.ranks.tolist(), strict=True):
         total += 4 * (int(mode.features.shape[1]) * r + mode.residual.n_kept * r + mode.n_groups) + 8 * r * r
@@ -353,5 +354,5 @@ def _required(values: Any) -> Any:
 
 
 def map_draws(draws: Draws, change: Callable[[int, ModeDraws], ModeDraws]) -> Draws:
-    """The draws with each mode changed; ``change`` is given its number."""
+    """The draws with ``change(d, draws of mode d)`` in place of those of each mode d."""
     return replace(draws, modes=tuple(change(d, mode) for d, mode in enumerate(draws.modes)))

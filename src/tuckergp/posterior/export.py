@@ -1,4 +1,4 @@
-"""Draws as ArviZ data, for its plots and summaries. Only what is identified is handed over, never raw U or W."""
+"""Export of draws to ArviZ, for its plots and summaries: of identifiable quantities only, never of raw U or W."""
 
 from __future__ import annotations
 
@@ -21,15 +21,15 @@ Floats = npt.NDArray[np.float64]
 
 
 def block_names(modes: Sequence[FittedMode], names: Sequence[str] | None = None) -> list[str]:
-    """What each feature block is called: its mode and its kernel, with a number where two are alike."""
-    found: list[str] = []
+    """Labels of the feature blocks: mode and kernel, with a number where two are alike."""
+    labels: list[str] = []
     for name, mode in zip(names or [mode.mode.name for mode in modes], modes, strict=True):
         for block in mode.blocks:
             kernel = block.kernel.kernel if isinstance(block.kernel, Scaled) else block.kernel
             label = f"{name}: {kernel!r}"
-            count = sum(known == label or known.startswith(f"{label} (") for known in found)
-            found.append(f"{label} ({count + 1})" if count else label)
-    return found
+            count = sum(known == label or known.startswith(f"{label} (") for known in labels)
+            labels.append(f"{label} ({count + 1})" if count else label)
+    return labels
 
 
 def as_inference_data(draws: Draws, blocks: Sequence[str]) -> Any:
@@ -47,11 +47,11 @@ def as_inference_data(draws: Draws, blocks: Sequence[str]) -> Any:
     except ImportError as error:
         raise ImportError("inference_data() needs ArviZ: pip install 'tuckergp[arviz]'.") from error
     shortest = min(len(chain["f"]) for chain in draws.watched)
-    found = {name: np.stack([chain[name][:shortest] for chain in draws.watched]) for name in draws.watched[0]}
+    watched = {name: np.stack([chain[name][:shortest] for chain in draws.watched]) for name in draws.watched[0]}
     likelihood = draws.model.likelihood
-    log_likelihood = found.pop("log_likelihood") - np.log(likelihood.scale)
-    posterior = {"f": likelihood.mean + likelihood.scale * found.pop("f")}
-    posterior |= {name: values for name, values in likelihood.in_units(found).items() if values.size}
+    log_likelihood = watched.pop("log_likelihood") - np.log(likelihood.scale)
+    posterior = {"f": likelihood.mean + likelihood.scale * watched.pop("f")}
+    posterior |= {name: values for name, values in likelihood.in_units(watched).items() if values.size}
     dims = {"f": ["observation"], "y": ["observation"], "tau": ["block"], **likelihood.dims}
     coords = {"observation": draws.observations, "block": list(blocks)}
     groups = {"posterior": posterior, "log_likelihood": {"y": log_likelihood}}

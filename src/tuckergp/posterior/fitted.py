@@ -1,4 +1,4 @@
-"""A model with its draws, and what it answers in the units of the targets, whatever the likelihood."""
+"""A fitted model: predictions and their uncertainty from its draws, in the units of the targets."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from typing import Any, Self
 
 import numpy as np
 import numpy.typing as npt
+from scipy.special import logsumexp
 
 from tuckergp.errors import InputError
 from tuckergp.inference.base import Info
@@ -22,21 +23,21 @@ __all__ = ["Fit", "predict_with"]
 
 Floats = npt.NDArray[np.float64]
 
-# Numbers held at once while all draws are looked at: of f, and of the factors of rows.
+# How many values of f, or of the factors of rows, are computed at once over all draws.
 BLOCK = 4_000_000
 
 
 @dataclass(frozen=True)
 class Fit:
-    """A model with its draws.
+    """A fitted model: its draws, its learning curve, and predictions from them.
 
     Attributes
     ----------
     draws : Draws
     steps : list of Info
-        Of each step.
+        The figures of each step.
     exposure : ndarray, shape (N,), or None
-        Of the counts asked about; None for ones. See `exposed`.
+        Exposures of the counts to predict; None for ones. See `exposed`.
     """
 
     draws: Draws
@@ -50,51 +51,51 @@ class Fit:
 
     @property
     def likelihood(self) -> Likelihood:
-        """Of the model."""
+        """The likelihood of the model."""
         return self.draws.model.likelihood
 
     @property
     def mean(self) -> float:
-        """What f = 0 stands for."""
+        """The target that f = 0 stands for."""
         return self.likelihood.mean
 
     @property
     def scale(self) -> float:
-        """What f = 1 adds to that."""
+        """How much larger the target is that f = 1 stands for."""
         return self.likelihood.scale
 
     @property
     def levels(self) -> Floats:
-        """The values of the levels of the targets, (K,); none for other targets."""
+        """The values of ordered levels, (K,); empty for targets without levels."""
         return self.likelihood.levels
 
     def exposed(self, exposure: Floats | None) -> Self:
-        """The same, to be asked about observations of these exposures (N,)."""
+        """The same model, to predict counts with these exposures (N,)."""
         return replace(self, exposure=exposure)
 
     def only(self, s: int) -> Self:
-        """The same with one draw."""
+        """The same model with draw s alone."""
         return replace(self, draws=self.draws.only(s))
 
     def blocks(self, design: Design, unseen: bool) -> Iterator[tuple[slice, Predicted]]:
-        """F in all draws, for some observations at a time; rows never seen are drawn, or have their mean."""
+        """f in all draws, for blocks of observations; with ``unseen``, rows that training did not have are drawn."""
         step = self._block(design)
         for first in range(0, design.n_observations, step):
             rows = slice(first, min(first + step, design.n_observations))
             exposure = None if self.exposure is None else self.exposure[rows]
-            part = design if design.n_observations <= step else design.take(np.arange(rows.start, rows.stop))
+            block = design if design.n_observations <= step else design.take(np.arange(rows.start, rows.stop))
             rng = stream(PREDICTION_SEED) if unseen and self.draws.sampled else None
-            yield rows, self.draws.predicted(part, rng, exposure)
+            yield rows, self.draws.predicted(block, rng, exposure)
 
     def _block(self, design: Design) -> int:
-        """How many observations to look at in all draws at once: fewer where each would bring rows of its own."""
+        """How many observations to predict at once: fewer where each would bring rows of its own."""
         draws, ranks = max(len(self.draws), 1), self.draws.model.core.ranks
         step = max(1, BLOCK // draws)
         numbers = sum(min(step, table.n_rows) * draws * int(r) for table, r in zip(design.modes, ranks, strict=True))
         return step if numbers <= 8 * BLOCK else max(1, BLOCK // (draws * int(max(ranks))))
 
     def predict(self, design: Design) -> Floats:
-        """Predictions in the units of the targets: the mean over the draws, shape (N,)."""
+        """The posterior mean in the units of the targets, shape (N,)."""
         self.draws.require_kept()
         out = np.empty(design.n_observations)
         for rows, at in self.blocks(design, unseen=not self.likelihood.linear):
@@ -102,7 +103,7 @@ class Fit:
         return out
 
     def spread(self, design: Design, include_noise: bool) -> Floats:
-        """Standard deviation of a new observation, or of its mean over the draws, shape (N,)."""
+        """Standard deviation of a new observation or, without noise, of its mean over the draws, shape (N,)."""
         self.require_draws("a standard deviation")
         out = np.empty(design.n_observations)
         for rows, at in self.blocks(design, unseen=True):
@@ -110,14 +111,14 @@ class Fit:
         return out
 
     def _spread(self, at: Predicted, include_noise: bool) -> Floats:
-        """By the law of total variance."""
+        """Standard deviations by the law of total variance, shape (N,)."""
         variance = self.likelihood.means(at).var(axis=0, ddof=min(1, len(at.f) - 1))
         if include_noise:
             variance = variance + self.likelihood.variances(at).mean(axis=0)
         return np.asarray(np.sqrt(variance))
 
     def mean_and_spread(self, design: Design, include_noise: bool) -> tuple[Floats, Floats]:
-        """`predict` and `spread` (NaN for a most probable point) from one pass over the draws."""
+        """Posterior mean and standard deviation (NaN for a most probable point) from one pass over the draws."""
         mean, spread = np.empty(design.n_observations), np.full(design.n_observations, np.nan)
         for rows, at in self.blocks(design, unseen=True):
             mean[rows] = self.likelihood.means(at).mean(axis=0)
@@ -130,14 +131,14 @@ class Fit:
         return mean, spread
 
     def _undetermined(self, design: Design) -> npt.NDArray[np.intp]:
-        """Observations with a row of which a draw leaves something open."""
+        """The observations with a row whose factors a draw does not determine."""
         some = np.zeros(design.n_observations, dtype=bool)
         for d, table in enumerate(design.modes):
             some |= table.undetermined[design.index[:, d]]
         return np.flatnonzero(some)
 
     def quantiles(self, design: Design, levels: Sequence[float], include_noise: bool) -> Floats:
-        """Quantiles of a new observation, or of its mean over the draws, shape (N, len(levels))."""
+        """Quantiles of a new observation or, without noise, of its mean over the draws, shape (N, len(levels))."""
         self.require_draws("quantiles")
         if not all(0 < level < 1 for level in levels):
             raise InputError(f"quantiles must be between 0 and 1, not {list(levels)}.")
@@ -150,7 +151,7 @@ class Fit:
         return out
 
     def interval(self, design: Design, share: float, include_noise: bool) -> Floats:
-        """Between which values a new observation, or its mean, is with this probability, shape (N, 2)."""
+        """The bounds between which a new observation, or its mean, is with probability ``share``, shape (N, 2)."""
         if not 0 < share < 1:
             raise InputError(f"interval must be a probability between 0 and 1, not {share!r}.")
         if not include_noise:
@@ -162,18 +163,27 @@ class Fit:
             out[rows] = self.likelihood.interval(at, float(share))
         return out
 
-    def probabilities(self, design: Design) -> Floats:
-        """Probability of each level, mean over the draws, shape (N, K); refused where there are none."""
+    def log_density(self, design: Design, y: Floats) -> Floats:
+        """Log predictive density, or probability, of observations y (N,): that of the mixture of all draws."""
         self.draws.require_kept()
-        found = [self.likelihood.probabilities(at).mean(axis=0) for _, at in self.blocks(design, unseen=True)]
-        return np.concatenate(found) if found else np.zeros((0, len(self.levels)))
+        out = np.empty(design.n_observations)
+        for rows, at in self.blocks(design, unseen=True):
+            logs = self.likelihood.log_densities(at, y[rows])
+            out[rows] = logsumexp(logs, axis=0) - np.log(len(logs))
+        return out
+
+    def probabilities(self, design: Design) -> Floats:
+        """Posterior mean probability of each level, shape (N, K); an error for targets without levels."""
+        self.draws.require_kept()
+        blocks = [self.likelihood.probabilities(at).mean(axis=0) for _, at in self.blocks(design, unseen=True)]
+        return np.concatenate(blocks) if blocks else np.zeros((0, len(self.levels)))
 
     def moments(self) -> Moments:
-        """The running moments that were asked for."""
+        """Means and standard deviations accumulated while sampling, at the inputs asked for."""
         return summarised(self.draws.required_moments())
 
     def require_draws(self, what: str) -> None:
-        """Refuse what a most probable point cannot answer."""
+        """Raise an error where ``what`` needs draws and there is only a most probable point."""
         self.draws.require_kept()
         if not self.draws.sampled:
             sampler = self.likelihood.sampler
@@ -190,7 +200,7 @@ def predict_with(
     interval: float | None,
     include_noise: bool,
 ) -> Any:
-    """The mean alone, or with standard deviations, quantiles or an interval as asked."""
+    """The posterior mean alone, or with standard deviations, quantiles or an interval."""
     if return_std + (quantiles is not None) + (interval is not None) > 1:
         raise InputError("Ask for one of standard deviations, quantiles and an interval, not for several.")
     if return_std:

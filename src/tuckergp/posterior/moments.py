@@ -30,15 +30,15 @@ class Moments:
     Attributes
     ----------
     mean : ndarray, shape (N,)
-        As `predict` gives it.
+        Posterior mean, as `predict` returns it.
     std : ndarray, shape (N,)
         Standard deviation of a new observation.
     std_f : ndarray, shape (N,)
         Standard deviation of f (of the mean level for ordered levels, of the mean count for counts), without noise.
     probabilities : ndarray, shape (N, K), or None
-        Of levels, where targets are some.
+        Probability of each level, for targets with levels.
     draws : int
-        How many draws they are the moments of.
+        How many draws the moments are of.
     """
 
     mean: Floats
@@ -57,7 +57,7 @@ class MomentsOf:
 
 @dataclass
 class Running:
-    """Mean and sum of squared deviations of what has been added; without ``squares`` the mean alone.
+    """Mean and sum of squared deviations of the values added so far; without ``squares`` the mean alone.
 
     Examples
     --------
@@ -81,7 +81,7 @@ class Running:
             self.squares += step * (values - self.mean)
 
     def merge(self, other: Running) -> Running:
-        """Both together, as if added one after the other."""
+        """The moments of both together, as if all values had been added to one."""
         count = self.count + other.count
         step = other.mean - self.mean
         mean = self.mean + step * (other.count / max(count, 1))
@@ -91,14 +91,14 @@ class Running:
         return Running(mean, self.squares + other.squares + between, count)
 
     def variance(self) -> Floats:
-        """Of the draws, with n - 1; 0 for a single one."""
+        """Variance of the values added, with divisor n - 1; 0 for a single one."""
         if self.squares is None:
             raise ValueError("no squares were kept")
         return self.squares / max(self.count - 1, 1)
 
 
 def start(of: MomentsOf) -> dict[str, Running]:
-    """Nothing added yet."""
+    """The moments before any draw is added."""
     n = of.design.n_observations
     return {"mean": Running(np.zeros(n)), "given": Running(np.zeros(n), np.zeros(n)), "noise": Running(np.zeros(n))}
 
@@ -106,7 +106,7 @@ def start(of: MomentsOf) -> dict[str, Running]:
 def add_draw(
     running: dict[str, Running], of: MomentsOf, model: TuckerModel, draw: Draw, chain: int, number: int
 ) -> None:
-    """Add the predictions of one draw, drawn with the random numbers that `predict` would use for it."""
+    """Add the predictions of one draw, made with the random numbers that `predict` would use for it."""
     alone, likelihood = Draws.of(model, [draw], first=(chain, number)), model.likelihood
     at = alone.predicted(of.design, stream(PREDICTION_SEED))
     given = likelihood.means(at)[0]
@@ -119,7 +119,7 @@ def add_draw(
 
 
 def merged(chains: Sequence[Mapping[str, Running]]) -> Mapping[str, Running]:
-    """The chains together."""
+    """The moments of all chains together."""
     total, *others = chains
     for chain in others:
         total = {name: running.merge(chain[name]) for name, running in total.items()}
@@ -127,7 +127,7 @@ def merged(chains: Sequence[Mapping[str, Running]]) -> Mapping[str, Running]:
 
 
 def summarised(running: Mapping[str, Running]) -> Moments:
-    """Means and standard deviations."""
+    """Means and standard deviations of predictions from their running moments."""
     between = running["given"].variance()
     probabilities = running["probabilities"].mean if "probabilities" in running else None
     return Moments(

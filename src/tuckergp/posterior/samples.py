@@ -17,10 +17,10 @@ Floats = npt.NDArray[np.float64]
 
 
 def samples(fit: Fit, design: Design, n: int, include_noise: bool, seed: int) -> Floats:
-    """Draw n functions at all observations of a design, or new observations there, shape (N, n).
+    """Draw n functions f at all observations of a design, or with noise new observations there, shape (N, n).
 
-    Each is of another draw of the parameters while there are enough, then draws are used again. What a draw does not
-    say of rows never seen is drawn too.
+    Each uses another draw of the parameters; once all are used, they are used again. What a draw leaves open about
+    rows that training did not have is drawn too.
     """
     fit.require_draws("samples")
     if isinstance(n, bool) or not isinstance(n, int | np.integer) or n < 1:
@@ -38,12 +38,12 @@ def samples(fit: Fit, design: Design, n: int, include_noise: bool, seed: int) ->
 
 
 def covariance(fit: Fit, design: Design, include_noise: bool) -> Floats:
-    """Covariances of new observations, or of their means, at all observations of a design, shape (N, N)."""
+    """Covariances of new observations or, without noise, of their means at all observations of a design, (N, N)."""
     fit.require_draws("covariances")
     at = fit.draws.predicted(design, stream(PREDICTION_SEED), fit.exposure)
     means = fit.likelihood.means(at)
     means = means - means.mean(axis=0)
-    found = means.T @ means / max(len(means) - 1, 1)
+    covariances = means.T @ means / max(len(means) - 1, 1)
     if include_noise:
-        found[np.diag_indices(len(found))] += fit.likelihood.variances(at).mean(axis=0)
-    return np.asarray(found)
+        covariances[np.diag_indices(len(covariances))] += fit.likelihood.variances(at).mean(axis=0)
+    return np.asarray(covariances)

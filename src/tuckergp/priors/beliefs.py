@@ -1,7 +1,7 @@
 """Approximate posteriors q of single unknowns, for variational inference: gammas, Lambda, Gaussian weights.
 
-Each knows its expectations, how far it is from its prior (the divergence KL), and how to be drawn from. The conjugate
-forms are those that `tuckergp.priors.hyper` draws from.
+Each gives its expectations, its Kullback-Leibler divergence from the prior, and draws. The conjugate forms are those
+that `tuckergp.priors.hyper` draws from. Expectations and entropies: Bishop (2006), appendix B.
 """
 
 from __future__ import annotations
@@ -35,25 +35,27 @@ class Gammas(NamedTuple):
 
     @property
     def mean(self) -> Floats:
-        """E x."""
+        """The expectation E x."""
         return self.shape / self.rate
 
     @property
     def mean_log(self) -> Floats:
-        """E log x."""
+        """The expectation E log x."""
         return np.asarray(digamma(self.shape) - np.log(self.rate))
 
     def divergence(self, shape: float, rate: float) -> float:
         """Sum of KL(q || Gamma(shape, rate))."""
-        own = self.shape * np.log(self.rate) - gammaln(self.shape)
-        prior = shape * np.log(rate) - gammaln(shape)
+        # q = Gamma(a, b), prior Gamma(a', b'): log (b^a / Gamma(a)) of q less that of the prior,
+        # + (a - a') E log x - (b - b') E x
+        of_q = self.shape * np.log(self.rate) - gammaln(self.shape)
+        of_prior = shape * np.log(rate) - gammaln(shape)
         return float(
-            np.sum(own - prior + (self.shape - shape) * self.mean_log - self.shape + rate * self.shape / self.rate)
+            np.sum(of_q - of_prior + (self.shape - shape) * self.mean_log - self.shape + rate * self.shape / self.rate)
         )
 
 
 class PrecisionBelief(NamedTuple):
-    """Of Lambda (r, r): Wishart, or a scale times the identity, which is Gamma(dof r / 2, tr(inverse_scale) / 2).
+    """q of Lambda (r, r): Wishart, or a scale times the identity, the scale Gamma(dof r / 2, tr(inverse_scale) / 2).
 
     Attributes
     ----------
@@ -68,53 +70,57 @@ class PrecisionBelief(NamedTuple):
 
     @classmethod
     def of(cls, prior: PrecisionPrior, r: int) -> PrecisionBelief:
-        """The prior itself."""
+        """The prior as a belief, before any rows."""
         dof = prior.dof if prior.scalar else prior.dof + r - 1  # as in `PrecisionPrior.draw`
         return cls(dof, dof * prior.variance * np.eye(r), prior.scalar)
 
     def given(self, spread: Floats, count: int) -> PrecisionBelief:
-        """After ``count`` rows whose expected sum of squares is ``spread``, (r, r)."""
+        """The belief after ``count`` rows whose expected sum of squares is ``spread``, (r, r)."""
         return PrecisionBelief(self.dof + count, self.inverse_scale + spread, self.scalar)
 
     @property
     def _gamma(self) -> Gammas:
-        """Of the scale."""
+        """q of the scale, where Lambda is a scale times the identity."""
         r = len(self.inverse_scale)
         return Gammas(np.array([self.dof * r / 2]), np.array([np.trace(self.inverse_scale) / 2]))
 
     @property
     def mean(self) -> Floats:
-        """E Lambda, (r, r)."""
+        """The expectation E Lambda, (r, r)."""
         if self.scalar:
             return np.asarray(np.eye(len(self.inverse_scale)) * self._gamma.mean)
         return np.asarray(self.dof * np.linalg.inv(self.inverse_scale))
 
     @property
     def mean_log_det(self) -> float:
-        """E log |Lambda|."""
+        """The expectation E log |Lambda|."""
         r = len(self.inverse_scale)
         if self.scalar:
             return r * float(self._gamma.mean_log[0])
+        # sum_i digamma((dof - i) / 2) + r log 2 - log |inverse_scale|, i = 0, ..., r - 1
         halves = (self.dof - np.arange(r)) / 2
         return float(digamma(halves).sum() + r * np.log(2.0) - np.linalg.slogdet(self.inverse_scale)[1])
 
     @property
     def _log_normaliser(self) -> float:
+        """Log of 2^(dof r / 2) Gamma_r(dof / 2) |inverse_scale|^(-dof / 2), the Wishart's."""
         r = len(self.inverse_scale)
         log_det = np.linalg.slogdet(self.inverse_scale)[1]
         return float(self.dof * r / 2 * np.log(2.0) + multigammaln(self.dof / 2, r) - self.dof / 2 * log_det)
 
     def divergence(self, prior: PrecisionBelief) -> float:
-        """KL(q || prior)."""
+        """The divergence KL(q || prior)."""
         if self.scalar:
-            mine, other = self._gamma, prior._gamma
-            return mine.divergence(float(other.shape[0]), float(other.rate[0]))
-        own = (self.dof - prior.dof) / 2 * self.mean_log_det - self.dof * len(self.inverse_scale) / 2
-        pull = float(np.sum(prior.inverse_scale * self.mean)) / 2
-        return own + pull - self._log_normaliser + prior._log_normaliser
+            of_prior = prior._gamma
+            return self._gamma.divergence(float(of_prior.shape[0]), float(of_prior.rate[0]))
+        # (dof - dof') / 2 E log |Lambda| - tr(S E Lambda) / 2 + tr(S' E Lambda) / 2, S the inverse scale, S E Lambda =
+        # dof I; less the log normaliser of q, plus that of the prior
+        log_ratio = (self.dof - prior.dof) / 2 * self.mean_log_det - self.dof * len(self.inverse_scale) / 2
+        log_ratio += float(np.sum(prior.inverse_scale * self.mean)) / 2
+        return log_ratio - self._log_normaliser + prior._log_normaliser
 
     def draw(self, rng: np.random.Generator) -> Floats:
-        """One Lambda, (r, r)."""
+        """Draw Lambda, (r, r)."""
         if self.scalar:
             shape, rate = self._gamma
             return np.asarray(np.eye(len(self.inverse_scale)) * (rng.gamma(shape) / rate))
@@ -122,7 +128,7 @@ class PrecisionBelief(NamedTuple):
 
 
 class Normal(NamedTuple):
-    """Of a table of weights, with the covariance of all its entries, row by row.
+    """q of a table of weights, Gaussian with a covariance of all its entries, which are ordered row by row.
 
     Attributes
     ----------
@@ -140,16 +146,17 @@ class Normal(NamedTuple):
     def squares(self) -> Floats:
         """E x_j x_j' of every row, (n, r, r)."""
         n, r = self.mean.shape
-        own = np.einsum("jkjl->jkl", self.covariance.reshape(n, r, n, r))
-        return np.asarray(own + self.mean[:, :, None] * self.mean[:, None, :])
+        # Cov(x_j) + E x_j E x_j'
+        covariances = np.einsum("jkjl->jkl", self.covariance.reshape(n, r, n, r))
+        return np.asarray(covariances + self.mean[:, :, None] * self.mean[:, None, :])
 
     @property
     def entropy(self) -> float:
-        """Of q."""
+        """The entropy of q."""
         return 0.5 * (self.mean.size * (1 + LOG_2PI) + self.log_det)
 
     def root(self) -> Floats:
-        """What standard normal numbers are multiplied by; for `deviation`."""
+        """The Cholesky factor of the covariance, for `deviation`."""
         return np.asarray(np.linalg.cholesky(self.covariance))
 
     def deviation(self, root: Floats, rng: np.random.Generator) -> Floats:
@@ -158,7 +165,7 @@ class Normal(NamedTuple):
 
 
 class MatrixNormal(NamedTuple):
-    """Of the weights of features beside a residual: Cov of the entries (j, k), (j', k') is rows_jj' columns_kk'.
+    """q of the weights of features beside a residual: Cov of the entries (j, k), (j', k') is rows_jj' columns_kk'.
 
     Attributes
     ----------
@@ -174,22 +181,25 @@ class MatrixNormal(NamedTuple):
     @property
     def squares(self) -> Floats:
         """E x_j x_j' of every row, (n, r, r)."""
-        own = np.diag(self.rows)[:, None, None] * self.columns
-        return np.asarray(own + self.mean[:, :, None] * self.mean[:, None, :])
+        # Cov(x_j) + E x_j E x_j'
+        covariances = np.diag(self.rows)[:, None, None] * self.columns
+        return np.asarray(covariances + self.mean[:, :, None] * self.mean[:, None, :])
 
     @property
     def entropy(self) -> float:
-        """Of q."""
+        """The entropy of q."""
         n, r = self.mean.shape
+        # log |rows kron columns|
         log_det = r * np.linalg.slogdet(self.rows)[1] + n * np.linalg.slogdet(self.columns)[1]
         return float(0.5 * (n * r * (1 + LOG_2PI) + log_det))
 
     def root(self) -> tuple[Floats, Floats]:
-        """What standard normal numbers are multiplied by, on either side; for `deviation`."""
+        """The Cholesky factors of both covariances, for `deviation`."""
         return np.asarray(np.linalg.cholesky(self.rows)), np.asarray(np.linalg.cholesky(self.columns))
 
     def deviation(self, root: tuple[Floats, Floats], rng: np.random.Generator) -> Floats:
         """A draw, less the mean, (n, r)."""
+        # rows = L L', columns = M M': L N M' for standard normal N
         return np.asarray(root[0] @ rng.standard_normal(self.mean.shape) @ root[1].T)
 
 
@@ -205,14 +215,16 @@ def normals(precision: Floats, right: Floats, start: Floats, factorised: bool) -
     right, start : ndarray, shapes (M, k)
     """
     if not factorised:
+        # precision = L L': covariance L^-T L^-1, mean covariance right
         L = np.linalg.cholesky(precision)
         inverse = np.linalg.inv(L)
         covariance = np.swapaxes(inverse, 1, 2) @ inverse
         log_det = -2 * np.log(np.diagonal(L, axis1=1, axis2=2)).sum()
         return np.einsum("mkl,ml->mk", covariance, right), covariance, float(log_det)
+    # mean-field (Bishop 2006, 10.1.2): mean_k = (right_k - sum_{l != k} P_kl mean_l) / P_kk, variance 1 / P_kk
     mean, diagonal = start.copy(), np.diagonal(precision, axis1=1, axis2=2)
     for k in range(mean.shape[1]):
-        pull = np.einsum("ml,ml->m", precision[:, k], mean) - diagonal[:, k] * mean[:, k]
-        mean[:, k] = (right[:, k] - pull) / diagonal[:, k]
+        from_others = np.einsum("ml,ml->m", precision[:, k], mean) - diagonal[:, k] * mean[:, k]
+        mean[:, k] = (right[:, k] - from_others) / diagonal[:, k]
     covariance = np.eye(mean.shape[1]) / diagonal[:, :, None]
     return mean, covariance, -float(np.log(diagonal).sum())

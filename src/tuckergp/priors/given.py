@@ -1,4 +1,4 @@
-"""What stands still while one mode is drawn: its features, its priors, and the number of the sweep."""
+"""What is held fixed while one mode is drawn: its features, its priors, and the number of the sweep."""
 
 from __future__ import annotations
 
@@ -16,15 +16,15 @@ __all__ = ["ModeGiven"]
 
 Floats = npt.NDArray[np.float64]
 
-# Sweeps in which scales are drawn with what they scale integrated out, where that is costly: the first ones, then every
-# so many-th. In the others cheaper steps do.
+# Where it is costly to draw scales with the weights integrated out, that is done in the first sweeps and then in every
+# COLLAPSED_EVERY-th one; the other sweeps take cheaper steps.
 COLLAPSED_AT_FIRST = 20
 COLLAPSED_EVERY = 5
 
 
 @dataclass(frozen=True)
 class ModeGiven:
-    """What stands still while a mode is drawn.
+    """What is held fixed while a mode is drawn.
 
     Attributes
     ----------
@@ -54,7 +54,7 @@ class ModeGiven:
 
     @property
     def turn(self) -> int:
-        """How often they were due before."""
+        """How often costly draws were due before this sweep."""
         return self.sweep if self.sweep < COLLAPSED_AT_FIRST else self.sweep // COLLAPSED_EVERY
 
     def by_feature(self, tau: Floats) -> Floats:

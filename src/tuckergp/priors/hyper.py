@@ -1,4 +1,4 @@
-"""Draws of what the user need not tune of a mode: the precision Lambda and the block precisions tau.
+"""Draws of the hyperparameters of a mode: the precision Lambda and the block precisions tau.
 
 Both are conjugate given factors and weights; tau of a wide block is drawn with the weights integrated out.
 """
@@ -22,7 +22,7 @@ __all__ = [
 
 Floats = npt.NDArray[np.float64]
 
-# Beyond, tau and 1 / tau are rounding errors beside each other
+# Beyond this, tau and 1 / tau are rounding errors beside each other
 MOST_LOG_TAU = 30.0
 
 
@@ -31,7 +31,7 @@ def wishart(dof: float, inverse_scale: Floats, rng: np.random.Generator) -> Floa
     r = len(inverse_scale)
     A = np.tril(rng.standard_normal((r, r)), -1)
     A[np.diag_indices(r)] = np.sqrt(rng.chisquare(dof - np.arange(r)))
-    # inverse_scale = L L', so L^-T A has the right product
+    # inverse_scale = L L', X = L^-T A: X X' = L^-T A A' L^-1 ~ Wishart(dof, (L L')^-1)
     X = np.linalg.solve(np.linalg.cholesky(inverse_scale).T, A)
     draw: Floats = X @ X.T
     return draw
@@ -39,7 +39,7 @@ def wishart(dof: float, inverse_scale: Floats, rng: np.random.Generator) -> Floa
 
 @dataclass(frozen=True)
 class PrecisionPrior:
-    """Of Lambda (r, r), for rows with covariance Lambda^-1: Wishart, or one scale times the identity.
+    """Prior of Lambda (r, r), for rows with covariance Lambda^-1: Wishart, or one scale times the identity.
 
     Attributes
     ----------
@@ -59,16 +59,20 @@ class PrecisionPrior:
         """Draw Lambda given the sum of squares of ``count`` rows, (r, r)."""
         r = len(spread)
         if self.scalar:
+            # Lambda = lambda I, lambda ~ Gamma((dof + count) r / 2, (dof variance r + tr(spread)) / 2)
             shape, rate = (self.dof + count) * r / 2, (self.dof * self.variance * r + np.trace(spread)) / 2
             return np.asarray(np.eye(r) * (rng.gamma(shape) / rate))
+        # Lambda ~ Wishart(dof + count, (dof variance I + spread)^-1)
         dof = self.dof + r - 1  # proper for any positive self.dof
         return wishart(dof + count, dof * self.variance * np.eye(r) + spread, rng)
 
     def log_marginal(self, spread: Floats, count: int) -> float:
-        """Log density of the rows with Lambda integrated out, up to what depends on neither."""
+        """Log density of ``count`` rows with Lambda integrated out, up to what does not depend on ``spread``."""
         r = len(spread)
         if self.scalar:
+            # the integral of a gamma density: rate^-shape
             return float(-(self.dof + count) * r / 2 * np.log(self.dof * self.variance * r + np.trace(spread)))
+        # of a Wishart density: |dof variance I + spread|^(-(dof + count) / 2)
         dof = self.dof + r - 1
         return float(-(dof + count) / 2 * np.linalg.slogdet(dof * self.variance * np.eye(r) + spread)[1])
 
@@ -78,6 +82,7 @@ def block_precisions(
 ) -> Floats:
     """Draw tau_g of every block given its weights: Gamma(shape + n_g r / 2, rate + tr(B_g Lambda B_g') / 2)."""
     r = B.shape[1]
+    # b_j'Lambda b_j of each row of B
     size = ((B @ precision) * B).sum(axis=1)
     return np.array(
         [rng.gamma(shape + (block.stop - block.start) * r / 2) / (rate + size[block].sum() / 2) for block in blocks]
@@ -87,9 +92,10 @@ def block_precisions(
 def collapsed_precision(
     tau: Floats, block: int, log_density: Callable[[Floats], float], shape: float, rate: float, rng: np.random.Generator
 ) -> Floats:
-    """Draw tau of one block by a slice on its logarithm, given the log density of the factors without their weights.
+    """Draw tau of one block by a slice step on its logarithm (Neal 2003), with the weights integrated out.
 
-    Given the weights a wide block's tau could hardly move: thousands of weights hold it where it was.
+    ``log_density`` is that of the factors given all tau. Given thousands of weights tau of a wide block could hardly
+    move.
     """
 
     def log_posterior(log_tau: float) -> float:
@@ -97,6 +103,7 @@ def collapsed_precision(
             return -np.inf
         proposal = tau.copy()
         proposal[block] = np.exp(log_tau)
+        # Gamma(shape, rate) of tau, times tau for the change to log tau
         return log_density(proposal) + shape * log_tau - rate * float(proposal[block])
 
     out = tau.copy()

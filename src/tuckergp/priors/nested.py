@@ -1,8 +1,8 @@
-"""The regression psi = Phi B + E when rows come in groups that have weights of their own: user-weeks of a user.
+"""The regression psi = Phi B + E when rows come in groups that have weights of their own, such as user-weeks of users.
 
-Drawing the groups' weights and what explains the groups one after the other would mix slowly, so they are solved
-together. Rows of a group differ by E and by a few features, and everything else is a matter between groups: the large
-system is one of groups, not of rows.
+Drawing the groups' weights and the weights of features that explain the groups in turn would mix slowly, so they are
+solved together. Rows of a group differ by E and by a few features; everything else differs between groups alone, so
+that the large system is one of groups, not of rows.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ __all__ = ["NestedRegression"]
 
 Floats = npt.NDArray[np.float64]
 
-# Entries of a matrix that is kept dense.
+# Up to this many entries a matrix is kept dense.
 SMALL = 1e7
 
 
@@ -30,8 +30,8 @@ class NestedRegression:
     """Solves (Phi'Phi + T) B = Phi'target + extra where one block of Phi is one-hot in groups of rows.
 
     With Z the rows' groups, X the features that are constant within groups and F the others, the covariance of
-    Phi B + E is I + Z C Z' + F T_F^-1 F' with C = z^2 / tau_Z I + X T_X^-1 X'. Group means carry all that concerns C;
-    F is brought in by Woodbury's identity.
+    Phi B + E is I + Z C Z' + F T_F^-1 F' with C = z^2 / tau_Z I + X T_X^-1 X', z the entry of the one-hot block. The
+    means of the groups are all that the part with C needs; F is added by Woodbury's identity.
 
     Parameters
     ----------
@@ -76,8 +76,8 @@ class NestedRegression:
     @cached_property
     def F(self) -> Floats:
         """The features that differ within groups, dense."""
-        parts = (dense(self._columns[:, self._blocks[g]]) for g in self.within)
-        return np.hstack([np.zeros((len(self.group), 0)), *parts])
+        blocks = (dense(self._columns[:, self._blocks[g]]) for g in self.within)
+        return np.hstack([np.zeros((len(self.group), 0)), *blocks])
 
     @cached_property
     def stacked(self) -> Any:
@@ -93,16 +93,17 @@ class NestedRegression:
     def solve(self, target: Floats, extra: Floats, tau: Floats, start: Floats) -> Floats:
         """Return B, shape (n, r); see `tuckergp.priors.regression.Regression.solve`."""
         precision = np.repeat(tau, self.sizes)
+        # Woodbury: T^-1 e + T^-1 Phi' K^-1 (t - Phi T^-1 e)
         shrunk = extra / precision[:, None]
-        heard, _ = self._solve(target - np.asarray(self.features @ shrunk), tau)
-        return np.asarray(shrunk + np.asarray(self.features.T @ heard) / precision[:, None])
+        dual_weights, _ = self._solve(target - np.asarray(self.features @ shrunk), tau)
+        return np.asarray(shrunk + np.asarray(self.features.T @ dual_weights) / precision[:, None])
 
     def collapse(self, target: Floats) -> Collapsed:
         """Return the function tau -> (log det K, target' K^-1 target); see `Regression.collapse`."""
 
         def evaluate(tau: Floats) -> tuple[float, Floats]:
-            heard, log_det = self._solve(target, tau)
-            return log_det, target.T @ heard
+            solved, log_det = self._solve(target, tau)
+            return log_det, target.T @ solved
 
         return evaluate
 
@@ -110,12 +111,16 @@ class NestedRegression:
         """K^-1 right and log det K, for K = I + Phi T^-1 Phi'."""
         r = right.shape[1]
         inverse, log_det = self._between(tau)
+        # K_0 = I + Z C Z', N the sizes of the groups, abar = N^-1 Z'a:
+        # K_0^-1 a = a + Z (N^-1 (C + N^-1)^-1 abar - abar), log |K_0| = log |N| + log |C + N^-1|
         together = np.hstack([right, self.F])
         means = self._means(together)
         whitened = together + (inverse(means) / self.counts[:, None] - means)[self.group]
         log_det += float(np.log(self.counts).sum())
         if not self.within:
             return whitened, log_det
+        # K = K_0 + F T_F^-1 F', Woodbury: K^-1 a = K_0^-1 a - K_0^-1 F (T_F + F'K_0^-1 F)^-1 F'K_0^-1 a,
+        # log |K| = log |K_0| + log |T_F + F'K_0^-1 F| - log |T_F|
         right, F = whitened[:, :r], whitened[:, r:]
         system = self.F.T @ F
         precision = np.repeat(tau[self.within], [self.sizes[g] for g in self.within])
@@ -126,6 +131,7 @@ class NestedRegression:
 
     def _between(self, tau: Floats) -> tuple[Callable[[Floats], Floats], float]:
         """The function a -> (C + N^-1)^-1 a, with N the sizes of the groups, and the log determinant of C + N^-1."""
+        # C + N^-1 = D + X T_X^-1 X' with the diagonal D = z^2 / tau_Z + N^-1
         diagonal = self.scale**2 / tau[self.nested] + 1 / self.counts
         if not self.X:
             return lambda a: a / diagonal[:, None], float(np.log(diagonal).sum())
@@ -135,6 +141,7 @@ class NestedRegression:
                 system += gram / tau[g]
             factor = linalg.cho_factor(system, lower=True, overwrite_a=True)
             return lambda a: np.asarray(linalg.cho_solve(factor, a)), _log_det(factor)
+        # Woodbury: D^-1 - D^-1 X (X'D^-1 X + T_X)^-1 X'D^-1, log |X'D^-1 X + T_X| + log |D| - log |T_X|
         X, precision = self.stacked, np.repeat(tau[self.between], [self.sizes[g] for g in self.between])
         weighted = X / diagonal[:, None] if isinstance(X, np.ndarray) else sparse.diags_array(1 / diagonal) @ X
         system = dense(X.T @ weighted)
@@ -146,6 +153,7 @@ class NestedRegression:
         )
 
     def _means(self, values: Floats) -> Floats:
+        """Means of rows (M, c) over each group, N^-1 Z'values."""
         starts = np.concatenate([[0], np.cumsum(self.counts)[:-1]]).astype(np.intp)
         return np.asarray(np.add.reduceat(values[self.order], starts, axis=0) / self.counts[:, None])
 

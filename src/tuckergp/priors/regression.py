@@ -1,6 +1,6 @@
-"""The regression of factors on features, psi = Phi B + E: B given psi never touches the observations.
+"""The regression of factors on features, psi = Phi B + E: B given psi needs no pass over the observations.
 
-The prior T of B and the noise of E share the covariance Lambda^-1 across ranks, so one system of n unknowns,
+The prior precision T of B and the noise of E share the covariance Lambda^-1 across ranks, so one system of n unknowns,
 Phi'Phi + T, serves all r of them.
 """
 
@@ -27,7 +27,7 @@ Collapsed: TypeAlias = Callable[[Floats], tuple[float, Floats]]
 LARGEST_DENSE = 3_000
 ITERATIONS = 2_000
 
-# Factoring a system of so many unknowns costs little beside a pass over the data.
+# Factoring a system of at most this many unknowns costs little beside a pass over the data.
 CHEAP = 300
 
 
@@ -59,8 +59,8 @@ class Regression:
     def _block_grams(self) -> list[Floats]:
         ends = np.cumsum(self.sizes)
         columns = sparse.csc_array(self.features) if sparse.issparse(self.features) else self.features
-        parts = [columns[:, end - size : end] for end, size in zip(ends, self.sizes, strict=True)]
-        return [dense(part @ part.T) for part in parts]
+        blocks = [columns[:, end - size : end] for end, size in zip(ends, self.sizes, strict=True)]
+        return [dense(block @ block.T) for block in blocks]
 
     def solve(self, target: Floats, extra: Floats, tau: Floats, start: Floats) -> Floats:
         """Return B, shape (n, r).
@@ -70,7 +70,7 @@ class Regression:
         target : ndarray, shape (M, r)
         extra : ndarray, shape (n, r)
         tau : ndarray, shape (blocks,)
-            The diagonal of T, one number a block.
+            The diagonal of T, one number for each block.
         start : ndarray, shape (n, r)
             Where conjugate gradients start.
         """
@@ -78,33 +78,36 @@ class Regression:
             return start
         precision = np.repeat(tau, self.sizes)
         if self.route == "primal":
+            # (Phi'Phi + T)^-1 (Phi't + e)
             system = self._gram.copy()
             system[np.diag_indices(len(system))] += precision
             return _solve_spd(system, np.asarray(self.features.T @ target) + extra)
         if self.route == "dual":
             # Woodbury: T^-1 e + T^-1 Phi' (I + Phi T^-1 Phi')^-1 (t - Phi T^-1 e)
             shrunk = extra / precision[:, None]
-            heard = _solve_spd(self._covariance(tau), target - np.asarray(self.features @ shrunk))
-            return np.asarray(shrunk + np.asarray(self.features.T @ heard) / precision[:, None])
+            dual_weights = _solve_spd(self._covariance(tau), target - np.asarray(self.features @ shrunk))
+            return np.asarray(shrunk + np.asarray(self.features.T @ dual_weights) / precision[:, None])
         return self._iterate(np.asarray(self.features.T @ target) + extra, precision, start)
 
     def collapse(self, target: Floats) -> Collapsed | None:
         """Return the function tau -> (log det K, target' K^-1 target), K = I + Phi T^-1 Phi' with B integrated out.
 
-        None where no factorisation is affordable.
+        None where a factorisation would cost too much.
         """
         if self.features.shape[1] == 0 or self.route == "iterative":
             return None
         if self.route == "primal":
-            heard, squares = np.asarray(self.features.T @ target), target.T @ target
+            cross, squares = np.asarray(self.features.T @ target), target.T @ target
 
             def primal(tau: Floats) -> tuple[float, Floats]:
                 precision = np.repeat(tau, self.sizes)
                 system = self._gram.copy()
                 system[np.diag_indices(len(system))] += precision
                 factor = linalg.cho_factor(system, lower=True, overwrite_a=True)
+                # log |K| = log |Phi'Phi + T| - log |T|
                 log_det = 2 * np.log(np.diag(factor[0])).sum() - np.log(precision).sum()
-                return float(log_det), squares - heard.T @ linalg.cho_solve(factor, heard)
+                # t'K^-1 t = t't - t'Phi (Phi'Phi + T)^-1 Phi't
+                return float(log_det), squares - cross.T @ linalg.cho_solve(factor, cross)
 
             return primal
 
@@ -115,13 +118,14 @@ class Regression:
         return dual
 
     def _covariance(self, tau: Floats) -> Floats:
-        """K, (M, M)."""
+        """K = I + sum_g Phi_g Phi_g' / tau_g over the blocks g, (M, M)."""
         system = np.eye(self.features.shape[0])
         for gram, t in zip(self._block_grams, tau, strict=True):
             system += gram / t
         return system
 
     def _iterate(self, right: Floats, precision: Floats, start: Floats) -> Floats:
+        """(Phi'Phi + T)^-1 right by conjugate gradients, preconditioned by the diagonal."""
         features, n = self.features, self.features.shape[1]
         squares = features.power(2) if sparse.issparse(features) else features**2
         diagonal = np.asarray(squares.sum(axis=0)).ravel() + precision
@@ -139,7 +143,7 @@ class Regression:
 
 
 def dense(matrix: Any) -> Floats:
-    """A matrix that may be sparse, dense."""
+    """Return a matrix that may be sparse as a dense one."""
     return np.asarray(matrix.toarray() if hasattr(matrix, "toarray") else matrix, dtype=np.float64)
 
 

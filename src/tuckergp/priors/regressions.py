@@ -1,4 +1,4 @@
-"""Weights given factors: which regression of psi on Phi is the cheapest, and its mean or draw."""
+"""Weights B given factors psi: the cheapest regression of psi on Phi, and its mean or a draw from it."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def weights_given_factors(
         Of this mode's features.
     psi : ndarray, shape (M, r)
     tau : ndarray, shape (blocks,)
-        The diagonal of T, one number a block: precision of rows of B relative to that of the rows of E.
+        The diagonal of T, one number for each block: precision of rows of B relative to that of the rows of E.
     start : ndarray, shape (n, r)
         Where conjugate gradients start when the system is large.
     precision : ndarray, shape (r, r)
@@ -67,6 +67,8 @@ def weights_given_factors(
     """
     extra = np.zeros_like(start)
     if rng is not None and precision is not None:
+        # right-hand side Phi'(psi + N_1) + T^1/2 N_2, rows of N_1 and N_2 ~ N(0, Lambda^-1): its covariance is
+        # (Phi'Phi + T) kron Lambda^-1, that of the solution (Phi'Phi + T)^-1 kron Lambda^-1
         L = np.asarray(np.linalg.cholesky(precision), dtype=np.float64)
         psi = psi + coloured(L, normals(psi.shape, rng))
         extra = np.sqrt(np.repeat(tau, regression.sizes))[:, None] * coloured(L, normals(start.shape, rng))
@@ -74,5 +76,5 @@ def weights_given_factors(
 
 
 def coloured(L: Floats, noise: Floats) -> Floats:
-    """Rows with covariance (L L')^-1 from standard normal ones, shape (M, r)."""
+    """Rows with covariance (L L')^-1 from standard normal ones, shape (M, r): n becomes L^-T n."""
     return np.asarray(linalg.solve_triangular(L.T, noise.T, lower=False)).T

@@ -1,7 +1,7 @@
 """Scales of a mode with rows given its factors, with the weights integrated out: tau of wide blocks, then Lambda.
 
-Given the weights, thousands of them hold tau where it was; psi given tau alone is a matrix normal with covariance
-K(tau) of rows, from which both are drawn.
+Given the thousands of weights of a wide block, tau could hardly move. With the weights integrated out, psi given tau
+is a matrix normal with covariance K(tau) between rows, from which both scales are drawn.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ __all__ = ["scales_given_factors"]
 
 Floats = npt.NDArray[np.float64]
 
-# Weights of a block from which on its precision is drawn with the weights integrated out.
+# The precision of a block with at least this many weights is drawn with the weights integrated out.
 WIDE = 50
 
 
@@ -32,7 +32,7 @@ def scales_given_factors(
     tau : ndarray, shape (blocks,)
         The last draw.
     variance : float
-        The variance that the residual's kernel gives a row.
+        The variance that the residual's kernel gives each row.
     """
     regression, prior = given.regression, given.prior
     evaluate = regression.collapse(psi) if regression.cheap or given.affordable else None

@@ -1,6 +1,6 @@
 """The regression psi = Phi B + E when one block of features is wide, as who-rated-what is, and the others are narrow.
 
-The wide block is decomposed once. After that no precision of any block costs more than a product with its M x k basis.
+The wide block is decomposed once. After that a change of precisions costs no more than a product with its M x k basis.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ class SpectralRegression:
     """Solves (Phi'Phi + T) B = Phi'target + extra for any diagonal T.
 
     In the dual: the covariance of Phi B + E is K = I + Q S Q' / tau_w + X T_X^-1 X', with Q S Q' the decomposition of
-    the wide block and X the narrow blocks, which Woodbury's identity brings in.
+    the wide block and X the narrow blocks, which are added by Woodbury's identity.
 
     Parameters
     ----------
@@ -45,24 +45,27 @@ class SpectralRegression:
         columns: Any = sparse.csc_array(features) if sparse.issparse(features) else np.asarray(features)
         self.Q, self.S = _decompose(columns[:, blocks[self.wide]])
         self.narrow = [g for g in range(len(blocks)) if g != self.wide]
-        parts = [dense(columns[:, blocks[g]]) for g in self.narrow]
-        self.X = np.hstack([np.zeros((features.shape[0], 0)), *parts])
+        narrow = [dense(columns[:, blocks[g]]) for g in self.narrow]
+        self.X = np.hstack([np.zeros((features.shape[0], 0)), *narrow])
         self.QX = self.Q.T @ self.X
         self.XX = self.X.T @ self.X
 
     def solve(self, target: Floats, extra: Floats, tau: Floats, start: Floats) -> Floats:
         """Return B, shape (n, r); see `tuckergp.priors.regression.Regression.solve`."""
+        # Woodbury: T^-1 e + T^-1 Phi' K^-1 (t - Phi T^-1 e)
         precision = np.repeat(tau, self.sizes)[:, None]
         shrunk = extra / precision
         right = target - np.asarray(self.features @ shrunk)
         Qt = self.Q.T @ right
         shrink, factor = self._factor(tau)
         if self.narrow:
+            # K^-1 a = K_0^-1 (a - X w), w = (T_X + X'K_0^-1 X)^-1 X'K_0^-1 a
             weights = linalg.cho_solve(factor, self.X.T @ right - self.QX.T @ (shrink * Qt))
             right = right - self.X @ weights
             Qt = Qt - self.QX @ weights
-        heard = right - self.Q @ (shrink * Qt)
-        return np.asarray(shrunk + np.asarray(self.features.T @ heard) / precision)
+        # K_0^-1 a = a - Q diag(S / (S + tau_w)) Q'a
+        dual_weights = right - self.Q @ (shrink * Qt)
+        return np.asarray(shrunk + np.asarray(self.features.T @ dual_weights) / precision)
 
     def collapse(self, target: Floats) -> Collapsed:
         """Return the function tau -> (log det K, target' K^-1 target); see `Regression.collapse`."""
@@ -70,9 +73,12 @@ class SpectralRegression:
 
         def evaluate(tau: Floats) -> tuple[float, Floats]:
             shrink, factor = self._factor(tau)
+            # log |K_0| = sum log(1 + S / tau_w), t'K_0^-1 t = t't - t'Q diag(S / (S + tau_w)) Q't
             log_det = float(np.log1p(self.S / tau[self.wide]).sum())
             quadratic = tt - Qt.T @ (shrink * Qt)
             if self.narrow:
+                # with c = X'K_0^-1 t: t'K^-1 t = t'K_0^-1 t - c'(T_X + X'K_0^-1 X)^-1 c,
+                # log |K| = log |K_0| + log |T_X + X'K_0^-1 X| - log |T_X|
                 cross = Xt - self.QX.T @ (shrink * Qt)
                 quadratic = quadratic - cross.T @ linalg.cho_solve(factor, cross)
                 log_det += 2 * float(np.log(np.diag(factor[0])).sum()) - float(np.log(self._narrow_tau(tau)).sum())
@@ -81,8 +87,9 @@ class SpectralRegression:
         return evaluate
 
     def _factor(self, tau: Floats) -> tuple[Floats, Any]:
-        """With K_0 = I + Q S Q' / tau_w: I - K_0^-1 in the basis Q, and the Cholesky factor of T_X + X' K_0^-1 X."""
+        """I - K_0^-1 in the basis Q, K_0 = I + Q S Q' / tau_w, and the Cholesky factor of T_X + X' K_0^-1 X."""
         shrink = (self.S / (self.S + tau[self.wide]))[:, None]
+        # X'K_0^-1 X = X'X - X'Q diag(S / (S + tau_w)) Q'X
         system = self.XX - self.QX.T @ (shrink * self.QX)
         system[np.diag_indices(len(system))] += self._narrow_tau(tau)
         return shrink, linalg.cho_factor(system, lower=True) if self.narrow else None
@@ -98,6 +105,7 @@ def _decompose(block: Any) -> tuple[Floats, Floats]:
         S, Q = np.linalg.eigh(dense(block @ block.T))
         keep = RELATIVE_ZERO * max(S[-1], 0.0) < S
         return np.ascontiguousarray(Q[:, keep]), S[keep]
+    # block'block = V S V', so Q = block V S^-1/2
     S, V = np.linalg.eigh(dense(block.T @ block))
     keep = RELATIVE_ZERO * max(S[-1], 0.0) < S
     return np.asarray(block @ (V[:, keep] / np.sqrt(S[keep]))), S[keep]

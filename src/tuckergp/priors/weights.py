@@ -53,25 +53,30 @@ def weights_given_data(
     n, r = start.shape
     target = np.asarray(features.T @ b)
     if n * r <= LARGEST_DENSE:
-        # in C order the lower part of a symmetric matrix is what LAPACK reads as its upper one, without a copy
+        # system = R'R; B = R^-1 (R^-T target + noise) has covariance R^-1 R^-T = system^-1
+        # (in C order the lower part of a symmetric matrix is what LAPACK reads as its upper one, without a copy)
         R = linalg.cholesky(joint_precision(features, A, tau, precision).T, lower=False, overwrite_a=True)
-        right = linalg.solve_triangular(R, target.T.ravel(), trans="T")
+        whitened = linalg.solve_triangular(R, target.T.ravel(), trans="T")
         if rng is not None:
-            right = right + rng.standard_normal(n * r)
-        return np.ascontiguousarray(linalg.solve_triangular(R, right).reshape(r, n).T)
+            whitened = whitened + rng.standard_normal(n * r)
+        return np.ascontiguousarray(linalg.solve_triangular(R, whitened).reshape(r, n).T)
     if rng is not None:
         target = target + _system_noise(features, A, tau, precision, rng)
     return _iterate(features, A, target, tau, precision, start)
 
 
 def joint_precision(features: Matrix, A: Floats, tau: Floats, precision: Floats) -> Floats:
-    """Lambda kron T plus the sum over rows of A kron (phi phi'), shape (r n, r n); of pairs of ranks the lower ones."""
+    """Precision of B given the data, Lambda kron T + sum_m A_m kron (phi_m phi_m'), shape (r n, r n).
+
+    Blocks of pairs of ranks (k, j) are filled for j <= k alone.
+    """
     n, r = features.shape[1], A.shape[1]
     system, each = np.zeros((r, n, r, n)), np.arange(n)
     for k in range(r):
         for j in range(k + 1):
-            part = features.T @ (features * A[:, k, j, None])
-            system[k, :, j] = part.toarray() if sparse.issparse(part) else part
+            # block (k, j): sum_m A_m[k, j] phi_m phi_m' + Lambda[k, j] T
+            gram = features.T @ (features * A[:, k, j, None])
+            system[k, :, j] = gram.toarray() if sparse.issparse(gram) else gram
             system[k, each, j, each] += precision[k, j] * tau
     return system.reshape(n * r, n * r)
 
@@ -79,20 +84,23 @@ def joint_precision(features: Matrix, A: Floats, tau: Floats, precision: Floats)
 def _system_noise(features: Matrix, A: Floats, tau: Floats, precision: Floats, rng: np.random.Generator) -> Floats:
     """Noise (n, r) with the covariance of the system: sum of (phi phi') kron A_m, plus T kron Lambda."""
     values, vectors = np.linalg.eigh(A)  # A_m may be singular: rows with few observations
+    # sum_m phi_m (A_m^1/2 n_m)' + T^1/2 N L', Lambda = L L'
     roots = vectors * np.sqrt(np.maximum(values, 0.0))[:, None, :]
-    heard = np.einsum("mkl,ml->mk", roots, normals(A.shape[:2], rng))
+    of_rows = np.einsum("mkl,ml->mk", roots, normals(A.shape[:2], rng))
     prior = rng.standard_normal((len(tau), len(precision))) @ np.linalg.cholesky(precision).T
-    noise: Floats = np.asarray(features.T @ heard) + np.sqrt(tau)[:, None] * prior
+    noise: Floats = np.asarray(features.T @ of_rows) + np.sqrt(tau)[:, None] * prior
     return noise
 
 
 def _iterate(features: Matrix, A: Floats, target: Floats, tau: Floats, precision: Floats, start: Floats) -> Floats:
+    """Solve sum_m phi_m phi_m' B A_m + T B Lambda = target by conjugate gradients, preconditioned by the diagonal."""
     n, r = start.shape
 
     def product(v: Floats) -> Floats:
+        # sum_m phi_m (A_m B'phi_m)' + T B Lambda
         B = v.reshape(n, r)
-        heard = np.einsum("mk,mkl->ml", np.asarray(features @ B), A, optimize=True)
-        return (np.asarray(features.T @ heard) + tau[:, None] * (B @ precision)).ravel()
+        of_rows = np.einsum("mk,mkl->ml", np.asarray(features @ B), A, optimize=True)
+        return (np.asarray(features.T @ of_rows) + tau[:, None] * (B @ precision)).ravel()
 
     squares = features.power(2) if sparse.issparse(features) else features**2
     diagonal = np.asarray(squares.T @ np.einsum("mkk->mk", A)) + tau[:, None] * np.diag(precision)

@@ -1,4 +1,4 @@
-"""`TuckerRecommender` and its parts: tables of ratings in, predictions, recommendations and reasons out."""
+"""`TuckerRecommender` and its parts: predictions, recommendations and explanations from tables of ratings."""
 
 from tuckergp.recommender.estimator import TuckerRecommender
 

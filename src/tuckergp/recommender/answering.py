@@ -1,7 +1,7 @@
-"""Answers of a fitted recommender: predictions, lists, who is like whom, and what moved a prediction.
+"""The answers of a fitted recommender: predictions, lists of items, similar users and items, explanations.
 
-Questions are read in `tuckergp.recommender.questions`; the numbers come from `tuckergp.recommender.serving`,
-`neighbours` and `explain`. Here ids, unknown ones included, become rows of the model, and results become data frames.
+Requests are read in `tuckergp.recommender.questions`; the numbers come from `tuckergp.recommender.serving`,
+`neighbours` and `explain`. Here ids, including unknown ones, become rows of the model, and results become data frames.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ import numpy.typing as npt
 
 from tuckergp.checks import check, number, one_of
 from tuckergp.data.frames import as_frame
+from tuckergp.data.history import RATING
 from tuckergp.data.tables import Table, as_table
 from tuckergp.errors import InputError
 from tuckergp.posterior.fitted import predict_with
@@ -52,12 +53,12 @@ def predict(
     interval: float | None = None,
     on_unknown: OnUnknown = "predict",
 ) -> Any:
-    """Predictions for pairs and how sure they are, as `TuckerRecommender.predict` describes."""
+    """Predictions for pairs and their uncertainty, as `TuckerRecommender.predict` describes."""
     table = pairs_table(pairs, fitted.names, fitted.layout)
     unknown = _unknown(table, fitted.layout, on_unknown)
-    found = predict_with(fitted.fit, fitted.layout.pairs(table), return_std, quantiles, interval, include_noise)
+    predicted = predict_with(fitted.fit, fitted.layout.pairs(table), return_std, quantiles, interval, include_noise)
     low, high = fitted.rating_range if clip else (-np.inf, np.inf)
-    mean, more = found if isinstance(found, tuple) else (found, None)
+    mean, more = predicted if isinstance(predicted, tuple) else (predicted, None)
     mean = np.clip(mean, low, high)
     mean[unknown] = np.nan
     if more is None:
@@ -68,36 +69,42 @@ def predict(
 
 
 def _unknown(table: Table, layout: Layout, on_unknown: OnUnknown) -> npt.NDArray[np.bool_]:
-    """The rows to answer with NaN."""
+    """The pairs with an unknown id, which are answered with NaN; an error for them with ``on_unknown="raise"``."""
     check("on_unknown", on_unknown, one_of("predict", "nan", "raise"))
     unknown = np.zeros(len(table), dtype=bool)
     if on_unknown == "predict":
         return unknown
     for side in layout.sides:
-        here = side.numbers(table[side.key]) == side.unknown
-        if on_unknown == "raise" and here.any():
-            row = int(np.argmax(here))
+        of_side = side.numbers(table[side.key]) == side.unknown
+        if on_unknown == "raise" and of_side.any():
+            row = int(np.argmax(of_side))
             raise InputError(
                 f"{table.name} column {side.key!r} holds {table[side.key][row]!r} at {table.row_label(row)}, which "
                 f"has neither ratings nor attributes; leave it out, or use on_unknown='predict' or 'nan'."
             )
-        unknown |= here
+        unknown |= of_side
     return unknown
 
 
 def predict_proba(fitted: FittedRecommender, pairs: Any) -> Floats:
-    """Probability of every rating level for every pair, shape (n_pairs, K)."""
+    """Probability of each rating level for each pair, shape (n_pairs, K)."""
     return fitted.fit.probabilities(fitted.layout.pairs(pairs_table(pairs, fitted.names, fitted.layout)))
 
 
+def log_density(fitted: FittedRecommender, ratings: Any) -> Floats:
+    """Log predictive density, or probability, of the ratings of a table, shape (n_ratings,)."""
+    table = pairs_table(ratings, fitted.names, fitted.layout)
+    return fitted.fit.log_density(fitted.layout.pairs(table), table.numeric(RATING))
+
+
 def scores(fitted: FittedRecommender, users: Sequence[Any], items: Sequence[Any]) -> Floats:
-    """Predictions, not clipped, of some items for some users, shape (n_users, n_items)."""
+    """Predictions, not clipped, for each of some users and items, shape (n_users, n_items)."""
     layout, fit = fitted.layout, fitted.fit
     fit.draws.require_kept()
     if not fit.likelihood.linear:
         pairs = {"user_id": np.repeat(cells(users), len(items)), "item_id": np.tile(cells(items), len(users))}
-        found = predict(fitted, Table(pairs, "pairs", len(users) * len(items)))
-        return np.asarray(found).reshape(len(users), len(items))
+        predicted = predict(fitted, Table(pairs, "pairs", len(users) * len(items)))
+        return np.asarray(predicted).reshape(len(users), len(items))
     numbers = [side.numbers(ids) for side, ids in zip(layout.sides, (users, items), strict=True)]
     factors = Factors(layout, fit)
     vectors, alone = factors.users(numbers[0], Table({}, "users", len(users)))
@@ -139,20 +146,20 @@ def best_items(
         kappa,
         seed_of(random_state),
     )
-    found = recommend(layout, fitted.fit, request)
+    lists = recommend(layout, fitted.fit, request)
     asked = table["user_id"].tolist()
     columns = {
-        "user_id": [asked[row] for row in found.request],
-        "item_id": items_side.ids_at(found.item),
-        "score": found.score,
-        "std": found.std,
-        "rank": found.rank,
+        "user_id": [asked[row] for row in lists.request],
+        "item_id": items_side.ids_at(lists.item),
+        "score": lists.score,
+        "std": lists.std,
+        "rank": lists.rank,
     }
     return _frame(fitted, columns)
 
 
 def most_alike(fitted: FittedRecommender, d: int, entity: Any, n: int) -> Any:
-    """A data frame with the users (d = 0) or items (d = 1) that are most like one, which may be new."""
+    """A data frame with the users (d = 0) or items (d = 1) most similar to one, which may be new."""
     fitted.fit.draws.require_kept()
     layout, side = fitted.layout, fitted.layout.sides[d]
     others = side.current.copy()
@@ -172,19 +179,19 @@ def most_alike(fitted: FittedRecommender, d: int, entity: Any, n: int) -> Any:
 
 
 def explain_pair(fitted: FittedRecommender, user: Any, item: Any, circumstances: Mapping[str, Any]) -> Explanation:
-    """What moved the prediction of one pair in some circumstances, which may have the names of the user's tables."""
+    """The contributions to the prediction of one pair; circumstances may have the column names of the tables."""
     usual = {theirs: name for name, theirs in (fitted.names or {}).items()}
     named = {usual.get(name, name): [value] for name, value in circumstances.items()}
     known = fitted.history.base.occasion_columns
     for name in named:
         if name not in known:
-            there = ", ".join(known) or "none"
-            raise InputError(f"explain does not know {name!r}; the circumstances of this model are {there}.")
+            listed = ", ".join(known) or "none"
+            raise InputError(f"explain does not know {name!r}; the circumstances of this model are {listed}.")
     pair = as_table({"user_id": [user], "item_id": [item], **named}, "pair")
     return explain(fitted.layout, fitted.fit, pair)
 
 
 def _frame(fitted: FittedRecommender, columns: Mapping[str, Any]) -> Any:
-    """A data frame of the kind that came, with the names that came."""
+    """A data frame of the same library and with the same column names as the training tables."""
     names = fitted.names or {}
     return as_frame({names.get(name, name): values for name, values in columns.items()}, fitted.backend)

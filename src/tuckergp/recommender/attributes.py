@@ -1,7 +1,6 @@
-"""What is known of users or items, read column by column: how each is used, or why it is left out.
+"""Attribute tables of users or items as the columns and the kernel of a mode.
 
-Turns an attribute table into the columns and the kernel of a mode. What a column is used as is decided in
-`tuckergp.recommender.decisions`, here it is done.
+How each column is used is decided in `tuckergp.recommender.decisions`; here it is encoded accordingly.
 """
 
 from __future__ import annotations
@@ -27,12 +26,12 @@ __all__ = ["WHO_RATED_WHAT", "Attribute", "Attributes", "check_keys", "join"]
 # Prior variance of an attribute's part of the factors relative to that of the part each user or item has for itself.
 BLOCK_VARIANCE = 0.2
 
-# That of a text: most words say nothing of tastes. Methods that do not learn variances predicted new items worse with
-# more; with Gibbs it is where learning starts.
+# The same for a text, smaller because most words say nothing about tastes. Methods that do not learn variances
+# predicted new items worse with a larger one; Gibbs sampling learns it and only starts there.
 TEXT_VARIANCE = 0.02
 
 MISSING = (None,)
-"""The one value of a cell that is missing: a level like any other."""
+"""The value of a missing cell: a level like any other."""
 
 
 @dataclass(frozen=True)
@@ -60,10 +59,10 @@ class Attributes:
         table : Table or None
             None for no attributes.
         choices : mapping of str to Kernel, {"number", "category", "bag", "text"} or None, optional
-            What to do with some columns instead: read it as this, compare it with this kernel, or leave it out (None).
-            A kernel sees numbers standardised, so its lengthscales are in standard deviations of the column; a period
-            is in units of the column. A kernel with a scale in front (``0.5 * SE(1.0)``) keeps it, others get the
-            variance that every attribute has.
+            How to use some columns instead: read them as this kind, compare them with this kernel, or leave them out
+            (None). Kernels get standardised numbers, so lengthscales are in standard deviations of the column; a period
+            is in units of the column. A kernel with a scale in front (``0.5 * SE(1.0)``) keeps it; others get the
+            default variance of attributes.
         """
         choices = {} if choices is None else dict(choices)
         if table is None:
@@ -88,9 +87,9 @@ class Attributes:
         return [attribute for attribute in self.columns if attribute.use != "nothing"]
 
     def encode(self, table: Table) -> Table:
-        """Key and used columns, numbers standardised, everything else as sets of values.
+        """Encode the key and the used columns: numbers standardised, everything else as sets of values.
 
-        Beside a number stands its level; beside one with a kernel of its own, whether it is missing.
+        Each number has a further column with its level or, if it has a kernel of its own, with whether it is missing.
         """
         encoded: dict[str, npt.NDArray[Any]] = {self.key: table[self.key]}
         for attribute in self.used:
@@ -113,7 +112,7 @@ class Attributes:
         return Table(encoded, table.name, len(table))
 
     def kernel(self, encoded: Table) -> Kernel:
-        """Identity on the key plus a kernel for each attribute, its mean of k(x, x) scaled to its variance."""
+        """Identity on the key plus a kernel per attribute, scaled so that the mean of k(x, x) is its variance."""
         kernel: Kernel = Identity(self.key)
         for attribute in self.used:
             for term in _terms(attribute):
@@ -128,7 +127,7 @@ class Attributes:
 
 
 def _terms(attribute: Attribute) -> list[Kernel]:
-    """What compares the encoded columns of an attribute."""
+    """The kernels on the encoded columns of an attribute."""
     if attribute.use == "number":
         return [Linear(attribute.column), Linear(attribute.level_column)]
     if attribute.kernel is not None:
@@ -171,8 +170,8 @@ def _objects(cells: Iterable[Any]) -> npt.NDArray[Any]:
 def _check_choices(choices: Mapping[str, Choice], table: Table, names: Sequence[str]) -> None:
     for column in choices:
         if column not in names:
-            there = ", ".join(name for name in names if name != WHO_RATED_WHAT) or "none"
-            raise InputError(f"{table.name} has no attribute {column!r} to choose for; its attributes are {there}.")
+            listed = ", ".join(name for name in names if name != WHO_RATED_WHAT) or "none"
+            raise InputError(f"{table.name} has no attribute {column!r} to choose for; its attributes are {listed}.")
 
 
 def join(table: Table | None, key: str, ids: Sequence[Any], name: str) -> Table:
@@ -191,19 +190,19 @@ def join(table: Table | None, key: str, ids: Sequence[Any], name: str) -> Table:
 
 def _at(values: npt.NDArray[Any], rows: npt.NDArray[np.intp]) -> npt.NDArray[Any]:
     """Some rows of a column, missing where the row is negative."""
-    there = rows >= 0
-    if there.all():
+    known = rows >= 0
+    if known.all():
         return values[rows]
     if values.dtype.kind not in "fM":
         values = values.astype(object)
     nothing = {"f": np.nan, "M": np.datetime64("NaT")}.get(values.dtype.kind)
     taken = np.full(len(rows), nothing, dtype=values.dtype)
-    taken[there] = values[rows[there]]
+    taken[known] = values[rows[known]]
     return taken
 
 
 def check_keys(table: Table, key: str) -> None:
-    """Refuse missing and repeated ids."""
+    """Raise an error for missing or repeated ids."""
     ids, codes = number_ids(table, key)
     repeats = np.flatnonzero(codes != np.arange(len(codes)))
     if len(repeats):

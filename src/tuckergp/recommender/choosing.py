@@ -1,6 +1,6 @@
-"""What a recommender does by itself: which inference a name stands for, who-rated-what kernels, drift over time.
+"""Defaults of a recommender: the inference that a name stands for, co-rating kernels, drift over time.
 
-Settings that do not go together are refused here, with a sentence. What single parameters may be is declared in
+Settings that cannot be combined are refused here. The values that single parameters may have are declared in
 `tuckergp.recommender.settings`.
 """
 
@@ -30,8 +30,8 @@ LARGEST_IMPLICIT = 1_000_000
 
 def inference_of(settings: RecommenderSettings) -> Inference:
     """The inference object that the settings ask for; a name stands for one with settings for ratings."""
-    # Most probable values overfit under the prior that matches moments: a prior sd of half as much, and a noise
-    # as large as the ratings' variance, did best on held-out parts of MovieLens 100K's training data.
+    # Most probable values overfit under the prior that matches moments: half its standard deviation, and a noise
+    # variance equal to that of the ratings, did best on held-out parts of MovieLens 100K's training data.
     rank = ranks_of(settings.rank, 2)[0]
     sigma_u = 0.5 * float(make_core(settings.core, [rank, rank], stream(0)).default_sigma_u()[0])
     named: dict[Any, Inference] = {
@@ -48,7 +48,7 @@ def inference_of(settings: RecommenderSettings) -> Inference:
 
 
 def check_context(settings: RecommenderSettings, inference: Inference) -> None:
-    """Refuse context columns where the inference or the core has no way with them."""
+    """Raise an error for context columns that the inference or the core does not support."""
     pattern = settings.core.candidates if isinstance(settings.core, Learned) else settings.core
     able = pattern in ("identity", "superdiagonal", "cp", "pairwise")
     if settings.contexts and not (isinstance(inference, Gibbs) and able):
@@ -59,7 +59,7 @@ def check_context(settings: RecommenderSettings, inference: Inference) -> None:
 
 
 def uses_implicit(settings: RecommenderSettings, inference: Inference, history: History) -> bool:
-    """Whether users are alike by the items that they rated, and items by their raters."""
+    """Whether to use co-rating kernels: users are similar if they rated the same items, items if by the same users."""
     if settings.implicit == "auto":
         return isinstance(inference, Gibbs) and len(history) <= LARGEST_IMPLICIT and not history.clicks
     if settings.implicit and history.clicks:
@@ -68,7 +68,7 @@ def uses_implicit(settings: RecommenderSettings, inference: Inference, history: 
 
 
 def attribute_choices(settings: RecommenderSettings) -> Mapping[str, Mapping[str, Choice]] | None:
-    """What to do with some attributes; None without side information."""
+    """The user's choices of how to use attributes; None without side information."""
     for name in settings.attributes or {}:
         if name not in SIDES:
             raise InputError(f"attributes has choices for 'users' and for 'items', not for {name!r}.")
@@ -78,7 +78,7 @@ def attribute_choices(settings: RecommenderSettings) -> Mapping[str, Mapping[str
 def time_unit(
     settings: RecommenderSettings, inference: Inference, table: Table, clicks: bool, helps: Callable[[], bool]
 ) -> Unit | None:
-    """The unit of drift asked for; for ``time="auto"`` weeks, where drift is possible and ``helps`` says so."""
+    """The unit of drift from ``time``; ``"auto"`` means weeks where drift is possible and ``helps`` says so."""
     if settings.time is None:
         return None
     possible = isinstance(inference, Gibbs) and settings.core == "identity"

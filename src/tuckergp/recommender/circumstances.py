@@ -1,7 +1,7 @@
-"""When and where something is rated: further modes that multiply tastes by a factor around 1.
+"""Drift over time and context of ratings, as further modes that multiply tastes by a factor around 1.
 
-`Drift` lets every user differ from week to week; `Context` lets all differ by device, place, hour. A time or a context
-that is not known leaves things as they are on average.
+`Drift` lets each user differ from week to week; `Context` lets all users differ by device, place, hour. For an unknown
+time or context the average is used.
 """
 
 from __future__ import annotations
@@ -25,24 +25,24 @@ __all__ = ["Circumstance", "Context", "Drift"]
 
 Ints = npt.NDArray[np.integer]
 
-# Prior variance of the drift of a user in a period, relative to the user's average, and of what all share in a period.
+# Prior variances of a user's drift in a period, relative to the user's average, and of the drift that all users share.
 DRIFT_VARIANCE = 0.04
 SHARED_DRIFT = 0.2
-# The same for a combination of context columns; each column has a share of it as attributes do.
+# The prior variance of a combination of context columns; single columns have shares of it, as attributes do.
 CONTEXT_VARIANCE = 0.04
-# What the combination of all context columns is called.
+# The name of the column that combines all context columns.
 TOGETHER = "all context columns"
 
 
 @dataclass(frozen=True)
 class Drift:
-    """Users in periods: f = sum_k u_k v_k t_k, where t is constant but for the user's drift and what all share."""
+    """Users who drift over periods: f = sum_k u_k v_k t_k, where t is constant plus own and shared drift."""
 
     unit: Unit
     name: ClassVar[str] = "user in period"
 
     def inputs(self, user: Ints, table: Table) -> Table:
-        """Numbers of users and periods, a row a rating or question."""
+        """Numbers of users and periods, one row per rating or request."""
         when = periods(table, TIMESTAMP, self.unit) if TIMESTAMP in table.columns else np.full(len(user), UNKNOWN)
         return Table({"user": user.astype(np.int64), "period": when}, table.name, len(user))
 
@@ -53,7 +53,7 @@ class Drift:
 
 @dataclass(frozen=True)
 class Context:
-    """Combinations of context columns: a factor for each, around the sum of a part for every column."""
+    """Context columns: each combination of values has a factor, around a sum of one part per column."""
 
     attributes: Attributes
     name: ClassVar[str] = "context"
@@ -64,7 +64,7 @@ class Context:
         return cls(Attributes.fit(TOGETHER, table))
 
     def inputs(self, user: Ints, table: Table) -> Table:
-        """The columns read and the combination they make, a row a rating or question; what is not given is missing."""
+        """The encoded columns and their combination, one row per rating or request; missing where not given."""
         given = {
             name: table[name] if name in table.columns else np.full(len(user), None, dtype=object)
             for name in (attribute.column for attribute in self.attributes.used)
@@ -79,12 +79,12 @@ class Context:
 
 @dataclass(frozen=True)
 class Circumstance:
-    """One of them with its fitted mode, and the features of the average rating, (n,)."""
+    """Drift or context with its fitted mode, and the features of the average rating, (n,)."""
 
     reader: Drift | Context
     mode: FittedMode
     average: npt.NDArray[np.float64]
 
     def realise(self, user: Ints, table: Table) -> tuple[ModeTable, Ints]:
-        """The distinct rows of the mode at some users and moments, and the row of each."""
+        """The distinct rows of the mode for some users and times, and the row of each."""
         return self.mode.transform(self.reader.inputs(user, table))

@@ -1,4 +1,4 @@
-"""Feedback without ratings: pairs that were not chosen, drawn at random, stand for the zeros of a Bernoulli model."""
+"""Negative sampling: for clicks, random pairs without a click are the zeros of a Bernoulli model."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ Ints = npt.NDArray[np.integer]
 
 
 class Sample(NamedTuple):
-    """Clicks and pairs without a click: codes, 1 or 0, and the click whose user and occasion a pair shares."""
+    """Clicks and sampled pairs: their codes, 1 or 0, and the click whose user and occasion each pair shares."""
 
     user: npt.NDArray[np.int32]
     item: npt.NDArray[np.int32]
@@ -33,10 +33,10 @@ def with_negatives(
     required: bool = True,
     never: Ints | None = None,
 ) -> Sample:
-    """Add up to ``negatives`` pairs for every click: its user and occasion, and an item the user never clicked.
+    """Add up to ``negatives`` pairs per click, each with its user and occasion and an item the user never clicked.
 
-    A user's items are drawn evenly and without repetition, all of them where there are fewer, so that the model learns
-    what is popular, too, and no absence counts twice. They share the moments of the user's clicks in turn.
+    The items of a user are drawn uniformly and without repetition, all of them where there are fewer, so that the model
+    also learns what is popular, and no absence counts twice. They take the occasions of the user's clicks in turn.
 
     Parameters
     ----------
@@ -45,7 +45,7 @@ def with_negatives(
     negatives : int
     rng : Generator
     required : bool
-        Refuse a history that leaves no pair without a click.
+        Raise an error if there is no pair without a click.
     never : ndarray of int or None
         Numbers that stand for no item.
     """
@@ -60,7 +60,7 @@ def with_negatives(
         raise InputError("Every user clicked every item; there is nothing to tell apart.")
     closed = (np.arange(len(clicks))[:, None] * n_items + never).ravel()
     clicked = np.sort(np.concatenate([history.pairs(), closed]))
-    # drawing again what was drawn before takes long where most is wanted: a shuffle is shorter there
+    # where most pairs are wanted, drawing until all are distinct takes longer than a shuffle
     most = wanted > free // 2
     shuffled = _shuffled(clicked, np.flatnonzero(most), wanted, n_items, rng)
     pairs = np.concatenate([shuffled, _drawn(clicked, np.where(most, 0, wanted), n_items, rng)])
@@ -76,7 +76,7 @@ def with_negatives(
 
 
 def _drawn(clicked: Ints, wanted: Ints, n_items: int, rng: np.random.Generator) -> Ints:
-    """Draw pairs, user by user as many as wanted, until none is a click and none is there twice."""
+    """Draw the wanted number of pairs of each user, again until none is a click and all are distinct."""
     taken = np.zeros(0, dtype=np.intp)
     while True:
         short = wanted - np.bincount(taken // n_items, minlength=len(wanted))
@@ -88,11 +88,11 @@ def _drawn(clicked: Ints, wanted: Ints, n_items: int, rng: np.random.Generator) 
 
 
 def _shuffled(clicked: Ints, users: Ints, wanted: Ints, n_items: int, rng: np.random.Generator) -> Ints:
-    """The first so many of all pairs without a click, in a random order, user by user."""
-    found = [np.zeros(0, dtype=np.intp)]
+    """The wanted number of pairs of each user, from a random order of all pairs without a click."""
+    cells = [np.zeros(0, dtype=np.intp)]
     for user in users:
         first, last = np.searchsorted(clicked, [user * n_items, (user + 1) * n_items])
         free = np.ones(n_items, dtype=bool)
         free[clicked[first:last] - user * n_items] = False
-        found.append(user * n_items + rng.permutation(np.flatnonzero(free))[: wanted[user]])
-    return np.concatenate(found)
+        cells.append(user * n_items + rng.permutation(np.flatnonzero(free))[: wanted[user]])
+    return np.concatenate(cells)

@@ -1,4 +1,4 @@
-"""Whether the parts of a recommender that was read from a file fit together; see `tuckergp.store.checks`."""
+"""Consistency checks of a recommender read from a file; see `tuckergp.store.checks`."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ __all__ = ["check_parts"]
 
 
 def check_parts(layout: Layout, history: History, fit: Fit) -> None:
-    """Refuse, with a ValueError, a recommender whose parts do not fit together."""
+    """Raise a ValueError for a recommender whose parts do not fit together."""
     require(isinstance(layout, Layout) and isinstance(history, History), "its parts are of other classes")
     require(len(layout.sides) == 2, "it has no users or items")
     check_modes(layout.modes)
@@ -32,7 +32,7 @@ def check_parts(layout: Layout, history: History, fit: Fit) -> None:
 
 
 def _check_history(history: SortedHistory, layout: Layout) -> None:
-    """Numbers of items and places in files are compared with their bounds when they are first read."""
+    """Check the ratings; numbers of items and places in files are checked when they are first read."""
     for side, ids in zip(layout.sides, history.ids, strict=True):
         require(len(ids) == side.n_rated, "it has ratings of other users or items than it knows")
     starts, count = history.starts, len(history)
@@ -46,12 +46,12 @@ def _check_history(history: SortedHistory, layout: Layout) -> None:
     require(history.value.dtype == np.float64, "its ratings are no numbers")
 
 
-def _width(part: Side | Circumstance) -> int:
-    return sum(block.map.n_features_ for block in part.mode.blocks)
+def _width(side: Side | Circumstance) -> int:
+    return sum(block.map.n_features_ for block in side.mode.blocks)
 
 
 def _check_side(side: Side, rows: int | None) -> None:
-    """The last row of features is for ids that are not known; draws, where they were kept, have so many rows."""
+    """Check users or items: one row per id and one for unknown ids, and as many ``rows`` in draws that were kept."""
     require(isinstance(side, Side) and isinstance(side.base, Ids), "its users or items are of another class")
     table, width = side.table, _width(side)
     require(isinstance(table, ModeTable) and table.more is None, "its users or items are in parts")

@@ -1,4 +1,4 @@
-"""A fitted recommender goes on with more data: the last draw of every chain, at the rows of a larger design."""
+"""Further learning of a fitted recommender: the last draw of each chain, carried over to a larger design."""
 
 from __future__ import annotations
 
@@ -29,13 +29,13 @@ Ints = npt.NDArray[np.integer]
 
 
 def last_draws(fit: Fit) -> Fit:
-    """The fit with the last draw of every chain alone."""
+    """The fit with only the last draw of each chain."""
     fit.draws.require_kept()
     return replace(fit, draws=fit.draws.last_of_chains())
 
 
 def check_continuation(fit: Fit, inference: Inference, rank: int, likelihood: str) -> None:
-    """Refuse to go on with settings that do not fit to what was learned."""
+    """Raise an error for settings with which the fitted model cannot go on learning."""
     if isinstance(inference, SGD | VI):
         name = type(inference).__name__
         raise InputError(f"partial_fit needs inference='gibbs' or 'als'; with {name} call fit with all ratings.")
@@ -47,7 +47,7 @@ def check_continuation(fit: Fit, inference: Inference, rank: int, likelihood: st
 
 
 def continued_seed(random_state: object, checkpoint: object, last: Fit) -> int:
-    """A seed that differs from those of earlier runs, and is the same whenever the same draws go on.
+    """A seed that differs from those of earlier runs, and is the same for the same draws.
 
     Without a ``random_state`` it is that of the checkpoint, if there is one.
     """
@@ -67,12 +67,12 @@ def start_from(
     layout, fit : Layout, Fit
         With a row for every user and item of the design, as after `tuckergp.recommender.fold_in.fold_in`.
     new : Layout
-        Of the design; may have other features.
+        The layout of the design, which may have other features.
     design : Design
     occasion : Table
         Timestamps and contexts of the observations of the design.
     gibbs : Gibbs
-        Whose priors of block precisions are used.
+        The sampler, for its priors of block precisions.
     seed : int
     """
     user = design.index[:, 0].astype(np.intp)
@@ -108,7 +108,7 @@ def start_from(
 def _block_precisions(
     B: Singles, before: FittedMode, after: FittedMode, precision: Floats, gibbs: Gibbs, rng: np.random.Generator
 ) -> Floats:
-    """Tau of the blocks there were, drawn given their weights, and its prior mean for others."""
+    """tau of each block: drawn given the weights for blocks of the old model, the prior mean for others."""
     blocks = [block.columns for block in before.blocks]
     tau = block_precisions(B.astype(np.float64), precision, blocks, gibbs.tau_shape, gibbs.tau_rate, rng)
     known = dict(zip(block_names([before], [""]), tau, strict=True))

@@ -1,6 +1,7 @@
-"""What a column of an attribute table is used as, and why: from its values, or from what the user chose.
+"""Decisions about how to use each column of an attribute table, from its values or from the user's choice.
 
-Only decides, and remembers what is needed to do the same with other rows. Nothing here builds features.
+An `Attribute` records the decision, its reason, and what is needed to encode other rows alike. Nothing here builds
+features.
 """
 
 from __future__ import annotations
@@ -43,13 +44,13 @@ class Attribute:
     column : str
     use : {"number", "category", "bag", "text", "kernel", "nothing"}
     note : str
-        Why, or how.
+        The reason, or details.
     mean, spread : float
-        Of the training values of a number; a missing one is taken as the mean.
+        Mean and standard deviation of the training values of a number; missing values are replaced by the mean.
     edges : tuple of float
-        Between the levels of a number.
+        The bounds between the levels of a number.
     common : frozenset of str
-        Buckets of words that more than half of the texts hold, and that therefore say nothing.
+        Buckets of words that occur in more than half of the texts, which are left out.
     kernel : Kernel or None
         The kernel chosen for the column.
     numeric : bool
@@ -71,12 +72,12 @@ class Attribute:
 
     @property
     def level_column(self) -> str:
-        """Where the level of a number stands (its tenth of the training values)."""
+        """The name of the encoded column with the level of a number (its tenth of the training values)."""
         return f"{self.column} level"
 
     @property
     def missing_column(self) -> str:
-        """Where it stands that a number with a kernel of its own is missing."""
+        """The name of the encoded column that marks missing values of a number with a kernel of its own."""
         return f"{self.column} missing"
 
 
@@ -113,17 +114,17 @@ def decide(table: Table, column: str, choice: Choice = "auto") -> Attribute:
 
 
 def _reading(table: Table, column: str, missing: npt.NDArray[np.bool_]) -> str | Attribute:
-    """What the values look like; an Attribute where they should not be used."""
+    """How to read the values, judged by what they look like; an `Attribute` where they should not be used."""
     values = table[column]
-    there = values[~missing]
-    if values.dtype.kind in "fiuM" or _all_numbers(there) or _all_dates(there):
+    present = values[~missing]
+    if values.dtype.kind in "fiuM" or _all_numbers(present) or _all_dates(present):
         constant = _spread(as_numbers(table, column)) == 0
         return "category" if constant and missing.any() else "number"
-    if column_kind(values) == "bag" and (_has_collections(there) or _parted(there)):
+    if column_kind(values) == "bag" and (_has_collections(present) or _parted(present)):
         return "bag"
-    levels = {str(value) for value in there}
+    levels = {str(value) for value in present}
     if len(levels) > max(20, len(values) / 4):
-        if all(isinstance(value, str) for value in there) and reads_as_text(there):
+        if all(isinstance(value, str) for value in present) and reads_as_text(present):
             return "text"
         note = f"{len(levels)} different texts in {len(values)} rows say little"
         return Attribute(column, "nothing", note)
@@ -135,11 +136,11 @@ def _number(table: Table, column: str, missing: npt.NDArray[np.bool_]) -> Attrib
     spread = _spread(numbers)
     if spread == 0:
         return _constant(column)
-    there = numbers[~np.isnan(numbers)]
-    edges = tuple(float(edge) for edge in np.unique(np.quantile(there, np.arange(1, N_LEVELS) / N_LEVELS)))
+    present = numbers[~np.isnan(numbers)]
+    edges = tuple(float(edge) for edge in np.unique(np.quantile(present, np.arange(1, N_LEVELS) / N_LEVELS)))
     dates = table[column].dtype.kind == "M" or (table[column].dtype.kind == "O" and _all_dates(table[column][~missing]))
     note = f"{'dates, ' if dates else ''}standardised, and by tenths{_how_many(missing)}"
-    return Attribute(column, "number", note, float(there.mean()), spread, edges, numeric=True)
+    return Attribute(column, "number", note, float(present.mean()), spread, edges, numeric=True)
 
 
 def _category(table: Table, column: str, missing: npt.NDArray[np.bool_]) -> Attribute:
@@ -161,7 +162,7 @@ def _bag(table: Table, column: str, missing: npt.NDArray[np.bool_]) -> Attribute
     values = table[column]
     if not missing.any() and len({str(value) for value in values}) == 1:
         return _constant(column)
-    return Attribute(column, "bag", "several values a row" + _how_many(missing))
+    return Attribute(column, "bag", "several values per row" + _how_many(missing))
 
 
 def _text(table: Table, column: str, missing: npt.NDArray[np.bool_]) -> Attribute:
@@ -172,19 +173,19 @@ def _text(table: Table, column: str, missing: npt.NDArray[np.bool_]) -> Attribut
                 f"{table.name} column {column!r} cannot be read as text: {table.row_label(int(row))} holds "
                 f"{show_cell(values[row])}."
             )
-    there = values[~missing]
-    if len(set(there)) == 1 and not missing.any():
+    present = values[~missing]
+    if len(set(present)) == 1 and not missing.any():
         return _constant(column)
-    counts = Counter(bucket for value in there for bucket in buckets(value))
-    common = frozenset(bucket for bucket, count in counts.items() if 2 * count > len(there))
+    counts = Counter(bucket for value in present for bucket in buckets(value))
+    common = frozenset(bucket for bucket, count in counts.items() if 2 * count > len(present))
     return Attribute(column, "text", f"words, hashed to {BUCKETS}{_how_many(missing)}", common=common)
 
 
 def _with_kernel(table: Table, column: str, kernel: Kernel) -> Attribute:
     values = table[column]
     missing = is_missing(values)
-    there = values[~missing]
-    if values.dtype.kind in "fiuMb" or _all_numbers(there) or _all_dates(there):
+    present = values[~missing]
+    if values.dtype.kind in "fiuMb" or _all_numbers(present) or _all_dates(present):
         numbers = as_numbers(table, column)
         spread = _spread(numbers)
         if spread == 0:
@@ -202,7 +203,7 @@ def _with_kernel(table: Table, column: str, kernel: Kernel) -> Attribute:
 
 
 def _bind(kernel: Kernel, table: Table, column: str, spread: float) -> Kernel:
-    """The kernel on this column, whatever it is a sum or product of; periods in standard deviations."""
+    """The kernel with all its terms on this column, and periods in standard deviations."""
     if isinstance(kernel, Sum | Product):
         return type(kernel)(_bind(kernel.k1, table, column, spread), _bind(kernel.k2, table, column, spread))
     if isinstance(kernel, Scaled):
@@ -232,7 +233,7 @@ def _takes_levels(kernel: Kernel) -> bool:
 
 
 def as_numbers(table: Table, column: str) -> npt.NDArray[np.float64]:
-    """A column as numbers, dates written as 1995-12-31 as days, NaN where missing, shape (n,)."""
+    """A column as numbers, shape (n,): dates such as 1995-12-31 as days, NaN where missing."""
     values = table[column]
     if values.dtype.kind != "O" or not any(isinstance(value, str) and _DATE.fullmatch(value) for value in values):
         return table.numeric(column, missing=True)
@@ -264,17 +265,17 @@ def _has_collections(values: npt.NDArray[Any]) -> bool:
 
 
 def _parted(values: npt.NDArray[Any]) -> bool:
-    """Whether ``|`` parts values, and is not a character that some text happens to hold."""
+    """Whether ``|`` separates values, rather than being a character that occurs in some text."""
     cells = [value.split("|") for value in values if isinstance(value, str)]
-    parts = {part.strip() for cell in cells for part in cell}
+    parts = {value.strip() for cell in cells for value in cell}
     return len(parts) <= max(20, len(cells) / 4) or 10 * sum(len(cell) > 1 for cell in cells) >= len(cells)
 
 
 def _spread(numbers: npt.NDArray[np.float64]) -> float:
-    """Standard deviation, zero where it is nothing but rounding."""
-    there = numbers[~np.isnan(numbers)]
-    spread = float(there.std())
-    return spread if spread > 1e-12 * abs(float(there.mean())) else 0.0
+    """Standard deviation; zero where it is due to rounding alone."""
+    present = numbers[~np.isnan(numbers)]
+    spread = float(present.std())
+    return spread if spread > 1e-12 * abs(float(present.mean())) else 0.0
 
 
 def _constant(column: str) -> Attribute:

@@ -1,7 +1,7 @@
-"""What is in a table of ratings, before anything is learned from it: `describe`.
+"""`describe`: a summary of a table of ratings, and its faults, before anything is learned from it.
 
-Counts and distributions are here, faults in `tuckergp.data.findings`. For people it prints as text, for programs it is
-plain data.
+Counts and distributions are here, faults in `tuckergp.data.findings`. The result prints as text and converts to plain
+data.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ BAR_WIDTH = 30
 
 @dataclass(frozen=True)
 class Counts:
-    """How many ratings the users, or the items, have: the least, the median one, the mean and the most."""
+    """The number of ratings per user, or per item: smallest, median, mean and largest."""
 
     least: int
     median: float
@@ -41,14 +41,14 @@ class Counts:
 
     @classmethod
     def of(cls, code: Ints) -> Counts:
-        """From the number of the user or item of every rating."""
+        """Count from the number of the user or item of each rating."""
         counts = np.bincount(code)
         return cls(int(counts.min()), float(np.median(counts)), float(counts.mean()), int(counts.max()))
 
 
 @dataclass(frozen=True)
 class Bar:
-    """One bar of a histogram: a level, or a range with both ends given, and the number of ratings in it."""
+    """One bar of a histogram: a level, or a range including both ends, and the number of ratings in it."""
 
     low: float
     high: float
@@ -76,7 +76,7 @@ class RatingValues:
 
     @classmethod
     def of(cls, y: npt.NDArray[np.float64]) -> RatingValues:
-        """From the ratings."""
+        """Compute the summary from the ratings."""
         levels, counts = np.unique(y, return_counts=True)
         low, high = usual_range(y)
         near = (levels >= low) & (levels <= high)
@@ -102,7 +102,7 @@ class Known:
 
 @dataclass(frozen=True)
 class Description:
-    """What `describe` found.
+    """The result of `describe`: counts, distributions and findings.
 
     Attributes
     ----------
@@ -110,7 +110,7 @@ class Description:
         The table or file.
     n_rows : int
     n_ratings, n_users, n_items : int
-        Of the rows that can be used, and in them.
+        Numbers of usable ratings, and of users and items in them.
     density : float
         Share of all pairs of user and item that have a rating.
     n_repeated : int
@@ -150,7 +150,7 @@ class Description:
         return any(finding.refused for finding in self.findings)
 
     def to_dict(self) -> dict[str, Any]:
-        """All of it as plain numbers, text, lists and dicts."""
+        """The description as plain numbers, text, lists and dicts."""
         plain = ("name", "n_rows", "n_ratings", "n_users", "n_items", "density", "n_repeated", "first", "last")
         objects = {name: getattr(self, name) for name in ("per_user", "per_item", "ratings")}
         return {
@@ -170,7 +170,7 @@ class Description:
     def _lines(self) -> Iterator[str]:
         yield f"{self.name}: {self.n_ratings:,} ratings of {self.n_items:,} items by {self.n_users:,} users"
         yield f"  density           {self.density:.3%} of all pairs"
-        for label, counts in (("ratings a user", self.per_user), ("ratings an item", self.per_item)):
+        for label, counts in (("ratings per user", self.per_user), ("ratings per item", self.per_item)):
             if counts is not None:
                 yield (
                     f"  {label:<17} {counts.least:,} to {counts.most:,}, median {counts.median:g}, "
@@ -221,12 +221,12 @@ def describe(
 
     Examples
     --------
-    >>> found = describe({"user_id": [1, 1, 2, 2], "item_id": [7, 8, 7, 7], "rating": [4.0, 5.0, 3.0, 3.0]})
-    >>> print(found)
+    >>> report = describe({"user_id": [1, 1, 2, 2], "item_id": [7, 8, 7, 7], "rating": [4.0, 5.0, 3.0, 3.0]})
+    >>> print(report)
     ratings: 4 ratings of 2 items by 2 users
       density           75.000% of all pairs
-      ratings a user    2 to 2, median 2, mean 2.0
-      ratings an item   1 to 3, median 2, mean 2.0
+      ratings per user  2 to 2, median 2, mean 2.0
+      ratings per item  1 to 3, median 2, mean 2.0
       repeated pairs    1
       rating            3 to 5, mean 3.75, sd 0.8292
         3 ##############################           2   50.0%
@@ -279,12 +279,12 @@ is 'mean' or 'refuse'.
 
 
 def _known(table: Table, key: str, rated: set[Any]) -> Known:
-    there = set(table[key][~is_missing(table[key])].tolist())
-    return Known(table.name, len(table), len(there - rated), len(rated - there))
+    listed = set(table[key][~is_missing(table[key])].tolist())
+    return Known(table.name, len(table), len(listed - rated), len(rated - listed))
 
 
 def _faults_of(table: Table, key: str, known: Known, rated: list[Any]) -> Iterator[Finding]:
-    """What makes a table of users or items unusable."""
+    """The faults for which `TuckerRecommender.fit` refuses a table of users or items."""
     missing = is_missing(table[key])
     if missing.any():
         yield _fault(table, missing, f"without {key}", "Fill in the ids, or remove the rows.")
@@ -294,8 +294,9 @@ def _faults_of(table: Table, key: str, known: Known, rated: list[Any]) -> Iterat
     if again.any():
         yield _fault(table, again, f"whose {key} an earlier row has", "Keep one row for each.")
     if rated and len(table) and known.not_in_table == len(rated):
-        here = table[key][int(np.argmax(~missing))]
-        what = f"No {key} of the ratings is in it: ids are like {show_cell(rated[0])} there and {show_cell(here)} here"
+        example = table[key][int(np.argmax(~missing))]
+        rated_id, listed_id = show_cell(rated[0]), show_cell(example)
+        what = f"No {key} of the ratings is in it: ids are like {rated_id} there and {listed_id} here"
         yield Finding(table.name, what, len(rated), (), "Give both the same type and spelling.", refused=True)
 
 
@@ -309,8 +310,8 @@ def _span(table: Table) -> tuple[str | None, str | None]:
     if TIMESTAMP not in table:
         return None, None
     times = as_times(table)
-    there = times[~np.isnat(times)]
-    return (str(there.min()), str(there.max())) if len(there) else (None, None)
+    known = times[~np.isnat(times)]
+    return (str(known.min()), str(known.max())) if len(known) else (None, None)
 
 
 def _bars(histogram: tuple[Bar, ...]) -> Iterator[str]:

@@ -1,4 +1,4 @@
-"""Choices that are made by trying: short runs on a part of the training ratings, judged on another part of them."""
+"""The trial behind ``time="auto"``: short runs on most of the training ratings, judged on the held-out rest."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from tuckergp.running.fit import ranks_of
 
 __all__ = ["drift_helps"]
 
-# The ratings of so many users are tried as make this many, a tenth of them held out.
+# The trial uses about this many ratings, all of those of some users, a tenth of them held out.
 MOST_RATINGS = 100_000
 LEAST_RATINGS = 500
 HELD_OUT = 0.1
@@ -31,9 +31,9 @@ UNITS: tuple[Unit | None, ...] = ("week", None)
 
 
 def drift_helps(model: Any, ratings: Table, users: Any, items: Any, seed: int) -> bool:
-    """Whether weeks raise the log score of held-out ratings by more than its standard error.
+    """Whether drift over weeks raises the log score of held-out ratings by more than its standard error.
 
-    Two short chains on nine tenths of the ratings (of some users, where there are many), with weeks and without.
+    Runs two short chains on nine tenths of the ratings (of some users, where there are many), with and without weeks.
     ``model`` is a recommender or its settings.
     """
     if len(ratings) < LEAST_RATINGS:

@@ -1,6 +1,6 @@
-"""Users and items: ids and attribute tables as they come, and the rows of the modes that they become.
+"""Users and items: their ids and attributes, and the rows that they have in the modes.
 
-Ids keep their type. What is known of an entity is its attributes, and whom or what it was rated with.
+Ids keep their type. The features of an entity come from its attributes and, for co-rating, from who rated what.
 """
 
 from __future__ import annotations
@@ -31,10 +31,10 @@ Floats = npt.NDArray[np.float64]
 
 @dataclass(frozen=True)
 class Side:
-    """Users or items: the ids known, and the row of a mode of each.
+    """Users or items: the known ids, and the row that each has in its mode.
 
-    Ids that are added later, or have something new, get rows of their own behind the others, which stay where they
-    lie: whatever is added costs what it is, not what there was.
+    Ids that are added or changed later get new rows behind the others, which stay where they are: the cost grows with
+    what is added, not with what is there already.
 
     Attributes
     ----------
@@ -47,15 +47,15 @@ class Side:
     attributes : Attributes
         How the columns of the attribute table are read.
     mode : FittedMode
-        Turns them into features.
+        Turns the columns into features.
     n_rated : int
         How many of the ids known at the fit have ratings.
     average : ndarray, shape (n,)
-        The features of the average of these.
+        The mean of the features of these.
     more : dict
-        The rows of ids that were added, or that have something new, since the fit.
+        The rows of ids that were added or changed since the fit.
     added : list
-        The ids of the rows behind that for unknown ones.
+        The ids of the rows behind the one for unknown ids.
     gone : tuple of int
         Rows whose id has another row now.
     """
@@ -73,7 +73,7 @@ class Side:
 
     @classmethod
     def of(cls, rated: Sequence[Any], table: Table | None, kind: Attributes, mode: FittedMode) -> Self:
-        """All ids known, those of the attribute table included."""
+        """Build a side from the ids with ratings and the attribute table, which may have more ids."""
         known = dict.fromkeys(rated)
         if table is not None:
             known.update(dict.fromkeys(table[kind.key]))
@@ -82,17 +82,17 @@ class Side:
 
     @property
     def number(self) -> Mapping[Any, int]:
-        """The row of each id known."""
+        """The row of each known id."""
         return ChainMap(self.more, self.base.places)
 
     @property
     def unknown(self) -> int:
-        """The row for ids that are not known."""
+        """The row for unknown ids."""
         return len(self.base)
 
     @property
     def ids(self) -> list[Any]:
-        """The ids known, those of the fit first."""
+        """The known ids, those of the fit first."""
         return [*self.base, *(value for value in self.more if value not in self.base)]
 
     @property
@@ -106,7 +106,7 @@ class Side:
 
     @cached_property
     def current(self) -> npt.NDArray[np.bool_]:
-        """Which rows are those of an id, (M,): neither the unknown one nor one that has been replaced."""
+        """Which rows belong to an id, (M,): all but the row for unknown ids and rows that were replaced."""
         out = np.ones(self.table.n_rows, dtype=bool)
         out[[self.unknown, *self.gone]] = False
         return out
@@ -117,17 +117,17 @@ class Side:
         return [base[row] if row < len(base) else self.added[row - first] for row in rows.tolist()]
 
     def numbers(self, ids: npt.NDArray[Any] | Sequence[Any]) -> Ints:
-        """The row of each id; that for unknown ones where it is not known."""
-        found = self.base.number(ids).astype(np.intp)
-        found[found < 0] = self.unknown
+        """The row of each id; for unknown ids, the row ``unknown``."""
+        numbers = self.base.number(ids).astype(np.intp)
+        numbers[numbers < 0] = self.unknown
         if self.more:
             listed = ids.tolist() if isinstance(ids, np.ndarray) else ids
             for place, value in enumerate(listed):
-                found[place] = _place(self.more, value, int(found[place]))
-        return found
+                numbers[place] = _place(self.more, value, int(numbers[place]))
+        return numbers
 
     def rows_at_fit(self, rows: Ints) -> Ints:
-        """The rows that ids had at the fit, by which circumstances know them; of later ids the rows they have."""
+        """The rows that ids had at the fit, which circumstances refer to; for later ids their present rows."""
         if not self.more or (rows <= self.unknown).all():
             return rows
         first = self.unknown + 1
@@ -135,21 +135,21 @@ class Side:
         return np.array([row if place < 0 else place for row, place in zip(rows.tolist(), base, strict=True)])
 
     def warn_of_other_types(self, table: Table) -> None:
-        """Warn if no id of a table is known and none has the type of those known: text, perhaps, instead of numbers."""
+        """Warn if no id of a table is known and their type differs from that of known ids, as text from numbers."""
         asked = table[self.key]
         if len(asked) == 0 or not len(self.base) or (self.numbers(asked) != self.unknown).any():
             return
-        known, here = self.base.values[0], asked.tolist()[0]
-        if isinstance(known, str) != isinstance(here, str):
+        known, example = self.base.values[0], asked.tolist()[0]
+        if isinstance(known, str) != isinstance(example, str):
             warnings.warn(
-                f"No {self.key} of {table.name} is known: ids are like {here!r} there, and the model's like {known!r}. "
-                f"Give both the same type.",
+                f"No {self.key} of {table.name} is known: ids are like {example!r} there, and the model's like "
+                f"{known!r}. Give both the same type.",
                 DataWarning,
                 stacklevel=3,
             )
 
     def enlarged(self, table: Table) -> Side:
-        """The same side with the ids of a table that are not known yet, as its attributes describe them."""
+        """The same side with the new ids of a table, described by their attributes."""
         place: dict[Any, int] = {}
         for row, value in enumerate(table[self.key].tolist()):
             if value not in self.base and value not in self.more:
@@ -159,14 +159,14 @@ class Side:
         return self.grown(list(place), self.realise(table.take(np.array(list(place.values())))))
 
     def grown(self, ids: Sequence[Any], rows: ModeTable) -> Side:
-        """The same side with these rows for some ids, known or new."""
+        """The same side with new rows for some ids, known or new."""
         first, before = self.table.n_rows, self.numbers(list(ids))
         more = {**self.more, **{value: first + k for k, value in enumerate(ids)}}
         gone = (*self.gone, *(int(row) for row in before if row != self.unknown))
         return replace(self, table=self.table.grown(rows), more=more, added=[*self.added, *ids], gone=gone)
 
     def realise(self, table: Table, sets: Sequence[Sequence[int]] | None = None) -> ModeTable:
-        """The rows that ids never rated would have with these attributes, and these sets of who rated what."""
+        """The rows that ids without ratings would have with these attributes and sets of who rated what."""
         missing = [attribute.column for attribute in self.attributes.used if attribute.column not in table.columns]
         columns = dict(table.columns)
         for column in missing:
@@ -180,7 +180,7 @@ class Side:
 
 
 def with_sets(table: Table | None, key: str, ids: Sequence[Any], sets: dict[Any, Sequence[int]]) -> Table:
-    """An attribute table with who rated what as one more column, and a row for every id that is in either."""
+    """An attribute table with who rated what as a further column, and a row for each id with either."""
     known = list(ids) if table is None else list(dict.fromkeys([*table[key], *ids]))
     joined = join(table, key, known, key if table is None else table.name)
     column = _as_cells([sets.get(value, ()) for value in known])
@@ -188,7 +188,7 @@ def with_sets(table: Table | None, key: str, ids: Sequence[Any], sets: dict[Any,
 
 
 def who_rated_what(ids: Sequence[Any], code: Ints, other: Ints) -> dict[Any, Sequence[int]]:
-    """For every id the numbers of the other side that it was rated with."""
+    """For each user the numbers of the items that it rated, or for each item those of its users."""
     order = np.argsort(code, kind="stable")
     ends = np.cumsum(np.bincount(code, minlength=len(ids)))
     return dict(zip(ids, np.split(other[order], ends[:-1]), strict=True))
@@ -201,7 +201,7 @@ def _as_cells(sets: Sequence[Sequence[int]]) -> npt.NDArray[Any]:
 
 
 def average_of(table: ModeTable, count: int) -> Floats:
-    """The mean of the features of the first so many rows, (n,)."""
+    """The mean of the features of the first ``count`` rows, (n,)."""
     return np.asarray(table.features[:count].mean(axis=0), dtype=np.float64).ravel()
 
 
@@ -213,14 +213,14 @@ def _place(more: dict[Any, int], value: Any, otherwise: int) -> int:
 
 
 class Newcomer:
-    """An id that equals no other."""
+    """A placeholder id that equals no other."""
 
     def __str__(self) -> str:
         return "<unknown>"
 
 
 def read_attributes(source: Any, name: str, key: str, rated: Sequence[Any]) -> Table | None:
-    """An attribute table with one row an id, some of which must have been rated; None for none."""
+    """Read an attribute table with one row per id, some of which must have ratings; None for none."""
     if source is None:
         return None
     table = as_table(source, name)
@@ -236,7 +236,7 @@ def read_attributes(source: Any, name: str, key: str, rated: Sequence[Any]) -> T
 
 
 def as_objects(values: npt.NDArray[Any]) -> npt.NDArray[Any]:
-    """Python objects, so that 3 and numpy's 3 are one id."""
+    """The values as Python objects, so that 3 and NumPy's 3 are the same id."""
     out = np.empty(len(values), dtype=object)
     out[:] = values.tolist()
     return out

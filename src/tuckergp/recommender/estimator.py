@@ -1,7 +1,7 @@
-"""`TuckerRecommender`: tables of ratings, users and items in, predictions and recommendations out.
+"""`TuckerRecommender`: predictions and recommendations from tables of ratings, users and items.
 
-One class that keeps parameters and what was learned. Its methods hand everything else on: to `learning` and `updating`,
-which make a `FittedRecommender` of tables, and to `answering`, which asks it.
+The class holds parameters and fitted attributes. Its methods leave everything else to `learning` and `updating`, which
+make a `FittedRecommender` from tables, and to `answering`, which uses it.
 """
 
 from __future__ import annotations
@@ -48,46 +48,47 @@ Floats = npt.NDArray[np.float64]
 
 
 class TuckerRecommender(Storable, BaseEstimator):  # type: ignore[misc]
-    """Predict ratings from ratings and from what is known of users and items.
+    """Recommender that learns from ratings and from attributes of users and items.
 
     Parameters
     ----------
     rank : int
     inference : {"gibbs", "als", "sgd", "vi"} or Gibbs, ALS, SGD, VI
-        How the factors are learned: sampling, which has nothing to tune and knows how sure it is, the most probable
+        How the factors are learned: Gibbs sampling, which needs no tuning and gives uncertainty, the most probable
         point, or a mean-field approximation of the posterior (``"vi"``). A name stands for that method with its
         settings for ratings.
     likelihood : {"gaussian", "student", "ordinal", "bernoulli", "negative_binomial"}
-        Student: noise with heavy tails, for ratings of which some are far off. Ordinal: the distinct targets are
-        ordered levels with learned distances; Bernoulli: targets are 0 and 1. Both are probit models, and predictions
-        are means of the distribution over levels. Negative binomial: ratings are counts, such as plays. All but the
-        Gaussian need ``"gibbs"``.
+        Student: noise with heavy tails, for ratings with outliers. Ordinal: the distinct ratings are ordered levels
+        with learned distances; Bernoulli: ratings are 0 and 1. Both are probit models, and predictions are means of the
+        distribution over levels. Negative binomial: ratings are counts, such as plays. All but the Gaussian need
+        ``"gibbs"``.
     core : {"identity", "full", "auto", "superdiagonal", "cp", "pairwise"} or one of tuckergp.cores
-        ``"identity"`` is matrix factorisation. ``"superdiagonal"`` (or ``"cp"``): a learned weight a component.
-        ``"pairwise"``: an intercept, effects of users and of items (and of contexts) alone, and interactions of every
-        two, a factorisation machine. `tuckergp.cores.Random` and `tuckergp.cores.Entries`: entries at random or given
-        places. `tuckergp.cores.Learned`: which entries are there is learned, by ``"gibbs"``.
+        ``"identity"`` is matrix factorisation. ``"superdiagonal"`` (or ``"cp"``): one learned weight per component.
+        ``"pairwise"``: a factorisation machine, with an intercept, main effects of users, items and contexts, and the
+        interactions of each two of them. `tuckergp.cores.Random` and `tuckergp.cores.Entries`: entries at random or
+        given places. `tuckergp.cores.Learned`: it is learned which entries are non-zero, by ``"gibbs"``.
     draws, warmup, chains : int
-        Draws of each chain and sweeps before them; for ``"gibbs"``.
+        Draws per chain, sweeps before them, and chains; for ``"gibbs"``.
     side_information : bool
         Whether to use the attribute tables.
     implicit : bool or "auto"
-        Whether users resemble each other by the items they rated, and items by their raters (who rated what, whatever
-        the ratings). ``"auto"``: with ``"gibbs"``, which learns how much it matters, up to a million ratings.
+        Whether to learn from co-rating: users who rated the same items are similar, and so are items rated by the same
+        users, whatever the ratings. ``"auto"``: with ``"gibbs"``, which learns how much it matters, up to a million
+        ratings.
     time : {"auto", "week", "month"} or None
-        Let users drift: in every week or month of the ratings' ``timestamp`` column a user's tastes and mood may
-        differ from what they are on average, by as much as the data say. Needs ``"gibbs"`` and an identity core.
-        ``"auto"``: weeks where there is a timestamp column, drift is possible, and two short runs on a part of the
-        ratings predict the rest of them better with weeks than without.
+        Let users drift: in each week or month of the ratings' ``timestamp`` column the tastes and mood of a user may
+        differ from the user's average, by an amount that is learned. Needs ``"gibbs"`` and an identity core.
+        ``"auto"``: weeks if there is a timestamp column, drift is possible, and short runs on a part of the ratings
+        predict held-out ratings better with weeks than without.
     noise : {"auto", "shared", "rows"}
-        One noise variance, or a factor for every user and item (some rate erratically, some divide opinions).
-        ``"auto"``: rows where the inference and the likelihood can, but shared with ``"bernoulli"``, where factors
-        already say how decided a user or an item is.
+        One noise variance, or a factor for each user and item (some rate erratically, some divide opinions).
+        ``"auto"``: rows where the inference and the likelihood support it, except for ``"bernoulli"``, where the
+        factors have this role.
     columns : dict or None
         The names of ``user_id``, ``item_id``, ``rating`` and ``timestamp`` in your tables, where they differ:
         ``{"user_id": "userId"}``.
     attributes : dict or None
-        What to do with some columns of the user and item tables instead of what their values suggest:
+        How to use some columns of the user and item tables, instead of what their values suggest:
         ``{"users": {"zip_code": None, "age": SE(1.0)}, "items": {"title": "text"}}``. None leaves a column out;
         ``"number"``, ``"category"``, ``"bag"`` and ``"text"`` say how to read it; a kernel compares its values (numbers
         are standardised first).
@@ -95,21 +96,21 @@ class TuckerRecommender(Storable, BaseEstimator):  # type: ignore[misc]
         Columns of the ratings that say where or how, such as device, place, hour: a further mode. Needs ``"gibbs"`` and
         a core that is ``"identity"``, ``"superdiagonal"`` or ``"pairwise"``.
     rating_scale : pair of float or None
-        The lowest and the highest rating there can be. Ratings outside are refused, predictions stay inside.
+        The lowest and the highest possible rating. Ratings outside are refused, predictions stay inside.
     duplicates : {"keep", "mean", "refuse"}
         What to do with several ratings of one item by one user: learn from each, from their mean, or refuse them.
     negatives : int
-        For clicks, tables without a rating column under ``likelihood="bernoulli"``: how many pairs without a click,
-        drawn at random, to learn from for every click; all there are if that is less. More are better and take longer.
+        Negative sampling for clicks (tables without a rating column, with ``likelihood="bernoulli"``): how many random
+        pairs without a click to learn from per click, at most as many as there are. More are better and take longer.
     n_jobs : int or None
-        Processes among which to share the chains; None is 1 (unless in a `joblib.parallel_config`), -1 all cores.
-        Draws do not depend on it.
+        Processes that run the chains; None is 1 (unless in a `joblib.parallel_config`), -1 all cores. Draws do not
+        depend on it.
     random_state : int, Generator or None
 
     Attributes
     ----------
     features_ : FeatureReport
-        How every column of the user and item tables is used, or why not: print it.
+        How each column of the user and item tables is used, or why not: print it.
     time_ : {"week", "month"} or None
         The unit of drift that is used.
     layout_ : Layout
@@ -119,7 +120,7 @@ class TuckerRecommender(Storable, BaseEstimator):  # type: ignore[misc]
     fit_ : Fit
         Model, parameters and learning curve.
     moments_ : Moments
-        ``mean`` and ``std`` of predictions, after ``fit(..., moments_of=...)``.
+        Posterior mean and standard deviation of predictions, after ``fit(..., moments_of=...)``.
 
     Examples
     --------
@@ -202,25 +203,25 @@ class TuckerRecommender(Storable, BaseEstimator):  # type: ignore[misc]
         ----------
         ratings : table with columns user_id, item_id, rating, or a path to one
         users, items : table with user_id (item_id) and attributes, or None
-            May hold users and items without ratings: they are predicted from their attributes.
+            May hold users and items without ratings (cold start): they are predicted from their attributes.
         checkpoint : path or None
-            A folder that sampling writes what it has to every ``checkpoint_minutes``, and at the end. If it holds a
-            run of the same data and settings, that run goes on where it stopped.
+            A folder to which sampling saves its chains every ``checkpoint_minutes`` and at the end. If it holds a run
+            with the same data and settings, that run is continued.
         checkpoint_minutes : float
         max_time : float or None
-            Seconds of learning after which to stop with what there is.
+            Seconds of learning after which to stop with the result so far.
         callback : callable or None
             Called after every step (sweep, round, epoch) with its `Info`: ``step``, ``chain`` and ``figures``.
         progress : bool or None
             Show a progress line; None shows it when standard error is a terminal.
         moments_of : table with columns user_id and item_id, or None
-            Where to keep running means and standard deviations of predictions while sampling: ``moments_``.
+            Pairs for which to compute posterior means and standard deviations while sampling, in ``moments_``.
         keep : int or None
-            How many draws to keep, evenly spread over all of them; None keeps all. Memory and files shrink with it,
-            and the other draws still count for convergence and moments. 0 keeps the moments alone; `predict` is then
-            refused.
+            How many draws to keep, evenly spread over all of them; None keeps all. Fewer take less memory and smaller
+            files; the other draws still count for convergence and moments. 0 keeps only the moments, and `predict`
+            raises an error.
         keep_draws : bool
-            False is another way to say ``keep=0``.
+            False means ``keep=0``.
         """
         settings = RecommenderSettings.of(self)
         control = Control(checkpoint, checkpoint_minutes, max_time, callback, progress, self.n_jobs)
@@ -228,28 +229,28 @@ class TuckerRecommender(Storable, BaseEstimator):  # type: ignore[misc]
         return self._keep(learn(settings, given, run, drift_helps))
 
     def fold_in(self, ratings: Any, users: Any = None, items: Any = None) -> Self:
-        """Take in new ratings, of known or new users, without a new fit.
+        """Add new ratings, of known or new users, without a new fit.
 
-        In every draw the users concerned are drawn anew from their exact conditional, given all their ratings, old and
-        new, and everything else in the draw as it is; a most probable point takes their mean. Items never rated before
-        follow, given these users; items that had ratings stay as they are. With such items, and in ordinal and
-        Bernoulli models, which have latent utilities to draw as well, the draws come from the last of 20 scans in turn
-        over all that is unknown, and are exact in the limit of many. Who rated what is brought up to date for the
-        users concerned. New users and items have the noise factor 1, users in weeks of which they had no rating no
-        drift. Time grows with the ratings of the users concerned; the draws are copied.
+        In each draw the users of the new ratings are drawn again from their exact conditional, given all their old and
+        new ratings and everything else in the draw; a most probable point takes the conditional mean. Items without
+        ratings so far follow, given these users; items that had ratings stay unchanged. With such items, and in ordinal
+        and Bernoulli models, which have latent utilities to draw as well, the result is the last of 20 Gibbs scans,
+        which is exact in the limit of many. Who rated what is updated for these users. New users and items have the
+        noise factor 1; in weeks without an earlier rating, users do not drift. Time grows with the number of ratings of
+        these users; the draws are copied.
 
         Parameters
         ----------
         ratings : table with columns user_id, item_id, rating, or a path to one
-            The timestamp and context columns may be missing. For clicks, pairs without one are drawn for these users.
+            The timestamp and context columns may be missing. For clicks, negative pairs are sampled for these users.
         users, items : table with user_id (item_id) and attributes, or None
-            Of the users and items concerned, or of new ones. Columns that `fit` did not know are left out here, and
-            other ids keep what they had, until `partial_fit`.
+            Attributes of these users and items, or of new ones. Columns that `fit` did not know are ignored, and other
+            ids keep their attributes, until `partial_fit`.
 
         Returns
         -------
         TuckerRecommender
-            Itself. After an error it is as it was.
+            Itself. After an error it is unchanged.
 
         Examples
         --------
@@ -281,16 +282,16 @@ class TuckerRecommender(Storable, BaseEstimator):  # type: ignore[misc]
         keep: int | None = None,
         keep_draws: bool = True,
     ) -> Self:
-        """Go on learning with more ratings: old and new together, from where the last draw is.
+        """Continue learning from old and new ratings together, starting from the last draws.
 
-        New ratings are folded into the last draw of every chain, columns are read anew from all rows, and the chains
-        go on from there. The draws of before are replaced. Of a model that was never fitted it is `fit`. For
+        New ratings are folded into the last draw of each chain, columns are read again from all rows, and the chains
+        are continued. The earlier draws are replaced. For a model that was never fitted, this is `fit`. With
         ``inference="als"`` the last point is the start.
 
         Parameters
         ----------
         ratings : table with columns user_id, item_id, rating, or a path to one
-            New ones alone; may be empty.
+            Only the new ones; may be empty.
         users, items : table with user_id (item_id) and attributes, or None
             New rows, which replace those of the same id.
         warmup : int
@@ -325,13 +326,13 @@ class TuckerRecommender(Storable, BaseEstimator):  # type: ignore[misc]
         interval: float | None = None,
         on_unknown: OnUnknown = "predict",
     ) -> Any:
-        """Predict the rating of every row of ``pairs``.
+        """Predict the rating of each row of ``pairs``.
 
         Parameters
         ----------
         pairs : table with columns user_id and item_id, or a path to one
-            With ``time``, a timestamp column says when; without it, or where it is missing, the user is taken as on
-            average. The same goes for context columns. Other columns are ignored; a rating column is never read.
+            With ``time``, a timestamp column says when; without it, or where it is missing, the user's average is used.
+            The same holds for context columns. Other columns are ignored; a rating column is never read.
         return_std : bool
             Also return standard deviations; needs ``inference="gibbs"``.
         quantiles : sequence of float or None
@@ -339,14 +340,14 @@ class TuckerRecommender(Storable, BaseEstimator):  # type: ignore[misc]
         include_noise : bool
             Standard deviations, quantiles and intervals of a new rating; False for those of its mean.
         clip : bool
-            Keep means, quantiles and intervals within the range of the ratings learned from (counts have no largest),
-            or the ``rating_scale``.
+            Keep means, quantiles and intervals within the range of the training ratings (for counts, from 0 on), or
+            the ``rating_scale``.
         interval : float or None
-            Also return an interval that holds a new rating with this probability, shape (n_pairs, 2), instead. Between
-            levels of an ordinal model: as near to it as whole levels allow, and about right on average.
+            Also return an interval that holds a new rating with this probability, shape (n_pairs, 2), instead. For
+            ordered levels, as close to it as whole levels allow, and about right on average.
         on_unknown : {"predict", "nan", "raise"}
-            What to do with ids that have neither ratings nor attributes: predict them as the average one, answer NaN,
-            or refuse.
+            What to do with ids that have neither ratings nor attributes: predict the average, return NaN, or raise an
+            error.
 
         Returns
         -------
@@ -355,11 +356,19 @@ class TuckerRecommender(Storable, BaseEstimator):  # type: ignore[misc]
         return answering.predict(self._fitted, pairs, return_std, quantiles, include_noise, clip, interval, on_unknown)
 
     def predict_proba(self, pairs: Any) -> Floats:
-        """Probability of every rating level (``fit_.levels``) for every row of ``pairs``, shape (n_pairs, K).
+        """Probability of each rating level (``fit_.levels``) for each row of ``pairs``, shape (n_pairs, K).
 
         For ordinal and Bernoulli models.
         """
         return answering.predict_proba(self._fitted, pairs)
+
+    def log_density(self, ratings: Any) -> Floats:
+        """Log predictive density (of levels and counts: probability) of every rating of a table, shape (n_ratings,).
+
+        That of the mixture over all draws. In a Gaussian model the ``nll`` of `tuckergp.evaluate` takes the one normal
+        with the same mean and variance instead, which has less noise for newcomers.
+        """
+        return answering.log_density(self._fitted, ratings)
 
     def recommend(
         self,
@@ -373,37 +382,36 @@ class TuckerRecommender(Storable, BaseEstimator):  # type: ignore[misc]
         random_state: int | np.random.Generator | None = None,
         ratings: Any = None,
     ) -> Any:
-        """The best items for users.
+        """Recommend the best items for each user.
 
         Parameters
         ----------
         users : id, sequence of ids, table, or None
             A table has a column user_id, and may have timestamp and context columns: when and where to recommend for.
-            It may have attributes, too: those of users never seen are used. None: all users with ratings.
+            It may also have attributes, which are used for new users. None: all users with ratings.
         n : int
-            Items a user, at most as many as there are; fewer where the choice has no more.
+            Items per user, at most as many as there are; fewer where fewer are allowed.
         exclude_seen : bool
-            Leave out what the user has rated.
+            Leave out the items that the user has rated.
         items : sequence of ids, or None
             Recommend among these only.
         exclude : sequence of ids, or None
             Never recommend these.
         strategy : {"mean", "ucb", "thompson"}
-            What to sort by. ``"mean"``: the predicted rating. ``"ucb"``: that plus ``kappa`` times its standard
-            deviation, which gives new items a chance. ``"thompson"``: the rating in one draw from the posterior, a new
-            one for every user, which explores as much as is unknown. The last two need ``inference="gibbs"``.
+            What to sort by. ``"mean"``: the posterior mean of the rating. ``"ucb"``: that plus ``kappa`` standard
+            deviations, which gives new items a chance. ``"thompson"``: the rating in one posterior draw per user, which
+            explores more where less is known. The last two need ``inference="gibbs"``.
         kappa : float
         random_state : int, Generator or None
-            Of ``"thompson"``.
+            For ``"thompson"``.
         ratings : table of ratings, or None
-            New ones, of users known or new, to take into account here without keeping them; see `fold_in`.
+            New ratings, of known or new users, to use for this call only; see `fold_in`.
 
         Returns
         -------
         data frame with columns user_id, item_id, score, std, rank
-            Of the kind of the ratings' table. ``score`` is what is sorted by, not clipped to the scale of ratings;
-            ``std`` the standard deviation of the predicted rating over the posterior, without the noise of a single
-            rating (NaN for a most probable point).
+            From the same library as the ratings' table. ``score`` is what items are sorted by, not clipped; ``std`` is
+            the posterior standard deviation of the mean rating, without noise (NaN for a most probable point).
 
         Examples
         --------
@@ -420,14 +428,14 @@ class TuckerRecommender(Storable, BaseEstimator):  # type: ignore[misc]
         return answering.best_items(fitted, users, n, exclude_seen, items, exclude, strategy, kappa, random_state)
 
     def scores(self, users: Sequence[Any], items: Sequence[Any]) -> Floats:
-        """Predictions, not clipped, of some items for some users, shape (n_users, n_items).
+        """Predictions, not clipped, for each of some users and items, shape (n_users, n_items).
 
-        In circumstances that are not known. One matrix product, for a Gaussian likelihood.
+        Without time and context. For a Gaussian likelihood it is one matrix product.
         """
         return answering.scores(self._fitted, users, items)
 
     def similar_items(self, item: Any, n: int = 10) -> Any:
-        """The items most like one: liked by the same users, beyond what all like.
+        """The items most similar to one: liked by the same users, relative to what all like.
 
         Parameters
         ----------
@@ -438,12 +446,12 @@ class TuckerRecommender(Storable, BaseEstimator):  # type: ignore[misc]
         Returns
         -------
         data frame with columns item_id and similarity
-            From 1, alike, to -1, the correlation of predictions over users.
+            Similarity is the correlation of predictions over users, from -1 to 1.
         """
         return answering.most_alike(self._fitted, 1, item, n)
 
     def similar_users(self, user: Any, n: int = 10) -> Any:
-        """The users most like one: who like the same items, beyond what they rate on average.
+        """The users most similar to one: who like the same items, relative to their own average.
 
         Parameters
         ----------
@@ -454,21 +462,21 @@ class TuckerRecommender(Storable, BaseEstimator):  # type: ignore[misc]
         Returns
         -------
         data frame with columns user_id and similarity
-            From 1, alike, to -1, the correlation of predictions over items.
+            Similarity is the correlation of predictions over items, from -1 to 1.
         """
         return answering.most_alike(self._fitted, 0, user, n)
 
     def embeddings(self, width: int | None = None) -> Embeddings:
-        """Vectors of all users and items known, for nearest-neighbour indexes elsewhere.
+        """Vectors of all known users and items, for nearest-neighbour indexes.
 
-        ``offset + users @ items.T`` are the predictions (the latent ones of ordinal and Bernoulli models), in
-        circumstances that are not known.
+        ``offset + users @ items.T`` are the predictions (the latent ones of ordinal and Bernoulli models), without time
+        and context.
 
         Parameters
         ----------
         width : int or None
-            None puts the draws side by side, and products are exact; a number compresses them to vectors of this width,
-            the nearest there are in least squares over all pairs.
+            None concatenates the draws, and products are exact; a number compresses them to vectors of this width, the
+            best in least squares over all pairs.
 
         Returns
         -------
@@ -480,18 +488,18 @@ class TuckerRecommender(Storable, BaseEstimator):  # type: ignore[misc]
         return embeddings(Factors(fitted.layout, fitted.fit), width)
 
     def explain(self, user: Any, item: Any, **circumstances: Any) -> Explanation:
-        """What moved a prediction: the average, each attribute, who rated what, and what is the id's own.
+        """Explain a prediction as a sum: the average, each attribute, who rated what, and the id's own part.
 
-        Parts are measured from the average user and the average item, and add up to ``predict(..., clip=False)``. What
-        a part of the user and a part of the item do together is shared evenly between them (Shapley values). In
+        Parts are relative to the average user and the average item, and add up to ``predict(..., clip=False)``. What a
+        part of the user and a part of the item contribute together is shared evenly between them (Shapley values). In
         ordinal and Bernoulli models they add up to the mean of the latent utility.
 
         Parameters
         ----------
         user, item : id
-            Known, known by attributes alone, or unknown.
+            With ratings, with attributes alone, or unknown.
         **circumstances
-            The timestamp and context columns, such as ``timestamp="1998-04-22"``; as on average without them.
+            The timestamp and context columns, such as ``timestamp="1998-04-22"``; the average without them.
 
         Returns
         -------
@@ -505,20 +513,21 @@ class TuckerRecommender(Storable, BaseEstimator):  # type: ignore[misc]
         >>> data = make_ratings(n_users=60, n_items=50, n_ratings=1500, random_state=0)
         >>> rec = TuckerRecommender(rank=2, draws=20, warmup=10, random_state=0).fit(data.train, data.users, data.items)
         >>> user, item = data.train["user_id"][0], data.train["item_id"][0]
-        >>> found = rec.explain(user, item)
-        >>> [row.what for row in found.rows if row.side == "user"]
+        >>> explanation = rec.explain(user, item)
+        >>> [row.what for row in explanation.rows if row.side == "user"]
         ['age', 'sex', 'occupation', 'who rated what', 'own']
-        >>> bool(abs(found.total - rec.predict({"user_id": [user], "item_id": [item]}, clip=False)[0]) < 1e-9)
+        >>> predicted = rec.predict({"user_id": [user], "item_id": [item]}, clip=False)[0]
+        >>> bool(abs(explanation.total - predicted) < 1e-9)
         True
         """
         return answering.explain_pair(self._fitted, user, item, circumstances)
 
     def feature_importance(self) -> Importance:
-        """Which share of the variance of f over the training ratings each attribute, and each id's own part, explains.
+        """The share of the variance of f over the training ratings that each attribute, and the ids' own part, explain.
 
-        The covariance of a part with f, divided by the variance of f, so that shares sum to 1; a share may be slightly
-        negative. Parts are those of `explain`. Means and deviations over up to 100 of the draws, at up to 10,000 of the
-        ratings.
+        A share is the covariance of a part with f, divided by the variance of f, so that shares sum to 1; it may be
+        slightly negative. Parts are those of `explain`. Means and standard deviations are over up to 100 draws, at up
+        to 10,000 ratings.
 
         Examples
         --------
@@ -534,30 +543,35 @@ class TuckerRecommender(Storable, BaseEstimator):  # type: ignore[misc]
         return feature_importance(fitted.layout, fitted.fit, fitted.history, stream(0))
 
     def inference_data(self) -> Any:
-        """The draws of what is identified, for ArviZ's plots and summaries (extra ``arviz``).
+        """The draws of identifiable quantities, for ArviZ's plots and summaries (extra ``arviz``).
 
         Returns
         -------
         arviz.InferenceData, or xarray.DataTree from ArviZ 1.0 on
-            Group ``posterior``: ``f`` at up to 100 training observations, ``tau`` (the precision of every feature
+            Group ``posterior``: ``f`` at up to 100 training observations, ``tau`` (the precision of each feature
             block), and of the likelihood ``noise`` (its standard deviation, or the scale of Student's t), ``nu``,
-            ``cuts`` or ``dispersion``. Group ``log_likelihood``: ``y`` at the same observations. Dimensions chain and
-            draw first; in the units of the targets.
+            ``cuts`` or ``dispersion``. Group ``log_likelihood``: ``y`` at the same observations. Chain and draw are the
+            first dimensions; values are in the units of the ratings.
         """
         fitted = self._fitted
         layout, fit = fitted.layout, fitted.fit
         return as_inference_data(fit.draws, block_names(layout.modes, layout.names))
 
-    def _put_in_order(self) -> None:
+    def save(self, path: str | Path) -> None:
+        """Write the fitted model to a file, which `tuckergp.load` reads; see `tuckergp.store.model_file.Storable`.
+
+        Ratings that were folded in are put in order first, which copies the draws once.
+        """
         fitted = self._fitted
         layout, fit, history = compacted(fitted.layout, fitted.fit, fitted.history)
         self._keep(replace(fitted, layout=layout, fit=fit, history=history))
+        super().save(path)
 
     def _check_parts(self) -> None:
         check_parts(self.layout_, self.history_, self.fit_)
 
     def _keep(self, fitted: FittedRecommender) -> Self:
-        """Set the attributes that users know, and that model files have, from what was learned."""
+        """Set the fitted attributes, which users and model files know, from what was learned."""
         self.layout_, self.fit_, self.history_, self.time_ = fitted.layout, fitted.fit, fitted.history, fitted.time
         self.tables_, self.features_, self.rating_range_ = fitted.tables, fitted.features, fitted.rating_range
         self.backend_ = fitted.backend
@@ -568,7 +582,7 @@ class TuckerRecommender(Storable, BaseEstimator):  # type: ignore[misc]
 
     @property
     def _fitted(self) -> FittedRecommender:
-        """What was learned, for those who answer."""
+        """The fitted attributes as the object that the functions of `answering` take."""
         check_is_fitted(self)
         return FittedRecommender(
             self.layout_,

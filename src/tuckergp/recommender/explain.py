@@ -1,9 +1,9 @@
-"""What moved a prediction, and what moves predictions at large: f in parts that add up.
+"""Explanations of one prediction, and of all predictions together: f as a sum of parts.
 
-The factors of a user are a sum: what the average user has, what each attribute adds to it, who rated what, and the
-residual that is the user's own. The same goes for items and circumstances. f is linear in each mode, so it is a sum
-over products of parts. A product is shared evenly among those of its parts that are not the average: the Shapley values
-of the parts. They do not change when factors are rotated, so that means over draws make sense.
+The factors of a user are a sum: those of the average user, what each attribute and who rated what add to them, and the
+user's own residual. The same holds for items and circumstances. f is linear in each mode, so it is a sum over products
+of parts. A product is shared evenly among those of its parts that are not the average: these are the Shapley values of
+the parts. They do not change when factors are rotated, so that means over draws are meaningful.
 """
 
 from __future__ import annotations
@@ -33,26 +33,26 @@ __all__ = ["explain", "feature_importance"]
 Floats = npt.NDArray[np.float64]
 
 OWN = "own"
-"""What a part is called that only the id explains."""
+"""The name of the part that only the id explains."""
 
-# So many ratings and draws are looked at for shares of variance, at the most.
+# The largest numbers of ratings and draws from which shares of variance are computed.
 MOST_RATINGS, MOST_DRAWS = 10_000, 100
 
-# A cell that holds many values is shown with so many of them.
+# How many values are shown of a cell that holds many.
 SHOWN = 4
 
 
 @dataclass(frozen=True)
 class ModeParts:
-    """How the factors of one mode are a sum.
+    """The parts whose sum the factors of one mode are: the average, attributes, and the id's own.
 
     Attributes
     ----------
     mode : FittedMode
     name : str
-        Of the mode, in tables.
+        The name of the mode in tables.
     groups : dict of str to tuple of Block
-        The feature blocks of every attribute, but for the constant.
+        The feature blocks of each attribute, without the constant.
     mean : ndarray, shape (n,)
         Features of the average row.
     """
@@ -64,7 +64,7 @@ class ModeParts:
 
     @property
     def names(self) -> list[str]:
-        """Of the parts: attributes, then what only the id explains."""
+        """The names of the parts: attributes, then the part that only the id explains."""
         return [*self.groups, OWN]
 
     def base(self, draws: ModeDraws) -> Floats:
@@ -72,33 +72,33 @@ class ModeParts:
         return np.asarray(draws.mean(self.mean[None])[0])
 
     def of(self, table: ModeTable, d: int, draws: Draws) -> list[Floats]:
-        """What each part adds to the average for the rows of a table in each draw, (M, S, r)."""
+        """What each part adds to the average factors, for the rows of a table in each draw, (M, S, r) each."""
         mode = draws.modes[d]
         parts = []
         for blocks in self.groups.values():
-            part = np.zeros((table.n_rows, *mode.B.shape[1:]))
+            difference = np.zeros((table.n_rows, *mode.B.shape[1:]))
             for columns in (block.columns for block in blocks):
                 own = replace(mode, B=mode.B[columns])
-                part += own.mean(table.features[:, columns]) - own.mean(self.mean[None, columns])
-            parts.append(part)
+                difference += own.mean(table.features[:, columns]) - own.mean(self.mean[None, columns])
+            parts.append(difference)
         return [*parts, draws.factors(d, table) - mode.mean(table.features)]
 
 
 def parts_of(layout: Layout) -> list[ModeParts]:
-    """The parts of every mode. The average is over users and items with ratings, and over ratings for the rest."""
-    found = []
+    """The parts of each mode; averages are over users and items with ratings, and over ratings for other modes."""
+    parts = []
     for side, name in zip(layout.sides, ("user", "item"), strict=True):
         mean = side.average
-        found.append(ModeParts(side.mode, name, _groups(side.mode, side.attributes.used), mean))
+        parts.append(ModeParts(side.mode, name, _groups(side.mode, side.attributes.used), mean))
     for circumstance in layout.circumstances:
         reader = circumstance.reader
         groups = _groups(circumstance.mode, reader.attributes.used if isinstance(reader, Context) else [])
-        found.append(ModeParts(circumstance.mode, circumstance.reader.name, groups, circumstance.average))
-    return found
+        parts.append(ModeParts(circumstance.mode, circumstance.reader.name, groups, circumstance.average))
+    return parts
 
 
 def _groups(mode: FittedMode, attributes: Sequence[Any]) -> dict[str, tuple[Block, ...]]:
-    """Blocks by the attribute that they come from; a number has two."""
+    """The feature blocks of each attribute; a number has two."""
     source = {name: a.column for a in attributes for name in (a.level_column, a.missing_column, a.column)}
     groups: dict[str, tuple[Block, ...]] = {}
     for block in mode.blocks:
@@ -112,7 +112,7 @@ def _groups(mode: FittedMode, attributes: Sequence[Any]) -> dict[str, tuple[Bloc
 
 
 def _shares(parts: Sequence[ModeParts], draws: Draws, design: Design) -> tuple[Floats, list[list[Floats]]]:
-    """F of the average in each draw (S,), and what each part of each mode adds to it, (N, S) each.
+    """f of the average in each draw (S,), and what each part of each mode adds to it, (N, S) each.
 
     The Shapley value of part a of mode d is the integral over s from 0 to 1 of f with a in mode d and the average plus
     s times the rest in the others: s^k integrates to 1 / (k + 1), the share of a product of k + 1 such parts.
@@ -135,7 +135,7 @@ def _shares(parts: Sequence[ModeParts], draws: Draws, design: Design) -> tuple[F
 
 
 def explain(layout: Layout, fit: Fit, pair: Table) -> Explanation:
-    """What moved the prediction of one pair; see `TuckerRecommender.explain`."""
+    """The contributions to the prediction of one pair; see `TuckerRecommender.explain`."""
     fit.draws.require_kept()
     design = layout.pairs(pair).compact()  # its own rows alone
     parts = parts_of(layout)
@@ -160,7 +160,7 @@ def _deviation(values: Floats) -> float:
 
 
 def _value(part: ModeParts, name: str, table: ModeTable, layout: Layout, d: int) -> str:
-    """What a row has of an attribute, in words, read from its features."""
+    """The value of an attribute of one row as text, read from its features."""
     seen = table.residual.seen
     rated = seen is not None and bool(seen[0])
     if name == OWN:
@@ -173,14 +173,14 @@ def _value(part: ModeParts, name: str, table: ModeTable, layout: Layout, d: int)
     if any(a.column == name and a.use == "kernel" for a in used):
         return "by its kernel"
     if any(a.column == name and a.use == "text" for a in used):
-        found = sum(int(np.count_nonzero(_dense(table, block))) for block in part.groups[name])
-        return f"{found} words" if found != 1 else "1 word"
+        count = sum(int(np.count_nonzero(_dense(table, block))) for block in part.groups[name])
+        return f"{count} words" if count != 1 else "1 word"
     for block in part.groups[name]:
         row = _dense(table, block)
-        there = np.flatnonzero(row)
+        places = np.flatnonzero(row)
         if name == WHO_RATED_WHAT:
-            return f"{len(there)} {('items', 'users')[d]}"
-        names = [str(block.map.feature_names_[j]) for j in there]
+            return f"{len(places)} {('items', 'users')[d]}"
+        names = [str(block.map.feature_names_[j]) for j in places]
         if number is not None and block.map.feature_names_ == [name]:
             variance = block.kernel.variance() if isinstance(block.kernel, Scaled) else 1.0
             words.insert(0, f"{number.mean + number.spread * float(row[0]) / variance**0.5:g}")
@@ -194,7 +194,7 @@ def _value(part: ModeParts, name: str, table: ModeTable, layout: Layout, d: int)
 
 
 def _attributes_of(layout: Layout, d: int) -> Sequence[Any]:
-    """The attributes that a mode is made of."""
+    """The attributes of a mode."""
     if d < len(layout.sides):
         return layout.sides[d].attributes.used
     reader = layout.circumstances[d - len(layout.sides)].reader
@@ -215,15 +215,15 @@ def feature_importance(layout: Layout, fit: Fit, history: History, rng: np.rando
     design = layout.design(*some.codes, some.occasion).compact()
     parts = parts_of(layout)
     draws = fit.draws.thinned(MOST_DRAWS)
-    found = []
+    by_draw = []
     for s in range(len(draws)):
         _, shares = _shares(parts, draws.only(s), design)
         values = np.stack([value[:, 0] for each in shares for value in each])
         values -= values.mean(axis=1, keepdims=True)
         f = values.sum(axis=0)
-        found.append(values @ f / max(float(f @ f), np.finfo(float).tiny))
+        by_draw.append(values @ f / max(float(f @ f), np.finfo(float).tiny))
     names = [(part.name, name) for part in parts for name in part.names]
-    share = np.stack(found)
+    share = np.stack(by_draw)
     lines = [
         Contribution(side, what, "", float(share[:, k].mean()), _deviation(share[:, k]))
         for k, (side, what) in enumerate(names)

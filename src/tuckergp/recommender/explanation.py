@@ -1,4 +1,4 @@
-"""Explanations as people read them: tables and pictures of parts that add up. How they are found is in `explain`."""
+"""Explanations as tables and plots of parts that add up. They are computed in `explain`."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ __all__ = ["Contribution", "Explanation", "Importance"]
 
 
 class Contribution(NamedTuple):
-    """One part: whose it is, what it is, its value, what it adds, and the deviation of that over the draws."""
+    """One part of an explanation: its side, name and value, its contribution, and the standard deviation of that."""
 
     side: str
     what: str
@@ -23,13 +23,13 @@ class Contribution(NamedTuple):
 
     @property
     def label(self) -> str:
-        """In words: ``user age=33``."""
+        """The part as text, such as ``user age=33``."""
         return " ".join(filter(None, [self.side, f"{self.what}={self.value}" if self.value else self.what]))
 
 
 @dataclass(frozen=True)
 class Explanation:
-    """What moved one prediction.
+    """An explanation of one prediction as a sum of contributions.
 
     Attributes
     ----------
@@ -37,12 +37,12 @@ class Explanation:
     rows : tuple of Contribution
         The base first. Their contributions add up to ``total``.
     std : float
-        Deviation of the total over the draws; 0 for a most probable point.
+        Standard deviation of the total over the draws; 0 for a most probable point.
     predicted : float
         The predicted rating, not clipped. The total itself where ``latent`` is None.
     latent : str or None
-        What contributions add up to, where it is not the rating: the latent utility of ordinal and Bernoulli models,
-        the log of the mean of counts.
+        What the contributions add up to, if it is not the rating: the latent utility of ordinal and Bernoulli models,
+        or the log of the mean of counts.
     """
 
     user: Any
@@ -73,7 +73,7 @@ class Explanation:
         return {**asdict(self), "rows": rows, "total": self.total}
 
     def plot(self, ax: Any = None) -> Any:
-        """Draw the way from the base to the prediction (extra ``plot``); returns the axes."""
+        """Plot the contributions from the base to the prediction (extra ``plot``); returns the axes."""
         base, *rest = self.rows
         lines = _sorted(rest)
         what = self.latent or "rating"
@@ -83,7 +83,7 @@ class Explanation:
 
 @dataclass(frozen=True)
 class Importance:
-    """Which part of the variance of f each part explains; ``rows`` has shares for contributions, which sum to 1."""
+    """The share of the variance of f that each part explains; the contributions in ``rows`` are shares, with sum 1."""
 
     rows: tuple[Contribution, ...]
 
@@ -99,7 +99,7 @@ class Importance:
         return {"rows": [dict(zip(names, (line.side, line.what, *line[3:]), strict=True)) for line in self.rows]}
 
     def plot(self, ax: Any = None) -> Any:
-        """Draw the shares (extra ``plot``); returns the axes."""
+        """Plot the shares (extra ``plot``); returns the axes."""
         labels, shares = [line.label for line in self.rows], [line.contribution for line in self.rows]
         return bars(labels, shares, [line.std for line in self.rows], "share of the variance of predictions", ax)
 

@@ -1,8 +1,8 @@
 """The factors of users and items in all draws: predictions for many pairs as one matrix product.
 
-In draw s the prediction is q_s(user) . v_s(item), where q holds the user's factors, the circumstances and the core.
-Side by side over the draws, the posterior mean is one product of width S r. Items that the data know are read where
-they lie; nothing here passes over all users.
+In draw s the prediction is q_s(user) . v_s(item), where q combines the user's factors, the circumstances and the core.
+With the draws side by side, the posterior mean is one product of width S r. Factors of items with ratings are read from
+the draws without a copy; nothing here passes over all users.
 """
 
 from __future__ import annotations
@@ -28,14 +28,14 @@ Ints = npt.NDArray[np.integer]
 
 
 class FactorRows(NamedTuple):
-    """Some rows of a side by their numbers, (m,), and their factors in all draws, (m, S, r)."""
+    """The numbers of some users or items, (m,), and their factors in all draws, (m, S, r)."""
 
     numbers: Ints
     factors: Singles
 
 
 class Queries(NamedTuple):
-    """What multiplies the items' factors, (n, S, r), and what is added whatever the item, (n, S)."""
+    """What multiplies the factors of items, (n, S, r), and what is added for every item, (n, S)."""
 
     vectors: Singles
     alone: Floats
@@ -50,8 +50,7 @@ class Factors:
     layout : Layout
     fit : Fit
     unseen : int or None
-        Rows that the data say nothing about have their mean; with a number, which is a seed, they are drawn, as
-        uncertainty needs.
+        None: rows without data get their mean. A seed: they are drawn, which uncertainty needs.
     """
 
     layout: Layout
@@ -60,15 +59,15 @@ class Factors:
 
     @property
     def draws(self) -> Draws:
-        """Of the fit."""
+        """The draws of the fit."""
         return self.fit.draws
 
     def thinned(self, most: int) -> Factors:
-        """The same with at most so many draws, evenly spread."""
+        """The same with at most ``most`` draws, evenly spread."""
         return replace(self, fit=replace(self.fit, draws=self.draws.thinned(most)))
 
     def only(self, s: int) -> Factors:
-        """The same with one draw."""
+        """The same with draw s alone."""
         return replace(self, fit=self.fit.only(s))
 
     @cached_property
@@ -89,11 +88,11 @@ class Factors:
 
     @cached_property
     def items(self) -> list[FactorRows]:
-        """The factors of all items known and, last, of an unknown one; those that lie in the draws first."""
+        """The factors of all known items, those in the draws first, and last of an unknown item."""
         return self._parts(1)
 
     def side(self, d: int) -> list[FactorRows]:
-        """The factors of all users (d = 0) or items (d = 1) and, last, of an unknown one."""
+        """The factors of all users (d = 0) or items (d = 1), and last of an unknown one."""
         return self.items if d == 1 else self._parts(d)
 
     def _parts(self, d: int) -> list[FactorRows]:
@@ -104,6 +103,6 @@ class Factors:
         rest[numbers] = False
         others = np.flatnonzero(rest)
         if len(others):
-            found = self.draws.factors(d, table.take(others), self._streams)
-            parts.append(FactorRows(others, found.astype(np.float32)))
+            factors = self.draws.factors(d, table.take(others), self._streams)
+            parts.append(FactorRows(others, factors.astype(np.float32)))
         return parts

@@ -1,4 +1,4 @@
-"""The decisions about all attributes, to be read by people: as a table of text, or of HTML in a notebook."""
+"""The report of how all attributes are used, as a table of text, or of HTML in a notebook."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _HEAD = ("table", "column", "use", "note")
 
 
 class FeatureReport(Mapping[str, list[Attribute]]):
-    """How every column of the user and item tables is used, or why not.
+    """How each column of the user and item tables is used, or why not.
 
     Parameters
     ----------
@@ -44,7 +44,7 @@ class FeatureReport(Mapping[str, list[Attribute]]):
         return len(self._sides)
 
     def rows(self) -> list[tuple[str, str, str, str]]:
-        """Table, column, use and note of every attribute."""
+        """Table, column, use and note of each attribute."""
         return [(side, one.column, one.use, one.note) for side, all_of in self._sides.items() for one in all_of]
 
     def __str__(self) -> str:

@@ -1,4 +1,4 @@
-"""What a recommender has learned, in one immutable object that all answers take."""
+"""A fitted recommender as one immutable object, which all functions that answer take."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ __all__ = ["FittedRecommender"]
 
 @dataclass(frozen=True)
 class FittedRecommender:
-    """What a recommender has learned, and what it needs to answer and to learn more.
+    """A fitted recommender: all that it needs to predict and to learn more.
 
     Attributes
     ----------
@@ -33,13 +33,13 @@ class FittedRecommender:
     tables : tuple of Table or None
         Attributes of users and of items.
     rating_range : tuple of float
-        Between which predictions are kept.
+        The range to which predictions are clipped.
     backend : str
         The kind of data frame to answer with.
     names : mapping or None
-        Names of columns in tables of the user, where they are not the usual ones.
+        Names of columns in the user's tables, where they differ from the usual ones.
     moments : Moments or None
-        Of chosen predictions, taken while sampling.
+        Moments of chosen predictions, computed while sampling.
     """
 
     layout: Layout
@@ -54,6 +54,6 @@ class FittedRecommender:
 
     @property
     def features(self) -> FeatureReport:
-        """How every column of the attribute tables is used, or why not."""
+        """How each column of the attribute tables is used, or why not."""
         sides = zip(SIDES, self.layout.sides, strict=True)
         return FeatureReport({name: side.attributes.columns for name, side in sides})

@@ -1,7 +1,7 @@
-"""New ratings without a new fit: the rows concerned from their exact conditional, draw by draw, all else as it was.
+"""New ratings without a new fit: in each draw, the users concerned are drawn again given all else.
 
-Given items, circumstances and hyperparameters, the ratings of a user are a small regression with a closed form. The
-same solves as in `tuckergp.inference.gibbs`, for few rows.
+Given items, circumstances and hyperparameters, the ratings of a user are a small regression with a closed form, the
+same as in `tuckergp.inference.gibbs`, for few rows.
 """
 
 from __future__ import annotations
@@ -40,14 +40,14 @@ Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.integer]
 
 SCANS = 20
-"""How often rows are drawn in turn with what else is unknown: latent utilities, items never rated before.
+"""The number of Gibbs scans over the rows and what else is unknown: latent utilities, items without ratings so far.
 
-Without either one draw is exact. Otherwise the last of so many scans is a draw in the limit of many.
+Without either, one draw is exact. Otherwise the last scan is exact in the limit of many scans.
 """
 
 
 class Folded(NamedTuple):
-    """What a recommender is made of, after new ratings."""
+    """The parts of a recommender after new ratings were folded in."""
 
     layout: Layout
     fit: Fit
@@ -66,34 +66,34 @@ def fold_in(
     negatives: int = 16,
     seed: int = 0,
 ) -> Folded:
-    """A model that knows new ratings too; see `TuckerRecommender.fold_in`. What is given stays as it is."""
-    part = _problem(layout, fit, history, ratings, tables, scale, duplicates, negatives, seed)
-    found = part.find(stream(seed, 0) if fit.draws.sampled else None)
-    draws = map_draws(fit.draws, lambda d, mode: part.locals[d].kept(mode, found[d]) if d < 2 else mode)
+    """Fold new ratings into a model, which is not changed itself; see `TuckerRecommender.fold_in`."""
+    problem = _problem(layout, fit, history, ratings, tables, scale, duplicates, negatives, seed)
+    factors = problem.find(stream(seed, 0) if fit.draws.sampled else None)
+    draws = map_draws(fit.draws, lambda d, mode: problem.locals[d].kept(mode, factors[d]) if d < 2 else mode)
     sides = [
         side.grown(local.changed, local.rows(len(fit.draws.modes[d].rows["psi"])))
-        for d, (side, local) in enumerate(zip(layout.sides, part.locals, strict=True))
+        for d, (side, local) in enumerate(zip(layout.sides, problem.locals, strict=True))
     ]
-    joined = history.appended(part.more, ratings, duplicates)
+    joined = history.appended(problem.more, ratings, duplicates)
     return Folded(replace(layout, sides=(sides[0], sides[1])), replace(fit, draws=draws), joined)
 
 
 @dataclass(frozen=True)
 class LocalRows:
-    """Rows of one side that take part.
+    """The users, or items, of the ratings of a fold-in; the first ``free`` of them are drawn, the others are given.
 
     Attributes
     ----------
     features : ndarray or csr_array, shape (m, n)
-        Those to be found first.
+        Features of the rows, those to be drawn first.
     place : ndarray of int32, shape (m,)
-        Where their factors stand among those of the fit, -1 for none.
+        The places of their factors among those of the fit, -1 for none.
     free : int
-        How many are to be found.
+        How many rows are to be drawn.
     scale : float
         Standard deviation that the kernel gives residuals.
     changed : list
-        The ids of those to be found, then others that are new.
+        The ids of the rows to be drawn, then other new ids.
     changed_features : ndarray or csr_array, shape (len(changed), n)
     """
 
@@ -105,17 +105,17 @@ class LocalRows:
     changed_features: Matrix
 
     def table(self, n_train: int) -> ModeTable:
-        """The rows as those of a mode with so many training rows."""
+        """The rows as the table of a mode with ``n_train`` training rows."""
         return ModeTable(self.features, Rows(self.place, n_train, self.scale))
 
     def rows(self, n_train: int) -> ModeTable:
-        """The rows that the changed ids have from now on: those found are new training rows."""
+        """The new rows of the changed ids; those that were drawn are training rows now."""
         place = np.full(len(self.changed), -1, dtype=np.int32)
         place[: self.free] = n_train + np.arange(self.free)
         return ModeTable(self.changed_features, Rows(place, n_train + self.free, self.scale))
 
     def kept(self, mode: ModeDraws, psi: Floats) -> ModeDraws:
-        """The draws with the factors (m, S, r) of the rows found behind those there were."""
+        """The draws of the mode, with the new factors (m, S, r) appended."""
         if not self.free:
             return mode
         noise = mode.row_noise
@@ -129,8 +129,8 @@ class LocalRows:
         )
 
 
-class Found(NamedTuple):
-    """Factors in all draws: of users, (m, S, r), and of items never rated before."""
+class NewFactors(NamedTuple):
+    """New factors in all draws: of users, (m, S, r), and of items without ratings so far."""
 
     users: Floats
     items: Floats
@@ -138,15 +138,15 @@ class Found(NamedTuple):
 
 @dataclass(frozen=True)
 class FoldIn:
-    """All ratings of the users concerned, as a problem of their own.
+    """The problem of a fold-in: all ratings, old and new, of the users with new ratings.
 
     Attributes
     ----------
     fit : Fit
     locals : tuple of LocalRows
-        The users concerned; items never rated before, then the others that they rated.
+        These users; and items without ratings so far, followed by the others that the users rated.
     design : Design
-        Rows of users and items by their place above, and of circumstances.
+        Rows of users and items by their place in ``locals``, and of circumstances.
     y : ndarray, shape (n,)
         Targets, as the likelihood takes them.
     more : History
@@ -159,8 +159,8 @@ class FoldIn:
     y: Floats
     more: History
 
-    def find(self, rng: np.random.Generator | None) -> Found:
-        """The rows to be found given the rest of each draw: a draw of them, or their means without ``rng``."""
+    def find(self, rng: np.random.Generator | None) -> NewFactors:
+        """Draw the new factors given the rest of each draw; their means without ``rng``."""
         draws, likelihood, index = self.fit.draws, self.fit.likelihood, self.design.index
         core, W = draws.model.core, draws.W
         means = [draws.modes[d].mean(local.features[: local.free]) for d, local in enumerate(self.locals)]
@@ -177,9 +177,9 @@ class FoldIn:
                 at = [None if e == d else table[index[rows, e]] for e, table in enumerate(psi)]
                 z, alone = core.others_in_draws(W, at, d)
                 owner = index[rows, d]
-                found = _rows_given_rest(z, y[:, rows].T - alone, w[:, rows].T, owner, means[d], draws.modes[d], rng)
-                psi[d][: len(found)] = found
-        return Found(psi[0][: self.locals[0].free], psi[1][:free])
+                drawn = _rows_given_rest(z, y[:, rows].T - alone, w[:, rows].T, owner, means[d], draws.modes[d], rng)
+                psi[d][: len(drawn)] = drawn
+        return NewFactors(psi[0][: self.locals[0].free], psi[1][:free])
 
 
 def _rows_given_rest(
@@ -196,9 +196,9 @@ def _rows_given_rest(
     owner : ndarray of int, shape (n,)
         The row of each observation.
     mean : ndarray, shape (M, S, r)
-        What the features say.
+        Prior mean, from the features.
     mode : ModeDraws
-        Has the covariance around that.
+        Has the prior covariance.
     """
     out = np.empty_like(mean)
     noise = np.zeros_like(mean) if rng is None else normals(mean.shape, rng)
@@ -228,7 +228,7 @@ def _problem(
         fit.likelihood.check_more(ratings.numeric(RATING), rating_label(ratings))
     users, items = layout.sides
     mine = _ratings_of(history, more.ids[0], users).joined(more, ratings, duplicates)
-    # items by number: those with a row of their own by that row, others behind
+    # known items are numbered by their rows, new ones come after
     rows = items.numbers(mine.ids[1])
     seen = items.table.seen[rows]
     number = np.where(seen, rows, items.table.n_rows + np.cumsum(~seen) - 1)
@@ -259,20 +259,20 @@ def _problem(
 
 
 def _ratings_of(history: History, ids: Sequence[Any], side: Side) -> History:
-    """All ratings so far of some users, numbered in the order of these ids."""
+    """All earlier ratings of some users, who are numbered in the order of ``ids``."""
     at_fit = np.array([side.base.place(value) for value in ids], dtype=np.intp)
     numbers = [np.where(at_fit < side.n_rated, at_fit, -1)]
-    numbers += [np.array([part.users.get(value, -1) for value in ids]) for part in history.parts]
-    found = replace(history.base.of_users(np.full(1, -1)), ids=(list(ids), []))
-    for part, users in zip((history.base, *history.parts), numbers, strict=True):
+    numbers += [np.array([piece.users.get(value, -1) for value in ids]) for piece in history.parts]
+    rated = replace(history.base.of_users(np.full(1, -1)), ids=(list(ids), []))
+    for piece, users in zip((history.base, *history.parts), numbers, strict=True):
         if (users >= 0).any():
-            found = found.joined(part.of_users(users), Table({}, "ratings", len(part)))
-    return found
+            rated = rated.joined(piece.of_users(users), Table({}, "ratings", len(piece)))
+    return rated
 
 
 def _sets(mine: History, sides: tuple[Side, Side]) -> tuple[list[list[int]], list[list[int]]]:
-    """For each user and each item of some ratings those of the other side, by their numbers at the fit."""
-    found: list[list[list[int]]] = []
+    """Who rated what: for each user the items, and for each item the users, by their numbers at the fit."""
+    by_side: list[list[list[int]]] = []
     for d in range(2):
         other = sides[1 - d]
         place = [other.base.place(value) for value in mine.ids[1 - d]]
@@ -280,17 +280,17 @@ def _sets(mine: History, sides: tuple[Side, Side]) -> tuple[list[list[int]], lis
         for own, theirs in zip(mine.codes[d].tolist(), mine.codes[1 - d].tolist(), strict=True):
             if 0 <= place[theirs] < other.n_rated:
                 sets[own].append(place[theirs])
-        found.append(sets)
-    return found[0], found[1]
+        by_side.append(sets)
+    return by_side[0], by_side[1]
 
 
 def _local(
     side: Side, free: Sequence[Any], others: Ints, table: Table | None, sets: Sequence[Sequence[int]]
 ) -> LocalRows:
-    """Rows of ids to be found, and other rows as they are."""
-    changed, found = list(free), set(free)
+    """The rows of one side: those of the ``free`` ids, to be drawn, then those of others, which are given."""
+    changed, wanted = list(free), set(free)
     if table is not None:
-        changed += [v for v in table[side.key].tolist() if v not in side.number and v not in found]
+        changed += [v for v in table[side.key].tolist() if v not in side.number and v not in wanted]
     sets = [*sets, *[()] * (len(changed) - len(free))]
     known = side.table.take(np.concatenate([side.numbers(list(free)), others]).astype(np.intp))
     new = features_of(side, changed, table, sets) if changed else known.features[:0]

@@ -1,6 +1,6 @@
-"""More users and items than at the time of the fit: their features, and sides with rows for them.
+"""Users and items added after the fit: their features, and sides with rows for them.
 
-Whoever had ratings before keeps their number. How the factors of new rows are found is in
+Users and items that had ratings before keep their numbers. The factors of new rows are drawn in
 `tuckergp.recommender.fold_in`.
 """
 
@@ -34,7 +34,7 @@ Ints = npt.NDArray[np.integer]
 
 
 def read_more(history: History, table: Table, scale: tuple[float, float] | None, duplicates: Duplicates) -> History:
-    """Read new ratings, or clicks, like those of a history; the occasion may be missing."""
+    """Read new ratings, or clicks, in the form of a history; times and contexts may be missing."""
     if history.clicks and RATING in table.columns:
         raise InputError(f"The model learned from clicks, and {table.name} has ratings; leave their column out.")
     occasion = history.base.occasion_columns
@@ -44,10 +44,10 @@ def read_more(history: History, table: Table, scale: tuple[float, float] | None,
 
 
 def features_of(side: Side, ids: Sequence[Any], table: Table | None, sets: Sequence[Sequence[int]]) -> Matrix:
-    """Features of ids with what is known of them now, shape (n, n_features).
+    """The updated features of some ids, shape (n, n_features).
 
-    A known id keeps what the attribute table does not say anew. Who rated what is that of ``sets``, as far as the
-    other side was there at the time of the fit.
+    Known ids keep the attributes that the table does not give. Who rated what comes from ``sets``, restricted to those
+    users or items that were there at the fit.
     """
     if table is not None:
         check_keys(table, side.key)
@@ -81,9 +81,9 @@ def _chosen(first: npt.NDArray[np.bool_], a: Matrix, b: Matrix) -> Matrix:
 
 
 def compacted(layout: Layout, fit: Fit, history: History) -> tuple[Layout, Fit, History]:
-    """The same model with all rows in one piece: those with ratings first, in the order of the ratings.
+    """The same model with added rows merged into the others: those with ratings first, in the order of the ratings.
 
-    Copies the draws of users and items; a model that nothing was added to is returned as it is.
+    Copies the draws of users and items; a model to which nothing was added is returned unchanged.
     """
     if not any(side.more for side in layout.sides):
         return layout, fit, history.flat if history.parts else history
@@ -124,7 +124,7 @@ def compacted(layout: Layout, fit: Fit, history: History) -> tuple[Layout, Fit, 
 
 
 def merged_tables(first: Table | None, second: Table | None, key: str) -> Table | None:
-    """Two attribute tables as one; of an id that is in both the second's row counts."""
+    """Two attribute tables as one; for an id in both, the row of the second."""
     if second is None:
         return first
     check_keys(second, key)

@@ -1,4 +1,4 @@
-"""Where ratings and questions lie in the model: the modes of users, items and circumstances, and the rows of each."""
+"""The modes of a recommender: users, items and circumstances, and the rows of ratings and requests in each."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ class Layout:
         context: Sequence[str] = (),
         rng: np.random.Generator,
     ) -> tuple[Layout, Design]:
-        """Turn tables into modes; also the design of the observations, the history's own unless codes are given."""
+        """Turn tables into modes; also returns the design of the observations, those of the history by default."""
         codes = history.codes if codes is None else codes
         occasion = history.occasion if occasion is None else occasion
         if implicit:
@@ -80,21 +80,21 @@ class Layout:
 
     @property
     def modes(self) -> tuple[FittedMode, ...]:
-        """Of users, of items, and of circumstances."""
+        """The modes of users, of items, and of circumstances."""
         return (*(side.mode for side in self.sides), *(circumstance.mode for circumstance in self.circumstances))
 
     @property
     def names(self) -> list[str]:
-        """What the modes are called."""
+        """The names of the modes."""
         return [*KEYS, *(circumstance.reader.name for circumstance in self.circumstances)]
 
     def pairs(self, table: Table) -> Design:
-        """The design of questions: a row a pair of user_id and item_id, with its circumstances where they are given."""
+        """The design of pairs to predict: one row per user_id and item_id, with circumstances where they are given."""
         users, items = (side.numbers(table[side.key]) for side in self.sides)
         return self.design(users, items, table)
 
     def design(self, users: Ints, items: Ints, occasion: Table) -> Design:
-        """The design of pairs of numbers in the circumstances of the rows of ``occasion``."""
+        """The design of pairs of users and items, given by number, in the circumstances of ``occasion``."""
         tables, index = [side.table for side in self.sides], [users, items]
         for circumstance in self.circumstances:
             rows, code = circumstance.realise(self.sides[0].rows_at_fit(users), occasion)

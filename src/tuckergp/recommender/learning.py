@@ -1,4 +1,4 @@
-"""From tables to a fitted recommender: reading, choosing what is not said, laying out the modes, fitting the model.
+"""From tables to a fitted recommender: reading, choosing defaults, building the modes, fitting the model.
 
 Each step is in a file of its own. How a fitted recommender takes in more ratings is in `tuckergp.recommender.updating`.
 """
@@ -33,12 +33,12 @@ from tuckergp.running.fit import Inference, fit_model, ranks_of, seed_for
 __all__ = ["Material", "Run", "learn", "learn_from"]
 
 
-# Whether drift over weeks helps: of settings, ratings, attributes of users and of items, and a seed.
+# A function that tells whether drift over weeks helps, given settings, ratings, both attribute tables, and a seed.
 Trial: TypeAlias = Callable[[RecommenderSettings, Table, Any, Any, int], bool]
 
 
 class Run(NamedTuple):
-    """How a run is watched and stopped, and what is kept of it."""
+    """Run control of a fit, the pairs whose moments are wanted, and how many draws to keep."""
 
     control: Control = Control()
     moments_of: Any = None
@@ -46,7 +46,7 @@ class Run(NamedTuple):
 
 
 class Material(NamedTuple):
-    """What is learned from, read: ratings, attributes, the unit of drift, the seed, the kind of data frames."""
+    """The data to learn from, after reading: ratings, attributes, unit of drift, seed, kind of data frames."""
 
     history: History
     tables: tuple[Table | None, Table | None]
@@ -58,7 +58,7 @@ class Material(NamedTuple):
 def learn(
     settings: RecommenderSettings, given: Given, run: Run, drift_helps: Trial = lambda *_: False
 ) -> FittedRecommender:
-    """A recommender that has learned from tables, as `TuckerRecommender.fit` describes.
+    """Fit a recommender to tables, as `TuckerRecommender.fit` describes.
 
     ``drift_helps`` decides what ``time="auto"`` means where drift is possible.
     """
@@ -83,7 +83,7 @@ def learn(
 def learn_from(
     settings: RecommenderSettings, inference: Inference, material: Material, run: Run, last: Folded | None = None
 ) -> FittedRecommender:
-    """Learn from what was read, from the start or from the last draws of a model with the same rows."""
+    """Fit a recommender to data that were read, from scratch or from the last draws of a model with the same rows."""
     history, seed = material.history, material.seed
     codes, y, occasion = history.codes, history.rating, history.occasion
     if history.clicks:

@@ -1,8 +1,8 @@
-"""Users and items as vectors: who is like whom, and vectors for indexes elsewhere.
+"""Similar users and items, and their vectors for nearest-neighbour indexes.
 
-Factors have no meaning of their own: any invertible map of the users' space, undone in the items', predicts the same.
-So items are compared by what users are predicted to think of them: the covariance over users, averaged over the draws,
-is an inner product of the items' vectors in the metric of the users' (and the other way round).
+Factors are not identified: an invertible map of the users' factors, undone in the items', gives the same predictions.
+So items are compared by their predictions for users: the covariance over users, averaged over the draws, is an inner
+product of the items' vectors in the metric of the users' (and the other way round).
 """
 
 from __future__ import annotations
@@ -23,9 +23,9 @@ Floats = npt.NDArray[np.float64]
 Singles = npt.NDArray[np.float32]
 Ints = npt.NDArray[np.integer]
 
-# Draws that comparisons use at the most: similarities of the mean hardly change with more.
+# The largest number of draws that comparisons use: similarities of the mean hardly change with more.
 MOST_DRAWS = 50
-# Users, or items, whose factors give the metric at the most.
+# The largest number of users, or items, whose factors give the metric.
 MOST_ROWS = 20_000
 
 
@@ -49,9 +49,9 @@ class Embeddings:
 
 
 def similarities(factors: Factors, d: int, row: int) -> Floats:
-    """How alike one user (d = 0) or item (d = 1), by its row, and all rows are, from -1 to 1, shape (M,).
+    """Similarities of one user (d = 0) or item (d = 1), given by its row, to all rows, from -1 to 1, shape (M,).
 
-    The correlation of what is predicted for them, over the items or users, after what all like or dislike is removed.
+    The correlation of their predictions over items or users, after what all like or dislike is removed.
     """
     own, metric = _vectors(factors, d), _vectors(factors, 1 - d)
     rated, those = (np.flatnonzero(side.current & side.table.seen) for side in factors.layout.sides[:: 1 - 2 * d])
@@ -72,7 +72,7 @@ def similarities(factors: Factors, d: int, row: int) -> Floats:
 
 
 def _vectors(factors: Factors, d: int) -> Singles:
-    """The vectors of all users or items known and, last, of an unknown one; users in circumstances not known."""
+    """The vectors of all known users or items, and last of an unknown one, without time and context."""
     core = factors.draws.model.core
     if d == 0:
         everyone = np.arange(factors.layout.sides[0].table.n_rows)
@@ -85,7 +85,7 @@ def _vectors(factors: Factors, d: int) -> Singles:
 
 
 def embeddings(factors: Factors, width: int | None) -> Embeddings:
-    """Vectors of all users and items known: the draws side by side, or compressed to a width."""
+    """Vectors of all known users and items: the draws side by side, or compressed to a width."""
     layout, fit = factors.layout, factors.fit
     rows = [np.flatnonzero(side.current) for side in layout.sides]
     Q, V = (_vectors(factors, d)[rows[d]] for d in range(2))

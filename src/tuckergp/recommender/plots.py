@@ -1,4 +1,4 @@
-"""Pictures with matplotlib, which is loaded when one is drawn: horizontal bars and waterfalls."""
+"""Plots with matplotlib, which is loaded when one is drawn: horizontal bars and waterfalls."""
 
 from __future__ import annotations
 

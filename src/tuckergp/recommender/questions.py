@@ -1,4 +1,4 @@
-"""What is asked of a recommender, read: which users, which items, which of them new, and how many."""
+"""Reads the arguments of requests to a recommender: which users, which items, new ones among them, and how many."""
 
 from __future__ import annotations
 
@@ -28,12 +28,12 @@ __all__ = [
 
 
 def is_table(value: Any) -> bool:
-    """Whether something is a table rather than an id or a sequence of ids."""
+    """Whether a value is a table rather than an id or a sequence of ids."""
     return isinstance(value, Mapping | Table) or hasattr(value, "columns")
 
 
 def asking_users(users: Any, side: Side, names: Mapping[str, str] | None) -> Table:
-    """The users to answer, as a table with user_id and whatever else was given; None for all with ratings."""
+    """The users of a request as a table with user_id and any other columns given; None means all with ratings."""
     if users is None:
         ids: Sequence[Any] = side.rated_ids
     elif is_table(users):
@@ -68,7 +68,7 @@ def entity_table(entity: Any, name: str, side: Side, names: Mapping[str, str] | 
 
 
 def allowed_items(items: Any, exclude: Any, side: Side) -> npt.NDArray[np.bool_]:
-    """Which items may be recommended, by their rows; the unknown one never."""
+    """Which items may be recommended, by their rows; never the row for unknown ids."""
     allowed = side.current.copy() if items is None else np.zeros(side.table.n_rows, dtype=bool)
     for name, given, value in (("items", items, True), ("exclude", exclude, False)):
         if given is None:
@@ -86,7 +86,7 @@ def allowed_items(items: Any, exclude: Any, side: Side) -> npt.NDArray[np.bool_]
 
 
 def attributes_of(users: Any, fitted: FittedRecommender) -> Table | None:
-    """What a table of users to answer says of them; None for ids alone."""
+    """The attributes in a table of users of a request; None for ids alone."""
     if not is_table(users):
         return None
     side = fitted.layout.sides[0]
@@ -94,7 +94,7 @@ def attributes_of(users: Any, fitted: FittedRecommender) -> Table | None:
 
 
 def first_rows(table: Table, side: Side) -> Table | None:
-    """The first row of every id of a table with attributes of the side; None for a table without."""
+    """The first row of each id in a table with attributes of users or items; None for a table without attributes."""
     columns = [side.key, *(a.column for a in side.attributes.used if a.column in table.columns)]
     if len(columns) == 1:
         return None
@@ -103,7 +103,7 @@ def first_rows(table: Table, side: Side) -> Table | None:
 
 
 def asked_number(n: Any, most: int, what: str) -> int:
-    """How many are wanted, at most as many as there are."""
+    """The number of results wanted, checked to be at most ``most``."""
     check("n", n, whole(1))
     if n > most:
         raise InputError(f"n is {n:,}, but there are {most:,} {what}; lower n.")
@@ -111,7 +111,7 @@ def asked_number(n: Any, most: int, what: str) -> int:
 
 
 def cells(values: Sequence[Any]) -> npt.NDArray[Any]:
-    """A column of ids as they are."""
+    """A column of ids as an array of Python objects."""
     column = np.empty(len(values), dtype=object)
     column[:] = list(values)
     return column

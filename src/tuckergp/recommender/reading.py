@@ -1,6 +1,6 @@
-"""Tables as users give them become tables with the usual column names, and ratings become a `History`.
+"""Reads the user's tables: they get the usual column names, and ratings become a `History`.
 
-Ids, files and data frames are read in `tuckergp.data`; what is made of attributes is decided in
+Ids, files and data frames are read in `tuckergp.data`; the use of attributes is decided in
 `tuckergp.recommender.decisions`.
 """
 
@@ -25,7 +25,7 @@ Attributes: TypeAlias = tuple[Table | None, Table | None]
 
 
 class Given(NamedTuple):
-    """What `fit`, `fold_in` and `partial_fit` are given: ratings, and attributes of users and of items."""
+    """The tables given to `fit`, `fold_in` and `partial_fit`: ratings, and attributes of users and of items."""
 
     ratings: Any
     users: Any = None
@@ -55,7 +55,7 @@ def attribute_tables(given: Given, settings: RecommenderSettings) -> Attributes:
 
 
 def pairs_table(pairs: Any, names: Mapping[str, str] | None, layout: Layout | None = None) -> Table:
-    """Pairs to answer, by the usual names; with a layout, ids of another type than the known ones are warned of."""
+    """Read pairs to predict, by the usual names; with a layout, warn of ids of another type than the known ones."""
     table = standard_names(as_table(pairs, "pairs"), names)
     for side in layout.sides if layout is not None else ():
         side.warn_of_other_types(table)
@@ -63,7 +63,7 @@ def pairs_table(pairs: Any, names: Mapping[str, str] | None, layout: Layout | No
 
 
 def read_history(table: Table, settings: RecommenderSettings) -> History:
-    """The ratings, or clicks, as numbers; their times are kept where there are some and drift is not ruled out."""
+    """Read ratings, or clicks, as numbers; times are kept where given and where drift is not ruled out."""
     clicks = _are_clicks(table, settings)
     if clicks and settings.rating_scale is not None:
         raise InputError("rating_scale is for ratings, and there are clicks alone; leave it out.")
@@ -79,19 +79,19 @@ def read_history(table: Table, settings: RecommenderSettings) -> History:
 
 
 def rating_label(table: Table) -> Label:
-    """The words for a row of the ratings in a table."""
+    """A function that names a row of the table of ratings in messages."""
     return lambda row: f"{table.name} column {RATING!r} at {table.row_label(row)}"
 
 
 def _are_clicks(table: Table, settings: RecommenderSettings) -> bool:
-    """Whether a table has pairs alone, which some models can learn from."""
+    """Whether a table has clicks, pairs without ratings; an error where the likelihood cannot learn from them."""
     if RATING in table.columns:
         return False
     if not LIKELIHOODS[settings.likelihood].clicks:
-        there = ", ".join(map(str, table.columns)) or "none"
+        listed = ", ".join(map(str, table.columns)) or "none"
         able = " or ".join(repr(name) for name, kind in LIKELIHOODS.items() if kind.clicks)
         raise InputError(
-            f"{table.name} has no column {(settings.columns or {}).get(RATING, RATING)!r}; its columns are {there}. "
+            f"{table.name} has no column {(settings.columns or {}).get(RATING, RATING)!r}; its columns are {listed}. "
             f"For clicks, which have no ratings, use likelihood={able}."
         )
     return True

@@ -1,6 +1,6 @@
-"""Recommendations: the best items of many users, by what is expected, by what may be, or by chance.
+"""Recommendations: the best items for many users, by posterior mean, upper confidence bound or Thompson sampling.
 
-Bounded in memory: users are taken in blocks, and the matrix of all predictions is never made.
+Memory is bounded: users are taken in blocks, and the matrix of all predictions is never made.
 """
 
 from __future__ import annotations
@@ -30,16 +30,16 @@ Ints = npt.NDArray[np.integer]
 Singles = npt.NDArray[np.float32]
 Strategy: TypeAlias = Literal["mean", "ucb", "thompson"]
 
-# Predictions held at once: of a block of users for all items.
+# The number of predictions held at once, for a block of users and all items.
 BLOCK = 16_000_000
 
-# So many more items than asked for are looked at closely, and where the last word on the order is not a product so many
-# times as many.
+# How many more items than asked for are scored exactly, and how many times as many where a matrix product gives only an
+# approximate order.
 MORE, SHORTLIST = 20, 4
 
 
 class Recommended(NamedTuple):
-    """Lists of items, a row a recommendation: which request, which item, its score, standard deviation and rank."""
+    """Lists of items, one row per recommendation: its request, item, score, standard deviation and rank."""
 
     request: Ints
     item: Ints
@@ -50,23 +50,23 @@ class Recommended(NamedTuple):
 
 @dataclass(frozen=True)
 class Request:
-    """Who asks, in which circumstances, for how many of which items.
+    """A request for recommendations: users, circumstances, how many items, and which are allowed.
 
     Attributes
     ----------
     users : ndarray of int, shape (n_requests,)
     occasion : Table
-        Circumstances, a row a request.
+        Circumstances, one row per request.
     n : int
     allowed : ndarray of bool, shape (n_items,)
-        By the items' rows; the unknown item, and rows that were replaced, never are.
+        By the items' rows; False for the unknown item and rows that were replaced.
     seen : csr_array of bool, shape (n_requests, n_items), or None
-        What is not to be recommended again.
+        Items that are not to be recommended again.
     strategy : {"mean", "ucb", "thompson"}
     kappa : float
         How many standard deviations ``"ucb"`` adds.
     seed : int
-        Of ``"thompson"``.
+        Seed of ``"thompson"``.
     """
 
     users: Ints
@@ -80,7 +80,7 @@ class Request:
 
 
 def seen_items(layout: Layout, history: History, users: Ints) -> sparse.csr_array:
-    """Which items the users of some requests, by their rows, have rated, shape (n_requests, n_item_rows)."""
+    """The items that the user of each request has rated, by their rows, shape (n_requests, n_item_rows)."""
     side, items = layout.sides
     place = side.rows_at_fit(users)
     what: Ints
@@ -90,13 +90,14 @@ def seen_items(layout: Layout, history: History, users: Ints) -> sparse.csr_arra
         what = items.numbers(items.base.values[: items.n_rated])[what]
     if history.parts:
         asked: dict[Any, list[int]] = {}
-        for request, value in enumerate(side.ids_at(users)) if (users != side.unknown).all() else ():
+        known = np.flatnonzero(users != side.unknown)
+        for request, value in zip(known.tolist(), side.ids_at(users[known]), strict=True):
             asked.setdefault(value, []).append(request)
         pairs = [
             (request, item)
-            for part in history.parts
-            for value in asked.keys() & part.users.keys()
-            for item in _rated_items(part, part.users[value], items)
+            for piece in history.parts
+            for value in asked.keys() & piece.users.keys()
+            for item in _rated_items(piece, piece.users[value], items)
             for request in asked[value]
         ]
         who = np.concatenate([who, np.array([request for request, _ in pairs], dtype=np.intp)])
@@ -107,18 +108,18 @@ def seen_items(layout: Layout, history: History, users: Ints) -> sparse.csr_arra
     return flags
 
 
-def _rated_items(part: History, user: int, items: Side) -> list[int]:
+def _rated_items(piece: History, user: int, items: Side) -> list[int]:
     """The rows of the items that a user rated in a part of the ratings."""
-    rated, _ = part.items_of(np.array([user]))
-    numbers: list[int] = items.numbers([part.ids[1][k] for k in rated.tolist()]).tolist()
+    rated, _ = piece.items_of(np.array([user]))
+    numbers: list[int] = items.numbers([piece.ids[1][k] for k in rated.tolist()]).tolist()
     return numbers
 
 
 def recommend(layout: Layout, fit: Fit, request: Request) -> Recommended:
-    """The best items of each request, best first; fewer than asked for where there are no more.
+    """The best items of each request, best first; fewer than asked for where fewer are allowed.
 
-    Scores are what the lists are sorted by: the predicted rating, that plus ``kappa`` standard deviations, or the
-    rating in one draw of the posterior, a different one for each request.
+    The lists are sorted by their scores: the posterior mean, that plus ``kappa`` standard deviations, or the rating in
+    one posterior draw, a different one for each request.
     """
     if request.strategy not in get_args(Strategy):
         raise InputError(f"strategy must be 'mean', 'ucb' or 'thompson', not {request.strategy!r}.")
@@ -129,12 +130,12 @@ def recommend(layout: Layout, fit: Fit, request: Request) -> Recommended:
         none = np.zeros(0, dtype=np.intp)
         return Recommended(none, none, np.zeros(0), np.zeros(0), none)
     shortlists = {"mean": _by_mean, "ucb": _by_bound, "thompson": _by_chance}[request.strategy]
-    found = []
+    lists = []
     for rows, items, scores in shortlists(layout, fit, request):
         row, place = np.nonzero(items >= 0)
-        found.append(_ranked(layout, fit, request, rows[row], items[row, place], scores[row, place]))
-    order = np.lexsort([np.concatenate([part[column] for part in found]) for column in (4, 0)])
-    return Recommended(*(np.concatenate(parts)[order] for parts in zip(*found, strict=True)))
+        lists.append(_ranked(layout, fit, request, rows[row], items[row, place], scores[row, place]))
+    order = np.lexsort([np.concatenate([block[column] for block in lists]) for column in (4, 0)])
+    return Recommended(*(np.concatenate(parts)[order] for parts in zip(*lists, strict=True)))
 
 
 def _ranked(layout: Layout, fit: Fit, request: Request, who: Ints, what: Ints, score: Floats) -> Recommended:
@@ -157,7 +158,7 @@ Shortlists: TypeAlias = Iterator[tuple[Ints, npt.NDArray[np.int64], Floats]]
 
 
 def _length(request: Request, linear: bool) -> int:
-    """How many items to look at closely: more than asked for, because products are rounded or not the last word."""
+    """How many items to score exactly: more than asked for, because matrix products are rounded or approximate."""
     more = request.n + MORE if linear else SHORTLIST * request.n + MORE
     return min(more, int(request.allowed.sum()))
 
@@ -204,7 +205,7 @@ def _by_bound(layout: Layout, fit: Fit, request: Request) -> Shortlists:
 
 
 def _by_chance(layout: Layout, fit: Fit, request: Request) -> Shortlists:
-    """F in one draw, at random for each request."""
+    """f in one draw, chosen at random for each request."""
     rng = stream(request.seed, 5)
     chosen = rng.integers(len(fit.draws), size=len(request.users))
     seed = int(rng.integers(2**31))
@@ -231,7 +232,7 @@ def _by_chance(layout: Layout, fit: Fit, request: Request) -> Shortlists:
 def _best(
     scores: npt.NDArray[np.float32], k: int, request: Request, rows: Ints
 ) -> tuple[npt.NDArray[np.int64], Floats]:
-    """The k best of each row among what is allowed and not seen; -1 where there are fewer."""
+    """The k best items of each row that are allowed and not seen; -1 where there are fewer."""
     scores[:, np.flatnonzero(~request.allowed)] = -np.inf
     items = top_k(scores, k, *_seen(request, rows))
     return items, np.take_along_axis(scores, np.maximum(items, 0), axis=1).astype(np.float64)

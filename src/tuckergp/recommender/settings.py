@@ -1,6 +1,7 @@
-"""The parameters of a recommender in one immutable object: types, defaults and what each may be.
+"""The parameters of a recommender in one immutable object: types, defaults and allowed values.
 
-`TuckerRecommender` says what they mean. What follows from them and the tables is in `tuckergp.recommender.choosing`.
+Their meaning is described in `TuckerRecommender`. What follows from them and the tables is in
+`tuckergp.recommender.choosing`.
 """
 
 from __future__ import annotations

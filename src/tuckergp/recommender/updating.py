@@ -1,4 +1,4 @@
-"""More ratings for a fitted recommender: folded in without a new fit, or learned from where the last draws are."""
+"""More ratings for a fitted recommender: folded in without a new fit, or by continued learning."""
 
 from __future__ import annotations
 
@@ -67,11 +67,11 @@ def go_on(
 
 
 def _reading(settings: RecommenderSettings) -> dict[str, Any]:
-    """How ratings are read."""
+    """The settings that say how to read ratings."""
     return {"scale": settings.rating_scale, "duplicates": settings.duplicates, "negatives": settings.negatives}
 
 
 def _merged(before: Attributes, new: Attributes) -> Attributes:
-    """The attribute tables there are with new rows."""
+    """The attribute tables of a model, with new rows added or replaced."""
     users, items = (merged_tables(before[d], new[d], KEYS[d]) for d in range(2))
     return users, items

@@ -1,4 +1,4 @@
-"""Free text as a set of hashed words: the same everywhere and always, and of bounded size whatever the language."""
+"""Free text as a set of hashed words: reproducible, and of bounded size whatever the language."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from sklearn.utils import murmurhash3_32
 
 __all__ = ["BUCKETS", "buckets", "reads_as_text", "words"]
 
-# Two titles of three words that have nothing in common then share a bucket by chance in 4 % of cases. Twice as many
-# buckets predicted MovieLens 100K no better, and made sampling a third slower.
+# With this number, two unrelated titles of three words share a bucket by chance in 4 % of cases. Twice as many buckets
+# did not improve predictions on MovieLens 100K, and made sampling a third slower.
 BUCKETS = 256
 
 # Scripts without spaces between words: every character counts as one.
@@ -37,14 +37,14 @@ def buckets(text: str) -> tuple[str, ...]:
 
 
 def reads_as_text(cells: Iterable[str]) -> bool:
-    """Whether most cells have several words made of letters; codes, dates and addresses on the web have not."""
+    """Whether most cells have several words made of letters, unlike codes, dates and web addresses."""
     counts = [_letter_words(cell) > 1 for cell in cells]
     return 2 * sum(counts) > len(counts)
 
 
 def _letter_words(cell: str) -> int:
-    """Words of letters alone between spaces, punctuation around them aside."""
-    found = [words(piece) for piece in cell.split()]
+    """The number of words in a cell that are made of letters only, ignoring punctuation around them."""
+    pieces = [words(piece) for piece in cell.split()]
     return sum(
-        len(piece) if len("".join(piece)) == len(piece) > 1 else 1 for piece in found if "".join(piece).isalpha()
+        len(piece) if len("".join(piece)) == len(piece) > 1 else 1 for piece in pieces if "".join(piece).isalpha()
     )

@@ -1,4 +1,4 @@
-"""`TuckerGPRegressor` and its parts: columns and targets in, predictions and components out."""
+"""`TuckerGPRegressor` and its parts: it learns from columns and targets, and predicts targets and components of f."""
 
 from tuckergp.regressor.estimator import TuckerGPRegressor
 

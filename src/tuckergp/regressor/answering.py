@@ -1,4 +1,4 @@
-"""Answers of a fitted regressor at inputs that were read: predictions and their certainty, samples, whole grids."""
+"""Predictions of a fitted regressor, with their uncertainty: of rows, joint samples, and whole grids."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def predict(
     interval: float | None = None,
     exposure: Any = None,
 ) -> Any:
-    """Predictions at inputs and how sure they are, as `TuckerGPRegressor.predict` describes."""
+    """Predictions at inputs and their uncertainty, as `TuckerGPRegressor.predict` describes."""
     if return_cov and (return_std or quantiles is not None or interval is not None):
         raise InputError("Ask for one of standard deviations, covariances, quantiles and an interval, not for several.")
     design = fitted.design(table)
@@ -52,9 +52,9 @@ def sample(
 
 
 def _exposed(fitted: FittedRegressor, exposure: Any, design: Design) -> Fit:
-    """What was learned, to be asked about these exposures."""
-    found = exposure_of(exposure, design.n_observations, fitted.likelihood)
-    return fitted.fit if found is None else fitted.fit.exposed(found)
+    """The fit, to predict counts with these exposures."""
+    exposures = exposure_of(exposure, design.n_observations, fitted.likelihood)
+    return fitted.fit if exposures is None else fitted.fit.exposed(exposures)
 
 
 def predict_grid(
@@ -69,11 +69,11 @@ def predict_grid(
     """Predictions of all cells of a grid as xarray objects; ``names`` are the coordinates that the model reads."""
     check_coordinates(grid, names)
     exposed = of_cells(exposure, "exposure", grid)
-    found = predict(fitted, grid.table(names), return_std=return_std, include_noise=include_noise, exposure=exposed)
-    mean, std = found if return_std else (found, None)
+    predicted = predict(fitted, grid.table(names), return_std=return_std, include_noise=include_noise, exposure=exposed)
+    mean, std = predicted if return_std else (predicted, None)
     if keep_observed:
-        there = np.flatnonzero(~np.isnan(grid.values.ravel()))
-        mean[there] = grid.values.ravel()[there]
+        observed = np.flatnonzero(~np.isnan(grid.values.ravel()))
+        mean[observed] = grid.values.ravel()[observed]
         if std is not None:
-            std[there] = 0.0
+            std[observed] = 0.0
     return grid.to_xarray(mean) if std is None else grid.to_dataset(mean=mean, std=std)

@@ -1,6 +1,6 @@
-"""What a regressor does by itself: which inference a name stands for, and the modes where none are given.
+"""Defaults of a regressor: the inference that a name stands for, and the modes where none are given.
 
-What single parameters may be is declared in `tuckergp.regressor.settings`.
+The values that single parameters may have are declared in `tuckergp.regressor.settings`.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ __all__ = ["inference_of", "modes_of"]
 
 def inference_of(settings: RegressorSettings) -> Inference:
     """The inference object that the settings ask for; a name stands for one with settings for regression."""
-    # few counts that are held out say little of an epoch, and the first epochs gain little
+    # an error on few held-out counts is noisy, and the first epochs gain little
     patience = 40 if LIKELIHOODS[settings.likelihood].counts else 10
     named: dict[Any, Inference] = {
         "als": ALS(noise=0.05, iterations=50),
@@ -37,13 +37,13 @@ def inference_of(settings: RegressorSettings) -> Inference:
 
 
 def modes_of(settings: RegressorSettings, data: Observations, seed: int) -> tuple[list[Mode], Values | None]:
-    """The modes given, or one per column; with ``hyperparameters="ml"`` with learned numbers, which come second."""
+    """The modes given, or one per column, and the learned numbers of their kernels with ``hyperparameters="ml"``."""
     modes = list(settings.modes) if settings.modes is not None else default_modes(data.table)
     if settings.hyperparameters == "ml":
         rows = int(settings.learn_rows)
         target = LIKELIHOODS[settings.likelihood].as_numbers(data.target, data.exposure)
-        found = learn_modes(modes, data.table, target, data.weight, rows, settings.fixed, seed)
-        return found.modes, found.hyperparameters
+        learned = learn_modes(modes, data.table, target, data.weight, rows, settings.fixed, seed)
+        return learned.modes, learned.hyperparameters
     if len(settings.fixed):
         raise InputError("fixed names numbers that hyperparameters='ml' is not to learn; without it leave it out.")
     return modes, None

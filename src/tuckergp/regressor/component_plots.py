@@ -1,4 +1,4 @@
-"""Pictures of the summands of f, as in the paper's figures of California; matplotlib is loaded when one is drawn."""
+"""Plots of the summands of f, as in the paper's figures of California; matplotlib is loaded when one is drawn."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ Floats: TypeAlias = npt.NDArray[np.float64]
 Colour: TypeAlias = Literal["percentile", "uniform"]
 
 MAP, BEHIND = "RdYlBu_r", "0.85"
-"""Red is high, blue is low, and the pale middle is seen on grey."""
+"""Red is high, blue is low, and the background is grey so that the pale middle is visible."""
 
 TICKS = (0, 10, 25, 50, 75, 90, 100)
 NUMBERS = "fiubM"
@@ -34,7 +34,7 @@ def plot(
     extent: Sequence[float] | None = None,
     axes: Any = None,
 ) -> npt.NDArray[Any]:
-    """Draw a panel a summand; the arguments are those of `TuckerGPRegressor.plot_components`."""
+    """Draw one panel per summand; the arguments are those of `TuckerGPRegressor.plot_components`."""
     if colour not in ("percentile", "uniform"):
         raise InputError(f"colour must be 'percentile' or 'uniform', not {colour!r}.")
     names = _columns(table, columns)
@@ -59,7 +59,7 @@ def plot(
 
 
 class _Axis:
-    """A column as places along an axis; levels of text are numbered in their order."""
+    """The values of a column as places along an axis; levels of text are numbered in their order."""
 
     def __init__(self, table: Table, name: str, rows: npt.NDArray[np.bool_]) -> None:
         values = table[name][rows]
@@ -137,7 +137,7 @@ def _draw_lines(panels: npt.NDArray[Any], x: _Axis, values: Floats) -> None:
 
 
 def _draw_maps(panels: npt.NDArray[Any], places: Sequence[_Axis], values: Floats, colour: Colour) -> None:
-    """The same colours in all panels, of the values that are shown."""
+    """Draw one map per panel, with the same colours for the same values in all of them."""
     shown, limits = values, (float(values.min()), float(values.max()))
     if colour == "percentile":
         pooled = np.sort(values.ravel())
@@ -146,8 +146,8 @@ def _draw_maps(panels: npt.NDArray[Any], places: Sequence[_Axis], values: Floats
         ranks = (np.searchsorted(pooled, values, "left") + np.searchsorted(pooled, values, "right") - 1) / 2
         shown, limits = 100 * ranks / last, (0.0, 100.0)
     else:  # zero is the middle, so that red adds and blue takes away
-        reach = max(map(abs, limits)) or 1.0
-        limits = (-reach, reach)
+        largest = max(map(abs, limits)) or 1.0
+        limits = (-largest, largest)
     for ax, column in zip(panels, shown.T, strict=True):
         image = _draw_map(ax, places[0].at, places[1].at, column, limits)
     bar = panels[0].figure.colorbar(image, ax=list(panels), shrink=0.8)
@@ -160,7 +160,7 @@ def _draw_maps(panels: npt.NDArray[Any], places: Sequence[_Axis], values: Floats
 
 
 def _draw_map(ax: Any, x: npt.NDArray[Any], y: npt.NDArray[Any], values: Floats, limits: tuple[float, float]) -> Any:
-    """Tiles where every place of a grid is there once, dots otherwise."""
+    """Draw tiles where the inputs are a full grid, dots otherwise."""
     (across, column), (down, row) = (np.unique(at, return_inverse=True) for at in (x, y))
     cells = len(across) * len(down)
     grid = min(len(across), len(down)) > 1 and cells == len(values)

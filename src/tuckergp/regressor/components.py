@@ -1,6 +1,6 @@
-"""The summands of f: for one draw, f is a sum over the entries of the core W of products of one factor a mode.
+"""The summands of f, the paper's additive components: in one draw, f is a sum over the entries of the core W.
 
-With two modes f(x) = mean + sum_ij W_ij psi_1i(x) psi_2j(x), the paper's additive components.
+Each summand is an entry of W times one factor per mode; with two modes f(x) = mean + sum_ij W_ij psi_1i(x) psi_2j(x).
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ __all__ = ["Components", "components_of"]
 Floats = npt.NDArray[np.float64]
 
 BLOCK = 2_000_000
-"""Numbers that are computed at a time."""
+"""How many numbers are computed at once."""
 
 
 @dataclass(frozen=True, repr=False)
@@ -34,10 +34,9 @@ class Components:
     Attributes
     ----------
     values : ndarray, shape (N, Q)
-        A column a summand, in the units of the targets.
+        One column per summand, in the units of the targets.
     coords : ndarray of int, shape (Q, D)
-        The entry of the core W that each belongs to: ``(i, j)`` for W_ij psi_1i psi_2j. -1 for a mode that it leaves
-        out.
+        The entry of the core W of each summand: ``(i, j)`` for W_ij psi_1i psi_2j; -1 for a mode that it leaves out.
     sizes : ndarray, shape (Q,)
         Standard deviation of each summand over the inputs, by which they are ordered.
     mean : float
@@ -73,13 +72,13 @@ class Components:
         return [f"W[{', '.join('-' if k < 0 else str(k) for k in place)}]" for place in self.coords.tolist()]
 
     def total(self) -> Floats:
-        """F of the draw: mean, summands and what was left out, shape (N,)."""
+        """f of the draw: mean, summands and the sum of those left out, shape (N,)."""
         return np.asarray(self.mean + self.values.sum(axis=1) + self.rest)
 
     def tensor(self) -> Floats:
-        """The summands in the places of W, shape (N, r_1, ..., r_D); zero where W has no entry or one was not kept.
+        """The summands in the places of W, shape (N, r_1, ..., r_D); zero where W has no entry or it was left out.
 
-        Where summands leave modes out, every axis but the first is longer by one: its last place stands for that.
+        If some summands leave modes out, every axis but the first is longer by one; its last place is for them.
         """
         out = np.zeros((len(self.values), *(r + int((self.coords < 0).any()) for r in self.ranks)))
         out[(slice(None), *self.coords.T)] = self.values
@@ -92,9 +91,9 @@ class Components:
 
 
 def components_of(fit: Fit, design: Design, draw: int, top: int | None) -> Components:
-    """The summands at the observations of a design, of one of the draws, all chains in a row.
+    """The summands of f at the observations of a design in one draw, counted over all chains.
 
-    Rows never seen have the mean of what is known of them, as in predictions.
+    Rows that training did not have get their posterior mean, as in predictions.
     """
     chosen = _draw(fit, draw)
     check("top", top, whole(1) | one_of(None))
@@ -143,8 +142,8 @@ def _products(psi: list[Floats], design: Design, coords: npt.NDArray[np.int64], 
     """W_q psi_1q ... psi_Dq at some observations, shape (n, Q)."""
     out = np.tile(w, (rows.stop - rows.start, 1))
     for d, factors in enumerate(psi):
-        there = coords[:, d] >= 0
-        out[:, there] *= factors[design.index[rows, d]][:, coords[there, d]]
+        present = coords[:, d] >= 0
+        out[:, present] *= factors[design.index[rows, d]][:, coords[present, d]]
     return out
 
 
@@ -153,7 +152,7 @@ def _sizes(psi: list[Floats], design: Design, coords: npt.NDArray[np.int64], w: 
     n = design.n_observations
     total, squares = np.zeros(len(coords)), np.zeros(len(coords))
     for rows in _blocks(n, len(coords)):
-        part = _products(psi, design, coords, w, rows)
-        total += part.sum(axis=0)
-        squares += (part**2).sum(axis=0)
+        summands = _products(psi, design, coords, w, rows)
+        total += summands.sum(axis=0)
+        squares += (summands**2).sum(axis=0)
     return np.asarray(np.sqrt(np.maximum(squares / n - (total / n) ** 2, 0.0)))

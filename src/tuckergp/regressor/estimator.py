@@ -1,7 +1,7 @@
 """`TuckerGPRegressor`: the Tucker GP as a scikit-learn estimator.
 
-One class that keeps parameters and what was learned. Its methods read X and hand everything else on: to `learning`,
-which makes a `FittedRegressor` of observations, and to `answering`, `components` and `component_plots`, which ask it.
+The class holds parameters and fitted attributes. Its methods read X and leave everything else to `learning`, which
+makes a `FittedRegressor` from observations, and to `answering`, `components` and `component_plots`, which use it.
 """
 
 from __future__ import annotations
@@ -54,42 +54,42 @@ class TuckerGPRegressor(Storable, ReadsTables, RegressorMixin, BaseEstimator):  
     Parameters
     ----------
     modes : list of Mode or None
-        The arguments of f. None: one mode a column, SE on whitened numbers, Identity on anything else.
+        The arguments of f. None: one mode per column, with SE on whitened numbers and Identity on anything else.
     rank : int or sequence of int
-        Rank of the core in every mode, or one a mode.
+        Rank of the core in every mode, or one rank per mode.
     inference : {"gibbs", "als", "sgd", "vi", "hmc", "nuts", "sgld"} or Gibbs, ALS, SGD, VI, HMC, NUTS, SGLD
-        How U and W are learned: Gibbs sampling, which has nothing to tune and knows how sure it is; the most probable
-        point (``"als"``, ``"sgd"``); a mean-field approximation of the posterior (``"vi"``); or other samplers, with
-        prior scales fixed (``"hmc"``, ``"nuts"``, ``"sgld"`` by mini-batches). A name stands for that method with its
+        How U and W are learned: Gibbs sampling, which needs no tuning and gives uncertainty; the most probable point
+        (``"als"``, ``"sgd"``); a mean-field approximation of the posterior (``"vi"``); or other samplers, with fixed
+        prior scales (``"hmc"``, ``"nuts"``, and ``"sgld"`` with mini-batches). A name stands for that method with its
         settings for regression.
     likelihood : {"gaussian", "student", "ordinal", "bernoulli", "poisson", "negative_binomial"}
-        Student: noise with heavy tails, for targets of which some are far off; by ``"gibbs"``. Ordinal: the distinct
-        targets are ordered levels with learned distances; Bernoulli: targets are 0 and 1. Both are probit models, and
-        predictions are means of the distribution over levels; not by ``"als"`` or ``"vi"``. Poisson: targets are counts
-        with mean ``exposure * exp(f)``; by ``"hmc"``, ``"nuts"``, ``"sgld"`` or ``"sgd"``. Negative binomial: counts
-        that vary more; by ``"gibbs"``, ``"hmc"``, ``"nuts"`` or ``"sgld"``.
+        Student: noise with heavy tails, for targets with outliers; by ``"gibbs"``. Ordinal: the distinct targets are
+        ordered levels with learned distances; Bernoulli: targets are 0 and 1. Both are probit models, and predictions
+        are means of the distribution over levels; not by ``"als"`` or ``"vi"``. Poisson: targets are counts with mean
+        ``exposure * exp(f)``; by ``"hmc"``, ``"nuts"``, ``"sgld"`` or ``"sgd"``. Negative binomial: counts with a
+        larger variance; by ``"gibbs"``, ``"hmc"``, ``"nuts"`` or ``"sgld"``.
     core : {"auto", "identity", "full", "superdiagonal", "cp", "pairwise"} or one of tuckergp.cores
-        ``"auto"``: full while it has at most 4,096 entries; beyond, with three modes or more, pairwise by ``"gibbs"``,
-        and else the identity. ``"superdiagonal"`` (or ``"cp"``): a learned weight a component, a CP decomposition.
-        ``"pairwise"``: an intercept, a main effect of every mode and interactions of every two modes.
+        ``"auto"``: full up to 4,096 entries; beyond that, with three or more modes, pairwise by ``"gibbs"``, otherwise
+        the identity. ``"superdiagonal"`` (or ``"cp"``): one learned weight per component, a CP decomposition.
+        ``"pairwise"``: an intercept, a main effect of each mode and interactions of each pair of modes.
         `tuckergp.cores.Random` and `tuckergp.cores.Entries`: entries at random or given places.
-        `tuckergp.cores.Learned`: which entries are there is learned, by ``"gibbs"``.
+        `tuckergp.cores.Learned`: it is learned which entries are non-zero, by ``"gibbs"``.
     noise : {"shared", "rows"}
         One noise variance, or a factor for every row of every mode with an Identity term; for ``"gibbs"``.
     hyperparameters : {"fixed", "ml"}
-        ``"fixed"``: lengthscales, periods and variances are those in the kernels, but for lengthscales of chains, which
-        ``"gibbs"`` draws. ``"ml"``: they are learned first, by type-II maximum likelihood of the Gaussian process with
-        the same kernels, starting from those given; chains then start from what was found.
+        ``"fixed"``: lengthscales, periods and variances are those in the kernels; only lengthscales of chains are drawn
+        by ``"gibbs"``. ``"ml"``: they are learned first, by type-II maximum likelihood of the Gaussian process with the
+        same kernels, starting from the values given; lengthscales of chains are then drawn from the learned ones on.
     learn_rows : int
-        The most rows that ``"ml"`` looks at, chosen at random; a step of its search takes O(learn_rows^3). Rows on a
-        grid are all used where that is cheaper.
+        The largest number of rows that ``"ml"`` uses, chosen at random; a step of its search takes O(learn_rows^3).
+        Rows on a grid are all used where that is cheaper.
     fixed : sequence of str
-        Names of numbers that ``"ml"`` leaves as they are: ``"period"`` for all of that name, ``"day__period"`` for one.
+        Numbers that ``"ml"`` does not learn: ``"period"`` for all of that name, ``"day__period"`` for one of them.
     draws, warmup, chains : int
-        Draws of each chain and sweeps before them; for ``"gibbs"``, ``"hmc"``, ``"nuts"`` and ``"sgld"``.
+        Draws per chain, sweeps before them, and chains; for ``"gibbs"``, ``"hmc"``, ``"nuts"`` and ``"sgld"``.
     n_jobs : int or None
-        Processes among which to share the chains; None is 1 (unless in a `joblib.parallel_config`), -1 all cores.
-        Draws do not depend on it.
+        Processes that run the chains; None is 1 (unless in a `joblib.parallel_config`), -1 all cores. Draws do not
+        depend on it.
     random_state : int, Generator or None
 
     Attributes
@@ -107,9 +107,9 @@ class TuckerGPRegressor(Storable, ReadsTables, RegressorMixin, BaseEstimator):  
     fit_ : Fit
         Model, parameters and learning curve.
     grid_ : GridData or None
-        The grid that it was fitted to, if it was one.
+        The grid that the model was fitted to, if any.
     moments_ : Moments
-        ``mean`` and ``std`` of predictions, after ``fit(..., moments_of=...)``.
+        Posterior mean and standard deviation of predictions, after ``fit(..., moments_of=...)``.
 
     Examples
     --------
@@ -127,7 +127,7 @@ class TuckerGPRegressor(Storable, ReadsTables, RegressorMixin, BaseEstimator):  
     >>> lean.moments_.mean.shape, lean.moments_.std.shape
     ((10,), (10,))
 
-    Counts, of which twice as many are expected where there was twice the time to count:
+    Counts, with an exposure of one or two hours each:
 
     >>> hours = rng.choice([1.0, 2.0], size=200)
     >>> counts = rng.poisson(hours * np.exp(1.0 + X[:, 0]))
@@ -199,26 +199,26 @@ class TuckerGPRegressor(Storable, ReadsTables, RegressorMixin, BaseEstimator):  
         sample_weight : array of shape (N,), or of that of the grid, or None
             An observation of weight w counts as w equal ones.
         exposure : number, array of shape (N,), or of that of the grid, or None
-            For counts: the time, area or population that each is of, positive; None is 1.
+            For counts: the time, area or population in which each was counted, positive; None is 1.
         checkpoint : path or None
-            A folder that sampling writes what it has to every ``checkpoint_minutes``, and at the end. If it holds a
-            run of the same data and settings, that run goes on where it stopped.
+            A folder to which sampling saves its chains every ``checkpoint_minutes`` and at the end. If it holds a run
+            with the same data and settings, that run is continued.
         checkpoint_minutes : float
         max_time : float or None
-            Seconds of learning after which to stop with what there is.
+            Seconds of learning after which to stop with the result so far.
         callback : callable or None
             Called after every step (sweep, round, epoch) with its `Info`: ``step``, ``chain`` and ``figures``.
         progress : bool or None
             Show a progress line; None shows it when standard error is a terminal.
         moments_of : as X, or None
-            Where to keep running means and standard deviations of predictions while sampling: ``moments_``. Those of
-            counts are for an exposure of 1.
+            Inputs at which to compute posterior means and standard deviations of predictions while sampling, in
+            ``moments_``. Those of counts are for an exposure of 1.
         keep : int or None
-            How many draws to keep, evenly spread over all of them; None keeps all. Memory and files shrink with it,
-            and the other draws still count for convergence and moments. 0 keeps the moments alone; `predict` is then
-            refused.
+            How many draws to keep, evenly spread over all of them; None keeps all. Fewer take less memory and smaller
+            files; the other draws still count for convergence and moments. 0 keeps only the moments, and `predict`
+            raises an error.
         keep_draws : bool
-            False is another way to say ``keep=0``.
+            False means ``keep=0``.
         """
         settings = RegressorSettings.of(self)
         control = Control(checkpoint, checkpoint_minutes, max_time, callback, progress, self.n_jobs)
@@ -231,7 +231,7 @@ class TuckerGPRegressor(Storable, ReadsTables, RegressorMixin, BaseEstimator):  
 
     @property
     def learned_modes_(self) -> list[Mode]:
-        """The modes that were used, with the numbers in their kernels given or learned."""
+        """The modes that were used, with given or learned numbers in their kernels."""
         return [fitted.mode for fitted in self.modes_]
 
     def predict(
@@ -259,11 +259,11 @@ class TuckerGPRegressor(Storable, ReadsTables, RegressorMixin, BaseEstimator):  
             Standard deviations, covariances, quantiles and intervals of new observations; False for those of f, or of
             the mean level or count.
         interval : float or None
-            Also return an interval that holds a new observation with this probability, shape (N, 2). Between levels of
-            an ordinal model: as near to it as whole levels allow, and about right on average. Between counts: with this
-            probability at least.
+            Also return an interval that holds a new observation with this probability, shape (N, 2). For ordered
+            levels, as close to it as whole levels allow, and about right on average. For counts, with at least this
+            probability.
         exposure : number, array of shape (N,), or None
-            Of counts: the time, area or population that each is to be of; None is 1.
+            For counts: the time, area or population of each; None is 1.
 
         Returns
         -------
@@ -281,7 +281,7 @@ class TuckerGPRegressor(Storable, ReadsTables, RegressorMixin, BaseEstimator):  
         )
 
     def score(self, X: Any, y: Any, sample_weight: Any = None, exposure: Any = None) -> float:
-        """R^2 of the predictions at inputs X, shape (N, p), of targets y (N,); ``exposure`` is that of counts."""
+        """R^2 of the predictions at inputs X, shape (N, p), for targets y (N,); ``exposure`` is for counts."""
         return float(r2_score(y, self.predict(X, exposure=exposure), sample_weight=sample_weight))
 
     @available_if(_has_levels)  # type: ignore[untyped-decorator]
@@ -298,10 +298,10 @@ class TuckerGPRegressor(Storable, ReadsTables, RegressorMixin, BaseEstimator):  
         ----------
         X : as in `fit`
         n_samples : int
-            Each is f of one posterior draw at all inputs; beyond the number of draws, draws are used again.
+            Each sample uses one posterior draw at all inputs; beyond the number of draws, draws are used again.
         random_state : int, Generator or None
         include_noise : bool
-            New observations; False for f itself, or the mean level or count.
+            Draw new observations; False draws f itself, or the mean level or count.
         exposure : as in `predict`
 
         Returns
@@ -314,15 +314,15 @@ class TuckerGPRegressor(Storable, ReadsTables, RegressorMixin, BaseEstimator):  
     def components(self, X: Any, draw: int = -1, top: int | None = None) -> Components:
         """The summands of f at inputs X for one draw: W_ij psi_1i psi_2j with two modes, the largest first.
 
-        Summands of different draws have nothing to do with one another, so their averages mean nothing.
+        Summands are not identified: those of different draws do not correspond, so do not average them.
 
         Parameters
         ----------
         X : as in `fit`
         draw : int
-            Number of the draw, all chains in a row; -1 is the last.
+            Number of the draw, counted over all chains; -1 is the last.
         top : int or None
-            Keep this many and add up the others.
+            Return this many and the sum of the others.
 
         Returns
         -------
@@ -351,7 +351,7 @@ class TuckerGPRegressor(Storable, ReadsTables, RegressorMixin, BaseEstimator):  
         extent: Sequence[float] | None = None,
         axes: Any = None,
     ) -> npt.NDArray[Any]:
-        """Draw the largest summands of f for one draw, a panel each (extra ``plot``).
+        """Plot the largest summands of f for one draw, one panel each (extra ``plot``).
 
         Parameters
         ----------
@@ -361,12 +361,12 @@ class TuckerGPRegressor(Storable, ReadsTables, RegressorMixin, BaseEstimator):  
         top : int
             How many summands, at most.
         columns : str or sequence of str, or None
-            Draw over two columns (maps) or one (lines). None: the first two numeric columns, or the one that there is.
+            Plot over two columns (maps) or one (lines). None: the first two numeric columns, or the only one.
         colour : {"percentile", "uniform"}
-            Colour values by their percentile, which shows differences everywhere, or evenly. Red is high, blue is low,
-            with the same colours in all panels.
+            Colour values by their percentile, which shows differences everywhere, or linearly. Red is high, blue is
+            low, with the same colours in all panels.
         extent : sequence of float or None
-            Bounds of a part to draw and to colour: ``(left, right, bottom, top)``; over one column ``(left, right)``.
+            Bounds of the region to plot: ``(left, right, bottom, top)``; over one column ``(left, right)``.
         axes : matplotlib Axes, or an array of them, or None
             Where to draw.
 
@@ -387,7 +387,7 @@ class TuckerGPRegressor(Storable, ReadsTables, RegressorMixin, BaseEstimator):  
         keep_observed: bool = False,
         exposure: Any = None,
     ) -> Any:
-        """Predict every cell of a grid, those that were missing included (extra ``grid``).
+        """Predict every cell of a grid, including those that were missing (extra ``grid``).
 
         Parameters
         ----------
@@ -397,11 +397,11 @@ class TuckerGPRegressor(Storable, ReadsTables, RegressorMixin, BaseEstimator):  
         return_std : bool
             Also return standard deviations; needs a sampler, such as ``inference="gibbs"``.
         include_noise : bool
-            Those of new observations; False for those of f.
+            Standard deviations of new observations; False for those of f.
         keep_observed : bool
-            Leave cells that are there as they are, with standard deviation 0, and fill in missing ones alone.
+            Keep the values of observed cells, with standard deviation 0, and fill in only the missing ones.
         exposure : number, array of the shape of the grid, or None
-            Of counts, as in `predict`.
+            For counts, as in `predict`.
 
         Returns
         -------
@@ -412,21 +412,21 @@ class TuckerGPRegressor(Storable, ReadsTables, RegressorMixin, BaseEstimator):  
         return answering.predict_grid(fitted, grid, self._names, return_std, include_noise, keep_observed, exposure)
 
     def inference_data(self) -> Any:
-        """The draws of what is identified, for ArviZ's plots and summaries (extra ``arviz``).
+        """The draws of identifiable quantities, for ArviZ's plots and summaries (extra ``arviz``).
 
         Returns
         -------
         arviz.InferenceData, or xarray.DataTree from ArviZ 1.0 on
-            Group ``posterior``: ``f`` at up to 100 training observations, ``tau`` (the precision of every feature
+            Group ``posterior``: ``f`` at up to 100 training observations, ``tau`` (the precision of each feature
             block), and of the likelihood ``noise`` (its standard deviation, or the scale of Student's t), ``nu``,
-            ``cuts`` or ``dispersion``. Group ``log_likelihood``: ``y`` at the same observations. Dimensions chain and
-            draw first; in the units of the targets.
+            ``cuts`` or ``dispersion``. Group ``log_likelihood``: ``y`` at the same observations. Chain and draw are the
+            first dimensions; values are in the units of the targets.
         """
         fit = self._fitted.fit
         return as_inference_data(fit.draws, block_names(self.modes_))
 
     def _inputs(self, X: Any) -> Design:
-        """The design of inputs to answer for."""
+        """The design of the inputs to predict."""
         return self._fitted.design(self._read(X, reset=False))
 
     def _check_parts(self) -> None:
@@ -434,7 +434,7 @@ class TuckerGPRegressor(Storable, ReadsTables, RegressorMixin, BaseEstimator):  
         check_fit(self.fit_, self.modes_)
 
     def _keep(self, fitted: FittedRegressor) -> Self:
-        """Set the attributes that users know, and that model files have, from what was learned."""
+        """Set the fitted attributes, which users and model files know, from what was learned."""
         self.modes_, self.fit_ = fitted.modes, fitted.fit
         for name, value in (("hyperparameters_", fitted.hyperparameters), ("moments_", fitted.moments)):
             self.__dict__.pop(name, None)
@@ -444,6 +444,6 @@ class TuckerGPRegressor(Storable, ReadsTables, RegressorMixin, BaseEstimator):  
 
     @property
     def _fitted(self) -> FittedRegressor:
-        """What was learned, for those who answer."""
+        """The fitted attributes as the object that the functions of `answering` take."""
         check_is_fitted(self)
         return FittedRegressor(self.modes_, self.fit_, self.likelihood)

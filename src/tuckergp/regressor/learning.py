@@ -1,4 +1,4 @@
-"""From observations to a fitted regressor: choosing what is not said, building the design, fitting the model."""
+"""From observations to a fitted regressor: choosing defaults, building the design, fitting the model."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ __all__ = ["FittedRegressor", "learn"]
 
 @dataclass(frozen=True)
 class FittedRegressor:
-    """What a regressor has learned.
+    """A fitted regressor: modes, draws and learned hyperparameters.
 
     Attributes
     ----------
@@ -29,9 +29,9 @@ class FittedRegressor:
         Model and draws.
     likelihood : str
     hyperparameters : dict of str to ndarray, or None
-        Numbers in kernels that maximum likelihood found.
+        Numbers in kernels, learned by maximum likelihood.
     moments : Moments or None
-        Of chosen predictions, taken while sampling.
+        Moments of chosen predictions, computed while sampling.
     """
 
     modes: tuple[FittedMode, ...]
@@ -41,14 +41,14 @@ class FittedRegressor:
     moments: Moments | None = None
 
     def design(self, table: Table) -> Design:
-        """The design of inputs to answer for."""
+        """The design of the inputs to predict."""
         return Design.transform(self.modes, table)
 
 
 def learn(
     settings: RegressorSettings, data: Observations, control: Control, moments_of: Table | None, keep: int | None
 ) -> FittedRegressor:
-    """A regressor that has learned from observations; ``keep`` says how many draws to keep, None for all."""
+    """Fit a regressor to observations; ``keep`` is the number of draws to keep, None for all."""
     inference = inference_of(settings)
     seed = seed_for(settings.random_state, control.checkpoint)
     modes, hyperparameters = modes_of(settings, data, seed)

@@ -1,4 +1,4 @@
-"""What a regressor learns from, read: rows of inputs with their targets, weights and exposures, or cells of a grid.
+"""Reads the training data of a regressor: rows of inputs with targets, weights and exposures, or cells of a grid.
 
 X itself is read by `tuckergp.model.inputs.ReadsTables`, which remembers its columns as scikit-learn does.
 """
@@ -24,7 +24,7 @@ Floats = npt.NDArray[np.float64]
 
 
 class Observations(NamedTuple):
-    """Rows of inputs, their targets (N,), and weights and exposures (N,) where there are some."""
+    """Rows of inputs, their targets (N,), and weights and exposures (N,) where they are given."""
 
     table: Table
     target: Floats
@@ -33,7 +33,7 @@ class Observations(NamedTuple):
 
 
 class GridCells(NamedTuple):
-    """A grid, and the cells of it that are there: inputs, values, weights and exposures."""
+    """A grid, and its cells that are not missing: inputs, values, weights and exposures."""
 
     grid: GridData
     table: Table
@@ -43,12 +43,12 @@ class GridCells(NamedTuple):
 
 
 def read_observations(table: Table, y: Any, sample_weight: Any, exposure: Any, likelihood: str) -> Observations:
-    """The rows with targets, weights and exposures as numbers; rows of weight 0 are left out."""
+    """Read the rows with targets, weights and exposures as numbers; rows of weight 0 are left out."""
     target = targets_of(y, table)
     weight = _weights(sample_weight, table)
     exposed = exposure_of(exposure, len(table), likelihood)
     LIKELIHOODS[likelihood].check(target)
-    if weight is not None and not weight.all():  # weight 0 is as good as not there, in the design too
+    if weight is not None and not weight.all():  # rows of weight 0 are not in the design either
         keep = np.flatnonzero(weight)
         table, target, weight = table.take(keep), target[keep], weight[keep]
         exposed = None if exposed is None else exposed[keep]
@@ -75,7 +75,7 @@ def _weights(sample_weight: Any, table: Table) -> Floats | None:
 
 
 def read_cells(X: Any, sample_weight: Any, exposure: Any, modes: Sequence[Mode] | None) -> GridCells:
-    """The cells of an xarray grid that are not missing, with the coordinates that the modes read."""
+    """Read the cells of an xarray grid that are not missing, with the coordinates that the modes use."""
     grid = GridData.of(X)
     cells = grid.observed()
     used = list(grid.dims) if modes is None else [name for mode in modes for name in mode.columns]
@@ -86,7 +86,7 @@ def read_cells(X: Any, sample_weight: Any, exposure: Any, modes: Sequence[Mode] 
 
 
 def check_coordinates(grid: GridData, names: Sequence[str]) -> None:
-    """Refuse a grid that lacks a coordinate."""
+    """Raise an error for a grid that lacks one of these coordinates."""
     for name in names:
         if name not in grid.columns:
             raise InputError(f"The grid has no coordinate {name!r}; it has {', '.join(grid.columns)}.")

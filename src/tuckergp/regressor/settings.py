@@ -1,6 +1,7 @@
-"""The parameters of a regressor in one immutable object: types, defaults and what each may be.
+"""The parameters of a regressor in one immutable object: types, defaults and allowed values.
 
-`TuckerGPRegressor` says what they mean. What follows from them and the data is in `tuckergp.regressor.choosing`.
+Their meaning is described in `TuckerGPRegressor`. What follows from them and the data is in
+`tuckergp.regressor.choosing`.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
-"""What every residual answers: E of psi = Phi B + E, what the features of a mode do not explain.
+"""What every residual must offer: E of psi = Phi B + E is what the features of a mode do not explain.
 
 A residual is one object in one file. It knows where the rows of one table lie among the training rows, draws E and the
-weights B given the rows' statistics (or takes their means), and says what is known of E at inputs never seen. No
-algorithm asks which residual it is.
+weights B given the rows' statistics (or takes their means), and predicts E at inputs never seen. No algorithm asks
+which residual it is.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple, Protocol, Self
+from typing import Any, ClassVar, NamedTuple, Protocol, Self
 
 import numpy as np
 import numpy.typing as npt
@@ -28,13 +28,16 @@ Index = npt.NDArray[np.int32]
 
 
 class Evidence(Protocol):
-    """What the data say about the rows of a mode while the others stand still."""
+    """What the data say about the rows of a mode given the other modes."""
 
     def statistics(self) -> tuple[Floats, Floats]:
-        """A (M, r, r) and b (M, r)."""
+        """The statistics of all rows, A (M, r, r) and b (M, r)."""
 
     def solve(self, prior_shift: Floats, precision: Floats, noise: Floats) -> Floats:
-        """For each row m the mean of N(psi; (P + A_m)^-1 (pull_m + b_m), (P + A_m)^-1), or with noise a draw."""
+        """For each row m the mean of N((P + A_m)^-1 (shift_m + b_m), (P + A_m)^-1), or with noise a draw.
+
+        P is the prior ``precision``, shift_m = P times the prior mean.
+        """
 
 
 class ModeState(NamedTuple):
@@ -51,7 +54,7 @@ class ModeState(NamedTuple):
     tau : ndarray, shape (blocks,)
         Precision of each feature block relative to Lambda.
     own : tuple
-        The residual's own unknowns, such as a lengthscale; none for most.
+        The residual's own unknowns, such as a lengthscale; empty for most.
     """
 
     psi: Floats
@@ -70,11 +73,11 @@ class ModeDraws:
     B : ndarray or RowsInPlace, shape (n, S, r)
         Weights of the features.
     covariance : ndarray, shape (S, r, r)
-        Of a row of E that the data say nothing about.
+        Covariance of a row of E that the data say nothing about.
     rows : mapping of str to ndarray or RowsInPlace, shapes (M_train, S, ...)
         What the residual keeps of each training row.
     values : mapping of str to ndarray, shapes (S, ...)
-        What it keeps besides.
+        What it keeps of the mode as a whole.
     noise : ndarray or RowsInPlace, shape (groups, S), or None
         Noise precision of each group of rows relative to the shared one; None where a mode has none.
     """
@@ -88,13 +91,13 @@ class ModeDraws:
 
     @property
     def precision(self) -> Floats:
-        """The inverse of `covariance`, computed once; what is made from these draws by `replace` has it too."""
+        """The inverse of `covariance`, computed once and passed on by `replace`."""
         if self._precision is None:
             object.__setattr__(self, "_precision", np.ascontiguousarray(np.linalg.inv(self.covariance)))
         return self._precision  # type: ignore[return-value]
 
     def mean(self, features: Matrix) -> Floats:
-        """Phi B of some rows of features (m, n) in all draws, (m, S, r); reads the weights of their features alone."""
+        """Phi B for some rows of features (m, n) in all draws, (m, S, r); reads only the weights of their features."""
         n, draws, r = self.B.shape
         if not sparse.issparse(features):
             B = np.asarray(self.B, dtype=np.float64).reshape(n, draws * r)
@@ -106,15 +109,21 @@ class ModeDraws:
 
 
 class Residual(ABC):
-    """E at the rows of one table.
+    """The residual E at the rows of one table.
 
     Attributes
     ----------
     sd : float
-        The standard deviation that its kernel gives a row; 0 without a residual.
+        The standard deviation that its kernel gives each row; 0 without a residual.
+
+    Class attributes
+    ----------------
+    exchangeable : bool
+        Whether rows are independent with the same covariance, sd^2 Lambda^-1.
     """
 
     sd: float
+    exchangeable: ClassVar[bool] = False
 
     # Rows of a table
 
@@ -138,21 +147,21 @@ class Residual(ABC):
 
     @property
     def keys(self) -> Keys:
-        """What names the random numbers of rows never seen, (M,), where rows may have noise factors."""
+        """Keys of the random numbers of rows never seen, (M,), where rows may have noise factors."""
         raise TypeError(f"rows of a {type(self).__name__} have no keys")
 
     def named(self, keys: Keys) -> Self:
-        """The same rows with these names of their random numbers, (M,)."""
+        """The same rows with these keys of their random numbers, (M,)."""
         return self
 
     @property
     def seen(self) -> npt.NDArray[np.bool_] | None:
-        """Which rows have something of their own from the data, (M,); None where that means nothing."""
+        """Which rows were learned from the data, (M,); None where rows are not learned one by one."""
         return None
 
     @property
     def undetermined(self) -> npt.NDArray[np.bool_] | None:
-        """Which rows a draw leaves something open of, which `factors` draws, (M,); None for no row."""
+        """Which rows a draw does not determine, so that `factors` draws them, (M,); None for no row."""
         return None
 
     # Weight space: gradient methods see psi = [columns, Phi] U
@@ -163,15 +172,15 @@ class Residual(ABC):
         return 0
 
     def columns(self) -> sparse.csr_array | None:
-        """These features, (M, n_columns); None for none."""
+        """The features that stand for E in weight space, (M, n_columns); None for none."""
         return None
 
     def as_columns(self, E: Floats) -> Floats:
-        """The weights of these features for E at the rows of the training table, (n_columns, r)."""
+        """The weights of the features that stand for E, from E at the rows of the training table, (n_columns, r)."""
         return np.zeros((0, E.shape[1]))
 
     def refuse_weights(self, what: str) -> None:
-        """Refuse an inference that knows weights of features alone, where no features stand for E."""
+        """Refuse an inference that learns weights of features only, where no features stand for E."""
 
     # Own unknowns
 
@@ -180,11 +189,11 @@ class Residual(ABC):
         return ()
 
     def values(self, own: tuple[Any, ...]) -> Floats | float:
-        """What the own unknowns say of E at the rows of any table, (M, r): its mean there."""
+        """The mean of E at the rows of any table given the own unknowns, (M, r)."""
         return 0.0
 
     def log_prior(self, own: tuple[Any, ...], sd: float) -> float:
-        """Log density of E at the training rows, up to a constant, where it is an own unknown."""
+        """Log density of E at the training rows, up to a constant, where E is one of the own unknowns."""
         return 0.0
 
     # Conditionals
@@ -193,41 +202,41 @@ class Residual(ABC):
     def update(
         self, mode: ModeState, evidence: Evidence, given: ModeGiven, rng: np.random.Generator | None
     ) -> tuple[ModeState, bool]:
-        """Factors and weights, and own unknowns, from their conditional, or their means without ``rng``.
+        """Draw factors, weights and own unknowns from their conditionals; take the means without ``rng``.
 
-        Also whether tau of wide blocks and Lambda were drawn with them.
+        Also returns whether tau of wide blocks and Lambda were drawn with them.
         """
 
     def whitened(self, E: Floats, own: tuple[Any, ...]) -> Floats:
-        """Independent rows N(0, Lambda^-1) from E at the training rows, (k, r): what Lambda's conditional sums."""
+        """Independent rows N(0, Lambda^-1) from E at the training rows, (k, r), for the conditional of Lambda."""
         return np.zeros((0, E.shape[1]))
 
     def finished(
         self, E: Floats, own: tuple[Any, ...], precision: Floats, rng: np.random.Generator | None
     ) -> tuple[Any, ...]:
-        """Own unknowns that no sweep reads, but predictions do, given all else: a draw, or the mean without ``rng``."""
+        """Draw the own unknowns that predictions need but no sweep reads; the mean without ``rng``."""
         return own
 
     # Draws
 
     @property
     def n_kept(self) -> int:
-        """How many rows of r numbers a draw keeps of the residual."""
+        """How many rows of r numbers each draw keeps of the residual."""
         return 0
 
     @abstractmethod
     def kept(self, psi: Floats, own: tuple[Any, ...]) -> tuple[dict[str, Floats], dict[str, Floats]]:
-        """What a draw keeps of each training row (M_train, ...), and what besides, by name."""
+        """What a draw keeps of each training row (M_train, ...), and of the mode as a whole, by name."""
 
     def rows_in_place(self, draws: ModeDraws) -> tuple[npt.NDArray[np.intp], Singles]:
-        """Rows whose psi lie in the draws as they are, and these, (m, S, r), without a copy where they lie in order."""
+        """Rows whose psi is stored in the draws, and these psi, (m, S, r), without a copy where they are in order."""
         _, count, r = draws.B.shape
         return np.zeros(0, dtype=np.intp), np.zeros((0, count, r), dtype=np.float32)
 
     @abstractmethod
     def factors(self, features: Matrix, draws: ModeDraws, streams: DrawStreams | None) -> Floats:
-        """Psi at the rows of this table in all draws, (M, S, r).
+        """psi at the rows of this table in all draws, (M, S, r).
 
-        What a draw does not say of rows never seen has its mean, or with ``streams`` is drawn, jointly for all rows:
-        the one place from which every answer takes it.
+        What a draw does not determine of rows never seen takes its mean, or with ``streams`` is drawn, jointly for all
+        rows. All predictions get it from here.
         """

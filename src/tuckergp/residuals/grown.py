@@ -1,4 +1,4 @@
-"""Rows that stay where they lie: read by their numbers, and grown by more rows behind them.
+"""Arrays of rows that are read by row number and extended by more rows without a copy.
 
 Draws of millions of rows are neither copied nor written to when a few rows are read or added: the array may be a file
 that other processes read too.
@@ -29,16 +29,16 @@ class RowsInPlace(ABC):
     @property
     @abstractmethod
     def shape(self) -> tuple[int, ...]:
-        """As an array has it."""
+        """The shape of the whole array."""
 
     @property
     @abstractmethod
     def dtype(self) -> np.dtype[Any]:
-        """As an array has it."""
+        """The type of its numbers."""
 
     @property
     def nbytes(self) -> int:
-        """As an array has it."""
+        """The bytes of the whole array."""
         return int(np.prod(self.shape)) * self.dtype.itemsize
 
     def __len__(self) -> int:
@@ -54,21 +54,21 @@ class RowsInPlace(ABC):
 
     @abstractmethod
     def whole(self) -> Array:
-        """All of them, as an array."""
+        """All rows, as an array."""
 
     def __getitem__(self, key: Any) -> Any:
         rows, *rest = key if isinstance(key, tuple) else (key,)
         if not (isinstance(rows, slice) and rows == slice(None)):
             numbers = np.arange(*rows.indices(len(self))) if isinstance(rows, slice) else np.asarray(rows)
-            found = self.take(np.flatnonzero(numbers) if numbers.dtype == bool else numbers)
-            return found[(slice(None), *rest)] if rest else found
+            taken = self.take(np.flatnonzero(numbers) if numbers.dtype == bool else numbers)
+            return taken[(slice(None), *rest)] if rest else taken
         if len(rest) == 1 and isinstance(rest[0], slice | list | np.ndarray):
             return self.in_draws(rest[0])
         return self.whole()[(slice(None), *rest)]
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> Array:
-        found = self.whole()
-        return found if dtype is None else found.astype(dtype, copy=False)
+        array = self.whole()
+        return array if dtype is None else array.astype(dtype, copy=False)
 
 
 @dataclass(frozen=True)
@@ -80,17 +80,17 @@ class GrownRows(RowsInPlace):
 
     @property
     def shape(self) -> tuple[int, ...]:
-        """Of all rows together."""
+        """The shape of all rows together."""
         return (len(self.base) + len(self.more), *self.base.shape[1:])
 
     @property
     def dtype(self) -> np.dtype[Any]:
-        """Of either."""
+        """The type of the numbers of both."""
         dtype: np.dtype[Any] = self.base.dtype
         return dtype
 
     def take(self, numbers: Ints) -> Array:
-        """Each from where it lies."""
+        """Some of the rows, each from the array that holds it."""
         out = np.empty((len(numbers), *self.shape[1:]), dtype=self.dtype)
         old = numbers < len(self.base)
         out[old] = self.base[numbers[old]]
@@ -98,21 +98,21 @@ class GrownRows(RowsInPlace):
         return out
 
     def in_draws(self, which: Any) -> GrownRows:
-        """Of both parts."""
+        """All rows in some of the draws, of both arrays."""
         return GrownRows(self.base[:, which], self.more[:, which])
 
     def whole(self) -> Array:
-        """Both in one piece."""
+        """All rows as one array."""
         return np.concatenate([np.asarray(self.base), self.more])
 
 
 def grown(rows: Any, more: Array) -> GrownRows:
-    """The rows of an array, grown before or not, and more after them."""
+    """The rows of an array, which may have been grown before, and more after them."""
     if isinstance(rows, GrownRows):
         return GrownRows(rows.base, np.concatenate([rows.more, more]))
     return GrownRows(rows, more)
 
 
 def rows_in_place(rows: Any) -> Array:
-    """The rows that lie in one piece."""
+    """The rows that are stored as one array, without those that were added."""
     return np.asarray(rows.base if isinstance(rows, GrownRows) else rows)

@@ -49,9 +49,9 @@ def weights_given_factors(
     precision: Floats | None = None,
     rng: np.random.Generator | None = None,
 ) -> Floats:
-    """Mean of p(B | psi), (n, r), E of psi = Phi B + E being the process; with ``rng``, a draw.
+    """Mean of p(B | psi), (n, r), where E of psi = Phi B + E is the process; with ``rng``, a draw.
 
-    Generalised least squares: whitened, features and factors are those of independent rows, and the regression is that
+    Generalised least squares: with K = C C', C^-1 psi = C^-1 Phi B + C^-1 E has independent rows, so it is a regression
     of `tuckergp.priors.regressions`, whose parameters these are. Whitening costs O(M n) and makes the features dense;
     ``blocks`` are the columns of them that share a precision ``tau`` (blocks,).
     """
@@ -74,7 +74,7 @@ class LengthscalePrior(NamedTuple):
     spread: float = 1.5
 
     def log_density(self, log_lengthscale: float) -> float:
-        """Of the logarithm, up to a constant."""
+        """Log density of the logarithm of a lengthscale, up to a constant."""
         return -0.5 * ((log_lengthscale - float(np.log(self.centre))) / self.spread) ** 2
 
 
@@ -87,15 +87,15 @@ def lengthscale_given_data(
     prior: LengthscalePrior,
     rng: np.random.Generator,
 ) -> MaternProcess:
-    """Draw the lengthscale with E integrated out; draw the states given data next, with the new process returned.
+    """Draw the lengthscale with E integrated out; the states must be drawn next, with the new process returned.
 
     Mixes best by far and costs most, some six forward filters; `lengthscale_given_values` and `lengthscale_given_noise`
-    take O(M r) a step. Parameters are those of `MaternProcess.states_given_data`.
+    take O(M r) per step. Parameters are those of `MaternProcess.states_given_data`.
     """
-    _, scaled, prior_shift = independent_ranks(A, b, mean, precision)
+    _, A_scaled, b_scaled = independent_ranks(A, b, mean, precision)
 
     def log_density(x: float) -> float:
-        value = process.at(float(np.exp(x))).evidence_of(scaled, prior_shift) + prior.log_density(x)
+        value = process.at(float(np.exp(x))).evidence_of(A_scaled, b_scaled) + prior.log_density(x)
         return -np.inf if np.isnan(value) else value
 
     x = log_slice(log_density, float(np.log(process.lengthscale)), SLICE_WIDTH, rng)
@@ -105,10 +105,11 @@ def lengthscale_given_data(
 def lengthscale_given_values(
     process: MaternProcess, E: Floats, precision: Floats, prior: LengthscalePrior, rng: np.random.Generator
 ) -> MaternProcess:
-    """Draw the lengthscale given E (M, r), its centred form; the data are not asked. Returns the new process."""
+    """Draw the lengthscale given E (M, r), its centred form, which needs no data. Returns the new process."""
     scaled = E @ np.asarray(np.linalg.cholesky(precision))
 
     def log_density(x: float) -> float:
+        # -(r log |K| + |C^-1 E L|^2) / 2, K = C C', Lambda = L L'
         other = process.at(float(np.exp(x)))
         fit = -0.5 * (E.shape[1] * other.log_determinant + (other.whiten(scaled) ** 2).sum())
         return float(fit) + prior.log_density(x)
@@ -124,7 +125,7 @@ def lengthscale_given_noise(
     prior: LengthscalePrior,
     rng: np.random.Generator,
 ) -> tuple[MaternProcess, Floats]:
-    """Draw the lengthscale given Z of E = colour(Z), its whitened form: E moves with it, and the data decide.
+    """Draw the lengthscale given Z of E = colour(Z), its whitened form: E moves with it, and is compared with the data.
 
     Returns the new process and the new E (M, r). Alternate with `lengthscale_given_values` (interweaving, Yu and Meng
     2011): this one moves freely where the data say little about E, the other where they say much.
@@ -153,7 +154,7 @@ class Path(NamedTuple):
 
 @dataclass(frozen=True)
 class Line(Residual):
-    """Where the rows of a table lie on the line.
+    """A residual E along one column: where the rows of a table lie on the line, and the Matern kernel.
 
     Attributes
     ----------
@@ -189,7 +190,7 @@ class Line(Residual):
 
     @property
     def undetermined(self) -> npt.NDArray[np.bool_]:
-        """Values between and beyond the knots."""
+        """Whether each row is a value between or beyond the knots."""
         return self.place < 0
 
     def process(self, lengthscale: float) -> MaternProcess:
@@ -209,14 +210,14 @@ class Line(Residual):
     # Own unknowns
 
     def init(self, r: int, sd: float, rng: np.random.Generator) -> Path:
-        """A path at the kernel's lengthscale."""
+        """A prior draw of the path at the kernel's lengthscale."""
         process, scale = self.process(self.lengthscale), self.sd * sd
         E = scale * process.colour(normals((len(self.knots), r), rng))
         noise = normals((*process.noise_shape, r), rng)
         return Path(process.states_given_values(E, np.eye(r) / scale**2, noise), self.lengthscale)
 
     def values(self, own: tuple[Any, ...]) -> Floats:
-        """That of the knots, elsewhere the mean given the states."""
+        """E at the rows, (M, r): as drawn at the knots, elsewhere the mean given the states."""
         return self._at_rows(Path(*own))
 
     def _at_rows(self, path: Path, precision: Floats | None = None, rng: np.random.Generator | None = None) -> Floats:
@@ -233,7 +234,7 @@ class Line(Residual):
         return E
 
     def log_prior(self, own: tuple[Any, ...], sd: float) -> float:
-        """Of E at the knots, at its lengthscale."""
+        """Log density of E at the knots given the lengthscale, up to a constant."""
         path = Path(*own)
         Z = self.process(path.lengthscale).whiten(path.states[:, 0])
         return -0.5 * float(np.vdot(Z, Z)) / (sd * self.sd) ** 2
@@ -243,10 +244,10 @@ class Line(Residual):
     def update(
         self, mode: ModeState, evidence: Evidence, given: ModeGiven, rng: np.random.Generator | None
     ) -> tuple[ModeState, bool]:
-        """The lengthscale, E given data and B, then B given psi.
+        """Draw the lengthscale, E given data and B, then B given psi; means keep the lengthscale fixed.
 
-        The lengthscale is drawn with E integrated out, the dearer and better way, where that is affordable; else the
-        whitened and the centred form are interwoven. Either leaves the posterior as it is. Means hold it fixed.
+        The lengthscale is drawn with E integrated out, which mixes better and costs more, where that is affordable;
+        else the whitened and the centred form are interwoven (Yu and Meng 2011). Both leave the posterior invariant.
         """
         A, b = (statistic[self.sorter] for statistic in evidence.statistics())
         mean = np.asarray(given.features @ mode.B)[self.sorter]
@@ -280,7 +281,7 @@ class Line(Residual):
     def finished(
         self, E: Floats, own: tuple[Any, ...], precision: Floats, rng: np.random.Generator | None
     ) -> tuple[Any, ...]:
-        """The derivatives of a Matern-3/2 or -5/2."""
+        """Draw the derivatives that the states of a Matern-3/2 or -5/2 have besides E; the mean without ``rng``."""
         process = self.process(Path(*own).lengthscale)
         noise = None if rng is None else normals((*process.noise_shape, E.shape[1]), rng)
         states = process.states_given_values(E[self.sorter], precision / self.sd**2, noise)
@@ -290,16 +291,16 @@ class Line(Residual):
 
     @property
     def n_kept(self) -> int:
-        """The state at each knot."""
+        """The rows of the states at all knots."""
         return self.order * len(self.knots)
 
     def kept(self, psi: Floats, own: tuple[Any, ...]) -> tuple[dict[str, Floats], dict[str, Floats]]:
-        """States and lengthscale."""
+        """The states at the knots and the lengthscale."""
         path = Path(*own)
         return {"states": path.states}, {"lengthscale": np.asarray(path.lengthscale)}
 
     def factors(self, features: Matrix, draws: ModeDraws, streams: DrawStreams | None) -> Floats:
-        """Phi B, and E given the states in each draw."""
+        """psi at the rows of this table: Phi B, plus E given the states in each draw."""
         psi = draws.mean(features)
         states = draws.rows["states"]
         for s, lengthscale in enumerate(draws.values["lengthscale"]):

@@ -1,8 +1,8 @@
 """A Matern process on a line as a Markov process: draws, densities, states given data, values between and beyond.
 
 A Matern-1/2, -3/2 or -5/2 process with its 0, 1 or 2 derivatives is Markov, so everything here is exact and linear in
-the number of rows M. The states of a draw hold f, f'/lambda, f''/lambda^2, lambda = sqrt(2 nu) / lengthscale. What a
-sampler does with it is in `tuckergp.residuals.line`.
+the number of rows M. The states of a draw hold f, f'/lambda, f''/lambda^2, lambda = sqrt(2 nu) / lengthscale. The
+filters are those of Hartikainen and Sarkka (2010). What a sampler does with them is in `tuckergp.residuals.line`.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ class MaternProcess:
             raise InputError("MaternProcess: t must hold at least one finite value, sorted, each once.")
 
     def at(self, lengthscale: float) -> Self:
-        """Return the same rows with another lengthscale; cheap, because the rows need no second look."""
+        """Return the same rows with another lengthscale; cheap, because the rows are not checked again."""
         if not 0 < lengthscale < np.inf:
             raise InputError(f"MaternProcess: lengthscale must be positive and finite, not {lengthscale!r}.")
         other = object.__new__(type(self))
@@ -67,7 +67,7 @@ class MaternProcess:
 
     @property
     def noise_shape(self) -> tuple[int, int]:
-        """Standard normal numbers a rank that a draw of states takes: (M, 2 p)."""
+        """Standard normal numbers that a draw of states takes for each rank: (M, 2 p)."""
         return len(self.t), 2 * self.order
 
     @property
@@ -112,6 +112,8 @@ class MaternProcess:
         """Logarithm of N(E; 0, K kron Lambda^-1) of E (M, r), Lambda = ``precision`` (r, r), normalised."""
         rows, r = E.shape
         root = np.asarray(np.linalg.cholesky(precision))
+        # -1/2 (M r log 2 pi + r log |K| - M log |Lambda| + tr E'K^-1 E Lambda); Lambda = L L', K = C C', so that the
+        # trace is |C^-1 E L|^2
         scale = rows * (2 * np.log(np.diag(root)).sum() - r * np.log(2 * np.pi)) - r * self.log_determinant
         return float(scale - (self.whiten(E @ root) ** 2).sum()) / 2
 
@@ -136,14 +138,15 @@ class MaternProcess:
             Lambda.
         """
         rows, r = mean.shape
-        inverse, scaled, prior_shift = independent_ranks(A, b, mean, precision)
+        inverse, A_scaled, b_scaled = independent_ranks(A, b, mean, precision)
         if noise is None:
             noise = np.zeros((*self.noise_shape, r))
         noise = np.ascontiguousarray(noise.reshape(rows, 2, self.order * r))
-        roots, inner, means, evidence = line_data.forward(*self._steps, scaled, prior_shift)
+        roots, inner, means, evidence = line_data.forward(*self._steps, A_scaled, b_scaled)
         if np.isnan(evidence):
             raise FloatingPointError("the statistics A of the rows of a line are not positive semi-definite")
         states = line_data.backward(*self._steps, roots, inner, means, noise)
+        # from E L, whose ranks are independent, back to E
         return np.asarray(states.reshape(rows, self.order, r) @ inverse)
 
     def log_evidence(self, A: Floats, b: Floats, mean: Floats, precision: Floats) -> float:
@@ -151,11 +154,12 @@ class MaternProcess:
 
         That is the log of the integral of exp(sum_m b_m'psi_m - psi_m'A_m psi_m / 2) over p(psi | B).
         """
-        _, scaled, prior_shift = independent_ranks(A, b, mean, precision)
-        return self.evidence_of(scaled, prior_shift) + log_likelihood(np.zeros_like(mean), A, b, mean)
+        _, A_scaled, b_scaled = independent_ranks(A, b, mean, precision)
+        # log p(data | E) = log p(data | E = 0) + sum_m e_m'(b_m - A_m mean_m) - e_m'A_m e_m / 2
+        return self.evidence_of(A_scaled, b_scaled) + log_likelihood(np.zeros_like(mean), A, b, mean)
 
     def evidence_of(self, A: Floats, b: Floats) -> float:
-        """`log_evidence` of statistics from `independent_ranks`, without the part that E has no say in."""
+        """`log_evidence` of statistics from `independent_ranks`, without the terms that do not depend on E."""
         return float(line_data.forward(*self._steps, A, b)[3])
 
     def states_given_values(self, E: Floats, precision: Floats, noise: Floats | None = None) -> Floats:
@@ -166,6 +170,7 @@ class MaternProcess:
         """
         if self.order == 1:
             return E[:, None].copy()
+        # E L has independent ranks: filter forward for E(state_m | values up to m), smooth backward, then times L^-1
         root = np.asarray(np.linalg.cholesky(precision))
         _, states = self._filter(E @ root, colour=False, keep=True)
         noise = np.zeros((*self.noise_shape, E.shape[1])) if noise is None else np.ascontiguousarray(noise)
@@ -184,6 +189,7 @@ class MaternProcess:
         t = np.asarray(t, dtype=np.float64)
         place = np.searchsorted(self.t, t, side="right")
         before, after = self._neighbours(t, place)
+        # without noise: E(e* | states of the neighbours) = T1 x_left + G S^-1 (x_right - T2 T1 x_left)
         noise = np.zeros((len(t), *states.shape[1:]))
         out, variance = compute.interpolate(before, after, place, np.ascontiguousarray(states), noise, False)
         return out[:, 0].copy(), variance
@@ -195,8 +201,10 @@ class MaternProcess:
         new = t[order]
         place = np.searchsorted(self.t, new, side="right")
         before, after = self._neighbours(new, place)
+        # between the same two rows, each new value follows the new value before it: p(e_1) p(e_2 | e_1) ...
         chained = np.flatnonzero(np.diff(place) == 0) + 1
         before[chained] = (new[chained] - new[chained - 1]) * self._rate
+        # w L^-1 has covariance (L L')^-1 = Lambda^-1
         coloured = np.ascontiguousarray(noise @ _inverse(np.asarray(np.linalg.cholesky(precision))))
         out, _ = compute.interpolate(before, after, place, np.ascontiguousarray(states), coloured, True)
         E = np.empty((len(t), states.shape[2]))
@@ -214,11 +222,12 @@ def _inverse(root: Floats) -> Floats:
 
 
 def independent_ranks(A: Floats, b: Floats, mean: Floats, precision: Floats) -> tuple[Floats, Floats, Floats]:
-    """L^-1, Lambda = L L', and the statistics of E L, whose ranks are independent a priori."""
+    """L^-1 for Lambda = L L', and the statistics of E L, whose ranks are independent a priori."""
     inverse = _inverse(np.asarray(np.linalg.cholesky(precision)))
-    scaled = np.ascontiguousarray(inverse @ A @ inverse.T)
-    prior_shift = (b - np.einsum("mkl,ml->mk", A, mean)) @ inverse.T
-    return inverse, scaled, np.ascontiguousarray(prior_shift)
+    # psi_m = mean_m + L^-T e_m, so A_m becomes L^-1 A_m L^-T and b_m becomes L^-1 (b_m - A_m mean_m)
+    A_scaled = np.ascontiguousarray(inverse @ A @ inverse.T)
+    b_scaled = (b - np.einsum("mkl,ml->mk", A, mean)) @ inverse.T
+    return inverse, A_scaled, np.ascontiguousarray(b_scaled)
 
 
 def log_likelihood(E: Floats, A: Floats, b: Floats, mean: Floats) -> float:

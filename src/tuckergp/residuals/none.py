@@ -21,31 +21,31 @@ Floats = npt.NDArray[np.float64]
 
 @dataclass(frozen=True)
 class NoResidual(Residual):
-    """E = 0."""
+    """No residual: E = 0, so psi = Phi B."""
 
     sd: float = 0.0
 
     def take(self, rows: npt.NDArray[np.integer]) -> NoResidual:
-        """The same."""
+        """Some of the rows: there is nothing to choose."""
         return self
 
     def joined(self, other: Any) -> NoResidual:
-        """The same."""
+        """More rows: there is nothing to add."""
         return self
 
     def update(
         self, mode: ModeState, evidence: Evidence, given: ModeGiven, rng: np.random.Generator | None
     ) -> tuple[ModeState, bool]:
-        """All rows share B, so its conditional is one joint solve in n r dimensions."""
+        """Draw B, which all rows share, by one joint solve in n r dimensions; psi follows."""
         A, b = evidence.statistics()
         tau = given.by_feature(mode.tau)
         B = weights_given_data(given.features, A, b, tau, mode.precision, mode.B, rng)
         return mode._replace(B=B, psi=np.asarray(given.features @ B)), False
 
     def kept(self, psi: Floats, own: tuple[Any, ...]) -> tuple[dict[str, Floats], dict[str, Floats]]:
-        """Nothing: factors follow from the weights."""
+        """What a draw keeps of the residual: nothing, factors follow from the weights."""
         return {}, {}
 
     def factors(self, features: Matrix, draws: ModeDraws, streams: DrawStreams | None) -> Floats:
-        """Phi B."""
+        """psi at the rows of this table: Phi B in all draws."""
         return draws.mean(features)

@@ -1,13 +1,13 @@
 """Independent rows: psi_m ~ N(Phi_m B, Lambda^-1) around what the features explain.
 
-The identity kernel plus side information, so PMF and the paper's collaborative filtering model. Rows are solved one by
-one; B given psi is a regression on the M rows that never touches the observations.
+The identity kernel plus side information: PMF and the paper's collaborative filtering model. Rows are solved one by
+one; B given psi is a regression on the M rows that needs no pass over the observations.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import numpy.typing as npt
@@ -40,7 +40,7 @@ class Rows(Residual):
     column : ndarray of int32, shape (n_train,), or None
         Which of the features that stand for E in weight space each training row has; None for their order.
     names : ndarray of uint64, shape (M,), or None
-        What names the random numbers of rows never seen; None where all are seen, or have the same.
+        Keys of the random numbers of rows never seen; None where all are seen, or share their numbers.
     """
 
     place: Index
@@ -49,9 +49,11 @@ class Rows(Residual):
     column: Index | None = None
     names: Keys | None = None
 
+    exchangeable: ClassVar[bool] = True
+
     @classmethod
     def of(cls, count: int, sd: float = 1.0) -> Rows:
-        """Of so many training inputs, in their order."""
+        """The residual of this many training inputs, in their order."""
         return cls(np.arange(count, dtype=np.int32), count, sd)
 
     def take(self, rows: npt.NDArray[np.integer]) -> Rows:
@@ -65,11 +67,11 @@ class Rows(Residual):
 
     @property
     def keys(self) -> Keys:
-        """The names of the rows' random numbers, as numbers."""
+        """Keys of the rows' random numbers, (M,)."""
         return np.zeros(len(self.place), dtype=np.uint64) if self.names is None else self.names
 
     def named(self, keys: Keys) -> Rows:
-        """With other names of random numbers."""
+        """The same rows with other keys of their random numbers."""
         return replace(self, names=keys)
 
     @property
@@ -79,7 +81,7 @@ class Rows(Residual):
 
     @property
     def n_groups(self) -> int:
-        """Training rows."""
+        """How many training rows there are."""
         return self.n_train
 
     @property
@@ -89,14 +91,14 @@ class Rows(Residual):
 
     @property
     def undetermined(self) -> npt.NDArray[np.bool_]:
-        """Rows never seen."""
+        """Whether the row was never seen."""
         return self.place < 0
 
     # Weight space
 
     @property
     def n_columns(self) -> int:
-        """One for each training row."""
+        """How many features stand for E: one for each training row."""
         return self.n_train
 
     def columns(self) -> sparse.csr_array:
@@ -108,7 +110,7 @@ class Rows(Residual):
         )
 
     def as_columns(self, E: Floats) -> Floats:
-        """E over the scale, in the order of the columns."""
+        """Weights of the one-hot features: E / sd, in the order of the columns."""
         out = np.empty((self.n_train, E.shape[1]))
         out[self.place if self.column is None else self.column[self.place]] = E / self.sd
         return out
@@ -118,7 +120,8 @@ class Rows(Residual):
     def update(
         self, mode: ModeState, evidence: Evidence, given: ModeGiven, rng: np.random.Generator | None
     ) -> tuple[ModeState, bool]:
-        """Psi given B, row by row; scales given psi with B integrated out; B given psi."""
+        """Draw psi given B, row by row; scales given psi with B integrated out; B given psi."""
+        # psi_m ~ N(B'phi_m, sd^2 Lambda^-1) a priori
         variance = self.sd**2
         inner = mode.precision / variance
         mean = np.asarray(given.features @ mode.B)
@@ -133,31 +136,31 @@ class Rows(Residual):
         return mode._replace(B=B), collapsed
 
     def whitened(self, E: Floats, own: tuple[Any, ...]) -> Floats:
-        """E over the scale."""
+        """E / sd, whose rows are N(0, Lambda^-1)."""
         return E / self.sd
 
     # Draws
 
     @property
     def n_kept(self) -> int:
-        """One for each training row."""
+        """How many rows each draw keeps: one for each training row."""
         return self.n_train
 
     def kept(self, psi: Floats, own: tuple[Any, ...]) -> tuple[dict[str, Floats], dict[str, Floats]]:
-        """The factors of the training rows, what the features explain included: an answer reads nothing else."""
+        """The factors psi of the training rows, including what the features explain: predictions read nothing else."""
         kept = np.empty((self.n_train, psi.shape[1]))
         kept[self.place] = psi
         return {"psi": kept}, {}
 
     def rows_in_place(self, draws: ModeDraws) -> tuple[npt.NDArray[np.intp], Singles]:
-        """The training rows of this table."""
+        """The rows of this table that are training rows, and their psi in the draws."""
         rows, kept = np.flatnonzero(self.seen), rows_in_place(draws.rows["psi"])
         place = self.place[rows]
         in_order = len(place) == len(kept) and (place == np.arange(len(place))).all()
         return rows, kept if in_order else draws.rows["psi"][place]
 
     def factors(self, features: Matrix, draws: ModeDraws, streams: DrawStreams | None) -> Floats:
-        """Those kept; for rows never seen what the features say, and with ``streams`` a draw of E around it."""
+        """psi as kept of the training rows; for rows never seen Phi B, plus a draw of E with ``streams``."""
         kept, seen = draws.rows["psi"], self.seen
         if seen.all():
             return np.asarray(kept[self.place], dtype=np.float64)

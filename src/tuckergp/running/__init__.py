@@ -1,1 +1,1 @@
-"""Driving algorithms: steps, chains, processes, time limits, checkpoints, progress."""
+"""Running algorithms: steps, chains, processes, time limits, checkpoints, progress."""

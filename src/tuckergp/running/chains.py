@@ -25,7 +25,7 @@ from tuckergp.store.trees import contiguous
 
 __all__ = ["Task"]
 
-# At so many observations predictions are watched for convergence.
+# The number of training observations at which f is recorded to judge convergence.
 WATCHED = 100
 
 
@@ -44,30 +44,30 @@ class Task:
 
     @property
     def most_draws(self) -> int:
-        """How many draws of a chain may be kept."""
-        there = self.sampler.draws // self.sampler.thin
-        return there if self.keep is None else min(there, -(-self.keep // self.sampler.chains))
+        """The largest number of draws to keep of each chain."""
+        drawn = self.sampler.draws // self.sampler.thin
+        return drawn if self.keep is None else min(drawn, -(-self.keep // self.sampler.chains))
 
     def is_kept(self, number: int) -> bool:
-        """Whether a draw of a chain is kept, counted from 1: so many of all that they are evenly spread."""
-        there, most = self.sampler.draws // self.sampler.thin, self.most_draws
-        return number * most // there > (number - 1) * most // there
+        """Whether to keep draw ``number`` of a chain, counted from 1, so that those kept are evenly spread."""
+        drawn, most = self.sampler.draws // self.sampler.thin, self.most_draws
+        return number * most // drawn > (number - 1) * most // drawn
 
     @cached_property
     def observations(self) -> npt.NDArray[np.intp]:
-        """Some observations, spread at random, at which predictions are watched for convergence."""
+        """The training observations, chosen at random, at which f is recorded to judge convergence."""
         return np.sort(stream(self.seed, 2, 0).permutation(len(self.problem.y))[:WATCHED])
 
     @cached_property
     def watched(self) -> Problem:
-        """The problem at these observations."""
+        """The problem restricted to ``observations``."""
         return self.problem.take(self.observations)
 
     def run(self, chain: int, stop: Callable[[], bool], report: Callback) -> ChainRecord:
-        """Take the sweeps that are left of a chain, until it has all of them or is asked to stop.
+        """Run the remaining sweeps of a chain, until all are done or ``stop`` says so.
 
-        A chain that is not finished takes one sweep at least. With a checkpoint it is saved from time to time, at the
-        end, and before an error of ``report`` is passed on.
+        An unfinished chain takes at least one sweep. With a checkpoint it is saved from time to time, at the end, and
+        before an error of ``report`` is raised.
         """
         record = self.load(chain)
         if isinstance(self.sampler, ChainSampler):  # nothing to go on from
@@ -95,7 +95,7 @@ class Task:
         return record
 
     def _steps(self, record: ChainRecord, stop: Callable[[], bool]) -> Generator[tuple[Any, Info], None, None]:
-        """The steps that a chain has yet to take."""
+        """The remaining steps of a chain."""
         sampler, problem, seed, chain = self.sampler, self.problem, self.seed, record.chain
         if isinstance(sampler, ChainSampler):
             yield from sampler.chain(problem, seed, chain, stop)
@@ -107,25 +107,25 @@ class Task:
             yield sampler.step(problem, record.state, stream(seed, chain, t))
 
     def _save(self, record: ChainRecord) -> None:
-        part = len(record.steps) < self.sampler.n_steps
-        if self.checkpoint is not None and not (part and isinstance(self.sampler, ChainSampler)):
+        unfinished = len(record.steps) < self.sampler.n_steps
+        if self.checkpoint is not None and not (unfinished and isinstance(self.sampler, ChainSampler)):
             self.checkpoint.save(record)
 
     def load(self, chain: int) -> ChainRecord:
-        """The chain as the checkpoint has it, or before its first sweep."""
+        """The chain from the checkpoint, or before its first sweep where there is none."""
         record = ChainRecord(chain, draws=Stack(self.most_draws))
         return self._fresh(record if self.checkpoint is None else self.checkpoint.load(record))
 
     def _fresh(self, record: ChainRecord) -> ChainRecord:
-        """With moments to add to, where they are asked for."""
+        """The record with moments to add to, where they are asked for."""
         if self.moments_of is not None and not record.moments:
             record.moments = moments.start(self.moments_of)
         return record
 
     def with_one_draw(self, record: ChainRecord) -> ChainRecord:
-        """The record itself, or one with the last state for a draw where a chain was stopped before it kept one.
+        """The record, with its last state as a draw where the chain was stopped before it kept one.
 
-        Such a draw is for the result alone, and never stored: the run may go on later.
+        That draw is for the result only and is not stored in the checkpoint, so that the run can go on later.
         """
         if record.watched and (len(record.draws) or self.keep == 0):
             return record

@@ -1,8 +1,8 @@
-"""Checkpoints: a folder in which every chain leaves what it has, so that a stopped run can go on where it was.
+"""Checkpoints: a folder to which every chain is saved, so that a stopped run can go on where it was.
 
-``chain-0.safetensors`` holds the state, steps, traces and moments of chain 0; the draws lie in files of their own,
-``chain-0-draws-0.safetensors`` and so on by the number of the first, so that a draw is written once. Files are written
-in one move, the draws before the file that counts them: whenever a run dies, the folder is in order. No pickle.
+``chain-0.safetensors`` holds the state, steps, traces and moments of chain 0. Its draws are in files of their own, so
+that each is written once: ``chain-0-draws-0.safetensors`` and so on, by the number of the first. Files are replaced
+atomically, those of draws before the one that counts them: a run that dies leaves a valid folder. No pickle.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ VERSION = "2"
 
 @dataclass
 class ChainRecord:
-    """What there is of one chain.
+    """One chain so far: its state, draws, figures and moments.
 
     Attributes
     ----------
@@ -44,11 +44,11 @@ class ChainRecord:
     state : NamedTuple or None
         None before the first sweep.
     steps : list of Info
-        Of every sweep.
+        The figures of every sweep.
     draws : Stack
-        Those kept.
+        The draws that are kept.
     watched : list of dict of str to ndarray
-        F at some observations and more, for every draw, kept or not.
+        For every draw, kept or not: f at some observations, noise, log likelihoods.
     moments : dict of str to Running
     stored : list of int
         After each save that had new draws, how many draws the checkpoint held.
@@ -65,7 +65,7 @@ class ChainRecord:
 
 @dataclass(frozen=True)
 class Checkpoint:
-    """The checkpoint of one run: where it is, and whose it is."""
+    """The checkpoint of one run: its folder, and the fingerprint of the data and settings it belongs to."""
 
     folder: Path
     fingerprint: str
@@ -73,7 +73,7 @@ class Checkpoint:
     steps: int
 
     def prepare(self, chains: int) -> list[int]:
-        """Make the folder if need be; how many sweeps of each chain it holds. Refuse one that is of no use."""
+        """Create the folder where needed and return how many sweeps of each chain it holds; refuse other runs."""
         if self.folder.exists() and not self.folder.is_dir():
             raise InputError(f"The checkpoint {self.folder} is a file; name a folder, new or of an earlier run.")
         if not self.folder.parent.is_dir():
@@ -150,7 +150,7 @@ class Checkpoint:
 
 
 def stored_seed(folder: str | Path | None) -> int | None:
-    """The seed of the run that a checkpoint is of; None where there is none yet."""
+    """The seed of the run in a checkpoint; None where there is none yet."""
     if folder is None:
         return None
     path = Path(folder) / "chain-0.safetensors"
@@ -158,10 +158,10 @@ def stored_seed(folder: str | Path | None) -> int | None:
 
 
 def _checksum(arrays: Mapping[str, npt.NDArray[Any]]) -> str:
-    found = 0
+    checksum = 0
     for name in sorted(arrays):
-        found = zlib.crc32(arrays[name].tobytes(), found)
-    return str(found)
+        checksum = zlib.crc32(arrays[name].tobytes(), checksum)
+    return str(checksum)
 
 
 def _metadata(path: Path) -> dict[str, str]:
@@ -184,7 +184,7 @@ def _read(path: Path) -> Any:
     known = _metadata(path)
     try:
         with safe_open(path, framework="numpy") as file:
-            # copies, because compiled code tells arrays that cannot be written to from others
+            # copies, because numba compiles a second version of each function for read-only arrays
             arrays = {name: np.array(file.get_tensor(name)) for name in file.keys()}  # noqa: SIM118
         if _checksum(arrays) != known["checksum"]:
             raise _damaged(path)

@@ -27,11 +27,11 @@ class Control:
     Attributes
     ----------
     checkpoint : path or None
-        Folder to which sampling writes what it has, and from which it goes on.
+        Folder to which sampling saves its chains, and from which it goes on.
     checkpoint_minutes : float
-        How often.
+        Minutes between saves.
     max_time : float or None
-        Seconds after which to stop with what there is.
+        Seconds after which to stop with the draws made so far.
     callback : callable or None
         Called with the `Info` of every step.
     progress : bool or None
@@ -39,7 +39,7 @@ class Control:
     n_jobs : int or None
         Processes among which to share the chains, as in scikit-learn.
     moments_of : MomentsOf or None
-        Where to keep running moments of predictions.
+        The inputs at which to keep running moments of predictions.
     keep : int or None
         How many draws to keep, evenly spread over all chains; None for all, 0 for the moments alone.
     unit : float
@@ -71,7 +71,7 @@ class Control:
 
     @property
     def jobs(self) -> int:
-        """How many processes ``n_jobs`` means here."""
+        """The number of processes that ``n_jobs`` stands for."""
         try:
             return int(joblib.effective_n_jobs(self.n_jobs))
         except (TypeError, ValueError) as error:
@@ -80,14 +80,14 @@ class Control:
             ) from error
 
     def refuse_without_draws(self, inference: object) -> None:
-        """Refuse what only sampling can do."""
+        """Raise an error where an argument needs sampling and the inference does not sample."""
         for name, default in (("checkpoint", None), ("moments_of", None), ("keep", None)):
             if getattr(self, name) is not default:
                 raise InputError(f"{name} is an argument for inference='gibbs'; with {inference!r} leave it out.")
 
 
 def kept(keep: int | None, keep_draws: bool) -> int | None:
-    """How many draws to keep, from the two ways to say so."""
+    """How many draws to keep (None for all), from the arguments ``keep`` and ``keep_draws`` of `fit`."""
     check("keep_draws", keep_draws, one_of(True, False))
     if not keep_draws and keep:
         raise InputError(f"keep={keep} keeps draws and keep_draws=False does not; leave one of them out.")

@@ -25,7 +25,7 @@ from tuckergp.model.cores import CoreSpec
 from tuckergp.model.design import Design
 from tuckergp.model.tucker import LARGEST_AUTOMATIC, Core, TuckerModel, make_core, refuse_learned
 from tuckergp.posterior.draws import Draws
-from tuckergp.posterior.fitted import Fit, predict_with
+from tuckergp.posterior.fitted import Fit
 from tuckergp.random import seed_of, stream
 from tuckergp.running import loop
 from tuckergp.running.checkpoint import stored_seed
@@ -36,7 +36,6 @@ __all__ = [
     "Fit",
     "Inference",
     "fit_model",
-    "predict_with",
     "ranks_of",
     "resolve_inference",
     "seed_for",
@@ -44,20 +43,20 @@ __all__ = [
 
 Floats = npt.NDArray[np.float64]
 Inference: TypeAlias = ALS | SGD | Gibbs | HMC | NUTS | SGLD | VI
-# Names of samplers that take their lengths from the estimator, as "gibbs" does.
+# Samplers that, like "gibbs", take the number of draws and warm-up sweeps from the estimator.
 SAMPLED = ("hmc", "nuts", "sgld")
 
 # Prior standard deviation of factors under an identity core, relative to the one that gives f the targets' variance,
 # and the least one of f, which many modes would otherwise leave none.
 PRIOR_SCALE, LEAST_SCALE = 0.54, 0.15
-# Of the noise precision, unless the user says otherwise: shape and rate.
+# Shape and rate of the default prior of the noise precision.
 NOISE_PRIOR = (Gibbs.alpha_shape, Gibbs.alpha_rate)
 # A training error this near to that of the mean says that nothing was learned.
 EXPLAINS_NOTHING = 0.999
 
 
 def resolve_inference(estimator: Any, named: dict[Any, Inference], noise: str) -> Inference:
-    """The inference that an estimator asks for by name or object; settings that it cannot use are refused."""
+    """The inference object that an estimator names or gives; an error for settings that it cannot use."""
     inference = estimator.inference
     if inference == "gibbs":
         return Gibbs(draws=estimator.draws, warmup=estimator.warmup, chains=estimator.chains, noise=noise)  # type: ignore[arg-type]
@@ -79,7 +78,7 @@ def resolve_inference(estimator: Any, named: dict[Any, Inference], noise: str) -
 
 
 def seed_for(random_state: object, checkpoint: object) -> int:
-    """The seed of a fit: without a ``random_state``, that of the run to be continued."""
+    """The seed of a fit from ``random_state``; without one, that of the run to be continued."""
     if random_state is None and isinstance(checkpoint, str | Path):
         stored = stored_seed(checkpoint)
         if stored is not None:
@@ -88,12 +87,12 @@ def seed_for(random_state: object, checkpoint: object) -> int:
 
 
 def ranks_of(rank: object, modes: int) -> list[int]:
-    """One rank a mode from what the user gave: an int for all, or a sequence with one each."""
+    """The rank of each mode, from an int for all modes or a sequence with one rank per mode."""
     if isinstance(rank, bool) or not isinstance(rank, int | np.integer | Sequence):
-        raise InputError(f"rank must be a whole number or one a mode, not {rank!r}.")
+        raise InputError(f"rank must be a whole number or one per mode, not {rank!r}.")
     ranks = list(rank) if isinstance(rank, Sequence) else [rank] * modes
     if len(ranks) != modes:
-        raise InputError(f"rank has {len(ranks)} entries for {modes} modes; give one number, or one a mode.")
+        raise InputError(f"rank has {len(ranks)} entries for {modes} modes; give one number, or one per mode.")
     if not all(isinstance(r, int | np.integer) and not isinstance(r, bool) and r >= 1 for r in ranks):
         raise InputError(f"rank must be at least 1, not {rank!r}.")
     return [int(r) for r in ranks]
@@ -113,9 +112,9 @@ def fit_model(
     start: Start | None = None,
     exposure: Floats | None = None,
 ) -> Fit:
-    """Learn all unknowns by the inference given; a ``start`` has the likelihood, with the scale of its targets.
+    """Learn all parameters by the given inference; with a ``start``, from its values and with its likelihood.
 
-    ``exposure`` (N,) is that of counts.
+    ``exposure`` (N,) is for counts.
     """
     control = control or Control()
     kind = LIKELIHOODS[likelihood]
@@ -136,7 +135,7 @@ def fit_model(
 
 
 def _check_combination(kind: type[Likelihood], inference: Inference) -> None:
-    """Refuse an inference that has no way with a likelihood, and settings that it would not look at."""
+    """Raise an error for an inference that does not support the likelihood, or settings that it would ignore."""
     if inference.name not in kind.inferences:
         *others, last = map(repr, kind.inferences)
         names = f"{', '.join(others)} or {last}" if others else last
@@ -166,7 +165,7 @@ def _model(shape: Core, likelihood: Likelihood, inference: Inference) -> TuckerM
 def _learn(
     inference: Inference, problem: Problem, seed: int, control: Control, start: Start | None = None
 ) -> tuple[Draws, list[Info]]:
-    """The draws of a sampler, or the most probable point as a single one; and the learning curve."""
+    """The draws of a sampler, or the most probable point as a single draw, and the learning curve."""
     if isinstance(inference, Gibbs):
         starts = None if start is None else start.states(inference, problem, seed)
         return loop.sample(inference, problem, seed, control, starts)

@@ -1,4 +1,4 @@
-"""Drives any algorithm: steps, progress on a terminal, callbacks, time limits, checkpoints, several chains."""
+"""Runs any algorithm: steps, progress on a terminal, callbacks, time limits, checkpoints, several chains."""
 
 from __future__ import annotations
 
@@ -33,13 +33,13 @@ __all__ = ["Result", "run", "sample"]
 
 # Settings that say how long a run is, not what it draws: with a checkpoint they may be raised.
 LENGTHS = ("draws", "chains")
-# Bytes of draws from which on their size is told beforehand.
+# Bytes of draws from which on a warning tells their size before sampling.
 MUCH = 1e9
 
 
 @dataclass(frozen=True)
 class Result:
-    """What a run leaves: the parameters, the figures of every step, and the algorithm's last state."""
+    """The result of a run: the parameters, the figures of every step, and the algorithm's last state."""
 
     parameters: Parameters
     steps: list[Info]
@@ -56,11 +56,11 @@ def run(
     algorithm : Algorithm
     problem : Problem
     seed : int
-        Names the random streams: step t of this seed draws the same numbers in every run.
+        Seed of the random streams: step t draws the same numbers in every run with this seed.
     control : Control or None
-        Its callback, progress line and time limit; the rest is for samplers and refused.
+        Callback, progress line and time limit; an error for its other settings, which are for samplers.
     start : state of the algorithm, or None
-        Where to begin instead of its own beginning.
+        The state to begin with, instead of the algorithm's own.
     """
     control = control or Control()
     control.refuse_without_draws(algorithm)
@@ -89,8 +89,8 @@ def sample(
 ) -> tuple[Draws, list[Info]]:
     """Run the sampler's chains, from ``starts`` where they are given, and keep their draws.
 
-    Ctrl-C and ``max_time`` (seconds for all chains together) end the run early, after the sweep under way, with the
-    draws there are; one draw at least is kept of every chain that began. A second Ctrl-C stops at once.
+    Ctrl-C and ``max_time`` (seconds for all chains together) end the run early, after the current sweep, with the
+    draws made so far; every chain that began has at least one. A second Ctrl-C stops at once.
     """
     control = control or Control()
     checkpoint = _checkpoint(sampler, problem, seed, control, starts)
@@ -137,7 +137,7 @@ def sample(
 
 
 def _warn_of_size(count: int, problem: Problem) -> None:
-    """Say what the draws will take where that is much."""
+    """Warn of the memory that the draws will take, where it is much."""
     each = bytes_of_draw(problem.design, problem.model.core)
     if count * each >= MUCH:
         warnings.warn(
@@ -149,7 +149,7 @@ def _warn_of_size(count: int, problem: Problem) -> None:
 
 
 def _warn_of_divergences(steps: list[Info]) -> None:
-    """Say how many draws diverged, for samplers whose last figures count them."""
+    """Warn of divergent trajectories, for samplers whose figures count them."""
     last = {info.chain: int(info.figures.get("divergences", 0)) for info in steps}
     count = sum(last.values())
     if count:
@@ -192,7 +192,7 @@ def _checkpoint(
 
 @contextmanager
 def _ctrl_c_asks() -> Iterator[Callable[[], bool]]:
-    """Turn the first Ctrl-C into a question that is answered between sweeps, never in the middle of compiled code."""
+    """Yield a function that tells whether Ctrl-C was pressed, to be asked between sweeps; a second one interrupts."""
     asked = False
 
     def ask(number: int, frame: Any) -> None:

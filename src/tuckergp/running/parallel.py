@@ -1,8 +1,8 @@
-"""Chains in processes of their own: the same draws as one after the other, sooner.
+"""Chains in parallel processes, with the same draws as one after the other.
 
-Processes, because numba's default threads may not be entered from two threads at once. They are started by loky, as
-scikit-learn's are, so a script needs no ``if __name__ == "__main__"``. Each reports every sweep to the parent, which
-shows progress, calls back, and tells them to stop.
+Processes, because numba's default threading layer is not safe to use from two threads at once. They are started by
+loky, as in scikit-learn, so a script needs no ``if __name__ == "__main__"``. Each reports every sweep to the parent,
+which shows progress, calls the callback, and tells them to stop.
 """
 
 from __future__ import annotations
@@ -24,12 +24,12 @@ from tuckergp.running.control import Callback
 
 __all__ = ["Turn", "run_in_processes", "run_one_by_one", "turns"]
 
-# A chain and when its time is up, on the clock of time.monotonic, which all processes share; None: never.
+# A chain and the time at which to stop it, on the clock of time.monotonic, which all processes share; None for never.
 Turn = tuple[int, float | None]
 
 
 def turns(chains: Sequence[int], jobs: int, max_time: float | None) -> list[Turn]:
-    """Share the time out: the chains that run at the same time have the same end."""
+    """Divide ``max_time`` among the chains: those that run at the same time stop at the same time."""
     rounds = -(-len(chains) // jobs) if chains else 0
     began = time.monotonic()
     return [
@@ -41,7 +41,7 @@ def turns(chains: Sequence[int], jobs: int, max_time: float | None) -> list[Turn
 def run_one_by_one(
     task: Task, todo: Sequence[Turn], interrupted: Callable[[], bool], report: Callback
 ) -> list[ChainRecord]:
-    """Run chains in this process, until one is interrupted."""
+    """Run chains one after the other in this process, until one is interrupted."""
     records = []
     for chain, until in todo:
         records.append(task.run(chain, lambda until=until: interrupted() or _past(until), report))  # type: ignore[misc]
@@ -59,7 +59,7 @@ def run_in_processes(
     working: dict[Connection, Any] = {}
     records: list[ChainRecord] = []
     failure: Exception | None = None
-    told = False
+    told_to_stop = False
     try:
         for job in range(jobs):
             mine, theirs = context.Pipe()
@@ -82,8 +82,8 @@ def run_in_processes(
                     failure = failure or content
                 if kind in ("error", "end"):
                     working.pop(connection).join()  # type: ignore[call-overload]
-            if not told and (failure is not None or interrupted()):
-                told = True
+            if not told_to_stop and (failure is not None or interrupted()):
+                told_to_stop = True
                 for connection in working:
                     _tell_to_stop(connection)
     finally:
@@ -97,7 +97,7 @@ def run_in_processes(
 
 @contextmanager
 def _deaf_to_ctrl_c() -> Iterator[None]:
-    """Processes started here never hear Ctrl-C, which a terminal sends to all: it is for the parent to answer."""
+    """Start processes that ignore Ctrl-C, which a terminal sends to all of them: the parent handles it."""
     if threading.current_thread() is not threading.main_thread():
         yield
         return
@@ -127,7 +127,7 @@ def _tell_to_stop(connection: Connection) -> None:
 
 
 def _work(task: Task, todo: Sequence[Turn], threads: int, connection: Connection) -> None:
-    """What a process does: its chains one after the other."""
+    """Run chains one after the other in a worker process and send the records to the parent."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     numba.set_num_threads(min(threads, numba.get_num_threads()))
     stopped = False

@@ -1,4 +1,4 @@
-"""One line on the terminal while an algorithm works: how far, how fast, how long still, how well."""
+"""The progress line on a terminal: steps done, speed, time left, figures such as the training error."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ NAMES = {"train_rmse": "RMSE", "elbo": "ELBO", "log_probability": "log p"}
 def progress_line(
     name: str, total: int, show: bool | None, unit: float = 1.0, done: int = 0
 ) -> Iterator[Callable[[Info], None]]:
-    """Yield what to call after every step; None shows the line when standard error is a terminal.
+    """Show a progress line and yield the function to call after every step.
 
-    ``done`` steps of the ``total`` were taken in an earlier run. Figures are multiplied by ``unit`` where they are in
-    units of the targets.
+    ``show=None`` shows the line when standard error is a terminal. ``done`` steps of the ``total`` were taken in an
+    earlier run. Figures in standard deviations of the targets are multiplied by ``unit``.
     """
     if not (sys.stderr.isatty() if show is None else show):
         yield lambda info: None
@@ -39,7 +39,7 @@ def progress_line(
         TextColumn("{task.fields[figures]}"),
     )
     console = Console(stderr=True)
-    # a file that the line goes to gets its last state alone, so that must stay
+    # a file gets the last state of the line only, so that must stay
     with Progress(*columns, console=console, transient=console.is_terminal) as bar:
         began = time.monotonic()
         task = bar.add_task(name, total=total, completed=done, figures="")

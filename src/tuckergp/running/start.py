@@ -1,4 +1,4 @@
-"""Where a run goes on from: the last values of another one, carried over to a problem that may be larger."""
+"""Warm starts: the last values of an earlier run as the start of another, on a problem that may be larger."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ Floats = npt.NDArray[np.float64]
 
 
 class ModeValues(NamedTuple):
-    """Of one mode with rows: factors (M, r), Lambda (r, r), tau (blocks,), noise factors (groups,) or None."""
+    """The values of one mode: factors (M, r), Lambda (r, r), tau (blocks,), noise factors (groups,) or None."""
 
     psi: Floats
     precision: Floats
@@ -32,7 +32,7 @@ class ModeValues(NamedTuple):
 
 
 class ChainValues(NamedTuple):
-    """Of one chain, or of a most probable point."""
+    """The values of one chain, or of a most probable point: modes, core and parameters of the likelihood."""
 
     modes: tuple[ModeValues, ...]
     W: Floats
@@ -47,9 +47,9 @@ class Start:
     chains: Sequence[ChainValues]
 
     def states(self, sampler: Gibbs, problem: Problem, seed: int) -> list[GibbsState]:
-        """A state for each chain of a sampler; chains beyond those there were begin where others do.
+        """The first state of each chain of a sampler; with more chains than before, some begin with equal values.
 
-        Weights of features are drawn given the factors, so that other features than before are no trouble.
+        Weights of features are drawn given the factors, so that the features may differ from those before.
         """
         return [
             self._state(self.chains[chain % len(self.chains)], sampler, problem, stream(seed, chain, 0))
@@ -67,7 +67,7 @@ class Start:
         return GibbsState(0, tuple(modes), values.W, own)
 
     def point(self, problem: Problem) -> ALSState:
-        """The state of alternating least squares."""
+        """The first state of alternating least squares."""
         values = self.chains[0]
         modes = tuple(
             ALS.mode_state(problem, d, mode.psi, _weights(problem, d, mode, None))

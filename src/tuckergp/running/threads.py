@@ -1,4 +1,4 @@
-"""How many threads a pass over the data is worth."""
+"""The number of threads to use: one for small problems, for which threads cost more than they save."""
 
 from __future__ import annotations
 
@@ -12,16 +12,16 @@ from tuckergp.inference.base import Problem
 
 __all__ = ["SHARED_WORK", "few_threads"]
 
-# Multiply-adds of one pass over the data from which several threads share it.
+# Multiply-adds of one pass over the data from which on several threads share it.
 SHARED_WORK = 1e7
 
 
 @contextmanager
 def few_threads(problem: Problem) -> Iterator[None]:
-    """Use one thread where a pass over the data is too short to share, and one for BLAS in any case.
+    """Use one thread where a pass over the data is short, and one for BLAS in any case.
 
-    Starting threads costs more than they bring on small problems; those of BLAS, which wait by spinning, most of all
-    on a busy machine.
+    On small problems threads cost more than they save; those of BLAS, which wait by spinning, cost most on a busy
+    machine.
     """
     before = numba.get_num_threads()
     work = len(problem.y) * float(max(problem.model.core.ranks)) ** 2

@@ -1,1 +1,1 @@
-"""What the data say while the rest stands still: statistics of rows and of the core, and the core's conditional."""
+"""What the data say about one unknown given the others: statistics of rows and of the core, the core's conditional."""

@@ -28,7 +28,7 @@ Floats = npt.NDArray[np.float64]
 
 # Up to this many entries W is solved by Cholesky, beyond it by conjugate gradients.
 LARGEST_DENSE = 3_000
-# Entries of a sparse core that are solved for together: O(Q (D + BLOCK)) an observation for all Q.
+# Entries of a sparse core that are solved for together: O(Q (D + BLOCK)) per observation for all Q.
 BLOCK = 128
 ITERATIONS = 2_000
 
@@ -62,9 +62,9 @@ def core_given_factors(
     precision : Precision
         Of the noise.
     prior : float
-        Precision of an entry of W.
+        Prior precision of each entry of W.
     start : ndarray
-        W as it is: where conjugate gradients start when it is large, and blocks of a sparse one.
+        The present W, from which conjugate gradients and blocks of a sparse core start.
     """
     if core.kind == SPARSE and core.n_weights > BLOCK:
         return _in_blocks(core, psi, index, y, precision, prior, start, rng)
@@ -78,19 +78,22 @@ def core_given_factors(
 
 
 def _solve(gram: Floats, right: Floats, prior: float, rng: np.random.Generator | None) -> Floats:
-    """Mean or draw under the precision gram + prior I; ``gram`` is overwritten."""
+    """Mean or draw of N(H^-1 right, H^-1), H = gram + prior I; ``gram`` is overwritten."""
     gram[np.diag_indices(len(gram))] += prior
+    # H = L L': W = L^-T (L^-1 right + noise) has covariance L^-T L^-1 = H^-1
     L = linalg.cholesky(gram, lower=True, overwrite_a=True)
-    half = linalg.solve_triangular(L, right, lower=True)
+    whitened = linalg.solve_triangular(L, right, lower=True)
     if rng is not None:
-        half = half + rng.standard_normal(len(half))
-    return np.asarray(linalg.solve_triangular(L.T, half, lower=False))
+        whitened = whitened + rng.standard_normal(len(whitened))
+    return np.asarray(linalg.solve_triangular(L.T, whitened, lower=False))
 
 
 def _by_rows(core: Core, psi: Sequence[Floats], data: Sorted, y: Floats, precision: Precision) -> tuple[Floats, Floats]:
     """Normal equations from the statistics of mode 0's rows: f = psi_0' W psi_1."""
     r0, r1 = map(int, core.ranks)
+    # A_m = sum_i w_i psi_1 psi_1' and b_m = sum_i w_i psi_1 y_i over the observations i of row m
     A, b = Evidence(data, y, precision, make_core("identity", [r1, r1]), 0, psi, np.ones(1)).statistics()
+    # gram[(a, k), (c, l)] = sum_m psi_0[m, a] psi_0[m, c] A_m[k, l], right[(a, k)] = sum_m psi_0[m, a] b_m[k]
     P = psi[0]
     pairs = np.einsum("ma,mc->mac", P, P).reshape(len(P), -1)
     gram = (pairs.T @ A.reshape(len(P), -1)).reshape(r0, r0, r1, r1).transpose(0, 2, 1, 3)
@@ -108,6 +111,7 @@ def _by_observations(
     for first in range(0, len(y), block):
         last = min(first + block, len(y))
         rows = core_rows(first, last, n, core.coords, core.ranks, flat, start, index)
+        # X'diag(w) X and X'diag(w) y, x_i = the products of factors that f_i is linear in
         weighted = rows * precision.at(index, slice(first, last))[:, None]
         gram += weighted.T @ rows
         right += weighted.T @ y[first:last]
@@ -131,11 +135,12 @@ def _in_blocks(
     w = start.copy()
     residual = y - evaluate(core.kind, w, core.coords, core.ranks, flat, begin, index)
     for entries in np.array_split(order, -(-n // BLOCK)):
-        part = replace(core, coords=np.ascontiguousarray(core.coords[entries]))
-        gram, right = _by_observations(part, psi, index, residual, precision)
+        some = replace(core, coords=np.ascontiguousarray(core.coords[entries]))
+        gram, right = _by_observations(some, psi, index, residual, precision)
+        # y - f of the other entries = residual + X_b W_b, so add X_b'diag(w) X_b W_b = gram W_b
         right += gram @ w[entries]
         new = _solve(gram, right, prior, rng)
-        residual -= evaluate(core.kind, new - w[entries], part.coords, core.ranks, flat, begin, index)
+        residual -= evaluate(core.kind, new - w[entries], some.coords, core.ranks, flat, begin, index)
         w[entries] = new
     return w
 
@@ -150,7 +155,7 @@ def _iterate(
     start: Floats,
     rng: np.random.Generator | None,
 ) -> Floats:
-    """Conjugate gradients; a draw perturbs the right-hand side with the covariance of the system."""
+    """Mean or draw by conjugate gradients; a draw perturbs the right-hand side with the covariance of the system."""
     flat, begin = pack(psi)
     n = core.n_weights
 
@@ -161,6 +166,7 @@ def _iterate(
         f = evaluate(core.kind, w, core.coords, core.ranks, flat, begin, index)
         return transpose(weight * f) + prior * w
 
+    # (X'diag(w) X + prior I) W = X'(w y + w^1/2 n_1) + prior^1/2 n_2
     noisy = weight * y
     extra = np.zeros(n)
     if rng is not None:

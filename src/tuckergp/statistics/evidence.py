@@ -1,4 +1,4 @@
-"""What the data say about one mode while the others stand still: the statistics A_m and b_m of its rows.
+"""What the data say about one mode given the others: the statistics A_m and b_m of its rows.
 
 Observations are sorted by row once for every mode; each update then passes over them in order.
 """
@@ -26,10 +26,10 @@ __all__ = ["Evidence", "Sorted", "sort_by_row"]
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
 
-# What a row costs besides its observations, in observations.
+# The fixed cost of each row, counted in observations.
 ROW = 32
 
-# Rows are shared out in so many groups at the most, none of which costs less than LEAST, in observations.
+# Rows are divided among threads in at most PARTS groups, each of which costs at least LEAST, counted in observations.
 PARTS, LEAST = 64, 4_096
 
 
@@ -52,7 +52,7 @@ class Sorted:
 
     @cached_property
     def pieces(self) -> Ints:
-        """Long rows are summed in pieces, so that threads share them: row m has pieces[m]:pieces[m + 1]."""
+        """Bounds of the pieces of long rows, which threads share: row m has the pieces pieces[m]:pieces[m + 1]."""
         length = np.diff(self.ptr)
         count = np.where(length > compute.PIECE, -(-length // compute.PIECE), 0)
         return np.concatenate([[0], np.cumsum(count)]).astype(np.int64)
@@ -94,7 +94,7 @@ def _noise(precision: Precision) -> compute.Noise:
 
 @dataclass(frozen=True)
 class Evidence:
-    """The data as mode d hears them: y_i = z_i'psi_d + noise of precision w_i, z = W x_{e != d} psi_e.
+    """The data as a regression on factors of mode d: y_i = z_i'psi_d + noise of precision w_i, z = W x_{e != d} psi_e.
 
     Attributes
     ----------
@@ -121,10 +121,10 @@ class Evidence:
         tables, kind, ranks, w = list(self.psi), core.kind, core.ranks, self.W
         coords = core.coords
         if kind == SPARSE:  # entries that are 0 now cost nothing
-            there = np.flatnonzero(w)
-            w, coords = w[there], coords[there]
+            nonzero = np.flatnonzero(w)
+            w, coords = w[nonzero], coords[nonzero]
         if core.modes == 2 and kind != IDENTITY and not core.leaves_out:
-            # z depends on the other mode's row alone, so contract it once a row: then the core is the identity
+            # z depends on the other mode's row alone, so contract it once per row: then the core is the identity
             dense = core.dense(self.W)
             tables[1 - d] = tables[1 - d] @ (dense.T if d == 0 else dense)
             kind, ranks = IDENTITY, np.full(2, ranks[d])
@@ -137,7 +137,7 @@ class Evidence:
         return observations, _noise(self.precision), tensor, d
 
     def _pieces(self, arguments: tuple[Any, ...]) -> tuple[Ints, Floats, Floats]:
-        """Statistics of the pieces of long rows, and which are whose."""
+        """Statistics of the pieces of long rows, and the bounds of each row's pieces."""
         begin, size = self.data.pieces, padded(int(self.core.ranks[self.d]))
         A, b = np.zeros((int(begin[-1]), size, size)), np.zeros((int(begin[-1]), size))
         row_of = np.repeat(np.arange(len(begin) - 1), np.diff(begin))
@@ -145,14 +145,17 @@ class Evidence:
         return begin, A, b
 
     def statistics(self) -> tuple[Floats, Floats]:
-        """A (M, r, r) and b (M, r)."""
+        """The statistics A_m = sum_i w_i z_i z_i' and b_m = sum_i w_i z_i y_i of all rows: A (M, r, r) and b (M, r)."""
         arguments, rows, r = self._arguments(), len(self.data.ptr) - 1, int(self.core.ranks[self.d])
         A, b = np.empty((rows, r, r)), np.empty((rows, r))
         run_ranges(compute.statistics, self.data.shares, *arguments, *self._pieces(arguments), A, b)
         return A, b
 
     def solve(self, prior_shift: Floats, precision: Floats, noise: Floats) -> Floats:
-        """Conditional of every row under N(precision^-1 pull_m, precision^-1); see `tuckergp.compute.rows.solve`."""
+        """Mean or draw of every row under the prior N(precision^-1 prior_shift_m, precision^-1).
+
+        With zero ``noise`` the mean; see `tuckergp.compute.rows.solve`.
+        """
         arguments, psi = self._arguments(), np.empty(prior_shift.shape)
         given = (*self._pieces(arguments), *map(_contiguous, (prior_shift, precision, noise)))
         failed = sum(run_ranges(compute.solve, self.data.shares, *arguments, *given, psi))
@@ -162,7 +165,7 @@ class Evidence:
 
     def residuals(self) -> RowSums:
         """How far f is from the targets, summed over the observations of every row."""
-        mine = _contiguous(self.psi[self.d])
-        sums = np.zeros((len(mine), 2))
-        run_ranges(compute.squared_residuals, self.data.shares, *self._arguments(), mine, sums)
+        factors = _contiguous(self.psi[self.d])
+        sums = np.zeros((len(factors), 2))
+        run_ranges(compute.squared_residuals, self.data.shares, *self._arguments(), factors, sums)
         return RowSums(*np.ascontiguousarray(sums.T))

@@ -1,4 +1,4 @@
-"""What the data are expected to say when the other modes are uncertain: E A_m and E b_m of the rows of a mode.
+"""Expected statistics of the rows of a mode when the other modes are uncertain: E A_m and E b_m.
 
 A and b are sums over observations of products of the modes' factors, which are independent under q. So their
 expectations are the same sums with E psi and E psi psi' in the place of psi and psi psi': exact for every core, and for
@@ -26,7 +26,7 @@ __all__ = ["Factors", "ModeObservations", "core_statistics", "expected_squares",
 Floats = npt.NDArray[np.float64]
 Numbers = npt.NDArray[np.integer]
 
-# Numbers held at once while sums run over observations.
+# The most numbers in memory at once while sums run over observations.
 BLOCK = 4_000_000
 
 
@@ -39,7 +39,7 @@ class Factors(NamedTuple):
 
 @dataclass(frozen=True)
 class ModeObservations:
-    """The observations as one mode hears them.
+    """The observations sorted by the rows of one mode and, together, of all other modes.
 
     Attributes
     ----------
@@ -48,7 +48,7 @@ class ModeObservations:
     cases : ndarray of int, shape (C, D - 1)
         Their rows together: those of the other mode if there is one, else those of every observation.
     weight, target : csc_array, shapes (M, C)
-        Sums of weights, and of weight times target, of the observations of a row in a case.
+        Sums of weights, and of weight times target, of the observations of each row in each case.
     """
 
     others: tuple[int, ...]
@@ -78,7 +78,7 @@ class ModeObservations:
 
 
 def observations_of(design: Design, d: int, y: Floats, weight: Floats | None) -> ModeObservations:
-    """Sort the observations out for mode d."""
+    """Gather the observations by the rows of mode d and of the other modes."""
     modes, rows = len(design.modes), design.index[:, d]
     others = tuple(e for e in range(modes) if e != d)
     cases: Numbers
@@ -96,21 +96,23 @@ def observations_of(design: Design, d: int, y: Floats, weight: Floats | None) ->
 
 
 def _products(tables: list[Floats], cases: Numbers, elementwise: bool) -> Floats:
+    """Products over the other modes of their rows of tables in each case: elementwise, or of all entries with all."""
     out = np.ones((len(cases), 1))
     for table, rows in zip(tables, cases.T, strict=True):
-        part = table[rows]
-        out = out * part if elementwise else (out[:, :, None] * part[:, None, :]).reshape(len(out), -1)
+        factor = table[rows]
+        out = out * factor if elementwise else (out[:, :, None] * factor[:, None, :]).reshape(len(out), -1)
     return out
 
 
 def row_statistics(
     core: Core, d: int, observations: ModeObservations, factors: Sequence[Factors], W: Normal
 ) -> tuple[Floats, Floats]:
-    """E A (M, r, r) and E b (M, r) of mode d, for a noise of precision 1.
+    """Expected statistics E A (M, r, r) and E b (M, r) of the rows of mode d, for a noise of precision 1.
 
     ``W`` is the belief of the core's entries, (Q, 1), not read for an identity core.
     """
     r = int(core.ranks[d])
+    # E A_m = sum_i w_i E z_i z_i', z = W x_{e != d} psi_e: the product of E psi_e psi_e' contracted with E W W'
     A, b = observations.sums(factors, core.kind == IDENTITY)
     if core.kind != IDENTITY:
         mean, square = _dense_moments(core, W)
@@ -126,6 +128,8 @@ def core_statistics(core: Core, observations: ModeObservations, factors: Sequenc
     ranks = [int(r) for r in core.ranks]
     A, b = observations.sums(factors, elementwise=False)
     first = factors[0]
+    # gram = sum_i w_i (E psi_0 psi_0') kron (E psi_1 psi_1') kron ..., axes (r_0, r_0, r_1, r_1, ...), which are then
+    # reordered to (r_0, r_1, ..., r_0, r_1, ...); right = sum_i w_i y_i E psi_0 kron E psi_1 kron ...
     gram = first.square.reshape(len(first.square), -1).T @ A
     gram = gram.reshape([r for rank in ranks for r in (rank, rank)])
     order = [*range(0, 2 * len(ranks), 2), *range(1, 2 * len(ranks), 2)]
@@ -140,19 +144,20 @@ def core_statistics(core: Core, observations: ModeObservations, factors: Sequenc
 def expected_squares(
     core: Core, observations: ModeObservations, factors: Sequence[Factors], W: Normal, y: Floats, weight: Floats | None
 ) -> float:
-    """E sum of weight (y - f)^2, from the statistics of mode 0."""
+    """The expectation of sum_i weight_i (y_i - f_i)^2, from the statistics of mode 0."""
     A, b = row_statistics(core, 0, observations, factors, W)
+    # sum w y^2 - 2 sum_m E b_m'E psi_m + sum_m tr(E A_m E psi_m psi_m')
     total = float(y @ y if weight is None else weight @ y**2)
     return total - 2 * float(np.sum(b * factors[0].mean)) + float(np.sum(A * factors[0].square))
 
 
 def _places(core: Core) -> npt.NDArray[np.intp]:
-    """Where the entries of a sparse core stand in the flat dense one."""
+    """The places of the entries of a sparse core in the flat dense one."""
     return np.asarray(np.ravel_multi_index(tuple(core.coords.T), tuple(map(int, core.ranks))))
 
 
 def _dense_moments(core: Core, W: Normal) -> tuple[Floats, Floats]:
-    """E W (r_1, ..., r_D) and E of the products of all its entries, (r_1, ..., r_D, r_1, ..., r_D)."""
+    """The expectations of W (r_1, ..., r_D) and of products of pairs of its entries, (r_1, ..., r_D, r_1, ..., r_D)."""
     mean, square = W.mean[:, 0], W.covariance + W.mean @ W.mean.T
     shape = tuple(map(int, core.ranks))
     if core.kind == SPARSE:

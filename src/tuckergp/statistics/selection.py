@@ -1,8 +1,8 @@
-"""Prior of a core with a learned pattern: spike and slab, an entry exactly 0 or N(0, sigma_w^2).
+"""A core with a learned pattern: spike and slab (Mitchell and Beauchamp 1988), entries exactly 0 or N(0, sigma_w^2).
 
-Against a shrinkage prior such as the horseshoe: entries are exactly 0, so that sweeps and predictions get cheaper and
-there is a probability that an entry is there. A global scale of shrinkage would also be known badly, because U takes up
-whatever scale W gives away; here the scale of the slab is fixed.
+Unlike a shrinkage prior such as the horseshoe, entries are exactly 0, so that sweeps and predictions get cheaper and
+each entry has a probability of being included. A global scale of shrinkage would also be poorly identified, because U
+compensates for any change of the scale of W; here the scale of the slab is fixed.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ def entries_given_factors(
     last: Floats,
     rng: np.random.Generator,
 ) -> Floats:
-    """Draw every entry of W once, in random order, each given the others: whether it is there, then its value.
+    """Draw every entry of W once, in random order, each given the others: whether it is included, then its value.
 
     Parameters
     ----------
@@ -46,14 +46,15 @@ def entries_given_factors(
     precision : Precision
         Of the noise.
     prior : float
-        Precision of an entry that is there.
+        Precision of an entry that is included.
     last : ndarray, shape (Q,)
-        The entries as they are; 0 for those that are not there.
+        The present entries; 0 for those that are not included.
     """
     flat, start = pack(psi)
     residual = y - evaluate(core.kind, last, core.coords, core.ranks, flat, start, index)
     w, n = last.copy(), core.n_weights
     order, uniform, normal = rng.permutation(n), rng.random(n), rng.standard_normal(n)
+    # P(entry included) ~ Beta(a, b)
     a, b = inclusion_prior(core.share)
     draw_entries(
         order, w, core.coords, core.ranks, flat, start, index,

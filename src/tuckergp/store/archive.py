@@ -1,7 +1,7 @@
 """ZIP files whose members are not compressed and begin at multiples of 64 bytes, so that they can be memory-mapped.
 
-Members are read whole and compared with their checksums, or mapped, shared with all other processes that do so, and
-compared by whoever reads from the map. Nothing is ever unpacked to disk.
+A member is either read whole and compared with its checksum, or mapped, shared with all other processes that map it,
+and compared by the code that reads from the map. Nothing is ever unpacked to disk.
 """
 
 from __future__ import annotations
@@ -29,15 +29,15 @@ PADDING = 0xD935
 
 
 class Damage(Exception):
-    """What is wrong with a file."""
+    """An error that says what is wrong with a damaged file."""
 
 
 class OtherVersion(Exception):
-    """Why a file that is in order cannot be read by this version; follows the name of the file."""
+    """An error that says why this version cannot read an intact file; its text follows the name of the file."""
 
 
 def add_member(archive: zipfile.ZipFile, name: str, pieces: Iterable[bytes | memoryview]) -> dict[str, int]:
-    """Write a member piece by piece; its size and checksum."""
+    """Write a member piece by piece and return its size and checksum."""
     # the date is fixed, so that the same model is the same file
     member = zipfile.ZipInfo(name, EPOCH)
     header = LOCAL_HEADER.size + len(name.encode()) + SIZES.size + PADDED.size
@@ -50,7 +50,7 @@ def add_member(archive: zipfile.ZipFile, name: str, pieces: Iterable[bytes | mem
 
 
 class Archive:
-    """The members of a file."""
+    """A ZIP file that is open for reading, with its members by name."""
 
     def __init__(self, file: BinaryIO) -> None:
         self.size = file.seek(0, os.SEEK_END)
@@ -68,13 +68,13 @@ class Archive:
             self.members[member.filename] = member
 
     def member(self, name: str) -> zipfile.ZipInfo:
-        """One of them."""
+        """The entry of a member; an error where the file lacks it."""
         if name not in self.members:
             raise Damage(f"it lacks {name}")
         return self.members[name]
 
     def read(self, name: str) -> bytearray:
-        """The content of a member; reading it to its end compares it with its checksum."""
+        """The content of a member, compared with its checksum."""
         content = bytearray(self.member(name).file_size)
         view, done = memoryview(content), 0
         with self._zip.open(self.members[name]) as member:
@@ -86,20 +86,20 @@ class Archive:
         return content
 
     def head(self, name: str, size: int) -> bytes:
-        """The first bytes of a member, not compared with anything."""
+        """The first bytes of a member, without a comparison with its checksum."""
         self._file.seek(self._start(name))
         return self._file.read(min(size, self.members[name].file_size))
 
     def array(self, name: str, place: Place) -> npt.NDArray[Any]:
-        """A tensor of a member where it lies, read-only and not compared with anything; a copy where it cannot be."""
+        """A read-only view of a tensor in the mapped file, not compared with its checksum; a copy if not aligned."""
         start = self._start(name) + place.start
         if self._content is None:
             self._content = _mapped(self._file)
-        found: npt.NDArray[Any] = np.ndarray(place.shape, place.dtype, self._content, start)
-        return found if found.flags.aligned else found.copy()
+        tensor: npt.NDArray[Any] = np.ndarray(place.shape, place.dtype, self._content, start)
+        return tensor if tensor.flags.aligned else tensor.copy()
 
     def _start(self, name: str) -> int:
-        """Where the content of a member begins; its own header says how long that is."""
+        """The offset at which the content of a member begins, behind its header of variable length."""
         member = self.member(name)
         self._file.seek(member.header_offset)
         head = self._file.read(LOCAL_HEADER.size)
@@ -112,7 +112,7 @@ class Archive:
 
 
 def _mapped(file: BinaryIO) -> Any:
-    """The content of a file, mapped into memory where the system can do that, else read."""
+    """The content of a file, mapped into memory where the system supports it, else read."""
     try:
         return mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
     except (OSError, ValueError):

@@ -1,7 +1,7 @@
 """Columns of any values as Parquet, with their types: numbers, text, dates, collections, and mixtures as JSON text.
 
-A column is an array, or a list of Python values (ids, names, cells). What it comes back as is said by its kind, a
-piece of JSON that is kept beside the file.
+A column is an array, or a list of Python values (ids, names, cells). Its kind, a piece of JSON that is kept beside the
+file, says which, so that it is read back as it was.
 """
 
 from __future__ import annotations
@@ -25,8 +25,8 @@ __all__ = ["read_columns", "write_columns"]
 Column: TypeAlias = npt.NDArray[Any] | list[Any]
 Kind: TypeAlias = Any
 
-# Columns of equal values may take next to nothing in a file, and 8 bytes a value in memory. So much memory is given to
-# any file, and so many times its size; ids and ratings differ, so that no table of a model needs more.
+# A column of equal values takes next to nothing in a file but 8 bytes per value in memory, so a small file could need
+# any amount. ALWAYS bytes are allowed, or MOST times the size of the file: tables of models need less.
 BYTES, ALWAYS, MOST = 8, 1 << 26, 200
 
 _SIMPLE: dict[type, tuple[str, Any]] = {
@@ -43,7 +43,9 @@ _MAKERS: dict[str, Any] = {name: kind for kind, name in _COLLECTIONS.items()}
 
 
 def write_columns(columns: Mapping[str, Column]) -> tuple[bytes, list[Kind]]:
-    """Columns of one length as a Parquet file, and the kind of each; TypeError for values that cannot be stored.
+    """Write columns of equal length as a Parquet file; TypeError for values that cannot be stored.
+
+    Returns the content of the file and the kind of each column.
 
     Examples
     --------
@@ -62,7 +64,7 @@ def write_columns(columns: Mapping[str, Column]) -> tuple[bytes, list[Kind]]:
 
 
 def read_columns(content: bytes | bytearray, kinds: Sequence[Kind], length: int | None = None) -> list[Column]:
-    """The columns that `write_columns` wrote, in their order; of another length than is given they are not read."""
+    """Read the columns that `write_columns` wrote, in their order; ValueError if they have another ``length``."""
     file = parquet.ParquetFile(pa.BufferReader(content))
     if length is not None and file.metadata.num_rows != length:
         raise ValueError(f"a table has {file.metadata.num_rows} rows, not {length}")
@@ -73,7 +75,7 @@ def read_columns(content: bytes | bytearray, kinds: Sequence[Kind], length: int 
 
 
 def _cells(metadata: Any) -> int:
-    """How many values a file says it has, those inside collections included."""
+    """The number of values in a file according to its metadata, those inside collections included."""
     groups = map(metadata.row_group, range(metadata.num_row_groups))
     inside: int = sum(group.column(j).num_values for group in groups for j in range(group.num_columns))
     return max(int(metadata.num_rows * metadata.num_columns), inside)
@@ -146,7 +148,7 @@ def _list_from_arrow(array: Any, kind: Kind) -> list[Any]:
 
 
 class _CellWriter(Writer):
-    """A cell holds values and collections of them, no objects, and nothing is kept elsewhere."""
+    """Writes a cell as one piece of JSON: values and collections of them, but no objects."""
 
     def array(self, values: Any) -> Any:
         if values.dtype.kind not in "fiubOUSmM" or values.dtype == np.longdouble:

@@ -1,6 +1,6 @@
-"""Whether the parts of a model that was read fit together, so that no index leads compiled code astray.
+"""Consistency checks of a model read from a file, so that compiled code never gets an index out of bounds.
 
-A file that is whole but inconsistent, as only an edited one is, is refused here, in what both estimators share. Sparse
+An intact file that is inconsistent must have been edited; it is refused here, for what both estimators share. Sparse
 matrices are checked where they are read, and the draws of rows when they are first used.
 """
 
@@ -13,7 +13,7 @@ import numpy as np
 
 from tuckergp.compute.contract import FULL, IDENTITY, SPARSE
 from tuckergp.data.columns import Encoder
-from tuckergp.features import Exact, Line, Rows
+from tuckergp.features import Exact
 from tuckergp.features.base import ResidualMap
 from tuckergp.likelihoods import Likelihood
 from tuckergp.model.cores import LEFT_OUT
@@ -30,7 +30,7 @@ Shape = tuple[int, ...]
 
 
 def require(condition: Any, what: str) -> None:
-    """Refuse, with a ValueError, a model of which something is not so."""
+    """Raise a ValueError that says ``what`` is wrong unless the condition holds."""
     if not condition:
         raise ValueError(what)
 
@@ -42,7 +42,7 @@ def inside(numbers: Any, end: int, start: int = 0) -> bool:
 
 
 def check_modes(modes: Sequence[FittedMode]) -> None:
-    """Refuse modes whose parts do not fit together."""
+    """Raise a ValueError for modes whose parts do not fit together."""
     for mode in modes:
         require(isinstance(mode, FittedMode), "its modes are of another class")
         start = 0
@@ -55,23 +55,18 @@ def check_modes(modes: Sequence[FittedMode]) -> None:
         if mode.residual is not None:
             require(isinstance(mode.residual, ResidualMap), "its residuals are of another class")
             _check_map(mode.residual)
-        if isinstance(mode.residual, Rows):
-            column, count = mode.residual.column_, mode.residual.onehot_.n_features_
-            require(inside(column, count) and len(column) == count, "its rows are not numbered")
-            require((np.bincount(column, minlength=count) == 1).all(), "its rows are not numbered")
-        if isinstance(mode.residual, Line):
-            require(mode.residual.order_ in (1, 2, 3), "its chains are of another order")
-            require((np.diff(mode.residual.knots_) > 0).all(), "its chains are not in order")
+            fault = mode.residual.fault()
+            require(fault is None, str(fault))
 
 
 def _check_map(fitted: Any) -> None:
-    """The levels of encoders and distinct rows become columns of sparse matrices."""
-    for part in _parts(fitted):
-        if isinstance(part, Encoder):
-            numbers = list(part.levels.values())
-            require(numbers == list(range(len(numbers))), f"the levels of {part.name!r} are not numbered in order")
-        if isinstance(part, Exact) and hasattr(part, "rows_"):
-            require(len(part.rows_) == part.n_features_ and part.rows_.columns, "its rows are not numbered")
+    """Check that levels and distinct rows, which become columns of sparse matrices, are numbered in order."""
+    for piece in _parts(fitted):
+        if isinstance(piece, Encoder):
+            numbers = list(piece.levels.values())
+            require(numbers == list(range(len(numbers))), f"the levels of {piece.name!r} are not numbered in order")
+        if isinstance(piece, Exact) and hasattr(piece, "rows_"):
+            require(len(piece.rows_) == piece.n_features_ and piece.rows_.columns, "its rows are not numbered")
 
 
 def _parts(thing: Any) -> Iterator[Any]:
@@ -87,7 +82,7 @@ def _parts(thing: Any) -> Iterator[Any]:
 
 
 def check_fit(fit: Fit, modes: Sequence[FittedMode]) -> None:
-    """Refuse a fit whose draws are not of these modes."""
+    """Raise a ValueError for a fit whose draws do not fit to these modes."""
     require(isinstance(fit, Fit) and isinstance(fit.draws, Draws), "what it learned is of another class")
     draws, model = fit.draws, fit.draws.model
     require(isinstance(model, TuckerModel) and isinstance(model.core, Core), "its core is of another class")
@@ -119,11 +114,11 @@ def _check_core(core: Core, modes: int) -> None:
         require(inside(column[column != LEFT_OUT], int(core.ranks[d])), "its core has entries outside")
 
 
-def _check_numbers(found: Mapping[str, Any], shapes: Mapping[str, Shape], count: int | None = None) -> None:
-    """Arrays that are in memory: floats of these shapes, ``count`` times where it is given, and finite."""
-    require(found.keys() >= shapes.keys(), "its draws lack something")
+def _check_numbers(arrays: Mapping[str, Any], shapes: Mapping[str, Shape], count: int | None = None) -> None:
+    """Check that arrays in memory are finite floats of these shapes, ``count`` times each where it is given."""
+    require(arrays.keys() >= shapes.keys(), "its draws lack something")
     for name, shape in shapes.items():
-        values = found[name]
+        values = arrays[name]
         require(isinstance(values, np.ndarray) and values.dtype == np.float64, f"{name} has other numbers")
         require(values.shape == (shape if count is None else (count, *shape)), f"{name} has another shape")
         require(np.isfinite(values).all(), f"{name} is not finite")

@@ -1,7 +1,7 @@
-"""Files of format 1.x: one object for each draw, with the weights of one-hot rows and of features in one matrix U.
+"""Reading of files of format 1.x: one object per draw, with the weights of one-hot rows and features in one matrix U.
 
-All that is known of that format is here, so that it can be deleted one day. Classes that have changed since are read
-as plain records, which `converted` turns into what a model of today is made of.
+All code for that format is here, so that it can be deleted one day. Classes that have changed since are read as plain
+records, which `converted` turns into today's classes.
 """
 
 from __future__ import annotations
@@ -48,14 +48,14 @@ CHANGED = {
 
 
 class Unpacker(packing.Unpacker):
-    """Puts a tree of that format together, with records for what has changed."""
+    """Rebuilds a model of format 1.x, with plain records for classes that have changed since."""
 
     def kind(self, name: str) -> Any:
-        """A class, or the record that stands for one that has changed."""
+        """The class of a name, or the record that stands for a class that has changed."""
         return Record if name in CHANGED else schema.class_of(RENAMED.get(name, name))
 
     def build(self, kind: Any, fields: dict[str, Any]) -> Any:
-        """An object from what it is made of."""
+        """Build an object from its fields."""
         return Record(**fields) if kind is Record else schema.build(kind, fields)
 
     def special(self, tag: str, content: Any) -> Any:
@@ -71,13 +71,13 @@ class Unpacker(packing.Unpacker):
         return super().special(tag, content)
 
     def _count(self, n: Any) -> int:
-        """How many there are of something of which each takes a byte at least."""
+        """A number of objects, checked against the size of the file: each takes at least one byte."""
         if type(n) is not int or not 0 <= n <= self.content.size:
             raise ValueError(f"{n} is more than there can be")
         return n
 
     def _unstack(self, structure: Any, n: int) -> list[Any]:
-        """The objects whose fields lie in one tensor each."""
+        """Objects of one class from tensors that each hold one field of all of them."""
         if "type" in structure:
             kind = self.kind(structure["type"])
             parts = {name: self._unstack(part, n) for name, part in structure["fields"].items()}
@@ -92,18 +92,18 @@ class Unpacker(packing.Unpacker):
             parts = {name: self._unstack(part, n) for name, part in content.items()}
             return [{name: part[i] for name, part in parts.items()} for i in range(n)]
         if tag == "each":
-            found = self.decode(content)
+            values = self.decode(content)
         elif tag in ("floats", "ints"):
-            found = self.arrays[content].tolist()
+            values = self.arrays[content].tolist()
         else:
-            found = [view.T if tag == "transposed" else view for view in self.arrays[content]]
-        if len(found) != n:
+            values = [view.T if tag == "transposed" else view for view in self.arrays[content]]
+        if len(values) != n:
             raise ValueError(f"{content} does not have {n} entries")
-        return list(found)
+        return list(values)
 
 
 def converted(state: dict[str, Any], likelihood: str) -> dict[str, Any]:
-    """What an estimator has learned, of today's classes; ``likelihood`` is what it was asked for."""
+    """The fitted attributes of an estimator in today's classes; ``likelihood`` is the estimator's parameter."""
     fit = state["fit_"]
     observed = _likelihood(fit, likelihood)
     if "layout_" not in state:
@@ -130,7 +130,7 @@ def _made(name: str, **fields: Any) -> Any:
 
 
 def _history(old: Any) -> History:
-    """Ratings, which were one table with their moments."""
+    """The ratings, which were one table with their times."""
     table: Table = old.ratings
     moment = {name.removeprefix("moment."): table[name] for name in table.columns if name.startswith("moment.")}
     codes = (table["user"], table["item"])
@@ -138,7 +138,7 @@ def _history(old: Any) -> History:
 
 
 def _likelihood(fit: Any, name: str) -> Likelihood:
-    """With the scale of the targets, which the fit had."""
+    """The likelihood with the scale of the targets, which was stored in the fit."""
     kind: Any = LIKELIHOODS[name]
     if kind is Gaussian:
         return Gaussian(fit.draws.model.likelihood.noise, fit.mean, fit.scale)
@@ -153,7 +153,7 @@ def _likelihood(fit: Any, name: str) -> Likelihood:
 
 
 def _mode(old: Any) -> FittedMode:
-    """A mode whose residual, if it has one-hot rows, has a mark of its own."""
+    """A fitted mode, with a residual map of its own if it has one-hot rows."""
     mark = old.residual
     if isinstance(mark, Exact):
         mark = _mark(mark, np.arange(mark.n_features_, dtype=np.int32))
@@ -195,7 +195,7 @@ def _side(old: Any) -> Any:
 
 
 def _training_table(mode: FittedMode) -> ModeTable:
-    """The distinct training rows of a mode of a regressor, as far as draws are to be converted at them."""
+    """The distinct training rows of a mode of a regressor, where its draws need them."""
     if not isinstance(mode.residual, Rows):
         knots = mode.residual.knots_ if isinstance(mode.residual, Line) else np.zeros(0)
         return ModeTable(np.zeros((len(knots), sum(block.map.n_features_ for block in mode.blocks))))
@@ -212,7 +212,7 @@ def _training_table(mode: FittedMode) -> ModeTable:
 
 
 def _fit(old: Any, likelihood: Likelihood, modes: Sequence[FittedMode], tables: Sequence[ModeTable]) -> Fit:
-    """With draws at the training rows of each mode."""
+    """The fit with draws at the training rows of each mode."""
     draws = old.draws
     core, sigma_u, sigma_w = draws.model.core, draws.model.sigma_u, draws.model.sigma_w
     kept = [draw for chain in draws.chains for draw in chain]
@@ -238,7 +238,7 @@ def _fit(old: Any, likelihood: Likelihood, modes: Sequence[FittedMode], tables: 
 
 
 def _unknowns(kept: Sequence[Any], likelihood: Likelihood) -> dict[str, Floats]:
-    """Of the likelihood: the noise precision, or the cut points."""
+    """The parameters of the likelihood in all draws: the noise precision, or the cut points."""
     names = likelihood.unknowns() if kept else ()
     return {name: np.array([getattr(draw, name) for draw in kept], dtype=np.float64) for name in names}
 

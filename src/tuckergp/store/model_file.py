@@ -1,8 +1,8 @@
-"""Model files: `save` writes all that a fitted model needs to answer, `load` reads it back.
+"""Model files: `save` writes all that a fitted model needs for its predictions, `load` reads it back.
 
 A file is a ZIP archive of ``model.json`` (settings, structure, a list of the other members), ``rows/*.safetensors``
 (draws and ratings, one tensor each, memory-mapped), ``arrays.safetensors`` (all other arrays) and ``tables/*.parquet``
-(ids, attributes). No pickle: only listed classes are built, and nothing in a file is ever run, or written anywhere. The
+(ids, attributes). No pickle: only listed classes are built, and nothing in a file is executed or unpacked to disk. The
 format is described in docs/format.md.
 """
 
@@ -33,7 +33,7 @@ __all__ = ["Storable", "load"]
 
 FORMAT = "tuckergp model"
 MAJOR, MINOR = 2, 0
-"""A minor version adds what older readers can do without; anything else is a new major version."""
+"""A minor version adds only what older readers can ignore; any other change is a new major version."""
 
 MANIFEST = "model.json"
 ARRAYS = "arrays.safetensors"
@@ -47,10 +47,9 @@ class Storable:
     def save(self, path: str | Path) -> None:
         """Write the fitted model to a file, which `tuckergp.load` reads.
 
-        The file has all that predictions, recommendations and further learning need; the training data are not needed
-        again. It takes the place of an old one in one move, even of the one that the model was loaded from. Ratings
-        that were folded in are put in order first, which copies the draws once. A ``random_state`` that is a generator
-        becomes None.
+        The file holds all that predictions, recommendations and further learning need; the training data are not
+        needed again. It replaces an old file atomically, even the one that the model was loaded from. A
+        ``random_state`` that is a generator becomes None.
 
         Parameters
         ----------
@@ -73,43 +72,39 @@ class Storable:
         path = Path(path)
         try:
             check_writable(path)
-            self._put_in_order()
             _save(self, path)
         except OSError as error:
             raise InputError(f"{path} cannot be written: {error.strerror or error}.") from error
 
-    def _put_in_order(self) -> None:
-        """Prepare what was learned for being written."""
-
     def _check_parts(self) -> None:
-        """Refuse, with a ValueError, a model from a file whose parts do not fit together."""
+        """Raise a ValueError for a model from a file whose parts do not fit together."""
         raise NotImplementedError
 
 
 def load(path: str | Path, verify: bool = False) -> Any:
     """Read a model that `save` wrote.
 
-    Draws and ratings, the bulk of a file, are not read but mapped into memory: loading takes little time and memory
-    whatever their size, and processes that load one file share one copy. Each piece of them is compared with its
-    checksum when an answer first needs it; everything else is compared here. Do not write into a file that is in use;
-    `save` puts a new one in its place.
+    Draws and ratings, most of a file, are not read but mapped into memory: loading takes little time and memory
+    whatever their size, and processes that load the same file share one copy. Each piece of them is compared with its
+    checksum when a prediction first needs it; everything else is compared here. Do not write into a file that is in
+    use; `save` replaces it.
 
     Parameters
     ----------
     path : path
     verify : bool
-        Compare everything with its checksums at once.
+        Compare everything with its checksums now.
 
     Returns
     -------
     TuckerRecommender or TuckerGPRegressor
-        Whichever was saved, with the same parameters to the last bit.
+        The model that was saved, with exactly the same parameters.
 
     Raises
     ------
     InputError
-        Where there is no such file, where it is damaged, or where it needs a newer tuckergp. A damaged piece of draws
-        or ratings raises it here with ``verify``, else in each answer that needs it.
+        If there is no such file, it is damaged, or it needs a newer tuckergp. A damaged piece of draws or ratings
+        raises it here with ``verify``, otherwise in each prediction that needs the piece.
     """
     path = Path(path)
     if path.is_dir():
@@ -163,7 +158,7 @@ def _save(model: Storable, path: Path) -> None:
 
 
 def _add_rows(archive: zipfile.ZipFile, name: str, rows: Any) -> dict[str, Any]:
-    """Write a tensor as a member of its own; size and checksum, rows of a piece and the checksums of all pieces."""
+    """Write a tensor as a member of its own; return size, checksum, rows per piece and the checksums of pieces."""
     step, checksums = rows_in_piece(rows.shape, rows.dtype), []
 
     def pieces() -> Iterator[bytes | memoryview]:
@@ -238,12 +233,12 @@ def _read_manifest(archive: Archive) -> dict[str, Any]:
 
 
 def _check_version(manifest: Mapping[str, Any]) -> bool:
-    """Refuse a major version that is not known; whether the minor one is newer than ours."""
+    """Refuse an unknown major version; return whether the version is newer than ours."""
     version = manifest.get("version")
-    found = re.fullmatch(r"(\d{1,6})\.(\d{1,6})", version) if isinstance(version, str) else None
-    if found is None:
+    numbers = re.fullmatch(r"(\d{1,6})\.(\d{1,6})", version) if isinstance(version, str) else None
+    if numbers is None:
         raise Damage(f"{MANIFEST} has no version")
-    major, minor = map(int, found.groups())
+    major, minor = map(int, numbers.groups())
     if not 1 <= major <= MAJOR:
         remedy = "update tuckergp" if major > MAJOR else "fit and save it again"
         raise OtherVersion(f"was written in format {version}; this tuckergp reads formats 1.x to {MAJOR}.x: {remedy}.")
@@ -257,8 +252,8 @@ class _Content:
         self.archive, self.members, self.name = archive, members, name
         self._mapped: list[StoredRows] = []
         for member, expected in members.items():
-            found = archive.member(member)
-            if (found.file_size, found.CRC) != (expected["size"], expected["crc32"]):
+            info = archive.member(member)
+            if (info.file_size, info.CRC) != (expected["size"], expected["crc32"]):
                 raise Damage(f"{member} is of another model")
 
     @property
@@ -268,11 +263,11 @@ class _Content:
 
     @cached_property
     def arrays(self) -> dict[str, npt.NDArray[Any]]:
-        """Tensors, in memory of their own."""
+        """The tensors that are read into memory."""
         return read_tensors(self.archive.read(ARRAYS))
 
     def rows(self, key: str, shape: list[int], below: int | None, times: str | None = None) -> StoredRows:
-        """A tensor by its rows where they lie, to be compared with its checksums later."""
+        """A mapped tensor, whose rows are compared with its checksums when they are first read."""
         member = _rows(key)
         size, expected = self.archive.member(member).file_size, self.members[member]
         ((name, place),) = read_header(self.archive.head(member, 8 + LONGEST_HEADER), size, LONGEST_HEADER).items()
@@ -286,7 +281,7 @@ class _Content:
         return rows
 
     def table(self, key: str) -> bytearray:
-        """A Parquet file."""
+        """The content of a Parquet file."""
         return self.archive.read(_table(key))
 
     def verify(self) -> None:

@@ -1,7 +1,7 @@
-"""The tree of a fitted model as JSON, tensors and Parquet tables, and back.
+"""Conversion of a fitted model to JSON, tensors and Parquet tables, and back.
 
-What is large is kept out of the JSON: arrays become tensors, tables, ids and long lists become Parquet. Which classes
-there are is in `tuckergp.store.schema`.
+What is large is kept out of the JSON: arrays become tensors; tables, ids and long lists become Parquet. The classes
+that a file may hold are listed in `tuckergp.store.schema`.
 """
 
 from __future__ import annotations
@@ -27,18 +27,18 @@ Array = npt.NDArray[Any]
 Json = Any
 
 LONG = 100
-"""Lists from this length on are Parquet."""
+"""Lists of at least this length become Parquet."""
 
 
 class Packer(Writer):
-    """Takes a model apart.
+    """Converts a model to JSON, tensors and tables.
 
     Attributes
     ----------
     arrays : dict of str to ndarray
-        Tensors by name, which readers want whole.
+        Tensors by name that are read whole.
     rows : dict of str to ndarray or RowsInPlace
-        Those of which readers may want some rows alone.
+        Tensors by name of which single rows are read.
     tables : dict of str to bytes
         Parquet files by name.
     """
@@ -64,15 +64,15 @@ class Packer(Writer):
         return super().encode(tree)
 
     def name(self, kind: type) -> str:
-        """What files call a class."""
+        """The name of a class in files."""
         return schema.name_of(kind)
 
     def fields(self, tree: Any) -> dict[str, Any] | None:
-        """What an object is made of."""
+        """The fields of an object; None for a value that is no listed object."""
         return schema.fields(tree)
 
     def array(self, values: Any) -> Json:
-        """A reference to a tensor, in the order of its memory; an array that is there twice is stored once."""
+        """Store an array as a tensor and return the reference to it; an array that occurs twice is stored once."""
         if not isinstance(values, np.ndarray):
             if values.dtype.kind in "US":
                 return pack(values.item())
@@ -103,7 +103,7 @@ class Packer(Writer):
         return key
 
     def _key(self, taken: Mapping[str, Any]) -> str:
-        """A name that says where in the tree something is, of letters that any system has."""
+        """A new name from the path in the tree, with characters that are safe on any system."""
         name = re.sub(r"[^A-Za-z0-9_.-]", "_", ".".join(self.path))[:150].strip(".") or "model"
         key, number = name, 2
         while key in taken:
@@ -142,7 +142,7 @@ class Packer(Writer):
 
 
 def _check_sparse(data: Array, indices: Array, indptr: Array, rows: int, columns: int) -> None:
-    """Compiled code trusts the indices of a sparse matrix, and SciPy does not look at all of them."""
+    """Raise a ValueError for invalid indices, which compiled code would trust and SciPy does not check fully."""
     whole = all(part.dtype.kind == "i" and part.ndim == 1 for part in (indices, indptr)) and data.dtype.kind in "fiub"
     right = whole and len(indptr) == rows + 1 and indptr[0] == 0 and indptr[-1] == len(indices) and data.ndim == 1
     if not right or len(data) != len(indices) or (np.diff(indptr) < 0).any():
@@ -156,7 +156,7 @@ def _fortran(values: Array) -> bool:
 
 
 class Content(Protocol):
-    """What the structure of a file refers to, by the names that it has there."""
+    """The tensors and tables of a file, by the names that its structure refers to."""
 
     @property
     def size(self) -> int:
@@ -164,28 +164,28 @@ class Content(Protocol):
 
     @property
     def arrays(self) -> Mapping[str, Array]:
-        """Tensors."""
+        """The tensors that are read whole."""
 
     def rows(self, key: str, shape: list[int], below: int | None, times: str | None = None) -> StoredRows:
-        """A tensor by its rows, of a shape that is expected; numbers that are below another, or times."""
+        """A tensor of the given shape that is read by rows: whole numbers below ``below``, or times, if so given."""
 
     def table(self, key: str) -> bytearray:
-        """A Parquet file."""
+        """The content of a Parquet file."""
 
 
 class Unpacker(Reader):
-    """Puts a model together."""
+    """Rebuilds a model from JSON, tensors and tables."""
 
     def __init__(self, content: Content) -> None:
         super().__init__(content.arrays)
         self.content = content
 
     def kind(self, name: str) -> Any:
-        """The class that files call so."""
+        """The class that has this name in files."""
         return schema.class_of(name)
 
     def build(self, kind: Any, fields: dict[str, Any]) -> Any:
-        """An object from what it is made of."""
+        """Build an object from its fields."""
         return schema.build(kind, fields)
 
     def special(self, tag: str, content: Json) -> Any:

@@ -1,6 +1,6 @@
-"""Values of the outside world that JSON lacks, as JSON and back: bytes, dates, UUIDs, decimals.
+"""Conversion of single values that JSON lacks to JSON and back: bytes, dates, UUIDs, decimals.
 
-Ids and cells of tables are made of these. Containers and arrays are the business of `tuckergp.store.trees`.
+Ids and cells of tables are made of these. Containers and arrays are converted in `tuckergp.store.trees`.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ Json = Any
 
 
 def pack(value: Any) -> Json:
-    """One value as JSON; TypeError for one of another type.
+    """Convert one value to JSON; TypeError for a type that cannot be stored.
 
     Examples
     --------
@@ -45,7 +45,7 @@ def pack(value: Any) -> Json:
 
 
 def is_plain(value: Any) -> bool:
-    """Whether a value is one of these; numbers of NumPy are not, but for its dates."""
+    """Whether `pack` can convert a value; of NumPy's scalars, only dates and time differences."""
     if isinstance(value, np.generic):
         return isinstance(value, np.datetime64 | np.timedelta64)
     return value is None or isinstance(value, _KINDS) or type(value).__name__ == "NAType"

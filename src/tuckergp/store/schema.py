@@ -1,8 +1,8 @@
-"""What a model file may hold: classes by names that stay when code moves, and how each is taken apart and rebuilt.
+"""The classes that a model file may hold, by names that stay when code moves, and how each is stored and rebuilt.
 
-Only what is listed here is ever built from a file. Kernels, feature maps, inferences, likelihoods and residuals come
-from the lists of their packages, so that a new one needs nothing here. A field that is not in a file has its default,
-and one that is not in the class is left out, so fields may come and go within a major version of the format.
+Only classes listed here are ever built from a file. Kernels, feature maps, inferences, likelihoods and residuals come
+from the lists of their packages, so that a new one needs nothing here. A field that a file lacks gets its default, and
+one that the class lacks is ignored, so fields may come and go within a major version of the format.
 """
 
 from __future__ import annotations
@@ -61,11 +61,11 @@ _HOMES: dict[str, tuple[str, ...]] = {
 
 
 class UnknownClass(ValueError):
-    """A file names a class that is not listed."""
+    """An error for a file that names a class that is not listed."""
 
 
 class AsRows(NamedTuple):
-    """An array, or one like it, that is large: readers map it, and look at the rows that they need.
+    """Marks a large array that readers map into memory, to read only the rows that they need.
 
     Its numbers are below ``below`` where that is given.
     """
@@ -75,7 +75,7 @@ class AsRows(NamedTuple):
 
 
 def _exported(module: ModuleType) -> Iterator[type]:
-    """The classes of a package that describe something: kernels, feature maps, inferences."""
+    """The public classes of a package of kernels, feature maps or inferences."""
     for name in module.__all__:
         kind = getattr(module, name)
         if isinstance(kind, type) and kind not in _ABSTRACT:
@@ -87,13 +87,13 @@ _ABSTRACT = (kernels.Kernel, kernels.Stationary, feature_maps.FeatureMap)
 
 @cache
 def _classes() -> dict[str, type]:
-    """All classes that a file may hold, by their names there."""
+    """All classes that a file may hold, by their names in files."""
     listed = [*_exported(kernels), *_exported(feature_maps), *_exported(inference), *LIKELIHOODS.values()]
-    found = {kind.__name__: kind for kind in listed}
-    found |= {f"residuals.{kind.__name__}": kind for kind in RESIDUALS}  # feature maps have the same names
+    classes = {kind.__name__: kind for kind in listed}
+    classes |= {f"residuals.{kind.__name__}": kind for kind in RESIDUALS}  # feature maps have the same names
     for module, names in _HOMES.items():
-        found |= {name: getattr(importlib.import_module(module), name) for name in names}
-    return found
+        classes |= {name: getattr(importlib.import_module(module), name) for name in names}
+    return classes
 
 
 @cache
@@ -102,7 +102,7 @@ def _names() -> dict[type, str]:
 
 
 def class_of(name: str) -> type:
-    """The class that files call so.
+    """The class that has this name in files.
 
     Examples
     --------
@@ -115,7 +115,7 @@ def class_of(name: str) -> type:
 
 
 def name_of(kind: type) -> str:
-    """What files call a class; TypeError for one that is not listed."""
+    """The name of a class in files; TypeError for a class that is not listed."""
     try:
         return _names()[kind]
     except KeyError:
@@ -123,13 +123,13 @@ def name_of(kind: type) -> str:
 
 
 def fitted(thing: Any) -> Fields:
-    """What an object has learned: its attributes that end in an underscore."""
+    """The fitted attributes of an object: those whose names end in an underscore."""
     return {name: value for name, value in vars(thing).items() if _is_learned(name)}
 
 
-def learn(thing: Any, found: Fields) -> None:
-    """Give an object what it had learned."""
-    vars(thing).update({name: value for name, value in found.items() if _is_learned(name)})
+def learn(thing: Any, values: Fields) -> None:
+    """Set the fitted attributes of an object."""
+    vars(thing).update({name: value for name, value in values.items() if _is_learned(name)})
 
 
 def _is_learned(name: str) -> bool:
@@ -137,7 +137,7 @@ def _is_learned(name: str) -> bool:
 
 
 def fields(thing: Any) -> Fields | None:
-    """What an object is made of; None for what is no object of this kind (a list, say)."""
+    """The fields that an object is stored as; None for values such as lists, which have none."""
     name = _names().get(type(thing))
     if name in _SPECIAL:
         return _SPECIAL[name][0](thing)
@@ -146,36 +146,36 @@ def fields(thing: Any) -> Fields | None:
     return fields_of(thing)
 
 
-def build(kind: Any, found: Fields) -> Any:
-    """An object of a class from what it is made of."""
+def build(kind: Any, values: Fields) -> Any:
+    """Build an object of a class from its fields."""
     name = name_of(kind)
     if name in _SPECIAL:
-        return _SPECIAL[name][1](found)
+        return _SPECIAL[name][1](values)
     if issubclass(kind, Parameters):
-        return _described(kind, found)
-    return _made(kind, found)
+        return _described(kind, values)
+    return _made(kind, values)
 
 
-def _made(kind: Any, found: Fields) -> Any:
-    """A dataclass or a NamedTuple."""
+def _made(kind: Any, values: Fields) -> Any:
+    """Build a dataclass or a NamedTuple from those fields that it has."""
     known = [field.name for field in dataclasses.fields(kind)] if dataclasses.is_dataclass(kind) else kind._fields
-    return kind(**{name: value for name, value in found.items() if name in known})
+    return kind(**{name: value for name, value in values.items() if name in known})
 
 
-def _described(kind: Any, found: Fields) -> Any:
-    """A kernel or a feature map: what its constructor stores, and what it has learned."""
+def _described(kind: Any, values: Fields) -> Any:
+    """Build a kernel or a feature map from its constructor's arguments and its fitted attributes."""
     made = kind.__new__(kind)
     signature = inspect.signature(kind.__init__).parameters
     for name in kind._parameter_names():
         default = () if signature[name].kind is inspect.Parameter.VAR_POSITIONAL else signature[name].default
-        if name not in found and default is inspect.Parameter.empty:
+        if name not in values and default is inspect.Parameter.empty:
             raise ValueError(f"{kind.__name__} lacks {name}")
-        vars(made)[name] = found.get(name, default)
-    learn(made, found)
+        vars(made)[name] = values.get(name, default)
+    learn(made, values)
     return made
 
 
-# A sum of many kernels is a long chain of pairs: a list of them in files.
+# A sum of many kernels is a deeply nested chain of pairs, so files hold a list of the terms.
 
 
 def _sum_fields(kernel: Any) -> Fields:
@@ -186,20 +186,20 @@ def _sum_fields(kernel: Any) -> Fields:
     return {"terms": [kernel, *reversed(later)]}
 
 
-def _build_sum(found: Fields) -> Any:
-    return reduce(Sum, found["terms"])
+def _build_sum(values: Fields) -> Any:
+    return reduce(Sum, values["terms"])
 
 
-# The arrays of draws by rows are large: a reader may want few of the rows.
+# Arrays of draws by rows are large, and readers may need few of the rows.
 
 
 def _draws_fields(draws: Any) -> Fields:
-    found = fields_of(draws) or {}
-    found |= {"B": AsRows(draws.B), "rows": {name: AsRows(values) for name, values in draws.rows.items()}}
-    return found | {"row_noise": None if draws.row_noise is None else AsRows(draws.row_noise)}
+    own = fields_of(draws) or {}
+    own |= {"B": AsRows(draws.B), "rows": {name: AsRows(values) for name, values in draws.rows.items()}}
+    return own | {"row_noise": None if draws.row_noise is None else AsRows(draws.row_noise)}
 
 
-# A learning curve is a table in files, one row for each step.
+# Files hold a learning curve as a table with one row per step.
 
 
 def _fit_fields(fit: Any) -> Fields:
@@ -213,8 +213,8 @@ def _fit_fields(fit: Any) -> Fields:
 _OF_STEPS = ("step", "chain", "done")
 
 
-def _build_fit(found: Fields) -> Any:
-    table = found["steps"]
+def _build_fit(given: Fields) -> Any:
+    table = given["steps"]
     figures = {name.removeprefix("figure."): table[name].tolist() for name in table.columns if name not in _OF_STEPS}
     each: list[dict[str, float]] = [{} for _ in range(len(table))]
     for name, values in figures.items():
@@ -223,52 +223,52 @@ def _build_fit(found: Fields) -> Any:
                 info[name] = value
     rows = zip(*(table[name].tolist() for name in ("step", "done", "chain")), each, strict=True)
     steps = [Info(step, figures, done, chain) for step, done, chain, figures in rows]
-    return _made(class_of("Fit"), {**found, "steps": steps})
+    return _made(class_of("Fit"), {**given, "steps": steps})
 
 
-# Ratings are sorted by user in files, and are large.
+# Files hold ratings sorted by user, in large arrays that are read by rows.
 
 
 def _history_fields(history: Any) -> Fields:
-    found = history.sorted()
-    rows = {"item": AsRows(found.item, len(found.ids[1])), "place": AsRows(found.place, len(found))}
-    columns = found.when.columns.items()  # floats may be missing, which large tensors do not have
+    ordered = history.sorted()
+    rows = {"item": AsRows(ordered.item, len(ordered.ids[1])), "place": AsRows(ordered.place, len(ordered))}
+    columns = ordered.when.columns.items()  # floats may be missing, which large tensors do not have
     when = {name: AsRows(values) if values.dtype.kind in "iubmM" else values for name, values in columns}
-    known = {"ids": found.ids, "clicks": found.clicks, "starts": found.starts, "source": found.when.name}
-    return {**known, **rows, "value": AsRows(found.value), "when": when}
+    known = {"ids": ordered.ids, "clicks": ordered.clicks, "starts": ordered.starts, "source": ordered.when.name}
+    return {**known, **rows, "value": AsRows(ordered.value), "when": when}
 
 
-def _build_history(found: Fields) -> Any:
-    when = Table(found.pop("when"), found.pop("source"), len(found["item"]))
+def _build_history(values: Fields) -> Any:
+    when = Table(values.pop("when"), values.pop("source"), len(values["item"]))
     names = ("ids", "starts", "item", "value", "place")
-    return SortedHistory(**{name: found[name] for name in names}, when=when, clicks=found.get("clicks", False))
+    return SortedHistory(**{name: values[name] for name in names}, when=when, clicks=values.get("clicks", False))
 
 
 def _report_fields(report: Any) -> Fields:
     return {"sides": dict(report)}
 
 
-def _build_report(found: Fields) -> Any:
-    return class_of("FeatureReport")(found["sides"])
+def _build_report(values: Fields) -> Any:
+    return class_of("FeatureReport")(values["sides"])
 
 
-# Attributes of grids may be anything; files keep those that are plain.
+# Attributes of grids may be of any type; files keep text, booleans and numbers.
 
 
 def _grid_fields(grid: Any) -> Fields:
-    found = fields_of(grid) or {}
-    found["attrs"] = {str(k): v for k, v in found["attrs"].items() if isinstance(v, str | bool | int | float)}
-    if found.get("values") is not None and found["values"].dtype.kind in "US":
-        found["values"] = found["values"].astype(object)
-    return found
+    values = fields_of(grid) or {}
+    values["attrs"] = {str(k): v for k, v in values["attrs"].items() if isinstance(v, str | bool | int | float)}
+    if values.get("values") is not None and values["values"].dtype.kind in "US":
+        values["values"] = values["values"].astype(object)
+    return values
 
 
 _SPECIAL: dict[str | None, tuple[Callable[[Any], Fields], Callable[[Fields], Any]]] = {
     "Sum": (_sum_fields, _build_sum),
     "History": (_history_fields, _build_history),
     "Fit": (_fit_fields, _build_fit),
-    "ModeDraws": (_draws_fields, lambda found: _made(ModeDraws, found)),
+    "ModeDraws": (_draws_fields, lambda values: _made(ModeDraws, values)),
     "FeatureReport": (_report_fields, _build_report),
-    "GridData": (_grid_fields, lambda found: _made(class_of("GridData"), found)),
-    "Coordinate": (_grid_fields, lambda found: _made(class_of("Coordinate"), found)),
+    "GridData": (_grid_fields, lambda values: _made(class_of("GridData"), values)),
+    "Coordinate": (_grid_fields, lambda values: _made(class_of("Coordinate"), values)),
 }

@@ -1,7 +1,7 @@
-"""Rows of a tensor in a file: read where they lie, and compared with their checksums when they are first read.
+"""Rows of a tensor in a mapped file, compared with their checksums when they are first read.
 
-A tensor is cut into pieces of whole rows, each with a CRC-32. Whoever reads a few rows reads the pieces they are in and
-nothing else; a piece that was found to be in order is not looked at again.
+A tensor is divided into pieces of whole rows, each with a CRC-32. Reading a few rows reads only the pieces they are in;
+a piece that matched its checksum is not compared again.
 """
 
 from __future__ import annotations
@@ -24,20 +24,20 @@ Array = npt.NDArray[Any]
 Ints = npt.NDArray[np.integer]
 
 PIECE = 1 << 20
-"""About so many bytes have one checksum."""
+"""Bytes per checksum, approximately."""
 
 
 class DamagedFile(InputError):
-    """What a reader of a file that is not in order is told."""
+    """The error for a damaged file."""
 
 
 def damaged(file: str, what: str) -> DamagedFile:
-    """The same in words."""
+    """The error for a damaged file, saying ``what`` is wrong with it."""
     return DamagedFile(f"{file} is damaged or no tuckergp model: {what}. Fit and save it again.")
 
 
 def rows_in_piece(shape: tuple[int, ...], dtype: np.dtype[Any]) -> int:
-    """How many rows of a tensor make a piece: as many as fit, one at least.
+    """The number of rows per piece of a tensor: as many as fit, at least one.
 
     Examples
     --------
@@ -48,30 +48,30 @@ def rows_in_piece(shape: tuple[int, ...], dtype: np.dtype[Any]) -> int:
 
 
 def pieces_of(rows: Any, step: int) -> Iterator[Array]:
-    """The rows of an array, or of what is like one, so many at a time; those of a file are compared with checksums."""
+    """Yield the rows of an array or of `StoredRows`, ``step`` at a time; those of a file are checked on the way."""
     for first in range(0, len(rows), step):
         yield rows.part(first, first + step) if isinstance(rows, StoredRows) else rows[first : first + step]
 
 
 @dataclass(frozen=True, eq=False)
 class StoredRows(RowsInPlace):
-    """The rows of a tensor.
+    """The rows of a tensor in a mapped file.
 
     Attributes
     ----------
     array : ndarray, shape (M, S, ...)
-        As it lies in the file.
+        The tensor as it is in the file.
     checksums : ndarray of uint32, shape (pieces,)
     step : int
-        Rows of a piece.
+        Rows per piece.
     file, name : str
-        Of the file and of the tensor, for messages.
+        Names of the file and of the tensor, for messages.
     below : int or None
-        Whole numbers are from 0 to ``below`` - 1.
+        Whole numbers must be from 0 to ``below`` - 1.
     draws : slice, ndarray of int, or None
-        Which of the draws are asked for; None for all.
+        Which of the draws to read; None for all.
     checked : ndarray of bool, shape (pieces,)
-        Which pieces are known to be in order; shared by all that read this tensor.
+        Which pieces matched their checksums; shared by all readers of this tensor.
     """
 
     array: Array
@@ -89,12 +89,12 @@ class StoredRows(RowsInPlace):
 
     @property
     def shape(self) -> tuple[int, ...]:
-        """In the draws asked for."""
+        """The shape of the rows, restricted to ``draws``."""
         return (len(self.array), *self._in_draws(self.array[:0]).shape[1:])
 
     @property
     def dtype(self) -> np.dtype[Any]:
-        """Of the numbers."""
+        """The dtype of the tensor."""
         return self.array.dtype
 
     def take(self, numbers: Ints) -> Array:
@@ -105,13 +105,13 @@ class StoredRows(RowsInPlace):
         return np.asarray(self._in_draws(self.array)[numbers])
 
     def in_draws(self, which: Any) -> StoredRows:
-        """The same tensor in some of these draws."""
+        """The same tensor, restricted to some of its draws."""
         if self.draws is not None:
             which = np.arange(self.array.shape[1])[self.draws][which]
         return replace(self, draws=which if isinstance(which, slice) else np.asarray(which))
 
     def part(self, first: int, last: int) -> Array:
-        """Rows one after the other, compared with their checksums; a view where the draws are a slice."""
+        """The rows from ``first`` to ``last`` - 1, compared with their checksums; a view if the draws are a slice."""
         last = min(last, len(self.array))
         self._check(np.arange(first // self.step, -(-last // self.step)))
         return self._in_draws(self.array[first:last])
@@ -139,7 +139,7 @@ class StoredRows(RowsInPlace):
             self.checked[piece] = True
 
     def _makes_sense(self, smallest: Any, largest: Any) -> bool:
-        """Whether floats are finite (infinity and NaN would be the smallest or the largest), whole numbers inside."""
+        """Whether floats with these extremes are all finite (NaN would be an extreme), or whole numbers in range."""
         if self.dtype.kind == "f":
             return bool(np.isfinite(smallest) and np.isfinite(largest))
         return self.below is None or bool(smallest >= 0 and largest < self.below)

@@ -1,8 +1,8 @@
-"""The safetensors format, piece by piece: tensors are written without a copy, and read as views.
+"""Reading and writing of the safetensors format: tensors are written without a copy, and read as views.
 
 A file is the length of a header (8 bytes), the header in JSON (dtype, shape and place of every tensor), and the
-tensors in little-endian order without gaps. Wider numbers come first, so that all lie at multiples of their size, and
-the header is as long as the first of them needs to lie at a multiple of 64 bytes.
+tensors in little-endian order without gaps. Wider numbers come first, so that all are aligned to their size, and the
+header is padded so that the first tensor is aligned to 64 bytes.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _NAMES = {dtype: name for name, dtype in _DTYPES.items()}
 
 
 class Place(NamedTuple):
-    """Where in a file a tensor is, and what it is."""
+    """The dtype and shape of a tensor, and its offset in a file."""
 
     dtype: np.dtype[Any]
     shape: tuple[int, ...]
@@ -37,7 +37,7 @@ class Place(NamedTuple):
 
 
 def header_of(tensors: Mapping[str, Any]) -> bytes:
-    """The beginning of a file of these arrays, or what is like them, in their order; times are whole numbers."""
+    """The header of a file of these tensors in this order; times are stored as whole numbers."""
     entries, start = {}, 0
     for name, tensor in tensors.items():
         end = start + prod(tensor.shape) * tensor.dtype.itemsize
@@ -50,7 +50,7 @@ def header_of(tensors: Mapping[str, Any]) -> bytes:
 
 
 def write_tensors(tensors: Mapping[str, Array]) -> Iterator[bytes | memoryview]:
-    """The pieces of a file, one after the other.
+    """Yield the content of a file of these tensors, piece by piece.
 
     Examples
     --------
@@ -66,35 +66,35 @@ def write_tensors(tensors: Mapping[str, Array]) -> Iterator[bytes | memoryview]:
 
 
 def as_bytes(tensor: Array) -> memoryview:
-    """The numbers of an array as they lie in a file."""
+    """The numbers of an array as bytes in the order of a file."""
     little = np.ascontiguousarray(tensor, dtype=tensor.dtype.newbyteorder("<"))
     return little.reshape(-1).view(np.uint8).data
 
 
 def read_header(content: Any, size: int, largest: int | None = None) -> dict[str, Place]:
-    """Where in a file of this size the tensors are, from its beginning; no header is longer than ``largest``.
+    """Read where in a file of this size the tensors are; ``content`` has at least its header.
 
-    ValueError, KeyError or TypeError where it makes no sense.
+    ValueError, KeyError or TypeError for an invalid header, or one longer than ``largest``.
     """
     length = int.from_bytes(content[:8], "little")
     if length > (size - 8 if largest is None else largest):
         raise ValueError("a header is longer than it can be")
     entries: dict[str, Any] = json.loads(bytes(content[8 : 8 + length]))
-    found, expected = {}, 0
+    places, expected = {}, 0
     for name, entry in sorted(entries.items(), key=lambda item: int(item[1]["data_offsets"][0])):
         start, end = entry["data_offsets"]
         shape, dtype = tuple(entry["shape"]), np.dtype(_DTYPES[entry["dtype"]])
         whole = all(type(number) is int and number >= 0 for number in shape)
         if not whole or start != expected or end - start != prod(shape) * dtype.itemsize:
             raise ValueError(f"the tensor {name} does not lie where it should")
-        found[name] = Place(dtype, shape, 8 + length + start)
+        places[name] = Place(dtype, shape, 8 + length + start)
         expected = end
     if 8 + length + expected != size:
         raise ValueError("there is more, or less, than the tensors")
-    return found
+    return places
 
 
 def read_tensors(content: Any) -> dict[str, Array]:
-    """The tensors of a file as views of its content; an error as in `read_header` where it makes no sense."""
+    """Read the tensors of a file as views of its content; the errors are those of `read_header`."""
     places = read_header(content, len(content))
     return {name: np.ndarray(place.shape, place.dtype, content, place.start) for name, place in places.items()}

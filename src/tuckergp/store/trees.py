@@ -1,8 +1,8 @@
-"""Nested values (states, draws, settings) to arrays and JSON and back, without pickle; and their fingerprint.
+"""Conversion of nested values (states, draws, settings) to JSON and arrays and back, without pickle; fingerprints.
 
 Generic over the fields of NamedTuples and dataclasses, so a state that gains a field needs no change here. Checkpoints
-name classes by their place in this package; model files (`tuckergp.store.model_file`) extend `Writer` and `Reader`
-with names that stay.
+name classes by module and name; model files (`tuckergp.store.model_file`) extend `Writer` and `Reader` with names that
+stay when code moves.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ PACKAGE = "tuckergp"
 
 
 def encode(tree: Any) -> tuple[Json, Arrays]:
-    """The structure of a tree as JSON, and the arrays that it refers to by number.
+    """Convert a tree to JSON, and the arrays that the JSON refers to by number.
 
     Examples
     --------
@@ -43,22 +43,22 @@ def encode(tree: Any) -> tuple[Json, Arrays]:
 
 
 def decode(structure: Json, arrays: Mapping[str, Array]) -> Any:
-    """The tree that `encode` took apart; raises ValueError, KeyError or TypeError where it makes no sense."""
+    """Rebuild the tree that `encode` converted; ValueError, KeyError or TypeError for an invalid structure."""
     return Reader(arrays).decode(structure)
 
 
 class Writer:
-    """Takes trees apart.
+    """Converts trees of nested values to JSON and arrays.
 
-    Subclasses may name classes otherwise (`name`), take more of them apart (`fields`), or keep some values elsewhere
+    Subclasses may name classes differently (`name`), support more of them (`fields`), or store some values elsewhere
     (`encode`, `array`).
 
     Attributes
     ----------
     arrays : dict of str to ndarray
-        What the structures written so far refer to.
+        The arrays that the structures written so far refer to.
     path : list of str
-        Where in the tree the writer is; after an error, where it came to.
+        The current place in the tree; after an error, the place of the error.
     """
 
     def __init__(self) -> None:
@@ -95,11 +95,11 @@ class Writer:
         return structure
 
     def each(self, values: Any) -> list[Json]:
-        """The structures of values in a row."""
+        """The structures of the values of a sequence."""
         return [self.at(place, value) for place, value in enumerate(values)]
 
     def array(self, values: Any) -> Json:
-        """A reference to an array, or to a number of NumPy."""
+        """Store an array or a NumPy number and return the reference to it."""
         if values.dtype.kind not in "fiub":
             raise TypeError(f"arrays of {values.dtype} cannot be stored")
         key = str(len(self.arrays))
@@ -109,16 +109,16 @@ class Writer:
         return {"number" if alone else "array": key}
 
     def name(self, kind: type) -> str:
-        """What a class is called."""
+        """The name of a class in structures."""
         return f"{kind.__module__}:{kind.__qualname__}"
 
     def fields(self, tree: Any) -> dict[str, Any] | None:
-        """What makes up an object; None where it is not known."""
+        """The fields of an object; None for a value without fields."""
         return fields_of(tree)
 
 
 class Reader:
-    """Puts trees together again.
+    """Rebuilds trees from JSON and arrays.
 
     Subclasses find classes by other names (`kind`), build them otherwise (`build`), or know more tags (`special`).
     """
@@ -170,12 +170,12 @@ class Reader:
         return kind
 
     def build(self, kind: Any, fields: dict[str, Any]) -> Any:
-        """An object from its fields."""
+        """Build an object from its fields."""
         return kind(**fields)
 
 
 def fields_of(tree: Any) -> dict[str, Any] | None:
-    """The fields of a NamedTuple or a dataclass, but for private ones; None for anything else."""
+    """The public fields of a NamedTuple or a dataclass; None for anything else."""
     if isinstance(tree, tuple) and hasattr(tree, "_fields"):
         return dict(zip(tree._fields, tree, strict=True))
     if dataclasses.is_dataclass(tree) and not isinstance(tree, type):
@@ -187,7 +187,7 @@ def fields_of(tree: Any) -> dict[str, Any] | None:
 def contiguous(tree: Any) -> Any:
     """The same tree of tuples, NamedTuples and dataclasses with all arrays in C order.
 
-    A file has no other order, and products of matrices may differ in the last bit between orders.
+    Files store arrays in C order, and matrix products may differ in the last bit between orders.
     """
     if isinstance(tree, np.ndarray):
         return tree if tree.flags.c_contiguous else np.ascontiguousarray(tree)
@@ -200,7 +200,7 @@ def contiguous(tree: Any) -> Any:
 
 
 def digest(tree: Any) -> str:
-    """A fingerprint: equal for equal trees, in every process.
+    """A fingerprint of a tree: equal for equal trees, in every process.
 
     Examples
     --------
@@ -209,13 +209,13 @@ def digest(tree: Any) -> str:
     >>> digest((1, np.zeros(2))) == digest((1, np.zeros(3)))
     False
     """
-    found = hashlib.sha256()
-    _digest(tree, found)
-    return found.hexdigest()
+    sha = hashlib.sha256()
+    _digest(tree, sha)
+    return sha.hexdigest()
 
 
-def _digest(tree: Any, found: Any) -> None:
-    """Names and sizes go in before contents, so that different trees never look alike."""
+def _digest(tree: Any, sha: Any) -> None:
+    """Update a hash with a tree: names and sizes before contents, so that different trees always differ."""
     if isinstance(tree, RowsInPlace):  # equal to the array that it stands for
         tree = np.asarray(tree)
     fields = fields_of(tree)
@@ -224,26 +224,26 @@ def _digest(tree: Any, found: Any) -> None:
         matrix = matrix.tocsr()
         fields = {"shape": matrix.shape, "data": matrix.data, "indices": matrix.indices, "indptr": matrix.indptr}
     if isinstance(tree, np.ndarray) and tree.dtype.kind != "O":
-        found.update(f"array {tree.dtype.str} {tree.shape} ".encode())
+        sha.update(f"array {tree.dtype.str} {tree.shape} ".encode())
         plain = np.ascontiguousarray(tree.view(np.int64) if tree.dtype.kind in "mM" else tree)
-        found.update(plain.data if tree.size else b"")
+        sha.update(plain.data if tree.size else b"")
     elif isinstance(tree, np.generic) and not is_plain(tree):
-        _digest(tree.item(), found)
+        _digest(tree.item(), sha)
     elif is_plain(tree):
-        found.update(f"{type(tree).__name__} {tree!r} ".encode())
+        sha.update(f"{type(tree).__name__} {tree!r} ".encode())
     elif fields is not None or isinstance(tree, dict):
         entries = fields if fields is not None else tree
-        found.update(f"{type(tree).__name__} {len(entries)} ".encode())
+        sha.update(f"{type(tree).__name__} {len(entries)} ".encode())
         for name, value in entries.items():
-            _digest(name, found)
-            _digest(value, found)
+            _digest(name, sha)
+            _digest(value, sha)
     elif isinstance(tree, list | tuple | np.ndarray):
-        found.update(f"sequence {len(tree)} ".encode())
+        sha.update(f"sequence {len(tree)} ".encode())
         for value in tree:
-            _digest(value, found)
+            _digest(value, sha)
     elif isinstance(tree, set | frozenset):
-        _digest(sorted(map(digest, tree)), found)
+        _digest(sorted(map(digest, tree)), sha)
     elif isinstance(tree, Parameters):  # kernels and the like print what makes them
-        found.update(f"{tree!r} ".encode())
+        sha.update(f"{tree!r} ".encode())
     else:
-        _digest({"type": type(tree).__qualname__, **vars(tree)}, found)
+        _digest({"type": type(tree).__qualname__, **vars(tree)}, sha)

@@ -1,4 +1,4 @@
-"""Data sets to try things on: three public ones, found on disk or downloaded, and ratings made to order.
+"""Data sets for examples: three public ones, read from disk or downloaded, and synthetic ratings.
 
 Every loader looks in its `directory` argument; without one, in the folder that the environment variable
 ``TUCKERGP_DATA`` names, then in the cache, then it downloads into the cache (``TUCKERGP_CACHE`` moves that).

@@ -177,11 +177,11 @@ class RichBar:
         self._progress.update(self._task, total=total or None)
 
     def update(self, n: int) -> None:
-        """So many bytes more."""
+        """Advance the bar by this many bytes."""
         self._progress.advance(self._task, n)
 
     def reset(self) -> None:
-        """Back to no bytes; pooch does so before it fills the bar."""
+        """Set the bar back to 0 bytes, as pooch does before it fills it."""
         self._progress.update(self._task, completed=0)
 
     def close(self) -> None:

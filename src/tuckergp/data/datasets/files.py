@@ -85,9 +85,9 @@ class Collection:
 
 def cache_directory() -> Path:
     """The folder of downloaded data sets: ``TUCKERGP_CACHE``, or the user's cache of this platform."""
-    own = os.environ.get("TUCKERGP_CACHE")
-    if own:
-        return Path(own).expanduser()
+    chosen = os.environ.get("TUCKERGP_CACHE")
+    if chosen:
+        return Path(chosen).expanduser()
     import pooch
 
     return Path(pooch.os_cache("tuckergp"))
@@ -105,18 +105,18 @@ def find_folder(collection: Collection, directory: str | os.PathLike[str] | None
         Whether to fetch what is neither in ``TUCKERGP_DATA`` nor in the cache.
     """
     if directory is not None:
-        found = _look_in(collection, Path(directory).expanduser(), "The data directory")
-        if found is None:
+        folder = _look_in(collection, Path(directory).expanduser(), "The data directory")
+        if folder is None:
             raise InputError(
                 f"{directory} holds no {collection.title}: there is no {_wanted(collection)} in it or in its folder "
                 f"{collection.folder}. Correct `directory`, or leave it out to have the data downloaded."
             )
-        return found
+        return folder
     named = os.environ.get("TUCKERGP_DATA")
     if named:
-        found = _look_in(collection, Path(named).expanduser(), "TUCKERGP_DATA")
-        if found is not None:
-            return found
+        folder = _look_in(collection, Path(named).expanduser(), "TUCKERGP_DATA")
+        if folder is not None:
+            return folder
     cached = cache_directory() / collection.folder
     if _is_sound(collection, cached) or _has_other_form(collection, cached):
         return cached
@@ -148,7 +148,7 @@ def _look_in(collection: Collection, directory: Path, what: str) -> Path | None:
 
 
 def _is_sound(collection: Collection, folder: Path) -> bool:
-    """Whether the cache holds everything, unharmed."""
+    """Whether the cache holds all files, undamaged."""
     for name, sha256 in collection.cached.items():
         try:
             content = (folder / name).read_bytes()
@@ -201,7 +201,7 @@ def bad_line(path: Path, line: int, what: str) -> InputError:
 
 
 def to_int(text: str, path: Path, line: int, what: str) -> int:
-    """A whole number of a line."""
+    """Read a whole number from a line."""
     try:
         return int(text)
     except ValueError:
@@ -209,7 +209,7 @@ def to_int(text: str, path: Path, line: int, what: str) -> int:
 
 
 def to_float(text: str, path: Path, line: int, what: str) -> float:
-    """A finite number of a line."""
+    """Read a finite number from a line."""
     try:
         number = float(text)
     except ValueError:

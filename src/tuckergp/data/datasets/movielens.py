@@ -34,7 +34,7 @@ GENRES = (
     "Film-Noir", "Horror", "Musical", "Mystery", "Romance", "Sci-Fi", "Thriller", "War", "Western",
 )  # fmt: skip
 
-_SPLITS = tuple(f"u{k}.{part}" for k in range(1, 6) for part in ("base", "test"))
+_SPLITS = tuple(f"u{k}.{ending}" for k in range(1, 6) for ending in ("base", "test"))
 _CHECKSUMS = {
     "u.data": "06416e597f82b7342361e41163890c81036900f418ad91315590814211dca490",
     "u.user": "f120e114da2e8cf314fd28f99417c94ae9ddf1cb6db8ce0e4b5995d40e90e62c",
@@ -64,7 +64,7 @@ COLLECTION = Collection(
 
 @dataclass(frozen=True)
 class MovieLens:
-    """MovieLens 100K.
+    """The MovieLens 100K data set in memory.
 
     Attributes
     ----------
@@ -99,7 +99,7 @@ class MovieLens:
         """
         if k not in range(1, 6):
             raise InputError(f"MovieLens 100K has the splits 1 to 5; there is none called {k!r}.")
-        parts = [self.directory / f"u{int(k)}.{part}" for part in ("base", "test")]
+        parts = [self.directory / f"u{int(k)}.{ending}" for ending in ("base", "test")]
         for path in parts:
             if not path.is_file():
                 raise InputError(f"There is no {path}. Unpack the whole of {COLLECTION.sources[0].url} there.")

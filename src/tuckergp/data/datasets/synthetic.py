@@ -1,4 +1,4 @@
-"""Ratings made to order: people and films with attributes, a low-rank taste that the attributes partly explain.
+"""Synthetic ratings: people and films with attributes, and low-rank preferences that the attributes partly explain.
 
 Everything that produced the ratings is known, the smallest error that any model can reach included.
 """
@@ -48,7 +48,7 @@ _NOUNS = (
 
 @dataclass(frozen=True)
 class SyntheticRatings:
-    """Ratings with all that produced them.
+    """Synthetic ratings with everything that produced them.
 
     Attributes
     ----------
@@ -102,11 +102,11 @@ def make_ratings(
     new_items: float = 0.05,
     random_state: int | np.random.Generator | None = None,
 ) -> SyntheticRatings:
-    """Make a set of ratings much like MovieLens, with a known answer.
+    """Make synthetic ratings much like MovieLens, with known true values.
 
     A rating is f + N(0, noise^2), put to the nearest half star from 1 to 5, where f is the mean, a bias of the user and
     one of the item, and the product of their factors. Factors and biases are linear in the attributes (age, sex,
-    occupation; genres, year) plus a part of one's own. A few items get most of the ratings, and a few users give many.
+    occupation; genres, year) plus an individual part. A few items get most of the ratings, and a few users give many.
     Tastes do not drift in time. With the default sizes, the RMSE is about 1.1 for the mean of all ratings and
     about 0.8 for the best predictor.
 
@@ -271,19 +271,19 @@ def _titles(year: npt.NDArray[np.int64], rng: np.random.Generator) -> npt.NDArra
     titles = []
     for number, released in enumerate(year):
         lap, place = divmod(number, len(bases))
-        part = f" {lap + 1}" if lap else ""
-        titles.append(f"{bases[order[place]]}{part} ({released})")
+        sequel = f" {lap + 1}" if lap else ""
+        titles.append(f"{bases[order[place]]}{sequel} ({released})")
     return objects(titles)
 
 
 def _factors(
     attributes: npt.NDArray[np.float64], n_factors: int, explained: float, rng: np.random.Generator
 ) -> npt.NDArray[np.float64]:
-    """Factors of unit variance, shape (n_rows, n_factors): attributes times weights, and a part of one's own."""
+    """Factors of unit variance, shape (n_rows, n_factors): attributes times weights, plus an individual part."""
     weights = rng.standard_normal((attributes.shape[1], n_factors))
     from_attributes = _standardised(attributes @ weights)
-    own = rng.standard_normal((len(attributes), n_factors))
-    return math.sqrt(explained) * from_attributes + math.sqrt(1 - explained) * own
+    individual = rng.standard_normal((len(attributes), n_factors))
+    return math.sqrt(explained) * from_attributes + math.sqrt(1 - explained) * individual
 
 
 def _who_rates_what(
@@ -291,7 +291,7 @@ def _who_rates_what(
 ) -> tuple[npt.NDArray[np.intp], npt.NDArray[np.intp], npt.NDArray[np.int64]]:
     """Distinct pairs and their times, in order of time: user, item, timestamp, each of shape (n_ratings,)."""
     activity = rng.lognormal(0.0, 0.9, n_users)
-    log_popularity = -np.log(8 + rng.permutation(n_items))  # the few and the many, as Zipf has it
+    log_popularity = -np.log(8 + rng.permutation(n_items))  # Zipf's law
     counts = _share_out(n_ratings, activity, n_items)
     item = np.concatenate(
         [np.argpartition(-(log_popularity + rng.gumbel(size=n_items)), count - 1)[:count] for count in counts]

@@ -1,6 +1,6 @@
 """Daily mean wind speed at 12 Irish stations, 1961 to 1978: J. Haslett and A. E. Raftery, Applied Statistics 38, 1989.
 
-Kept on disk as ``wind.csv`` (a line a day, a column a station); StatLib's ``wind.data`` is read as well.
+Kept on disk as ``wind.csv`` (a line per day, a column per station); StatLib's ``wind.data`` is read as well.
 """
 
 from __future__ import annotations
@@ -96,11 +96,13 @@ def load_wind(directory: str | os.PathLike[str] | None = None, download: bool = 
     else:
         path = folder / "wind.data"
         codes, dates, speeds = _read_statlib(read_lines(path), path)
-    own = folder / "stations.csv"
-    stations = _read_stations(own) if own.is_file() else _station_table(_STATIONS, "stations", None)
+    table = folder / "stations.csv"
+    stations = _read_stations(table) if table.is_file() else _station_table(_STATIONS, "stations", None)
     unknown = [code for code in codes if code not in stations["station"]]
     if unknown:
-        raise InputError(f"{path} has the station {unknown[0]}, of which {own} says nothing. Add a line for it there.")
+        raise InputError(
+            f"{path} has the station {unknown[0]}, of which {table} says nothing. Add a line for it there."
+        )
     n_days, n_stations = speeds.shape
     date = np.repeat(dates, n_stations)
     values = {

@@ -1,7 +1,7 @@
-"""How good predictions are: errors, predicted distributions, and lists of recommendations.
+"""Metrics: errors of predictions, scores of predicted distributions, and quality of lists of recommendations.
 
-`errors` are averages over ratings; functions of `distributions` give one number a rating, those of `ranking` one number
-a user, so that `confidence_interval` can say how sure their means are.
+`errors` are averages over ratings; functions of `distributions` give one number per rating, those of `ranking` one
+number per user, and `confidence_interval` gives the uncertainty of their means.
 """
 
 from __future__ import annotations

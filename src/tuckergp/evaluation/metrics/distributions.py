@@ -1,9 +1,9 @@
-"""How good predicted distributions are, one number a rating; smaller is better.
+"""Scores of predicted distributions, one number per rating; smaller is better.
 
-A sampler predicts a mixture of normals, one a draw. It is scored as the one normal with its mean and variance: log
-densities and CRPS then have closed forms. Where noise is most of the variance, as with ratings, the two are close (the
-tests bound the difference for a mixture like that). Ordered levels are scored exactly, by the probabilities averaged
-over the draws.
+A sampler predicts a mixture of normals, one per draw. It is scored as the normal distribution with the same mean and
+variance: log densities and CRPS then have closed forms. Where noise is most of the variance, as with ratings, the two
+are close (the tests bound the difference for such a mixture). Ordered levels are scored exactly, by the probabilities
+averaged over the draws.
 """
 
 from __future__ import annotations
@@ -21,10 +21,10 @@ Floats = npt.NDArray[np.float64]
 
 
 def normal_nll(y: npt.ArrayLike, mean: npt.ArrayLike, std: npt.ArrayLike) -> Floats:
-    """Negative log density of every observation under N(mean, std^2), in nats, shape (n,).
+    """Negative log density of each observation under N(mean, std^2), in nats, shape (n,).
 
-    A density of ratings is larger where their unit is larger: compare models on the same scale only, and not with
-    `levels_nll` unless neighbouring levels are 1 apart.
+    A density depends on the unit of the ratings: compare models on the same scale only, and not with `levels_nll`
+    unless neighbouring levels are 1 apart.
 
     Parameters
     ----------
@@ -59,9 +59,9 @@ def normal_crps(y: npt.ArrayLike, mean: npt.ArrayLike, std: npt.ArrayLike) -> Fl
 
 
 def levels_nll(y: npt.ArrayLike, levels: npt.ArrayLike, probabilities: npt.ArrayLike) -> Floats:
-    """Negative log probability of every observation among ordered levels, in nats, shape (n,).
+    """Negative log probability of each observation among ordered levels, in nats, shape (n,).
 
-    Infinite for an observation that is none of the levels.
+    Infinite for an observation that is not one of the levels.
 
     Parameters
     ----------
@@ -77,16 +77,16 @@ def levels_nll(y: npt.ArrayLike, levels: npt.ArrayLike, probabilities: npt.Array
     """
     observed, values, p = _levels(y, levels, probabilities)
     place = np.minimum(np.searchsorted(values, observed), len(values) - 1)
-    found = np.where(values[place] == observed, p[np.arange(len(observed)), place], 0.0)
+    probability = np.where(values[place] == observed, p[np.arange(len(observed)), place], 0.0)
     out = np.full(len(observed), np.inf)
-    np.log(found, out=out, where=found > 0)
-    return np.where(found > 0, -out, np.inf)
+    np.log(probability, out=out, where=probability > 0)
+    return np.where(probability > 0, -out, np.inf)
 
 
 def levels_crps(y: npt.ArrayLike, levels: npt.ArrayLike, probabilities: npt.ArrayLike) -> Floats:
     """Continuous ranked probability score of a distribution over levels, in the unit of the levels, shape (n,).
 
-    The same integral as that of `normal_crps`, so that the two may be compared: E|X - y| - E|X - X'| / 2.
+    The same integral as in `normal_crps`, so that the two can be compared: E|X - y| - E|X - X'| / 2.
 
     Parameters
     ----------
@@ -125,7 +125,7 @@ def interval_coverage(y: npt.ArrayLike, low: npt.ArrayLike, high: npt.ArrayLike)
 
 
 def _alike(**columns: npt.ArrayLike) -> list[Floats]:
-    """Columns of finite numbers that must be equally long."""
+    """Check that columns have finite numbers and the same length."""
     read = {name: column_of(values, name) for name, values in columns.items()}
     if len({len(values) for values in read.values()}) > 1:
         shown = ", ".join(f"{name} {len(values)}" for name, values in read.items())

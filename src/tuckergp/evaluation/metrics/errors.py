@@ -1,4 +1,4 @@
-"""How far predictions are from what was observed, on average."""
+"""Average errors of predictions: RMSE and MAE."""
 
 from __future__ import annotations
 

@@ -1,9 +1,9 @@
-"""How sure a mean over ratings or users is, if other users of the same kind had been asked.
+"""Confidence intervals of means over ratings or users, by a bootstrap over users.
 
-Ratings of one user are alike, so users are what is resampled, with all their ratings (a cluster bootstrap), for errors
-and for lists alike. Over several folds the figure is the mean of the folds' figures, and a user who is in several folds
-is resampled in all of them at once. Intervals are percentiles. What was learned is taken as given: they do not say how
-much would change with other training data.
+Ratings of one user are similar, so users are resampled with all their ratings (a cluster bootstrap), both for errors
+and for lists. Over several folds the figure is the mean of the folds' figures, and a user who is in several folds is
+resampled in all of them at once. Intervals are percentiles. The fitted models are taken as given: intervals do not
+include the variation due to other training data.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ Kind: TypeAlias = Literal["mean", "root", "distinct"]
 """A mean over rows, its root, or a count of distinct things."""
 
 RESAMPLES = 1000
-# Weights of users held at once.
+# How many weights of users are held at once.
 BLOCK = 4_000_000
 
 
@@ -43,8 +43,8 @@ class Part:
     user : ndarray, shape (n,)
         Numbers of the users, each once; the same numbers in all folds.
     total, count : ndarray, shape (n,)
-        What the user's rows sum to, and how many rows there are. Of a count of distinct things: how much smaller the
-        value would be without the user, and 1.
+        The sum of the user's rows, and their number. For a count of distinct things: how much smaller the value would
+        be without the user, and 1.
     """
 
     value: float
@@ -66,7 +66,7 @@ class Part:
 
 @dataclass(frozen=True)
 class Estimate:
-    """A figure between the ends of its confidence interval, which are NaN where there is none."""
+    """A figure and the bounds of its confidence interval, which are NaN where there is none."""
 
     value: float
     low: float
@@ -83,7 +83,7 @@ def estimate(
     resamples: int = RESAMPLES,
     seed: int = 0,
 ) -> Estimate:
-    """Mean of the folds' figures, with a confidence interval.
+    """The mean of the folds' figures with a confidence interval.
 
     Parameters
     ----------
@@ -91,10 +91,10 @@ def estimate(
     n_users : int
         How many users are numbered.
     kind : {"mean", "root", "distinct"}
-        Distinct counts shrink when users are drawn twice, so that the bootstrap is wrong for them; theirs is a normal
-        interval from the jackknife, leaving out one user at a time.
+        Distinct counts shrink when users are drawn twice, so that the bootstrap is wrong for them; they get a normal
+        interval from the jackknife, which leaves out one user at a time.
     minus : sequence of Part or None
-        The same folds of another model: the difference to it, with the same users resampled in both.
+        The same folds of another model, to estimate the difference to it with the same users resampled in both.
     level : float
     resamples, seed : int
     """
@@ -133,12 +133,12 @@ def confidence_interval(
     Parameters
     ----------
     values : array-like, shape (n,)
-        Squared errors, log densities, recalls: one number a row.
+        One number per row, such as squared errors, log densities or recalls.
     users : sequence of ids, length n, or None
-        Whose row it is; None if each row is another user's.
+        The user of each row; None if each row has another user.
     level : float
     root : bool
-        Of the root of the mean: with squared errors, of the RMSE.
+        Interval of the square root of the mean: with squared errors, of the RMSE.
     resamples, seed : int
 
     Examples
@@ -150,16 +150,16 @@ def confidence_interval(
     column = column_of(values, "values")
     ids = range(len(column)) if users is None else list(users)
     if len(ids) != len(column) or not len(column):
-        raise InputError(f"There are {len(column)} values and {len(ids)} users; give one user a value, and some.")
+        raise InputError(f"There are {len(column)} values and {len(ids)} users; give one user per value, at least one.")
     number: dict[Hashable, int] = {}
     kind: Kind = "root" if root else "mean"
     part = Part.of(column, numbered(ids, number), kind)
-    found = estimate([part], len(number), kind=kind, level=level, resamples=resamples, seed=seed)
-    return found.low, found.high
+    result = estimate([part], len(number), kind=kind, level=level, resamples=resamples, seed=seed)
+    return result.low, result.high
 
 
 def numbered(ids: Iterable[Hashable], number: dict[Hashable, int]) -> Ints:
-    """The numbers of ids, new ones taking the next free number of the dictionary."""
+    """The numbers of ids; new ids get the next free number and are added to the dictionary."""
     return np.array([number.setdefault(value, len(number)) for value in ids], dtype=np.intp)
 
 

@@ -1,8 +1,8 @@
-"""How good lists of recommendations are, one number a user; larger is better unless said otherwise.
+"""Metrics of lists of recommendations, one number per user; larger is better unless said otherwise.
 
 A list has k places. ``hits``, shape (n_users, k), says which places hold a relevant item, best place first; places that
-could not be filled are no hits. ``n_relevant``, shape (n_users,), is how many relevant items the user has, in the list
-or not. Relevance is yes or no. Items are numbered; -1 stands for an empty place.
+could not be filled are no hits. ``n_relevant``, shape (n_users,), is the number of relevant items of each user, in the
+list or not. Relevance is binary. Items are numbered; -1 stands for an empty place.
 """
 
 from __future__ import annotations
@@ -34,10 +34,10 @@ Bools = npt.NDArray[np.bool_]
 
 
 def top_k(scores: npt.ArrayLike, k: int) -> Ints:
-    """The items with the k largest scores of every user, best first, shape (n_users, k).
+    """The items with the k largest scores of each user, best first, shape (n_users, k).
 
-    Equal scores are in order of the items. Items with a score of minus infinity are never taken; the places that are
-    left over hold -1.
+    Ties are in the order of the items. Items with a score of minus infinity are never taken; places that remain empty
+    hold -1.
 
     Parameters
     ----------
@@ -52,7 +52,7 @@ def top_k(scores: npt.ArrayLike, k: int) -> Ints:
     """
     table = np.asarray(scores, dtype=np.float64)
     if table.ndim != 2 or np.isnan(table).any():
-        raise InputError("scores must be a matrix, a row a user and a column an item, without NaN.")
+        raise InputError("scores must be a matrix with one row per user, one column per item, and no NaN.")
     if k < 1:
         raise InputError(f"k must be at least 1, not {k!r}.")
     best = np.argsort(-table, axis=1, kind="stable")[:, :k]
@@ -81,8 +81,8 @@ def recall(hits: npt.ArrayLike, n_relevant: npt.ArrayLike) -> Floats:
     >>> recall([[True, False]], [4])
     array([0.25])
     """
-    found, relevant = _with_relevant(hits, n_relevant)
-    return np.asarray(found.sum(axis=1) / relevant)
+    is_hit, relevant = _with_relevant(hits, n_relevant)
+    return np.asarray(is_hit.sum(axis=1) / relevant)
 
 
 def hit_rate(hits: npt.ArrayLike) -> Floats:
@@ -97,52 +97,52 @@ def hit_rate(hits: npt.ArrayLike) -> Floats:
 
 
 def average_precision(hits: npt.ArrayLike, n_relevant: npt.ArrayLike) -> Floats:
-    """Mean over the relevant items of the precision down to their places; its mean over users is MAP.
+    """Average precision: the mean, over the relevant items, of the precision at their places; its mean is MAP.
 
-    The sum over places j with a hit of (hits down to j) / j, over min(n_relevant, k): 1 for the best list there is.
+    The sum over places j with a hit of (hits up to j) / j, over min(n_relevant, k): 1 for the best possible list.
 
     Examples
     --------
     >>> average_precision([[True, False, True]], [2]).round(4)
     array([0.8333])
     """
-    found, relevant = _with_relevant(hits, n_relevant)
-    k = found.shape[1]
-    down_to = np.cumsum(found, axis=1) / np.arange(1, k + 1)
-    return np.asarray((down_to * found).sum(axis=1) / np.minimum(relevant, k))
+    is_hit, relevant = _with_relevant(hits, n_relevant)
+    k = is_hit.shape[1]
+    down_to = np.cumsum(is_hit, axis=1) / np.arange(1, k + 1)
+    return np.asarray((down_to * is_hit).sum(axis=1) / np.minimum(relevant, k))
 
 
 def reciprocal_rank(hits: npt.ArrayLike) -> Floats:
-    """1 over the place of the first hit, 0 without one; its mean over users is MRR.
+    """Reciprocal rank: 1 over the place of the first hit, 0 without one; its mean over users is MRR.
 
     Examples
     --------
     >>> reciprocal_rank([[False, True], [False, False]])
     array([0.5, 0. ])
     """
-    found = _hits(hits)
-    return np.where(found.any(axis=1), 1.0 / (1 + np.argmax(found, axis=1)), 0.0)
+    is_hit = _hits(hits)
+    return np.where(is_hit.any(axis=1), 1.0 / (1 + np.argmax(is_hit, axis=1)), 0.0)
 
 
 def ndcg(hits: npt.ArrayLike, n_relevant: npt.ArrayLike) -> Floats:
-    """Normalised discounted cumulative gain: the sum of 1 / log2(1 + place) over hits, over that of the best list.
+    """Normalised discounted cumulative gain: the sum of 1 / log2(1 + place) over hits, relative to the best list.
 
     Examples
     --------
     >>> ndcg([[False, True]], [1]).round(4)
     array([0.6309])
     """
-    found, relevant = _with_relevant(hits, n_relevant)
-    k = found.shape[1]
+    is_hit, relevant = _with_relevant(hits, n_relevant)
+    k = is_hit.shape[1]
     discount = 1 / np.log2(np.arange(2, k + 2))
     best = np.cumsum(discount)[np.minimum(relevant, k) - 1]
-    return np.asarray(found @ discount / best)
+    return np.asarray(is_hit @ discount / best)
 
 
 def auc(scores: npt.ArrayLike, relevant: npt.ArrayLike) -> Floats:
     """Probability that a relevant item has a larger score than another candidate, ties counting half.
 
-    Of all candidates, not of the first k. NaN for users whose candidates are all relevant, or none.
+    It uses all candidates, not the first k. NaN for users whose candidates are all relevant, or none.
 
     Parameters
     ----------
@@ -163,7 +163,7 @@ def auc(scores: npt.ArrayLike, relevant: npt.ArrayLike) -> Floats:
     candidate = table > -np.inf
     wanted = wanted & candidate
     n_wanted, n_other = wanted.sum(axis=1), (candidate & ~wanted).sum(axis=1)
-    # ranks among candidates alone: all others come first
+    # ranks among candidates only: all other items come first
     ranks = rankdata(table, axis=1) - (~candidate).sum(axis=1)[:, None]
     above = np.where(wanted, ranks, 0.0).sum(axis=1) - n_wanted * (n_wanted + 1) / 2
     pairs = n_wanted * n_other
@@ -171,7 +171,7 @@ def auc(scores: npt.ArrayLike, relevant: npt.ArrayLike) -> Floats:
 
 
 def catalogue_coverage(lists: npt.ArrayLike, n_items: int) -> float:
-    """Share of the items that are in at least one list; of all users together.
+    """Share of the items that are in at least one list; one number for all users together.
 
     Examples
     --------
@@ -183,9 +183,9 @@ def catalogue_coverage(lists: npt.ArrayLike, n_items: int) -> float:
 
 
 def novelty(lists: npt.ArrayLike, raters: npt.ArrayLike, n_users: int) -> Floats:
-    """How little known the items of a list are: their mean of -log2 of the share of users who rated them.
+    """Novelty of the items of a list: the mean of -log2 of the share of users who rated them.
 
-    The share is (raters + 1) / (n_users + 1), so that items without a rating have one too. NaN for empty lists.
+    The share is (raters + 1) / (n_users + 1), so that it is positive for items without ratings. NaN for empty lists.
 
     Parameters
     ----------
@@ -207,7 +207,7 @@ def novelty(lists: npt.ArrayLike, raters: npt.ArrayLike, n_users: int) -> Floats
 
 
 def diversity(lists: npt.ArrayLike, rated: sparse.csr_array) -> Floats:
-    """How unlike the items of a list are: 1 minus the mean cosine of the sets of users who rated them, over all pairs.
+    """Diversity of the items of a list: 1 minus the mean cosine, over all pairs, of the sets of users who rated them.
 
     The cosine of two sets is the number of common users over the root of the product of their sizes; 0 for an item
     without raters. NaN for lists of fewer than two items.
@@ -239,30 +239,30 @@ def diversity(lists: npt.ArrayLike, rated: sparse.csr_array) -> Floats:
 
 
 def _divided(total: npt.NDArray[np.number], count: npt.NDArray[np.integer]) -> Floats:
-    """Total over count, NaN where there is nothing to divide by."""
+    """Total over count, NaN where the count is 0."""
     return np.where(count > 0, total / np.maximum(count, 1), np.nan)
 
 
 def _hits(hits: npt.ArrayLike) -> Bools:
-    found = np.asarray(hits, dtype=bool)
-    if found.ndim != 2 or found.shape[1] == 0:
-        raise InputError(f"hits must be a matrix, a row a user and a column a place, but its shape is {found.shape}.")
-    return found
+    matrix = np.asarray(hits, dtype=bool)
+    if matrix.ndim != 2 or matrix.shape[1] == 0:
+        raise InputError(f"hits must be a matrix with one row per user, one column per place, not {matrix.shape}.")
+    return matrix
 
 
 def _with_relevant(hits: npt.ArrayLike, n_relevant: npt.ArrayLike) -> tuple[Bools, Ints]:
-    found, relevant = _hits(hits), np.asarray(n_relevant, dtype=np.intp)
-    if relevant.shape != (len(found),):
-        raise InputError(f"n_relevant must have one number for each of {len(found)} users, not {relevant.shape}.")
-    if (relevant < np.maximum(found.sum(axis=1), 1)).any():
+    matrix, relevant = _hits(hits), np.asarray(n_relevant, dtype=np.intp)
+    if relevant.shape != (len(matrix),):
+        raise InputError(f"n_relevant must have one number for each of {len(matrix)} users, not {relevant.shape}.")
+    if (relevant < np.maximum(matrix.sum(axis=1), 1)).any():
         raise InputError("n_relevant must be at least 1, and at least the number of hits; leave other users out.")
-    return found, relevant
+    return matrix, relevant
 
 
 def _lists(lists: npt.ArrayLike, n_items: int) -> Ints:
     places = np.asarray(lists, dtype=np.intp)
     if places.ndim != 2:
-        raise InputError(f"lists must be a matrix, a row a user and a column a place, but its shape is {places.shape}.")
+        raise InputError(f"lists must be a matrix with one row per user, one column per place, not {places.shape}.")
     if places.size and not -1 <= places.min() <= places.max() < n_items:
         raise InputError(f"lists must hold numbers of items from 0 to {n_items - 1}, or -1 for an empty place.")
     return places

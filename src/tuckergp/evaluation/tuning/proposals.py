@@ -1,6 +1,6 @@
-"""In which order a search tries parameters: all of a grid, or what Optuna proposes from the scores so far.
+"""The order in which a search tries parameters: all of a grid, or what Optuna proposes from the scores so far.
 
-What can be tried is in `tuckergp.evaluation.tuning.space`; fitting and scoring are in `tuckergp.evaluation.tuning`.
+The values to try are in `tuckergp.evaluation.tuning.space`; fitting and scoring are in `tuckergp.evaluation.tuning`.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ __all__ = ["GridProposals", "OptunaProposals", "Proposals"]
 
 
 class Proposals(Protocol):
-    """What every search can do."""
+    """The interface of a search: it proposes parameters and is told their scores."""
 
     total: int
 
@@ -24,18 +24,18 @@ class Proposals(Protocol):
         """The parameters to try next; None at the end."""
 
     def tell(self, score: float | None) -> None:
-        """The score of what was asked for last; None if it failed."""
+        """Take the score of the last proposal; None if it failed."""
 
 
 class GridProposals:
-    """Every combination of the values, each once.
+    """Proposes each combination of the values of a grid once.
 
     Parameters
     ----------
     spaces : sequence of dict
-        Grids, one after the other.
+        The grids, which are tried one after the other.
     own : dict
-        The model's own parameters, for those that are only in others of the grids.
+        The model's own parameters, used where a grid lacks a parameter of another grid.
     """
 
     def __init__(self, spaces: Sequence[Space], own: Params) -> None:
@@ -51,11 +51,11 @@ class GridProposals:
         self._next = iter(self._todo)
 
     def ask(self) -> Params | None:
-        """The next cell."""
+        """The next combination; None at the end."""
         return next(self._next, None)
 
     def tell(self, score: float | None) -> None:
-        """Scores do not change what is tried."""
+        """Ignore the score, which does not change what is tried."""
 
 
 def _values(name: str, values: list[Any] | Range) -> list[Any]:
@@ -65,7 +65,7 @@ def _values(name: str, values: list[Any] | Range) -> list[Any]:
 
 
 class OptunaProposals:
-    """What Optuna's tree-structured Parzen estimator proposes; parameters it proposes again are not tried again."""
+    """Proposes parameters by Optuna's tree-structured Parzen estimator, each combination at most once."""
 
     def __init__(self, spaces: Sequence[Space], trials: int, maximize: bool, seed: int) -> None:
         if len(spaces) != 1:
@@ -96,7 +96,7 @@ class OptunaProposals:
         return None
 
     def tell(self, score: float | None) -> None:
-        """Let Optuna know."""
+        """Pass the score to Optuna."""
         self._told.append((self._asked, score))
         self._report(score)
 
@@ -108,7 +108,7 @@ class OptunaProposals:
 
     def _suggest(self, name: str, values: list[Any] | Range) -> Any:
         if not isinstance(values, Range):
-            # by number, because Optuna knows no values but numbers and text
+            # by number, because Optuna supports only numbers and text as values
             return values[self._trial.suggest_categorical(name, list(range(len(values))))]
         if isinstance(values.low, int) and isinstance(values.high, int):
             return self._trial.suggest_int(name, values.low, values.high, log=values.log)

@@ -1,7 +1,7 @@
-"""`tune`: try settings of a model on the same folds and keep the best.
+"""`tune`: compare settings of a model on the same folds and keep the best.
 
-For the most probable point (ALS, SGD) by cross-validated error, for Gibbs sampling by the held-out log score. What is
-tried is in `tuckergp.evaluation.tuning.space`, in which order in `tuckergp.evaluation.tuning.proposals`.
+The most probable point (ALS, SGD) is judged by cross-validated error, Gibbs sampling by the held-out log score. The
+values to try are in `tuckergp.evaluation.tuning.space`, their order in `tuckergp.evaluation.tuning.proposals`.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ from tuckergp.running.progress import progress_line
 __all__ = ["Tuning", "default_grid", "tune"]
 
 SMALLER_IS_BETTER = (*ERRORS, "nll", "crps")
-# A configuration that fails so is noted; anything else is a mistake in the program.
+# Errors of a configuration that are recorded as its failure; other errors are bugs and are raised.
 FAILURES = (ArithmeticError, ValueError, TypeError, MemoryError)
 FOLDS, FOLDS_OF_DRAWS = 5, 3
 
@@ -65,16 +65,16 @@ def tune(
     Parameters
     ----------
     model : estimator
-        Its parameters are those tried where the grid does not say otherwise. It stays as it is.
+        Gives the parameters that are not in the grid. It is not changed.
     ratings : table of ratings, or None
-        None where ``split`` has the tables.
+        None if ``split`` has the tables.
     users, items : table or None
-        Attributes, given to every fit.
+        Attributes for each fit.
     grid : dict of str to list, list of such, or None
         Values by parameter; settings of the inference as ``inference__sigma_u``. All combinations are tried, of each
         dict if there are several. For Optuna a tuple is a range: ``(low, high)`` or ``(low, high, "log")``. None is
         `default_grid`: for ALS and SGD prior scale, noise and step size; for Gibbs sampling ranks, and the model
-        without each of attributes, who rated what, drift, context and rows noise.
+        without each of attributes, co-rating, drift, context and noise factors of rows.
     split : splitter of `tuckergp.splits`, list of (train, test), or None
         None is five random folds; three for Gibbs sampling.
     metric : str or None
@@ -82,17 +82,17 @@ def tune(
         score, for Gibbs sampling, ``"crps"`` if models of levels are compared with others, and ``"rmse"`` if there is
         a model without a distribution.
     k, relevant
-        Of metrics of lists, as in `tuckergp.evaluate.evaluate`.
+        For metrics of lists, as in `tuckergp.evaluate.evaluate`.
     search : {"grid", "optuna"}
-        Optuna is the extra ``tune``.
+        Optuna needs the extra ``tune``.
     trials : int
-        Configurations that Optuna may propose.
+        The number of configurations that Optuna may propose.
     refit : bool
         Learn the best configuration from all ratings.
     progress : bool or None
         Show a progress line; None shows it when standard error is a terminal.
     random_state : int, Generator or None
-        Of the folds, of models without a ``random_state``, and of Optuna.
+        For the folds, models without a ``random_state``, and Optuna.
 
     Returns
     -------
@@ -101,8 +101,8 @@ def tune(
 
     Notes
     -----
-    Every configuration is fitted on the same folds, with the same seed. One that fails has the reason in its row. After
-    Ctrl-C, twice while sampling, there is what was finished, and no refit.
+    Each configuration is fitted on the same folds, with the same seed. One that fails has the reason in its row. After
+    Ctrl-C (twice while sampling), the result has the configurations finished so far, without a refit.
 
     Examples
     --------
@@ -110,10 +110,10 @@ def tune(
     >>> from tuckergp.datasets import make_ratings
     >>> data = make_ratings(n_users=60, n_items=50, n_ratings=1500, random_state=0)
     >>> model = TuckerRecommender(rank=2, inference="als")
-    >>> found = tune(model, data.train, grid={"inference__sigma_u": [1.0, 0.3]}, random_state=0)
-    >>> found.best_params
+    >>> tuning = tune(model, data.train, grid={"inference__sigma_u": [1.0, 0.3]}, random_state=0)
+    >>> tuning.best_params
     {'inference__sigma_u': 0.3}
-    >>> found.best_model.predict(data.test).shape == (len(data.test),)
+    >>> tuning.best_model.predict(data.test).shape == (len(data.test),)
     True
     """
     if not hasattr(model, "get_params"):
@@ -171,7 +171,7 @@ def _search(
     metric: str,
     progress: bool | None,
 ) -> tuple[list[Trial], bool]:
-    """Try what is proposed; whether the search came to its end."""
+    """Fit and score the proposed configurations; returns whether the search was completed."""
     tried: list[Trial] = []
     best: dict[str, float] = {}
     choose = min if metric in SMALLER_IS_BETTER else max
@@ -223,17 +223,17 @@ def _score(
         seed=seed,
         progress=False,
     )
-    (found,) = board.parts.values()
-    if metric not in found:
+    (metrics,) = board.parts.values()
+    if metric not in metrics:
         raise InputError(f"{type(candidate).__name__} has no {metric}.")
-    value = found[metric][0].value
+    value = metrics[metric][0].value
     if not abs(value) < float("inf"):
         raise InputError(f"{metric} is {value}.")
     return value
 
 
 def _seeded(candidate: Any, seed: int) -> Any:
-    """All configurations start alike."""
+    """The model with the seed that all configurations share, unless it has its own."""
     if candidate.get_params(deep=False).get("random_state", seed) is None:
         candidate.set_params(random_state=seed)
     return candidate
@@ -248,7 +248,7 @@ def _proposals(search: str, spaces: list[Space], model: Any, trials: int, metric
 
 
 def _metric(metric: str | None, model: Any, spaces: Sequence[Space]) -> str:
-    """The metric asked for, or the one that can tell the configurations apart."""
+    """The metric asked for, or the default for the configurations compared."""
     tried = [LIKELIHOODS.get(str(name)) for name in _tried("likelihood", model, spaces)]
     with_levels = {kind is not None and kind.has_levels for kind in tried}
     if metric is None:
@@ -265,15 +265,15 @@ def _metric(metric: str | None, model: Any, spaces: Sequence[Space]) -> str:
 
 
 def _all_sample(model: Any, spaces: Sequence[Space]) -> bool:
-    """Whether every configuration has draws."""
+    """Whether all configurations sample, and so have predicted distributions."""
     return all(samples(inference) for inference in _tried("inference", model, spaces))
 
 
 def _tried(name: str, model: Any, spaces: Sequence[Space]) -> list[Any]:
-    """The values that a parameter takes in the search; the model's own where a grid leaves it out."""
+    """The values of a parameter in the search; the model's own for grids without it."""
     own = getattr(model, name, None)
-    found: list[Any] = []
+    tried: list[Any] = []
     for space in spaces:
         values = space.get(name)
-        found += values if isinstance(values, list) else [own]
-    return found
+        tried += values if isinstance(values, list) else [own]
+    return tried

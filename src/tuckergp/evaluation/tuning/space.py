@@ -1,7 +1,7 @@
-"""What a search may vary: values and ranges of a model's parameters, and the model that a choice of them makes.
+"""The search space of a model: values and ranges of its parameters, and the model with chosen parameters.
 
-Parameters are named as in scikit-learn: ``rank``, and with two underscores the settings of what a parameter holds, such
-as ``inference__sigma_u``. In which order they are tried is in `tuckergp.evaluation.tuning.proposals`.
+Parameters are named as in scikit-learn: ``rank``, and with two underscores the settings of an object that a parameter
+holds, such as ``inference__sigma_u``. Their order in a search is decided in `tuckergp.evaluation.tuning.proposals`.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ Params: TypeAlias = dict[str, Any]
 Search: TypeAlias = Literal["grid", "optuna"]
 
 INFERENCES: dict[Any, type[Any]] = {"als": ALS, "sgd": SGD, "vi": VI, "gibbs": Gibbs}
-# What inference="gibbs" takes from the estimator, and an object has itself.
+# Settings that inference="gibbs" takes from the estimator, and that a Gibbs object has itself.
 MOVED = ("draws", "warmup", "chains", "noise")
 
 # The paper's grids for its own update (appendix, "Hyperparameter tuning for MovieLens 100K"): W = I, and W learned.
@@ -47,7 +47,7 @@ ADAM_STEPS = (5e-3, 2e-3)
 
 @dataclasses.dataclass(frozen=True)
 class Range:
-    """Numbers from ``low`` to ``high``, whole ones if both are; ``log`` tries all orders of magnitude alike."""
+    """Numbers from ``low`` to ``high``, whole if both are; with ``log``, uniform on a logarithmic scale."""
 
     low: float
     high: float
@@ -55,7 +55,7 @@ class Range:
 
     @classmethod
     def read(cls, name: str, given: tuple[Any, ...]) -> Range:
-        """From (low, high) or (low, high, "log")."""
+        """Read a range from (low, high) or (low, high, "log")."""
         if len(given) not in (2, 3) or given[2:] not in ((), ("log",)):
             raise InputError(f'A range is (low, high) or (low, high, "log"); that of {name!r} is {given!r}.')
         low, high = given[:2]
@@ -70,7 +70,7 @@ Space: TypeAlias = dict[str, list[Any] | Range]
 
 
 def read_grid(grid: Any) -> list[Space]:
-    """A grid as the user gives it: names with a list of values or a tuple that is a range; or a list of such grids."""
+    """Read the user's grid, or list of grids: names with a list of values, or a tuple that is a range."""
     if not isinstance(grid, Mapping | list | tuple) or any(
         not isinstance(each, Mapping) for each in ([] if isinstance(grid, Mapping) else grid)
     ):
@@ -95,7 +95,7 @@ def _read_values(name: str, values: Any) -> list[Any] | Range:
 
 
 def check_names(model: Any, spaces: Sequence[Space]) -> None:
-    """Refuse names that are no parameter of the model or of anything that the parameter may hold."""
+    """Raise an error for names that are no parameter of the model or of an object that a parameter may hold."""
     known = model.get_params(deep=False)
     for space in spaces:
         for name in space:
@@ -108,9 +108,9 @@ def check_names(model: Any, spaces: Sequence[Space]) -> None:
             choices = space.get(outer)
             owners = choices if isinstance(choices, list) else [known[outer]]
             settings = [_setting_names(outer, owner) for owner in owners]
-            if not any(inner in found for found in settings):
-                there = ", ".join(dict.fromkeys(found for each in settings for found in each)) or "none"
-                raise InputError(f"{name!r} is no setting of {outer}={owners[0]!r}; its settings are: {there}.")
+            if not any(inner in each for each in settings):
+                listed = ", ".join(dict.fromkeys(setting for each in settings for setting in each)) or "none"
+                raise InputError(f"{name!r} is no setting of {outer}={owners[0]!r}; its settings are: {listed}.")
 
 
 def _setting_names(outer: str, owner: Any) -> list[str]:
@@ -122,7 +122,7 @@ def _setting_names(outer: str, owner: Any) -> list[str]:
 
 
 def configured(model: Any, params: Params) -> Any:
-    """A clone of the model with other parameters, those of its inference included.
+    """A clone of the model with other parameters, including those of its inference.
 
     Examples
     --------
@@ -165,13 +165,13 @@ def samples(inference: Any) -> bool:
 def default_grid(
     model: Any, ratings: Table | None = None, *, attributes: bool = True, search: Search = "grid"
 ) -> dict[str, Any] | list[dict[str, Any]]:
-    """What `tuckergp.tune` varies if it is not told.
+    """The default grid of `tuckergp.tune`.
 
     Parameters
     ----------
     model : TuckerRecommender
     ratings : Table or None
-        Says whether there are times; None if not.
+        To see whether there are timestamps; None if not.
     attributes : bool
         Whether there are tables of users or items.
     search : {"grid", "optuna"}

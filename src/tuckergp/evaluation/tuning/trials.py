@@ -1,4 +1,4 @@
-"""The result of a search: what was tried, how well it did, as a table for people and as rows for programs."""
+"""The result of a search: the configurations tried and their scores, as a printed table or as rows of data."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ NOTE_WIDTH = 60
 
 @dataclass(frozen=True)
 class Trial:
-    """Parameters that were tried, their score on every fold, the time it took; why it failed, or None."""
+    """One configuration: its parameters, scores on the folds and time, and the reason if it failed, or None."""
 
     params: Params
     folds: list[float]
@@ -34,13 +34,13 @@ class Trial:
 
     @property
     def sd(self) -> float:
-        """Standard deviation over the folds; NaN where there are not two."""
+        """Standard deviation over the folds; NaN for fewer than two."""
         return float(np.std(self.folds, ddof=1)) if self.failed is None and len(self.folds) > 1 else np.nan
 
 
 @dataclass(frozen=True)
 class Tuning:
-    """What `tuckergp.tune` found.
+    """The result of `tuckergp.tune`.
 
     Attributes
     ----------
@@ -49,10 +49,10 @@ class Tuning:
     metric : str
     larger_is_better : bool
     best_model : estimator
-        With the best parameters, learned from all ratings; not fitted if that was not asked for.
+        The model with the best parameters, fitted to all ratings if ``refit`` was asked for.
     n_folds : int
     seed : int
-        Of the folds, of the models that had none, and of Optuna.
+        Seed of the folds, of models without their own, and of Optuna.
     complete : bool
         False if the search was interrupted.
     """
@@ -72,16 +72,16 @@ class Tuning:
 
     @property
     def best_score(self) -> float:
-        """The best mean score. Having been chosen, it is better than can be expected on new ratings."""
+        """The best mean score, which is optimistic for new ratings because it was selected."""
         return self._sorted()[0].mean
 
     @property
     def table(self) -> list[dict[str, Any]]:
-        """One row a configuration, best first, failed ones last (``pandas.DataFrame(tuning.table)``).
+        """One row per configuration, best first, failed ones last (``pandas.DataFrame(tuning.table)``).
 
-        The parameters; ``mean`` and ``sd`` over the folds; ``behind`` and ``behind_sd``, the same of the difference to
-        the best on each fold, which varies less than the scores do; ``folds``, ``seconds``; and in ``failed`` the
-        reason or None.
+        The columns are the parameters; ``mean`` and ``sd`` over the folds; ``behind`` and ``behind_sd``, the same of
+        the difference to the best on each fold, which varies less than the scores; ``folds``, ``seconds``; and
+        ``failed``, the reason or None.
         """
         return [
             {
@@ -98,7 +98,7 @@ class Tuning:
         ]
 
     def to_dict(self) -> dict[str, Any]:
-        """All of it but the model as plain numbers, text, lists and dicts; objects become their text, NaN None."""
+        """The result without the model as plain numbers, text, lists and dicts; objects become text, NaN None."""
         return {
             "metric": self.metric,
             "n_folds": self.n_folds,
@@ -142,7 +142,7 @@ class Tuning:
         return "\n".join(line.rstrip() for line in text.getvalue().rstrip("\n").split("\n"))
 
     def _behind(self, trial: Trial) -> Trial:
-        """How much worse than the best a trial is, by fold; never below 0 on average."""
+        """By how much a trial is worse than the best, by fold; at least 0 on average."""
         best, sign = self._sorted()[0], -1.0 if self.larger_is_better else 1.0
         folds = [] if trial.failed else [sign * (a - b) for a, b in zip(trial.folds, best.folds, strict=True)]
         return Trial(trial.params, folds, trial.seconds, trial.failed)
