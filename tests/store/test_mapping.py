@@ -75,7 +75,7 @@ def test_tensors_lie_at_multiples_of_64_bytes_as_in_memory(path, model):
     found, content = starts(path), path.read_bytes()
     assert all(start % 64 == 0 for start in found.values())
     mode = model.fit_.draws.modes[0]
-    for name, values in {"rows.psi": mode.rows["psi"], "B": mode.B, "noise": mode.row_noise}.items():
+    for name, values in {"rows.psi": mode.rows["psi"], "B": mode.B, "row_noise": mode.row_noise}.items():
         member = f"rows/fit_.draws.modes.0.{name}.safetensors"
         start = found[member]
         size = 8 + int.from_bytes(content[start : start + 8], "little")
@@ -109,7 +109,7 @@ def test_saving_and_loading_take_little_memory(model, tmp_path):
             B=np.zeros((len(mode.B), S, 2), np.float32),
             covariance=np.ones((S, 2, 2)),
             rows={"psi": np.ones((len(mode.rows["psi"]), S, 2), np.float32)},
-            noise=None,
+            row_noise=None,
         )
         for mode in draws.modes
     )
@@ -308,7 +308,7 @@ def test_draws_are_chosen_without_reading_the_others(path, model):
         for own, expected in zip(choose(theirs).modes, choose(mine).modes, strict=True):
             assert np.array_equal(own.rows["psi"], expected.rows["psi"])
             assert np.array_equal(own.B, expected.B)
-            assert np.array_equal(own.row_noise, expected.noise)
+            assert np.array_equal(own.row_noise, expected.row_noise)
 
 
 def test_ratings_are_folded_in_behind_what_lies_in_the_file(path, model, ratings):

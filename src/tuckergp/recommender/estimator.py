@@ -557,15 +557,10 @@ class TuckerRecommender(Storable, BaseEstimator):  # type: ignore[misc]
         layout, fit = fitted.layout, fitted.fit
         return as_inference_data(fit.draws, block_names(layout.modes, layout.names))
 
-    def save(self, path: str | Path) -> None:
-        """Write the fitted model to a file, which `tuckergp.load` reads; see `tuckergp.store.model_file.Storable`.
-
-        Ratings that were folded in are put in order first, which copies the draws once.
-        """
+    def _put_in_order(self) -> None:
         fitted = self._fitted
         layout, fit, history = compacted(fitted.layout, fitted.fit, fitted.history)
         self._keep(replace(fitted, layout=layout, fit=fit, history=history))
-        super().save(path)
 
     def _check_parts(self) -> None:
         check_parts(self.layout_, self.history_, self.fit_)

@@ -48,8 +48,9 @@ class Storable:
         """Write the fitted model to a file, which `tuckergp.load` reads.
 
         The file holds all that predictions, recommendations and further learning need; the training data are not
-        needed again. It replaces an old file atomically, even the one that the model was loaded from. A
-        ``random_state`` that is a generator becomes None.
+        needed again. It replaces an old file atomically, even the one that the model was loaded from. Ratings that
+        were folded in are joined with the others first, which copies the draws once. A ``random_state`` that is a
+        generator becomes None.
 
         Parameters
         ----------
@@ -72,9 +73,13 @@ class Storable:
         path = Path(path)
         try:
             check_writable(path)
+            self._put_in_order()
             _save(self, path)
         except OSError as error:
             raise InputError(f"{path} cannot be written: {error.strerror or error}.") from error
+
+    def _put_in_order(self) -> None:
+        """Prepare what was learned for being written: ratings that were folded in are joined with the others."""
 
     def _check_parts(self) -> None:
         """Raise a ValueError for a model from a file whose parts do not fit together."""
