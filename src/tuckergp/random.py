@@ -93,7 +93,7 @@ def log_slice(log_density: Callable[[float], float], x: float, width: float, rng
         if log_density(right) <= level:
             break
         right += width
-    while True:
+    while right - left > 4 * np.spacing(abs(x)):
         proposal = left + (right - left) * rng.random()
         if log_density(proposal) > level:
             return float(proposal)
@@ -101,3 +101,4 @@ def log_slice(log_density: Callable[[float], float], x: float, width: float, rng
             left = proposal
         else:
             right = proposal
+    return x
