@@ -30,6 +30,11 @@ def test_slice_steps_keep_a_normal():
     assert np.std(found) == pytest.approx(2.0, rel=0.1)
 
 
+def test_a_slice_without_room_stays_where_it_is():
+    for x in (0.0, 1e9):
+        assert log_slice(lambda value: -np.inf, x, 1.0, np.random.default_rng(0)) == x
+
+
 def test_a_slice_of_what_is_no_number_is_refused():
     with pytest.raises(DivergenceError, match="is not a number any more"):
         log_slice(lambda value: float("nan"), 0.0, 1.0, np.random.default_rng(0))

@@ -38,9 +38,6 @@ GOLDEN = np.uint64(0x9E3779B97F4A7C15)
 FIRST, SECOND = np.uint64(0xBF58476D1CE4E5B9), np.uint64(0x94D049BB133111EB)
 S30, S27, S31, S11 = np.uint64(30), np.uint64(27), np.uint64(31), np.uint64(11)
 
-# An interval of this length, relative to its place, has no points between its ends that differ by more than rounding.
-NO_ROOM = 1e-14
-
 BLOCK = 1_024
 """Rows, or observations, that share a stream: a partition of whole blocks draws the same numbers as the whole."""
 
@@ -165,14 +162,13 @@ def log_slice(log_density: Callable[[float], float], x: float, width: float, rng
         if log_density(right) <= level:
             break
         right += width
-    # shrinkage: points outside the slice cut the interval
-    while True:
+    # shrinkage: points outside the slice cut the interval, until it has no room for another point
+    while right - left > 4 * np.spacing(abs(x)):
         proposal = left + (right - left) * rng.random()
         if log_density(proposal) > level:
             return float(proposal)
-        if right - left <= NO_ROOM * max(1.0, abs(x)):  # the density is all rounding here
-            return float(x)
         if proposal < x:
             left = proposal
         else:
             right = proposal
+    return x
