@@ -238,5 +238,5 @@ def test_models_that_it_cannot_sample_are_refused():
         HMC(noise=1.0).init(counts, rng)
     chain = random_problem(rng, "identity", (2, 2))
     chain = Problem(chain.model, tiny_design(rng, ("rows", "matern12")), np.zeros(14))
-    with pytest.raises(InputError, match="HMC is for weights of features, and a mode has a chain"):
+    with pytest.raises(InputError, match="HMC is for weights of features, and a mode lies on a line"):
         HMC().init(chain, rng)

@@ -146,7 +146,7 @@ def probabilities(sampler, likelihood, observations=25):
     )  # fmt: skip
 
 
-@quick_and_long("of_draws", 0.8, 1)
+@quick_and_long("of_draws", 0.9, 1)
 @pytest.mark.parametrize("likelihood", ["bernoulli", "ordinal"])
 @pytest.mark.parametrize("name", ["hmc", "nuts"])
 def test_gradients_and_gibbs_sampling_agree_on_probabilities(name, likelihood, of_draws):

@@ -202,7 +202,7 @@ def test_a_draw_at_new_values_is_the_dense_conditional_of_its_knots(wave):
     mean = weights @ mode.rows["states"][:, 0, 0]
     np.testing.assert_allclose(draw.factors(1, new.modes[1])[:, 0], mean, atol=1e-6)
     rng = np.random.default_rng(0)
-    psi = np.array([draw.factors(1, new.modes[1], lambda s: rng)[:, 0] for _ in range(4000)])
+    psi = np.array([draw.factors(1, new.modes[1], draw.streams(rng))[:, 0] for _ in range(4000)])
     C = np.kron(kernel(t) - weights @ kernel(knots, t), mode.covariance[0])
     found = (psi - mean).reshape(4000, -1)
     # 44 second moments of normal draws: |z| < 4.5, false alarms below 3e-4

@@ -19,7 +19,6 @@ from tuckergp.linalg import Matrix
 from tuckergp.model.mode_table import ModeTable
 from tuckergp.priors.beliefs import LOG_2PI, Gammas, MatrixNormal, Normal, PrecisionBelief, normals
 from tuckergp.priors.weights import joint_precision
-from tuckergp.random import normals as normal_numbers
 from tuckergp.statistics.expected import Factors
 
 __all__ = ["ModeBelief", "ModePrior", "check_mode"]
@@ -184,7 +183,7 @@ class ModePrior:
         B = q.B.deviation(roots[0], rng)
         if roots[1] is None:
             return np.asarray(self.table.features @ B), B
-        return np.einsum("mkl,ml->mk", roots[1], normal_numbers(q.psi.shape, rng)), B
+        return np.einsum("mkl,ml->mk", roots[1], rng.standard_normal(q.psi.shape)), B
 
 
 def check_mode(table: ModeTable, r: int) -> None:

@@ -106,16 +106,16 @@ def test_an_empty_list_has_no_novelty():
 @pytest.mark.parametrize(
     ("call", "message"),
     [
-        (lambda: top_k([[np.nan]], 1), "without NaN"),
+        (lambda: top_k([[np.nan]], 1), "no NaN"),
         (lambda: top_k([[1.0]], 0), "at least 1"),
-        (lambda: ranking.precision([True]), r"shape is \(1,\)"),
+        (lambda: ranking.precision([True]), r"not \(1,\)"),
         (lambda: ranking.recall([[True]], [0]), "at least 1"),
         (lambda: ranking.ndcg([[True, True]], [1]), "at least the number of hits"),
         (lambda: ranking.recall([[True]], [1, 2]), "for each of 1 users"),
         (lambda: ranking.auc([[1.0, 2.0]], [[True]]), "alike"),
         (lambda: ranking.auc([[np.nan]], [[True]]), "without NaN"),
         (lambda: ranking.catalogue_coverage([[5]], 5), "from 0 to 4"),
-        (lambda: ranking.novelty([0, 1], [1, 2], 3), r"shape is \(2,\)"),
+        (lambda: ranking.novelty([0, 1], [1, 2], 3), r"not \(2,\)"),
     ],
 )
 def test_bad_input_is_named(call, message):
