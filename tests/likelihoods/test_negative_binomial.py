@@ -13,7 +13,7 @@ from scipy import stats
 from tests.contracts.test_samplers import ERRORS, errors_of, fixed_gibbs
 from tests.helpers import core_of, quick_and_long, with_share_of_draws
 from tuckergp import Mode, TuckerGPRegressor, TuckerRecommender
-from tuckergp.errors import InputError
+from tuckergp.errors import InputError, NotConvergedWarning
 from tuckergp.inference import HMC, NUTS, SGLD
 from tuckergp.inference.base import Problem
 from tuckergp.kernels import SE, Identity
@@ -378,3 +378,16 @@ def test_arviz_gets_the_dispersion():
     data = recommender_of_plays().inference_data()
     assert data["posterior"]["dispersion"].shape == (1, 80)
     assert np.isfinite(data["log_likelihood"]["y"].values).all()
+
+
+def test_counts_beyond_what_floats_tell_apart_are_refused():
+    with pytest.raises(InputError, match=r"counts up to 1e\+12"):
+        NegativeBinomial.read(np.array([1.0, 1e15]))
+    assert NegativeBinomial.read(np.array([1.0, 1e12])).mean > 0
+
+
+def test_large_counts_are_warned_of_before_gibbs_sampling():
+    y, model = np.full(5, 5e3), NegativeBinomial()
+    observed = Observed(y, None, None, np.zeros((5, 1), dtype=np.int32), (np.full(1, -1, dtype=np.int32),), (0,))
+    with pytest.warns(NotConvergedWarning, match="Counts of 5,000 on average hold f where it is in Gibbs sampling"):
+        model.initial(observed, NoiseSettings())

@@ -103,8 +103,8 @@ class ALS:
             psi = [mode.psi for mode in modes]
             evidence = Evidence(problem.sorted[d], problem.y, precision, model.core, d, psi, W)
             prior = PrecisionPrior(1.0, float(model.sigma_u[d]) ** 2, True)
-            setting = ModeGiven(table.features, table.blocks, problem.regressions[d], prior)
-            modes[d], _ = table.residual.update(modes[d], evidence, setting, None)
+            given = ModeGiven(table.features, table.blocks, problem.regressions[d], prior)
+            modes[d], _ = table.residual.update(modes[d], evidence, given, None)
         psi = [mode.psi for mode in modes]
         if model.core.learned:
             W = core_given_factors(

@@ -156,10 +156,10 @@ class Gibbs:
         d, table = evidence.d, problem.design.modes[evidence.d]
         # prior of Lambda: Wishart; with a learned core one scale, because W has the correlations
         prior = hyper.PrecisionPrior(self.dof, float(problem.model.sigma_u[d]) ** 2, problem.model.core.learned)
-        setting = ModeGiven(
+        given = ModeGiven(
             table.features, table.blocks, problem.regressions[d], prior, self.tau_shape, self.tau_rate, sweep
         )
-        mode, collapsed = table.residual.update(mode, evidence, setting, rng)
+        mode, collapsed = table.residual.update(mode, evidence, given, rng)
         if table.blocks:
             tau = hyper.block_precisions(mode.B, mode.precision, table.blocks, self.tau_shape, self.tau_rate, rng)
             mode = mode._replace(tau=tau)
@@ -169,7 +169,7 @@ class Gibbs:
         if not collapsed:
             # B ~ MN(0, T^-1, Lambda^-1) and whitened rows of E ~ N(0, Lambda^-1): n and k more degrees of freedom
             Z = table.residual.whitened(E, mode.own)
-            spread = (mode.B * setting.by_feature(mode.tau)[:, None]).T @ mode.B + Z.T @ Z
+            spread = (mode.B * given.by_feature(mode.tau)[:, None]).T @ mode.B + Z.T @ Z
             mode = mode._replace(precision=prior.draw(spread, len(mode.B) + len(Z), rng))
         return mode._replace(own=table.residual.finished(E, mode.own, mode.precision, rng))
 
