@@ -2,7 +2,15 @@
 
 from __future__ import annotations
 
-__all__ = ["DataWarning", "DivergenceError", "InputError", "NotConvergedWarning", "NotPositiveDefinite", "SizeWarning"]
+__all__ = [
+    "ApproximationWarning",
+    "DataWarning",
+    "DivergenceError",
+    "InputError",
+    "NotConvergedWarning",
+    "NotPositiveDefinite",
+    "SizeWarning",
+]
 
 
 class InputError(ValueError):
@@ -11,6 +19,10 @@ class InputError(ValueError):
 
 class NotPositiveDefinite(InputError):
     """A matrix of covariances that are none, beyond what rounding explains; the text names it and a remedy."""
+
+
+class ApproximationWarning(UserWarning):
+    """Features that are too few for their kernel; the text says what follows and what to raise."""
 
 
 class DataWarning(UserWarning):

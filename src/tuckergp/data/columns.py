@@ -28,6 +28,7 @@ __all__ = [
     "column_kind",
     "distinct",
     "joint_codes",
+    "keys_of",
     "numbers",
     "row_keys",
     "row_names",
@@ -92,7 +93,12 @@ def row_names(table: Table) -> list[str]:
 
 def row_keys(table: Table) -> npt.NDArray[np.uint64]:
     """A key for each row that depends on its names and values alone, the same in every process, shape (n,)."""
-    digests = (blake2b(name.encode(errors="replace"), digest_size=8).digest() for name in row_names(table))
+    return keys_of(row_names(table))
+
+
+def keys_of(names: Sequence[str]) -> npt.NDArray[np.uint64]:
+    """A key for each name, the same in every process, shape (n,)."""
+    digests = (blake2b(name.encode(errors="replace"), digest_size=8).digest() for name in names)
     return np.frombuffer(b"".join(digests), dtype="<u8").astype(np.uint64)
 
 
@@ -145,10 +151,24 @@ class Encoder:
         """Features of the column: shape (n, 1) for numbers, sparse (n, n_levels) otherwise."""
         if self.kind == "number":
             return table.numeric(self.name)[:, None]
-        codes = [[self.levels[v] for v in cell if v in self.levels] for cell in _cells(table[self.name], self.kind)]
-        indptr = np.concatenate([[0], np.cumsum([len(row) for row in codes], dtype=np.int64)])
-        indices = np.fromiter((code for row in codes for code in row), dtype=np.int64, count=int(indptr[-1]))
-        return sparse.csr_array((np.ones(len(indices)), indices, indptr), shape=(len(table), len(self.levels)))
+        return _indicators(_cells(table[self.name], self.kind), self.levels)
+
+    def new_levels(self, table: Table) -> tuple[sparse.csr_array, list[str]]:
+        """One-hot features of the levels of a table that were not learned, (n, k), and their names."""
+        if self.kind == "number":
+            return sparse.csr_array((len(table), 0)), []
+        cells = _cells(table[self.name], self.kind)
+        levels = dict.fromkeys(value for cell in cells for value in cell if value not in self.levels)
+        numbered = {value: number for number, value in enumerate(levels)}
+        return _indicators(cells, numbered), [f"{self.name}={_text(value)}" for value in levels]
+
+
+def _indicators(cells: Sequence[tuple[Any, ...]], levels: Mapping[Any, int]) -> sparse.csr_array:
+    """A one for each value of a cell that is among the levels, shape (n, n_levels)."""
+    codes = [[levels[value] for value in cell if value in levels] for cell in cells]
+    indptr = np.concatenate([[0], np.cumsum([len(row) for row in codes], dtype=np.int64)])
+    indices = np.fromiter((code for row in codes for code in row), dtype=np.int64, count=int(indptr[-1]))
+    return sparse.csr_array((np.ones(len(indices)), indices, indptr), shape=(len(cells), len(levels)))
 
 
 def _cells(values: npt.NDArray[Any], kind: Kind) -> list[tuple[Any, ...]]:

@@ -16,6 +16,7 @@ from scipy import sparse
 from tuckergp.data.columns import as_inputs
 from tuckergp.data.tables import Table
 from tuckergp.errors import InputError
+from tuckergp.features.new import NewFeatures
 from tuckergp.kernels import Kernel
 from tuckergp.params import Parameters
 from tuckergp.residuals.base import Residual
@@ -65,6 +66,19 @@ class FeatureMap(Parameters):
             raise InputError(f"{self!r} is not fitted yet; call fit with inputs and a kernel first.")
         return self._transform(as_inputs(X))
 
+    def new_features(self, X: Any, joint: bool = True) -> NewFeatures | None:
+        """What the kernel has at inputs and the features leave out, as further features; None for nothing.
+
+        Levels never seen, or the variance that no pivot explains. Where that is correlated between inputs, ``joint``
+        keeps the correlations, in groups as large as memory allows; otherwise the features of an input do not depend
+        on which others there are.
+        """
+        return self._new_features(as_inputs(X), joint)
+
+    def doubt(self, X: Any) -> str | None:
+        """Why the features cannot carry the kernel at inputs like these, and what to do; None where they can."""
+        return self._doubt(as_inputs(X))
+
     def fit_transform(self, X: Any, kernel: Kernel, random_state: RandomState = None) -> Features:
         """Fit, then the features of the same inputs, shape (n, n_features_)."""
         return self.fit(X, kernel, random_state).transform(X)
@@ -93,6 +107,12 @@ class FeatureMap(Parameters):
 
     def _transform(self, table: Table) -> Features:
         raise NotImplementedError
+
+    def _new_features(self, table: Table, joint: bool) -> NewFeatures | None:
+        return None
+
+    def _doubt(self, table: Table) -> str | None:
+        return None
 
 
 class ResidualMap(FeatureMap):

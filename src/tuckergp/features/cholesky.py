@@ -8,13 +8,15 @@ from __future__ import annotations
 
 import numpy as np
 import numpy.typing as npt
+from scipy import sparse
 from scipy.linalg import solve_triangular
 from scipy.linalg.lapack import dpstrf
 
-from tuckergp.data.columns import distinct
+from tuckergp.data.columns import distinct, row_keys
 from tuckergp.data.tables import Table
 from tuckergp.errors import InputError
 from tuckergp.features.base import FeatureMap, Features, Floats
+from tuckergp.features.new import NewFeatures
 from tuckergp.kernels import Constant, Identity, Kernel, Linear
 from tuckergp.linalg import NEGATIVE, no_kernel
 
@@ -22,6 +24,18 @@ __all__ = ["Cholesky", "pivoted_cholesky"]
 
 GRAM_ROWS = 2000
 """Up to here the whole Gram matrix (32 MB) goes to LAPACK; beyond, columns are computed as they are needed."""
+
+EXPLAINED = 1e-6
+"""Less than this share of k(x, x) is taken for a rounding error of the features."""
+
+LARGEST_LOSS = 0.1
+"""The share of the variance at training inputs beyond which features are too few."""
+
+INSPECTED = 500
+"""At how many inputs that is judged at the most."""
+
+LARGEST_JOINT = 4_000_000
+"""The most entries of the factors of covariances of what features leave out: 2,000 inputs jointly, more in groups."""
 
 
 class Cholesky(FeatureMap):
@@ -64,6 +78,12 @@ class Cholesky(FeatureMap):
     def _transform(self, table: Table) -> Features:
         return through(self.kernel_, table, self.pivots_, self.L_)
 
+    def _new_features(self, table: Table, joint: bool) -> NewFeatures | None:
+        return left_out(self.kernel_, table, self.pivots_, self.L_, joint)
+
+    def _doubt(self, table: Table) -> str | None:
+        return too_few(self, table, self.pivots_, self.L_, "max_features")
+
 
 def distinct_inputs(table: Table, kernel: Kernel) -> Table:
     """The distinct rows of the columns that a kernel reads."""
@@ -78,6 +98,60 @@ def through(kernel: Kernel, table: Table, points: Table, L: Floats) -> Floats:
         return np.zeros((len(table), 0))
     phi: Floats = solve_triangular(L, kernel(points, table), lower=True, check_finite=False)
     return np.ascontiguousarray(phi.T)
+
+
+def left_out(kernel: Kernel, table: Table, points: Table, L: Floats, joint: bool) -> NewFeatures | None:
+    """What `through` leaves out of the kernel at some inputs: roots of k(x, x') - phi(x)'phi(x').
+
+    Jointly for up to 2,000 distinct inputs. More are taken in groups that lie near the same points, smaller the more
+    there are, and correlations between groups are left out; so are all of them without ``joint``.
+    """
+    selected = table.select(kernel.reads(list(table.columns)))
+    first, code = distinct(selected)
+    inputs = selected.take(first)
+    phi, variance = through(kernel, inputs, points, L), kernel.diag(inputs)
+    missing = variance - (phi**2).sum(axis=1)
+    rows = np.flatnonzero(missing > EXPLAINED * variance)
+    size = LARGEST_JOINT // max(len(rows), 1)
+    if joint and size > 1:
+        # inputs near the same points become neighbours; k(x, points) = phi(x) L'
+        rows = rows[np.argsort(np.argmax(phi[rows] @ L.T, axis=1), kind="stable")] if len(L) else rows
+        groups = np.split(rows, range(size, len(rows), size))
+        parts = [_root(kernel(inputs.take(group)) - phi[group] @ phi[group].T) for group in groups]
+        named = np.concatenate([group[pivots] for group, (_, pivots) in zip(groups, parts, strict=True)])
+        root = sparse.csr_array(sparse.block_diag([root for root, _ in parts], format="csr"))
+    else:
+        root, named = sparse.csr_array(sparse.diags_array(np.sqrt(missing[rows]))), rows
+    new = NewFeatures.of(root, row_keys(inputs.take(named)))
+    return None if new is None else new.put(rows, len(inputs)).take(code)
+
+
+def _root(C: Floats) -> tuple[Floats, npt.NDArray[np.intp]]:
+    """R (m, k) with R R' = C (m, m), positive semi-definite but for rounding errors, and the pivots (k,) of it."""
+    factor, order, rank, _ = dpstrf(C, tol=EXPLAINED * float(C.diagonal().max(initial=0.0)), lower=1)
+    root = np.empty((len(C), rank))
+    root[order - 1] = np.tril(factor)[:, :rank]
+    return root, order[:rank].astype(np.intp) - 1
+
+
+def too_few(features: FeatureMap, table: Table, points: Table, L: Floats, number: str) -> str | None:
+    """A sentence about points that leave out more than a tenth of the variance at inputs like these; else None."""
+    inputs = spread_out(distinct_inputs(table, features.kernel_))
+    variance = float(features.kernel_.diag(inputs).sum())
+    missing = variance - float((through(features.kernel_, inputs, points, L) ** 2).sum())
+    if missing <= LARGEST_LOSS * variance:
+        return None
+    return (
+        f"{features!r} leaves out {missing / variance:.0%} of the variance of {features.kernel_!r} at the training "
+        f"inputs, because its points lie farther apart than the lengthscale; raise {number} or the lengthscale."
+    )
+
+
+def spread_out(inputs: Table) -> Table:
+    """At most some of the inputs, evenly spread over their order."""
+    if len(inputs) <= INSPECTED:
+        return inputs
+    return inputs.take(np.linspace(0, len(inputs) - 1, INSPECTED).astype(np.intp))
 
 
 def pivoted_cholesky(

@@ -19,13 +19,18 @@ from tuckergp.features.base import FeatureMap, Features, RandomState, hstack
 from tuckergp.features.cholesky import Cholesky, distinct_inputs
 from tuckergp.features.exact import Exact
 from tuckergp.features.fourier import Fourier
+from tuckergp.features.new import NewFeatures, side_by_side
 from tuckergp.features.nystrom import Nystrom
 from tuckergp.kernels import Kernel, Product, Scaled, Sum
+from tuckergp.random import mixed
 
 __all__ = ["Concatenated", "Kronecker", "ScaledMap", "choose", "realise", "rowwise_kronecker"]
 
 FEW_ROWS = 2000
 """Up to here distinct inputs get Cholesky features by default."""
+
+FEW_JOINT = 200
+"""Up to here what features of a product leave out is correlated between inputs: each feature of the one meets all."""
 
 
 def realise(
@@ -143,6 +148,13 @@ class ScaledMap(_Composed):
     def _transform(self, table: Table) -> Features:
         return self.root_ * self.base_.transform(table)
 
+    def _new_features(self, table: Table, joint: bool) -> NewFeatures | None:
+        new = self.base_.new_features(table, joint)
+        return None if new is None else new.scaled(self.root_)
+
+    def _doubt(self, table: Table) -> str | None:
+        return self.base_.doubt(table)
+
 
 class Concatenated(_Composed):
     """Features of a sum: a block for each of its terms, side by side."""
@@ -165,6 +177,13 @@ class Concatenated(_Composed):
     def _transform(self, table: Table) -> Features:
         return hstack([fitted.transform(table) for fitted in self.maps_])
 
+    def _new_features(self, table: Table, joint: bool) -> NewFeatures | None:
+        parts = [fitted.new_features(table, joint) for fitted in self.maps_]
+        return side_by_side([None if new is None else new.in_block(g) for g, new in enumerate(parts)])
+
+    def _doubt(self, table: Table) -> str | None:
+        return next(filter(None, (fitted.doubt(table) for fitted in self.maps_)), None)
+
 
 class Kronecker(_Composed):
     """Features of a `Product`: in each row, every feature of the one times every feature of the other."""
@@ -182,6 +201,30 @@ class Kronecker(_Composed):
 
     def _transform(self, table: Table) -> Features:
         return rowwise_kronecker(self.left_.transform(table), self.right_.transform(table))
+
+    def _new_features(self, table: Table, joint: bool) -> NewFeatures | None:
+        # (k1 + c1) (k2 + c2) - k1 k2 = k1 c2 + c1 k2 + c1 c2, where c is what features leave out
+        joint = joint and len(table) <= FEW_JOINT
+        left, right = (fitted.new_features(table, joint) for fitted in (self.left_, self.right_))
+        known = [_numbered(fitted.transform(table)) for fitted in (self.left_, self.right_)]
+        return side_by_side([_product(known[0], right), _product(left, known[1]), _product(left, right)])
+
+    def _doubt(self, table: Table) -> str | None:
+        return self.left_.doubt(table) or self.right_.doubt(table)
+
+
+def _numbered(features: Features) -> NewFeatures:
+    """Known features as if they were new, with keys by their numbers."""
+    count = features.shape[1]
+    return NewFeatures(sparse.csr_array(features), np.arange(count, dtype=np.uint64), np.zeros(count, dtype=np.int64))
+
+
+def _product(left: NewFeatures | None, right: NewFeatures | None) -> NewFeatures | None:
+    """All products of new features of the same inputs; None where either has none."""
+    if left is None or right is None:
+        return None
+    keys = mixed(mixed(left.keys)[:, None] ^ right.keys).ravel()
+    return NewFeatures.of(rowwise_kronecker(left.values, right.values), keys)
 
 
 def rowwise_kronecker(A: Features, B: Features) -> Features:

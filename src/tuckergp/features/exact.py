@@ -8,10 +8,11 @@ from __future__ import annotations
 import numpy as np
 from scipy import sparse
 
-from tuckergp.data.columns import Encoder, distinct, joint_codes, row_names
+from tuckergp.data.columns import Encoder, distinct, joint_codes, keys_of, row_keys, row_names
 from tuckergp.data.tables import Table
 from tuckergp.errors import InputError
 from tuckergp.features.base import FeatureMap, Features, hstack
+from tuckergp.features.new import NewFeatures
 from tuckergp.kernels import Constant, Cosine, Identity, Kernel, Linear
 
 __all__ = ["Exact"]
@@ -20,7 +21,8 @@ __all__ = ["Exact"]
 class Exact(FeatureMap):
     """One-hot rows for Identity, ones for Constant, attributes for Linear, those divided by their length for Cosine.
 
-    An Identity row or a Linear level that was not seen in `fit` has zeros, so that only the other terms count for it.
+    An Identity row or a Linear level that was not seen in `fit` has zeros, so that only the other terms count for its
+    mean; `new_features` has a feature for it, whose weight has its prior.
     Numeric columns of Linear are taken as they are: standardise them outside.
 
     Attributes
@@ -71,6 +73,23 @@ class Exact(FeatureMap):
             features = hstack([encoder.transform(selected) for encoder in self.encoders_])
             return _unit_rows(features) if isinstance(self.kernel_, Cosine) else features
         return _one_hot(self.rows_, selected)
+
+    def _new_features(self, table: Table, joint: bool) -> NewFeatures | None:
+        if isinstance(self.kernel_, Constant):
+            return None
+        selected = self.kernel_.select(table)
+        if isinstance(self.kernel_, Identity):
+            new = np.flatnonzero(np.diff(_one_hot(self.rows_, selected).indptr) == 0)
+            rows = selected.take(new)
+            first, code = distinct(rows)
+            levels = NewFeatures.of(sparse.csr_array(np.eye(len(first)))[code], row_keys(rows.take(first)))
+            return None if levels is None else levels.put(new, len(table))
+        values, names = zip(*(encoder.new_levels(selected) for encoder in self.encoders_), strict=True)
+        features = hstack(values)
+        if isinstance(self.kernel_, Cosine):  # known features have length one already
+            nothing = np.diff(sparse.csr_array(self._transform(table)).indptr) == 0
+            features = _unit_rows(sparse.csr_array(sparse.diags_array(nothing.astype(np.float64)) @ features))
+        return NewFeatures.of(features, keys_of([name for some in names for name in some]))
 
 
 def _unit_rows(features: Features) -> Features:

@@ -11,9 +11,13 @@ from tuckergp.data.columns import numbers
 from tuckergp.data.tables import Table
 from tuckergp.errors import InputError
 from tuckergp.features.base import FeatureMap, Features, Floats
+from tuckergp.features.cholesky import LARGEST_LOSS, distinct_inputs, pivoted_cholesky, spread_out
 from tuckergp.kernels import Kernel
 
 __all__ = ["Fourier"]
+
+FEATURES_PER_PIVOT = 10
+"""How many random features a degree of freedom needs; `docs/kernels-and-features.md` has what fewer do."""
 
 
 class Fourier(FeatureMap):
@@ -65,3 +69,15 @@ class Fourier(FeatureMap):
         waves = np.hstack([np.cos(angle), np.sin(angle)]) if self.phases_ is None else np.cos(angle + self.phases_)
         phi: Floats = np.sqrt(2 * self.variance_ / self.n) * waves
         return phi
+
+    def _doubt(self, table: Table) -> str | None:
+        most = self.n // FEATURES_PER_PIVOT + 1
+        inputs = spread_out(distinct_inputs(table, self.kernel_))
+        pivots, _ = pivoted_cholesky(self.kernel_, inputs, LARGEST_LOSS, most)
+        if len(pivots) < most:
+            return None
+        return (
+            f"{self!r} has too few random features for {self.kernel_!r}, whose functions have {len(pivots)} or more "
+            f"degrees of freedom over the training inputs: intervals will be too narrow. Raise n or the lengthscale, or "
+            f"use Nystrom or Cholesky features."
+        )

@@ -11,7 +11,8 @@ from tuckergp.data.columns import numbers
 from tuckergp.data.tables import Table
 from tuckergp.errors import InputError
 from tuckergp.features.base import FeatureMap, Features
-from tuckergp.features.cholesky import distinct_inputs, pivoted_cholesky, through
+from tuckergp.features.cholesky import distinct_inputs, left_out, pivoted_cholesky, through, too_few
+from tuckergp.features.new import NewFeatures
 from tuckergp.kernels import Constant, Identity, Kernel, Linear
 from tuckergp.linalg import safe_cholesky
 
@@ -73,6 +74,12 @@ class Nystrom(FeatureMap):
 
     def _transform(self, table: Table) -> Features:
         return through(self.kernel_, table, self.points_, self.L_)
+
+    def _new_features(self, table: Table, joint: bool) -> NewFeatures | None:
+        return left_out(self.kernel_, table, self.points_, self.L_, joint)
+
+    def _doubt(self, table: Table) -> str | None:
+        return too_few(self, table, self.points_, self.L_, "n")
 
 
 def _centres(inputs: Table, n: int, rng: np.random.Generator) -> Table:

@@ -200,10 +200,7 @@ class Gibbs:
     def draw(self, problem: Problem, state: GibbsState) -> Draw:
         """What predictions need of this state."""
         tables, likelihood = problem.design.modes, problem.model.likelihood
-        covariance = [
-            np.asarray(np.linalg.inv(mode.precision) * table.residual.sd**2, dtype=np.float64)
-            for table, mode in zip(tables, state.modes, strict=True)
-        ]
-        psi, B, own = zip(*((mode.psi, mode.B, mode.own) for mode in state.modes), strict=True)
+        psi, B, _, tau, own = zip(*state.modes, strict=True)
+        spread = [np.asarray(np.linalg.inv(mode.precision), dtype=np.float64) for mode in state.modes]
         unknowns, factors = likelihood.kept(state.likelihood), likelihood.factors(state.likelihood)
-        return draw_of(tables, psi, B, covariance, own, state.W, unknowns, factors)
+        return draw_of(tables, psi, B, spread, tau, own, state.W, unknowns, factors)

@@ -209,11 +209,10 @@ class VI:
             for signs in product((1.0, -1.0) if several else (1.0,), repeat=len(away) + learned):
                 psi = [q.psi + s * each[0] for (_, q), s, each in zip(modes, signs, away, strict=False)]
                 B = [q.B.mean + s * each[1] for (_, q), s, each in zip(modes, signs, away, strict=False)]
-                covariance = [
-                    np.asarray(np.linalg.inv(q.precision.draw(rng)) * prior.table.residual.sd**2) for prior, q in modes
-                ]
+                spread = [np.asarray(np.linalg.inv(q.precision.draw(rng))) for _, q in modes]
+                tau = [rng.standard_gamma(q.tau.shape) / q.tau.rate for _, q in modes]
                 alpha = np.asarray(rng.gamma(state.alpha.shape[0]) / state.alpha.rate[0])
-                yield draw_of(tables, psi, B, covariance, (), means + signs[-1] * W, {"alpha": alpha})
+                yield draw_of(tables, psi, B, spread, tau, (), means + signs[-1] * W, {"alpha": alpha})
 
 
 def _squares(problem: Problem, modes: tuple[ModeBelief, ...], W: Normal) -> float:

@@ -223,10 +223,8 @@ class WeightSampler:
 def draw_of_weights(problem: Problem, parameters: Parameters, unknowns: Mapping[str, Floats]) -> Draw:
     """What predictions need of weights; rows never seen have the prior of the model."""
     model, tables = problem.model, problem.design.modes
-    covariance = [
-        np.eye(int(r)) * (float(sigma) * table.residual.sd) ** 2
-        for table, r, sigma in zip(tables, model.core.ranks, model.sigma_u, strict=True)
-    ]
+    spread = [np.eye(int(r)) * float(sigma) ** 2 for r, sigma in zip(model.core.ranks, model.sigma_u, strict=True)]
+    tau = [np.ones(len(table.blocks)) for table in tables]
     B = [U[table.residual.n_columns :] for table, U in zip(tables, parameters.U, strict=True)]
     psi = model.factors(parameters, problem.design)
-    return draw_of(tables, psi, B, covariance, parameters.own, parameters.W, unknowns)
+    return draw_of(tables, psi, B, spread, tau, parameters.own, parameters.W, unknowns)

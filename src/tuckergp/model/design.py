@@ -8,6 +8,7 @@ on one column, a Markov process along its values.
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -17,9 +18,10 @@ import numpy.typing as npt
 from scipy import sparse
 
 from tuckergp.data.tables import Table, distinct_rows
-from tuckergp.errors import InputError, NotPositiveDefinite
+from tuckergp.errors import ApproximationWarning, InputError, NotPositiveDefinite
 from tuckergp.features import RESIDUALS, FeatureMap, realise
 from tuckergp.features.base import ResidualMap, hstack
+from tuckergp.features.new import NewFeatures, side_by_side
 from tuckergp.kernels import Constant, Cosine, Identity, Kernel, Scaled
 from tuckergp.linalg import Matrix
 from tuckergp.model.mode_table import Index, ModeTable
@@ -220,10 +222,13 @@ class FittedMode:
                 fitted = realise(term, rows, features, rng)
             except NotPositiveDefinite as error:
                 raise NotPositiveDefinite(f"Mode {mode.name!r}: {error}") from error
+            doubt = fitted.doubt(rows)
+            if doubt is not None:
+                warnings.warn(f"Mode {mode.name!r}: {doubt}", ApproximationWarning, stacklevel=2)
             blocks.append(Block.of(term, width, fitted, rows))
             width += fitted.n_features_
         fitted_mode = cls(mode, whitening, tuple(blocks), residual, residual_sd)
-        return fitted_mode, fitted_mode.table(rows)
+        return fitted_mode, fitted_mode._known(rows)
 
     def features(self, rows: Table) -> Matrix:
         """The features of inputs as the kernel sees them, whitened already."""
@@ -232,8 +237,24 @@ class FittedMode:
         self._check(rows, features)
         return features
 
-    def table(self, rows: Table) -> ModeTable:
-        """The table of inputs as the kernel sees them, whitened already."""
+    def new_features(self, rows: Table, joint: bool) -> NewFeatures | None:
+        """Features of inputs that training did not have; see `tuckergp.features.FeatureMap.new_features`."""
+        parts = [block.map.new_features(rows, joint) for block in self.blocks]
+        return side_by_side([None if new is None else new.in_block(g) for g, new in enumerate(parts)])
+
+    def table(self, rows: Table, joint: bool = True) -> ModeTable:
+        """The table of inputs as the kernel sees them, whitened already.
+
+        What features leave out at new inputs is correlated between them with ``joint``.
+        """
+        table = self._known(rows)
+        seen = table.residual.seen  # the factors of these rows were learned, with all that features leave out
+        unseen = np.arange(len(rows)) if seen is None else np.flatnonzero(~seen)
+        new = self.new_features(rows.take(unseen), joint) if len(unseen) else None
+        return table if new is None else replace(table, new=new.put(unseen, len(rows)))
+
+    def _known(self, rows: Table) -> ModeTable:
+        """The table of inputs without features that training did not have."""
         features = self.features(rows)
         residual = NoResidual() if self.residual is None else self.residual.at(rows, self.residual_sd)
         before = residual.n_columns
@@ -259,15 +280,15 @@ class FittedMode:
         if not np.isfinite(values).all():
             raise InputError(f"The features of mode {self.mode.name!r} are not finite; rescale its columns.")
 
-    def transform(self, table: Table) -> tuple[ModeTable, npt.NDArray[np.intp]]:
+    def transform(self, table: Table, joint: bool = True) -> tuple[ModeTable, npt.NDArray[np.intp]]:
         """The table of the distinct rows of new inputs, and for each row of ``table`` its number among them."""
         inputs = whiten(table.select(self.mode.columns), self.whitening)
         first, code = distinct_rows(inputs, self.mode.columns)
-        return self.table(inputs.take(first)), code
+        return self.table(inputs.take(first), joint), code
 
     def realise(self, table: Table) -> ModeTable:
-        """The table of new inputs with a row for every row of ``table``, in its order."""
-        return self.table(whiten(table.select(self.mode.columns), self.whitening))
+        """The table of new inputs with a row for every row of ``table``, in its order, each as if it were alone."""
+        return self.table(whiten(table.select(self.mode.columns), self.whitening), joint=False)
 
 
 def _find_residual(

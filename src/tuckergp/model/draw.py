@@ -25,7 +25,9 @@ class ModeDraw:
     covariance : ndarray, shape (r, r)
         Covariance of a row of E that the data say nothing about: Lambda^-1 times the residual's variance.
     rows, values : mapping of str to ndarray
-        What the residual keeps of each training row, and of the mode as a whole.
+        What the residual keeps of each training row, and what is kept of the mode as a whole: ``spread`` (r, r), the
+        prior covariance Lambda^-1 of the weights of a feature, ``tau`` (blocks,), the precisions of blocks relative to
+        Lambda, and what the residual adds.
     row_noise : ndarray, shape (groups,), or None
     """
 
@@ -49,18 +51,21 @@ def draw_of(
     tables: Sequence[ModeTable],
     psi: Sequence[Floats],
     B: Sequence[Floats],
-    covariance: Sequence[Floats],
+    spread: Sequence[Floats],
+    tau: Sequence[Floats],
     own: Sequence[tuple[Any, ...]],
     W: Floats,
     unknowns: Mapping[str, Floats],
     factors: Sequence[Floats | None] = (),
 ) -> Draw:
-    """Make a draw of the factors psi of the training tables, weights, covariances of unseen rows and the rest.
+    """Make a draw of the factors psi of the training tables, weights, Lambda^-1, precisions of blocks and the rest.
 
     ``own`` and ``factors`` (noise factors) have an entry for each mode, or none at all.
     """
     modes = []
     for d, table in enumerate(tables):
         rows, values = table.residual.kept(psi[d], own[d] if own else ())
-        modes.append(ModeDraw(B[d], covariance[d], rows, values, factors[d] if factors else None))
+        values = {**values, "spread": spread[d], "tau": tau[d]}
+        covariance = spread[d] * table.residual.sd**2
+        modes.append(ModeDraw(B[d], covariance, rows, values, factors[d] if factors else None))
     return Draw(tuple(modes), W, dict(unknowns))

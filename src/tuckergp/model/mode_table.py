@@ -10,6 +10,7 @@ import numpy.typing as npt
 from scipy import sparse
 
 from tuckergp.features.base import hstack, vstack
+from tuckergp.features.new import NewFeatures, stacked
 from tuckergp.linalg import Matrix
 from tuckergp.random import Keys
 from tuckergp.residuals import NoResidual, Residual
@@ -22,7 +23,7 @@ Index = npt.NDArray[np.int32]
 
 @dataclass(frozen=True)
 class ModeTable:
-    """One mode at M distinct inputs: psi = features @ B + E.
+    """One mode at M distinct inputs: psi = features @ B + E, plus what features that training did not have add.
 
     Attributes
     ----------
@@ -35,6 +36,8 @@ class ModeTable:
         The columns of `features` that belong to each kernel term; all of them in one block if not given.
     nested : int or None
         The block that is one-hot in groups of rows, such as the user of a user-week. Noise factors belong to groups.
+    new : NewFeatures or None
+        Features that training did not have of rows whose factors are not known; None for none.
     more : ModeTable or None
         Rows that were added after these, which are not copied; `features` and `residual` do not include them.
     """
@@ -44,6 +47,7 @@ class ModeTable:
     constant: int | None = None
     blocks: tuple[slice, ...] = ()
     nested: int | None = None
+    new: NewFeatures | None = None
     more: ModeTable | None = None
 
     def __post_init__(self) -> None:
@@ -53,7 +57,8 @@ class ModeTable:
     def take(self, rows: npt.NDArray[np.integer]) -> ModeTable:
         """Some of the rows, in the order given."""
         if self.more is None:
-            return replace(self, features=self.features[rows], residual=self.residual.take(rows))
+            new = None if self.new is None else self.new.take(rows)
+            return replace(self, features=self.features[rows], residual=self.residual.take(rows), new=new)
         first = int(self.features.shape[0])
         old = rows < first
         if old.all():
@@ -63,7 +68,8 @@ class ModeTable:
 
     def _joined(self, rows: ModeTable) -> ModeTable:
         features = vstack([self.features, rows.features])
-        return replace(self, features=features, residual=self.residual.joined(rows.residual))
+        new = stacked([(self.new, self.features.shape[0]), (rows.new, rows.features.shape[0])])
+        return replace(self, features=features, residual=self.residual.joined(rows.residual), new=new)
 
     def grown(self, rows: ModeTable) -> ModeTable:
         """These rows, which are not copied, then those of another table of the same mode."""
@@ -92,6 +98,8 @@ class ModeTable:
         """Which rows a draw does not determine, so that predictions draw them, (M,)."""
         rows = self.residual.undetermined
         rows = np.zeros(int(self.features.shape[0]), dtype=bool) if rows is None else rows
+        if self.new is not None:
+            rows = rows | (np.diff(self.new.values.indptr) > 0)
         return rows if self.more is None else np.concatenate([rows, self.more.undetermined])
 
     @cached_property

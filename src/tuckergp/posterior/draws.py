@@ -177,6 +177,9 @@ class Draws:
         """psi of the rows of a table of mode d in all draws, (M, S, r)."""
         own = None if streams is None else streams.of_mode(d)
         psi = table.residual.factors(table.features, self.modes[d], own)
+        values = self.modes[d].values
+        if own is not None and table.new is not None and "tau" in values:
+            psi = psi + table.new.factors(values["spread"], values["tau"], own.keys)
         return psi if table.more is None else np.concatenate([psi, self.factors(d, table.more, streams)])
 
     def predicted(

@@ -87,4 +87,4 @@ class Circumstance:
 
     def realise(self, user: Ints, table: Table) -> tuple[ModeTable, Ints]:
         """The distinct rows of the mode for some users and times, and the row of each."""
-        return self.mode.transform(self.reader.inputs(user, table))
+        return self.mode.transform(self.reader.inputs(user, table), joint=False)

@@ -12,7 +12,7 @@ from tuckergp.recommender.circumstances import Circumstance
 from tuckergp.recommender.entities import Side
 from tuckergp.recommender.layout import Layout
 from tuckergp.residuals import Rows
-from tuckergp.store.checks import check_fit, check_modes, inside, require
+from tuckergp.store.checks import check_fit, check_modes, check_new, inside, require
 
 __all__ = ["check_parts"]
 
@@ -59,6 +59,8 @@ def _check_side(side: Side, rows: int | None) -> None:
     require(table.features.shape == (len(side.base) + 1, width), "it does not have one row of features for every id")
     require(table.blocks == tuple(block.columns for block in side.mode.blocks), "its features differ from its modes")
     require(table.nested == side.mode.nested, "its features differ from its modes")
+    if table.new is not None:
+        check_new(table.new, table.n_rows, len(table.blocks))
     require(side.average.shape == (width,), "its averages are of other features")
     require(inside(side.n_rated, len(side.base) + 1), "it has ratings of more users or items than it knows")
     residual = table.residual

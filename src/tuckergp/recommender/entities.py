@@ -176,7 +176,9 @@ class Side:
         inputs = self.attributes.encode(replace(table, columns=columns)).select(self.mode.mode.columns)
         unseen = self.table.take(np.full(len(table), self.unknown))
         residual = unseen.residual.named(row_keys(table.select([self.key])))
-        return replace(unseen, features=self.mode.features(whiten(inputs, self.mode.whitening)), residual=residual)
+        inputs = whiten(inputs, self.mode.whitening)
+        new = self.mode.new_features(inputs, joint=False)
+        return replace(unseen, features=self.mode.features(inputs), residual=residual, new=new)
 
 
 def with_sets(table: Table | None, key: str, ids: Sequence[Any], sets: dict[Any, Sequence[int]]) -> Table:

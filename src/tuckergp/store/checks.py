@@ -10,11 +10,13 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
+from scipy import sparse
 
 from tuckergp.compute.contract import FULL, IDENTITY, SPARSE
 from tuckergp.data.columns import Encoder
 from tuckergp.features import Exact
 from tuckergp.features.base import ResidualMap
+from tuckergp.features.new import NewFeatures
 from tuckergp.likelihoods import Likelihood
 from tuckergp.model.cores import LEFT_OUT
 from tuckergp.model.design import Block, FittedMode
@@ -24,7 +26,7 @@ from tuckergp.posterior.draws import Draws
 from tuckergp.posterior.fitted import Fit
 from tuckergp.residuals.base import ModeDraws
 
-__all__ = ["check_fit", "check_modes", "inside", "require"]
+__all__ = ["check_fit", "check_modes", "check_new", "inside", "require"]
 
 Shape = tuple[int, ...]
 
@@ -102,6 +104,18 @@ def check_fit(fit: Fit, modes: Sequence[FittedMode]) -> None:
         _check_mode_draws(own, mode, r, len(draws), np.dtype(np.float32 if draws.sampled else np.float64))
 
 
+def check_new(new: Any, rows: int, blocks: int) -> None:
+    """Raise a ValueError for features that training did not have which do not fit to a table."""
+    require(isinstance(new, NewFeatures), "its new features are of another class")
+    count = len(new.keys)
+    require(new.keys.dtype == np.uint64 and new.keys.shape == (count,), "its new features have no keys")
+    require(new.block.shape == (count,) and inside(new.block, blocks), "its new features are of no block")
+    require(
+        isinstance(new.values, sparse.csr_array) and new.values.shape == (rows, count),
+        "its new features have another shape",
+    )
+
+
 def _check_core(core: Core, modes: int) -> None:
     require(core.kind in (IDENTITY, FULL, SPARSE), "its core is of an unknown kind")
     require(core.ranks.dtype == np.int64 and core.ranks.shape == (modes,), "its core has other modes")
@@ -137,5 +151,8 @@ def _check_mode_draws(own: ModeDraws, mode: FittedMode, r: int, count: int, dtyp
     if own.row_noise is not None:
         require(own.row_noise.dtype == dtype, "its noise has other numbers")
         require(own.row_noise.shape == (mode.n_groups, count), "its noise has other rows than its modes")
-    _check_numbers(own.values, besides, count)
+    scales = {"spread": (r, r), "tau": (len(mode.blocks),)}
+    _check_numbers(own.values, besides | {name: scales[name] for name in scales if name in own.values}, count)
+    require(("spread" in own.values) == ("tau" in own.values), "its draws lack something")
+    require((own.values.get("tau", np.ones(1)) > 0).all(), "tau is not positive")
     _check_numbers({"covariance": own.covariance}, {"covariance": (r, r)}, count)

@@ -40,6 +40,7 @@ _HOMES: dict[str, tuple[str, ...]] = {
     "tuckergp.regressor": ("TuckerGPRegressor",),
     "tuckergp.features.compose": ("Concatenated", "Kronecker", "ScaledMap"),
     "tuckergp.model.design": ("Block", "FittedMode", "Mode"),
+    "tuckergp.features.new": ("NewFeatures",),
     "tuckergp.model.mode_table": ("ModeTable",),
     "tuckergp.model.tucker": ("Core", "TuckerModel"),
     "tuckergp.model.cores": ("Entries", "Learned", "Random"),

@@ -1,0 +1,130 @@
+"""Away from the data, predictions are as uncertain as the prior says: gaps, extrapolation, levels never seen."""
+
+import numpy as np
+import pytest
+
+from tests.helpers import quick_and_long
+from tuckergp import Mode, TuckerGPRegressor
+from tuckergp.features import Cholesky, Nystrom
+from tuckergp.kernels import SE, Identity, Linear
+
+RANGE, GAP, OUTSIDE = 0, 1, 2
+
+
+def data_with_a_gap(seed, n=120):
+    """A function drawn from SE(0.3), observed on two pieces of the line; and its values in, between and beside them."""
+    rng = np.random.default_rng(seed)
+    x = np.concatenate([rng.uniform(0, 3, n // 2), rng.uniform(4, 7, n // 2)])
+    asked = np.concatenate([np.linspace(0, 3, 20), np.linspace(3.2, 3.8, 10), np.linspace(7.4, 9, 10)])
+    where = np.repeat([RANGE, GAP, OUTSIDE], [20, 10, 10])
+    values, vectors = np.linalg.eigh(SE(0.3)(np.concatenate([x, asked])))
+    f = vectors @ (np.sqrt(np.maximum(values, 0)) * rng.standard_normal(len(values)))
+    return {"x": x}, f[:n] + 0.2 * rng.standard_normal(n), {"x": asked}, f[n:], where
+
+
+def coverage(seeds, features):
+    inside = []
+    for seed in range(seeds):
+        X, y, asked, f, where = data_with_a_gap(seed)
+        model = TuckerGPRegressor([Mode("x", SE(0.3), features)], rank=1, draws=100, warmup=50, random_state=seed)
+        low, high = model.fit(X, y).predict(asked, quantiles=[0.05, 0.95], include_noise=False)[1].T
+        within = (low < f) & (f < high)
+        inside.append([within[where == place].mean() for place in (RANGE, GAP, OUTSIDE)])
+    return np.mean(inside, axis=0)
+
+
+@quick_and_long("seeds", 10, 40)
+@pytest.mark.parametrize("features", [None, Nystrom(25), Cholesky(max_features=20)], ids=repr)
+@pytest.mark.filterwarnings("ignore::tuckergp.errors.ApproximationWarning")
+def test_intervals_cover_in_gaps_and_outside(seeds, features):
+    """Nominal 90 %; without what features leave out, 0.25 to 0.5 outside. A false alarm is less than one in 1,000."""
+    covered = coverage(seeds, features)
+    assert (covered > (0.72 if seeds < 20 else 0.82)).all(), covered
+
+
+@pytest.fixture(scope="module")
+def fitted():
+    X, y, asked, _, where = data_with_a_gap(0)
+    model = TuckerGPRegressor([Mode("x", SE(0.3))], rank=1, draws=600, warmup=100, random_state=0)
+    return model.fit(X, y, moments_of=asked), asked, where
+
+
+def test_samples_and_covariances_are_joint(fitted):
+    """Neighbours outside the data move together, as the kernel says, in `sample_y` and `return_cov` alike."""
+    model, asked, where = fitted
+    outside = {"x": asked["x"][where == OUTSIDE]}
+    kernel = SE(0.3)(outside["x"])
+    for covariance in (
+        np.cov(model.sample_y(outside, 600, include_noise=False, random_state=1)),
+        model.predict(outside, return_cov=True, include_noise=False)[1],
+    ):
+        sd = np.sqrt(np.diag(covariance))
+        correlation = covariance / np.outer(sd, sd)
+        np.testing.assert_allclose(correlation, kernel, atol=0.25)  # the constant is uncertain too
+        assert sd.min() > 0.5
+
+
+def test_moments_taken_while_sampling_are_those_of_predict(fitted):
+    model, asked, _ = fitted
+    mean, std = model.predict(asked, return_std=True)
+    np.testing.assert_allclose(model.moments_.std, std, rtol=1e-5)
+    np.testing.assert_allclose(model.moments_.mean, mean, rtol=1e-5, atol=1e-6)
+
+
+def test_the_mean_far_away_has_no_noise_of_its_own(fitted):
+    model, _, _ = fitted
+    far = {"x": np.array([50.0, 51.0, 60.0])}
+    mean, _ = model.predict(far, return_std=True)
+    np.testing.assert_allclose(mean, mean[0], rtol=1e-9)
+    np.testing.assert_allclose(mean, model.predict(far), rtol=1e-9)
+
+
+@pytest.mark.parametrize("inference", ["gibbs", "vi", "hmc", "sgld", "nuts"])
+def test_every_sampler_is_unsure_far_away(inference):
+    """Far away the sd of f is that of the prior given the posterior's scales: at least half that of the targets."""
+    if inference == "nuts":
+        pytest.importorskip("nutpie")
+    X, y, _, _, _ = data_with_a_gap(1, 80)
+    lengths = {} if inference == "vi" else {"draws": 60, "warmup": 60}
+    model = TuckerGPRegressor([Mode("x", SE(0.3))], rank=1, inference=inference, random_state=0, **lengths).fit(X, y)
+    _, std = model.predict({"x": [30.0, 40.0]}, return_std=True, include_noise=False)
+    assert (std > 0.5 * y.std()).all()
+
+
+# Levels never seen
+
+
+def test_new_groups_have_the_variance_of_their_term():
+    """Users who differ much, weeks that differ little: newcomers are as uncertain as users differ."""
+    rng = np.random.default_rng(0)
+    users, weeks = 80, 4
+    level = 2.0 * rng.standard_normal(users + 200)
+    user, week = np.repeat(np.arange(users), weeks), np.tile(np.arange(weeks), users)
+    y = level[user] + 0.3 * rng.standard_normal(len(user))
+    kernel = Identity("user", "week") + Identity("user")
+    model = TuckerGPRegressor([Mode(["user", "week"], kernel)], rank=1, draws=150, warmup=100, random_state=0)
+    model.fit({"user": user, "week": week}, y)
+    new = np.arange(users, users + 200)
+    low, high = model.predict({"user": new, "week": np.zeros(200, dtype=int)}, quantiles=[0.05, 0.95])[1].T
+    truth = level[new] + 0.3 * rng.standard_normal(200)
+    assert 0.82 < np.mean((low < truth) & (truth < high)) < 0.97
+    # two weeks of one newcomer share the newcomer's level
+    twice = {"user": np.repeat(new[:2], 2), "week": [0, 1, 0, 1]}
+    covariance = model.predict(twice, return_cov=True, include_noise=False)[1]
+    correlation = covariance / np.sqrt(np.outer(np.diag(covariance), np.diag(covariance)))
+    assert correlation[0, 1] > 0.8
+    assert abs(correlation[0, 2]) < 0.4
+
+
+def test_new_categories_have_the_variance_of_categories():
+    rng = np.random.default_rng(1)
+    kinds = 40
+    effect = 1.5 * rng.standard_normal(kinds + 100)
+    kind = rng.integers(kinds, size=600)
+    y = effect[kind] + 0.3 * rng.standard_normal(600)
+    names = np.array([f"kind {k}" for k in range(kinds + 100)], dtype=object)
+    model = TuckerGPRegressor([Mode("kind", Linear("kind"))], rank=1, draws=150, warmup=100, random_state=0)
+    model.fit({"kind": names[kind]}, y)
+    new = np.arange(kinds, kinds + 100)
+    low, high = model.predict({"kind": names[new]}, quantiles=[0.05, 0.95], include_noise=False)[1].T
+    assert np.mean((low < effect[new]) & (effect[new] < high)) > 0.8
