@@ -182,11 +182,19 @@ def kept_draws(report: Report) -> Rows:
     return rows
 
 
+def gaps(report: Report) -> Rows:
+    """Coverage of f by 90 % intervals, by features and place."""
+    places = list(next(iter(report["coverage"].values())))
+    rows = [["features", *places]]
+    return rows + [[name, *(f"{row[place]:.2f}" for place in places)] for name, row in report["coverage"].items()]
+
+
 TABLES: dict[str, dict[str, Callable[[Report], Rows]]] = {
     "gibbs.json": {"gibbs_times": gibbs_times, "gibbs_costs": gibbs_costs, "gibbs_peak": gibbs_peak},
     "recommend.json": {"recommend_times": recommend_times, "recommend_memory": recommend_memory},
     "latency.json": {"latency_answers": latency_answers, "latency_ratios": latency_ratios},
     "keep.json": {"kept_draws": kept_draws},
+    "gaps.json": {"gaps": gaps},
     "nuts.json": {"nuts_rates": nuts_rates},
     "regression.json": {"regression_scaling": regression_scaling},
     "sparse_core.json": {

@@ -78,6 +78,6 @@ class Fourier(FeatureMap):
             return None
         return (
             f"{self!r} has too few random features for {self.kernel_!r}, whose functions have {len(pivots)} or more "
-            f"degrees of freedom over the training inputs: intervals will be too narrow. Raise n or the lengthscale, or "
-            f"use Nystrom or Cholesky features."
+            f"degrees of freedom over the training inputs: intervals will be too narrow. Raise n or the lengthscale, "
+            f"or use Nystrom or Cholesky features."
         )
