@@ -370,6 +370,13 @@ class TuckerRecommender(Storable, BaseEstimator):  # type: ignore[misc]
         """
         return answering.log_density(self._fitted, ratings)
 
+    def crps(self, ratings: Any) -> Floats:
+        """Continuous ranked probability score of every rating of a table, shape (n_ratings,); smaller is better.
+
+        That of the mixture over all draws, in the units of the ratings; see `log_density` for Gaussian models.
+        """
+        return answering.crps(self._fitted, ratings)
+
     def recommend(
         self,
         users: Any = None,
