@@ -21,6 +21,7 @@ from pathlib import Path
 from typing import Any
 
 from contestants import THREADS, Timing, work, write_movielens, write_synthetic
+from reports import put
 
 RANKS = (16, 64)
 PEERS = ("myfm", "implicit", "cmfrec")
@@ -238,8 +239,7 @@ def main() -> None:
     report = run(options)
     show(report)
     if options.output:
-        options.output.parent.mkdir(parents=True, exist_ok=True)
-        options.output.write_text(json.dumps(report, indent=1) + "\n")
+        put(report, options.output)
 
 
 if __name__ == "__main__":

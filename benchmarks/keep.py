@@ -8,7 +8,6 @@ The draws kept are evenly spread, as ``fit(keep=...)`` keeps them::
 from __future__ import annotations
 
 import argparse
-import json
 import time
 from dataclasses import replace
 from pathlib import Path
@@ -16,6 +15,7 @@ from typing import Any
 
 import numpy as np
 from gibbs import facts
+from reports import put
 
 KEPT = (25, 50, 100, 250)
 SEEDS = (0, 1, 2)
@@ -65,11 +65,7 @@ def main() -> None:
         for count in KEPT:
             rec.fit_ = replace(rec.fit_, draws=all_draws.thinned(count))
             report["kept"].setdefault(str(count), {})[str(seed)] = scores(rec, test)
-    text = json.dumps(report, indent=1)
-    if options.output:
-        options.output.write_text(text + "\n")
-    else:
-        print(text)
+    put(report, options.output)
 
 
 if __name__ == "__main__":

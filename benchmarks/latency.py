@@ -22,6 +22,7 @@ from typing import Any
 import numpy as np
 from contestants import Data, write_synthetic
 from gibbs import facts
+from reports import put
 
 FULL = {"users": [1_000, 10_000, 138_000], "items": 27_000, "ratings_per_user": 145, "rank": 16, "draws": 100}
 QUICK = {"users": [300, 1_000], "items": 500, "ratings_per_user": 20, "rank": 4, "draws": 10}
@@ -122,11 +123,7 @@ def main() -> None:
             rec, data = fitted(size, users, Path(place) / "data")
         report["users"][str(users)] = answers(rec, data, size, 40 if options.quick else REPEATS)
         print(users, json.dumps(report["users"][str(users)], indent=1), file=sys.stderr)
-    text = json.dumps(report, indent=1)
-    if options.output:
-        options.output.write_text(text + "\n")
-    else:
-        print(text)
+    put(report, options.output)
 
 
 if __name__ == "__main__":

@@ -34,6 +34,7 @@ for _threads in ("NUMBA_NUM_THREADS", "OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS")
 
 import numpy as np  # noqa: E402
 from gibbs import facts  # noqa: E402
+from reports import put  # noqa: E402
 
 from tuckergp.data.datasets import load_california  # noqa: E402
 from tuckergp.features import Fourier  # noqa: E402
@@ -226,8 +227,7 @@ def main() -> None:
     report = run(options)
     print(json.dumps(report, indent=1))
     if options.output:
-        options.output.parent.mkdir(parents=True, exist_ok=True)
-        options.output.write_text(json.dumps(report, indent=1) + "\n")
+        put(report, options.output)
 
 
 if __name__ == "__main__":

@@ -25,6 +25,7 @@ from typing import Any
 import numpy as np
 from contestants import SEED, THREADS, Data, Timing, clock, memory, start_peak, timing, write_synthetic
 from gibbs import Process, facts
+from reports import put
 
 FULL = {"users": 138_000, "items": 27_000, "ratings": 20_000_000, "rank": 16, "draws": 20, "warmup": 10}
 QUICK = {"users": 1_000, "items": 500, "ratings": 20_000, "rank": 4, "draws": 5, "warmup": 2}
@@ -309,8 +310,7 @@ def main() -> None:
     report = run(options)
     show(report)
     if options.output:
-        options.output.parent.mkdir(parents=True, exist_ok=True)
-        options.output.write_text(json.dumps(report, indent=1) + "\n")
+        put(report, options.output)
 
 
 if __name__ == "__main__":

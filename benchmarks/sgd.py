@@ -23,6 +23,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from reports import put
 
 SEED = 20260101
 EPOCHS = 3  # in a repetition: Surprise's set-up is taken off the time of its fit, which adds noise
@@ -435,8 +436,7 @@ def main() -> None:
     report = run(options)
     show(report)
     if options.output:
-        options.output.parent.mkdir(parents=True, exist_ok=True)
-        options.output.write_text(json.dumps(report, indent=1) + "\n")
+        put(report, options.output)
 
 
 if __name__ == "__main__":

@@ -8,7 +8,6 @@ CPU times with one thread, the least of several rounds; slopes are of least squa
 from __future__ import annotations
 
 import argparse
-import json
 import sys
 import time
 from collections.abc import Callable, Sequence
@@ -19,6 +18,7 @@ from typing import Any
 import numba
 import numpy as np
 from gibbs import facts
+from reports import put
 from threadpoolctl import threadpool_limits
 
 from tuckergp.inference import Gibbs
@@ -167,8 +167,7 @@ def main() -> None:
     for name in ("by_entries", "by_modes"):
         print(name, {k: round(v, 2) for k, v in report[name]["slopes"].items()}, file=sys.stderr)
     if options.output:
-        options.output.parent.mkdir(parents=True, exist_ok=True)
-        options.output.write_text(json.dumps(report, indent=1) + "\n")
+        put(report, options.output)
 
 
 if __name__ == "__main__":

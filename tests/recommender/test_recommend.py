@@ -6,7 +6,7 @@ import polars as pl
 import pyarrow as pa
 import pytest
 
-from tuckergp import TuckerRecommender
+from tuckergp import TuckerRecommender, load
 from tuckergp.data.datasets import make_ratings
 from tuckergp.data.tables import Table
 from tuckergp.errors import InputError
@@ -298,3 +298,26 @@ def test_a_most_probable_point_cannot_explore(data):
     for strategy in ("ucb", "thompson"):
         with pytest.raises(InputError, match="use inference='gibbs'"):
             model.recommend(strategy=strategy)
+
+
+@pytest.mark.parametrize("duplicates", ["keep", "mean"])
+def test_items_whose_rows_have_moved_are_left_out_like_others(duplicates, tmp_path):
+    """Item 5 had attributes alone and item 6 nothing at the fit: their first ratings give them other rows.
+
+    Where duplicates are averaged, ratings folded in are among those of the fit at once, numbered in another order.
+    """
+    pairs = [(user, item) for user in "abc" for item in (1, 2, 3, 4) if (user, item) != ("a", 3)]
+    ratings = {
+        "user_id": [user for user, _ in pairs],
+        "item_id": [item for _, item in pairs],
+        "rating": [1.0 + k % 5 for k in range(len(pairs))],
+    }
+    items = {"item_id": [5, 1, 2, 3, 4], "kind": list("pqpqp")}
+    rec = TuckerRecommender(rank=2, draws=4, warmup=3, time=None, duplicates=duplicates, random_state=0)
+    rec.fit(ratings, items=items)
+    rec.fold_in({"user_id": ["a", "new", "new"], "item_id": [5, 5, 6], "rating": [5.0, 4.0, 5.0]})
+    left = {"a": [3, 6], "b": [5, 6], "new": [1, 2, 3, 4]}
+    assert {user: sorted(rec.recommend([user], n=6)["item_id"]) for user in left} == left
+    rec.save(tmp_path / "model.tgp")  # which joins the ratings folded in with the others
+    for model in (rec, load(tmp_path / "model.tgp")):
+        assert {user: sorted(model.recommend([user], n=6)["item_id"]) for user in left} == left

@@ -425,3 +425,22 @@ def test_more_rows_come_after_those_that_were_added(rows):
     more = grown(grown(ours, array[:1]), array[1:3])
     assert np.array_equal(more, np.concatenate([array, array[:3]]))
     assert np.shares_memory(rows_in_place(more), array)
+
+
+@pytest.mark.parametrize(("first", "last", "pieces"), [(0, 7, [0, 1, 2, 3]), (2, 5, [1, 2]), (3, 4, [1]), (6, 99, [3])])
+def test_every_piece_of_a_part_is_compared_the_last_too(first, last, pieces):
+    """Seven rows in pieces of two: the last piece has one row, and a part may end within a piece."""
+    array = np.arange(14.0).reshape(7, 2)
+    checksums = np.array([stored_rows.zlib.crc32(array[k : k + 2].copy()) for k in range(0, 7, 2)])
+    whole = StoredRows(array, checksums, 2, "model.tgp", "psi")
+    np.testing.assert_array_equal(whole.part(first, last), array[first:last])
+    assert np.flatnonzero(whole.checked).tolist() == pieces
+    for piece in range(4):
+        wrong = checksums.copy()
+        wrong[piece] += 1
+        rows = StoredRows(array, wrong, 2, "model.tgp", "psi")
+        if piece in pieces:
+            with pytest.raises(InputError, match=f"rows {2 * piece} to {min(2 * piece + 1, 6)} of psi differ"):
+                rows.part(first, last)
+        else:
+            assert len(rows.part(first, last)) == min(last, 7) - first

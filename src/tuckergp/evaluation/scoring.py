@@ -58,8 +58,8 @@ def rate(model: Any, test: Table, names: Sequence[str], number: Numbers, interva
     if set(ERRORS) & set(names):
         error = _finite(model.predict(test)) - y
         rows |= {"rmse": error**2, "mae": np.abs(error)}
-    if {"nll", "crps"} & set(names):
-        rows |= _distribution_scores(model, test, y)
+    if wanted := [name for name in ("nll", "crps") if name in names]:
+        rows |= _distribution_scores(model, test, y, wanted)
     if "interval_coverage" in names:
         tail = (1 - interval) / 2
         _, ends = model.predict(test, quantiles=[tail, 1 - tail], clip=False)
@@ -67,19 +67,14 @@ def rate(model: Any, test: Table, names: Sequence[str], number: Numbers, interva
     return {name: Part.of(rows[name], user, KINDS.get(name, "mean")) for name in names if name in rows}
 
 
-def _distribution_scores(model: Any, test: Table, y: Floats) -> dict[str, npt.ArrayLike]:
-    """Log scores and CRPS: of levels where the model has them, else of the normal with its mean and variance.
-
-    Log scores under noise that is not normal are those of the model's own densities.
-    """
+def _distribution_scores(model: Any, test: Table, y: Floats, names: Sequence[str]) -> dict[str, npt.ArrayLike]:
+    """Log scores and CRPS: of the model's own distributions, for normal noise of the normal with mean and variance."""
     likelihood = LIKELIHOODS.get(str(getattr(model, "likelihood", None)))
-    if likelihood is not None and likelihood.has_levels:
-        levels, p = model.fit_.levels, model.predict_proba(test)
-        return {"nll": distributions.levels_nll(y, levels, p), "crps": distributions.levels_crps(y, levels, p)}
+    if likelihood is not None and not likelihood.conjugate:
+        return {name: model.crps(test) if name == "crps" else -np.asarray(model.log_density(test)) for name in names}
     mean, std = model.predict(test, return_std=True, clip=False)
-    own = likelihood is not None and not likelihood.conjugate
-    nll = -np.asarray(model.log_density(test)) if own else distributions.normal_nll(y, mean, std)
-    return {"nll": nll, "crps": distributions.normal_crps(y, mean, std)}
+    normal = {"nll": distributions.normal_nll, "crps": distributions.normal_crps}
+    return {name: normal[name](y, mean, std) for name in names}
 
 
 def item_scores(model: Any, users: Sequence[Hashable], items: Sequence[Hashable]) -> Floats:

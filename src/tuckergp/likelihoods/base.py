@@ -18,6 +18,7 @@ import numpy.typing as npt
 
 from tuckergp.errors import InputError
 from tuckergp.likelihoods.precision import Precision, RowSums
+from tuckergp.likelihoods.ranked import ranked_score
 
 __all__ = ["Label", "Likelihood", "NoiseSettings", "Observed", "Predicted"]
 
@@ -26,6 +27,8 @@ Floats = npt.NDArray[np.float64]
 Label: TypeAlias = Callable[[int], str]
 
 NO_NUMBERS = np.zeros(0)
+# The probability of what is left out at each end of a distribution; it enters scores squared.
+NEGLIGIBLE = 1e-4
 
 
 def row_of_target(row: int) -> str:
@@ -369,6 +372,10 @@ class Likelihood(ABC):
         """Log density, or probability, of observations y (n,) in the units of the targets in each draw, (S, n)."""
 
     @abstractmethod
+    def distribution(self, at: Predicted, y: Floats) -> Floats:
+        """Probability that a new observation is at most y (n,), all draws together, (n,)."""
+
+    @abstractmethod
     def quantiles(self, at: Predicted, levels: Sequence[float]) -> Floats:
         """Quantiles of a new observation, all draws together, (n, len(levels))."""
 
@@ -380,6 +387,14 @@ class Likelihood(ABC):
         """The interval that holds a new observation with probability ``share``, (n, 2)."""
         tail = (1 - share) / 2
         return self.quantiles(at, [tail, 1 - tail])
+
+    def crps(self, at: Predicted, y: Floats) -> Floats:
+        """Continuous ranked probability score of observations y (n,) in the units of the targets, (n,).
+
+        That of the mixture of all draws, from its `distribution` between two extreme quantiles.
+        """
+        low, high = self.quantiles(at, [NEGLIGIBLE, 1 - NEGLIGIBLE]).T
+        return ranked_score(lambda x: self.distribution(at, x), low, high, y, whole=self.counts)
 
     def probabilities(self, at: Predicted) -> Floats:
         """Probability of each level in each draw, (S, n, K)."""

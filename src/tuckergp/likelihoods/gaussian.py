@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from tuckergp.likelihoods import row_noise
 from tuckergp.likelihoods.base import NoiseSettings, Observed, Predicted
-from tuckergp.likelihoods.mixture import mixture_quantiles
+from tuckergp.likelihoods.mixture import NORMAL, mixture_quantiles
 from tuckergp.likelihoods.precision import Precision
 from tuckergp.likelihoods.row_noise import RowNoise
 from tuckergp.likelihoods.standardised import Standardised
@@ -129,6 +129,11 @@ class Gaussian(Standardised):
         precision = self.precisions(at)
         squares = precision * (self.targets(y) - at.f) ** 2
         return np.asarray(0.5 * (np.log(precision / (2 * np.pi)) - squares) - np.log(self.scale))
+
+    def distribution(self, at: Predicted, y: Floats) -> Floats:
+        """Of a mixture of normals, one for each draw."""
+        z = np.sqrt(self.precisions(at)) * (self.targets(y) - at.f)
+        return np.asarray(NORMAL.distribution(z).mean(axis=0))
 
     def quantiles(self, at: Predicted, levels: Sequence[float]) -> Floats:
         """Quantiles of a mixture of normals, one for each draw."""

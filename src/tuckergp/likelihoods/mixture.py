@@ -1,4 +1,4 @@
-"""Quantiles of equal mixtures with one component for each draw, the predictive distribution of a new observation."""
+"""Equal mixtures with one component for each draw, the predictive distributions of new observations."""
 
 from __future__ import annotations
 
@@ -9,7 +9,16 @@ import numpy as np
 import numpy.typing as npt
 from scipy.special import betainc, gammaln, nbdtrik, ndtr, ndtri, pdtr, pdtrik, stdtr, stdtrit
 
-__all__ = ["NORMAL", "Standard", "mixture_quantiles", "negative_binomial_quantiles", "poisson_quantiles", "student_t"]
+__all__ = [
+    "NORMAL",
+    "Standard",
+    "mixture_quantiles",
+    "negative_binomial_distribution",
+    "negative_binomial_quantiles",
+    "poisson_distribution",
+    "poisson_quantiles",
+    "student_t",
+]
 
 Floats = npt.NDArray[np.float64]
 
@@ -104,7 +113,12 @@ def poisson_quantiles(rate: Floats, level: float) -> Floats:
     >>> poisson_quantiles(np.array([[1.0], [9.0]]), 0.5)
     array([3.])
     """
-    return _count_quantiles(rate, level, pdtr, pdtrik)
+    return _count_quantiles(rate, level, poisson_distribution, pdtrik)
+
+
+def poisson_distribution(rate: Floats, k: Floats) -> Floats:
+    """P(count <= k) of each component, for means (S, N) and k (N,), shape (S, N)."""
+    return np.where(k < 0, 0.0, pdtr(np.maximum(k, 0.0), np.clip(rate, TINY_RATE, LARGEST_RATE)))
 
 
 def negative_binomial_quantiles(rate: Floats, dispersion: Floats, level: float) -> Floats:
@@ -126,11 +140,18 @@ def negative_binomial_quantiles(rate: Floats, dispersion: Floats, level: float) 
     array([2.])
     """
     h = dispersion[:, None]
+    return _count_quantiles(
+        rate,
+        level,
+        lambda mean, k: negative_binomial_distribution(mean, dispersion, k),
+        lambda level, mean: nbdtrik(level, h, h / (h + mean)),
+    )
 
-    def distribution(k: Floats, mean: Floats) -> Floats:
-        return np.asarray(betainc(h, k + 1.0, h / (h + mean)))
 
-    return _count_quantiles(rate, level, distribution, lambda level, mean: nbdtrik(level, h, h / (h + mean)))
+def negative_binomial_distribution(rate: Floats, dispersion: Floats, k: Floats) -> Floats:
+    """P(count <= k) of each component, for means (S, N), dispersions (S,) and k (N,), shape (S, N)."""
+    h, mean = dispersion[:, None], np.clip(rate, TINY_RATE, LARGEST_RATE)
+    return np.where(k < 0, 0.0, betainc(h, np.floor(np.maximum(k, 0.0)) + 1.0, h / (h + mean)))
 
 
 def _count_quantiles(
@@ -141,7 +162,7 @@ def _count_quantiles(
 ) -> Floats:
     """Quantiles of equal mixtures of counts by bisection between the smallest and the largest of the components.
 
-    ``distribution`` takes counts (n,) and means (S, n), ``inverse`` a level and means.
+    ``distribution`` takes means (S, n) and counts (n,), ``inverse`` a level and means.
     """
     small = np.clip(rate, TINY_RATE, LARGEST_RATE)
     each = np.nan_to_num(inverse(level, small))
@@ -153,7 +174,7 @@ def _count_quantiles(
         if not len(open_):
             break
         middle = np.floor(0.5 * (low[open_] + high[open_]))
-        reached = distribution(middle, small[:, open_]).mean(axis=0) >= level - TOLERANCE_OF_LEVEL
+        reached = distribution(small[:, open_], middle).mean(axis=0) >= level - TOLERANCE_OF_LEVEL
         high[open_[reached]] = middle[reached]
         low[open_[~reached]] = middle[~reached]
     largest = rate.min(axis=0) > LARGEST_RATE

@@ -20,7 +20,7 @@ from scipy.special import digamma, expit, gammaln
 from tuckergp.errors import InputError, NotConvergedWarning
 from tuckergp.likelihoods.base import NoiseSettings, Observed, Predicted
 from tuckergp.likelihoods.counts import Counts, poisson_counts
-from tuckergp.likelihoods.mixture import negative_binomial_quantiles
+from tuckergp.likelihoods.mixture import negative_binomial_distribution, negative_binomial_quantiles
 from tuckergp.likelihoods.polya_gamma import mean_and_variance, polya_gamma
 from tuckergp.likelihoods.precision import Precision
 from tuckergp.random import log_slice
@@ -203,6 +203,11 @@ class NegativeBinomial(Counts):
         f = at.f + self.offset(len(y), at.exposure)
         each = zip(f, at.unknowns["dispersion"], strict=True)
         return np.stack([replace(self, dispersion=float(h)).log_density(y, values) for values, h in each])
+
+    def distribution(self, at: Predicted, y: Floats) -> Floats:
+        """Of a mixture of negative binomial distributions, one for each draw."""
+        each = negative_binomial_distribution(self.means(at), at.unknowns["dispersion"], y)
+        return np.asarray(each.mean(axis=0))
 
     def quantiles(self, at: Predicted, levels: Sequence[float]) -> Floats:
         """The smallest count that reaches each quantile."""

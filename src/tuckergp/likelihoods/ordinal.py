@@ -299,6 +299,17 @@ class Ordinal(Likelihood):
         with np.errstate(divide="ignore"):
             return np.asarray(np.log((self.probabilities(at) * is_level).sum(axis=2)))
 
+    def distribution(self, at: Predicted, y: Floats) -> Floats:
+        """The probability of the levels up to y."""
+        return np.asarray((self.probabilities(at).mean(axis=0) * (self.levels <= y[:, None])).sum(axis=1))
+
+    def crps(self, at: Predicted, y: Floats) -> Floats:
+        """Of the distribution over levels, by a sum over them: E|X - y| - E|X - X'| / 2."""
+        together = self.probabilities(at).mean(axis=0)
+        below = np.cumsum(together, axis=1)[:, :-1]
+        away = (together * np.abs(self.levels - y[:, None])).sum(axis=1)
+        return np.asarray(away - (below * (1 - below)) @ np.diff(self.levels))
+
     def quantiles(self, at: Predicted, levels: Sequence[float]) -> Floats:
         """The lowest level that reaches each quantile."""
         together = self.probabilities(at).mean(axis=0)

@@ -12,7 +12,7 @@ from scipy.special import gammaln
 
 from tuckergp.likelihoods.base import Predicted
 from tuckergp.likelihoods.counts import LARGEST_LOG, Counts, poisson_counts
-from tuckergp.likelihoods.mixture import poisson_quantiles
+from tuckergp.likelihoods.mixture import poisson_distribution, poisson_quantiles
 
 __all__ = ["Poisson"]
 
@@ -60,6 +60,10 @@ class Poisson(Counts):
     def log_densities(self, at: Predicted, y: Floats) -> Floats:
         """Of Poisson distributions."""
         return self.log_density(y, at.f + self.offset(len(y), at.exposure))
+
+    def distribution(self, at: Predicted, y: Floats) -> Floats:
+        """Of a mixture of Poisson distributions, one for each draw."""
+        return np.asarray(poisson_distribution(self.means(at), y).mean(axis=0))
 
     def quantiles(self, at: Predicted, levels: Sequence[float]) -> Floats:
         """The smallest count that reaches each quantile."""

@@ -171,6 +171,11 @@ class Student(Standardised):
         draws = zip(self.targets(y) - at.f, self.precisions(at), at.unknowns["nu"].tolist(), strict=True)
         return np.asarray(np.stack([log_t(*draw) for draw in draws]) - np.log(self.scale))
 
+    def distribution(self, at: Predicted, y: Floats) -> Floats:
+        """Of a mixture of t distributions, one for each draw."""
+        z = np.sqrt(self.precisions(at)) * (self.targets(y) - at.f)
+        return np.asarray(student_t(at.unknowns["nu"]).distribution(z).mean(axis=0))
+
     def quantiles(self, at: Predicted, levels: Sequence[float]) -> Floats:
         """Quantiles of a mixture of t distributions, one for each draw."""
         sd, standard = self.precisions(at) ** -0.5, student_t(at.unknowns["nu"])

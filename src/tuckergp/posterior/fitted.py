@@ -172,6 +172,14 @@ class Fit:
             out[rows] = logsumexp(logs, axis=0) - np.log(len(logs))
         return out
 
+    def crps(self, design: Design, y: Floats) -> Floats:
+        """Continuous ranked probability score of observations y (N,) under the mixture of all draws."""
+        self.draws.require_kept()
+        out = np.empty(design.n_observations)
+        for rows, at in self.blocks(design, unseen=True):
+            out[rows] = self.likelihood.crps(at, y[rows])
+        return out
+
     def probabilities(self, design: Design) -> Floats:
         """Posterior mean probability of each level, shape (N, K); an error for targets without levels."""
         self.draws.require_kept()

@@ -97,6 +97,12 @@ def log_density(fitted: FittedRecommender, ratings: Any) -> Floats:
     return fitted.fit.log_density(fitted.layout.pairs(table), table.numeric(RATING))
 
 
+def crps(fitted: FittedRecommender, ratings: Any) -> Floats:
+    """Continuous ranked probability score of the ratings of a table, shape (n_ratings,)."""
+    table = pairs_table(ratings, fitted.names, fitted.layout)
+    return fitted.fit.crps(fitted.layout.pairs(table), table.numeric(RATING))
+
+
 def scores(fitted: FittedRecommender, users: Sequence[Any], items: Sequence[Any]) -> Floats:
     """Predictions, not clipped, for each of some users and items, shape (n_users, n_items)."""
     layout, fit = fitted.layout, fitted.fit

@@ -40,7 +40,7 @@ from tuckergp.recommender.settings import RecommenderSettings
 from tuckergp.recommender.updating import go_on, with_ratings
 from tuckergp.running.control import Callback, Control, kept
 from tuckergp.running.fit import Inference
-from tuckergp.store.model_file import Storable
+from tuckergp.store.model_file import Storable, check_savable
 
 __all__ = ["TuckerRecommender"]
 
@@ -370,6 +370,13 @@ class TuckerRecommender(Storable, BaseEstimator):  # type: ignore[misc]
         """
         return answering.log_density(self._fitted, ratings)
 
+    def crps(self, ratings: Any) -> Floats:
+        """Continuous ranked probability score of every rating of a table, shape (n_ratings,); smaller is better.
+
+        That of the mixture over all draws, in the units of the ratings; see `log_density` for Gaussian models.
+        """
+        return answering.crps(self._fitted, ratings)
+
     def recommend(
         self,
         users: Any = None,
@@ -542,6 +549,24 @@ class TuckerRecommender(Storable, BaseEstimator):  # type: ignore[misc]
         fitted = self._fitted
         return feature_importance(fitted.layout, fitted.fit, fitted.history, stream(0))
 
+    def save(self, path: str | Path) -> None:
+        """Write the fitted model to a file, which `tuckergp.load` reads, with all that further learning needs too.
+
+        Ratings that were folded in are joined with the others first, which copies the draws once. An old file is
+        replaced atomically, even the one that the model was loaded from. A ``random_state`` that is a generator becomes
+        None.
+
+        Parameters
+        ----------
+        path : path
+            The file, such as ``model.tgp``.
+        """
+        check_savable(self, path)
+        fitted = self._fitted
+        layout, fit, history = compacted(fitted.layout, fitted.fit, fitted.history)
+        self._keep(replace(fitted, layout=layout, fit=fit, history=history))
+        super().save(path)
+
     def inference_data(self) -> Any:
         """The draws of identifiable quantities, for ArviZ's plots and summaries (extra ``arviz``).
 
@@ -556,11 +581,6 @@ class TuckerRecommender(Storable, BaseEstimator):  # type: ignore[misc]
         fitted = self._fitted
         layout, fit = fitted.layout, fitted.fit
         return as_inference_data(fit.draws, block_names(layout.modes, layout.names))
-
-    def _put_in_order(self) -> None:
-        fitted = self._fitted
-        layout, fit, history = compacted(fitted.layout, fitted.fit, fitted.history)
-        self._keep(replace(fitted, layout=layout, fit=fit, history=history))
 
     def _check_parts(self) -> None:
         check_parts(self.layout_, self.history_, self.fit_)

@@ -29,7 +29,7 @@ from tuckergp.store.archive import Archive, Damage, OtherVersion, add_member
 from tuckergp.store.stored_rows import DamagedFile, StoredRows, damaged, pieces_of, rows_in_piece
 from tuckergp.store.tensors import as_bytes, header_of, read_header, read_tensors, write_tensors
 
-__all__ = ["Storable", "load"]
+__all__ = ["Storable", "check_savable", "load"]
 
 FORMAT = "tuckergp model"
 MAJOR, MINOR = 2, 0
@@ -48,9 +48,8 @@ class Storable:
         """Write the fitted model to a file, which `tuckergp.load` reads.
 
         The file holds all that predictions, recommendations and further learning need; the training data are not
-        needed again. It replaces an old file atomically, even the one that the model was loaded from. Ratings that
-        were folded in are joined with the others first, which copies the draws once. A ``random_state`` that is a
-        generator becomes None.
+        needed again. It replaces an old file atomically, even the one that the model was loaded from. A
+        ``random_state`` that is a generator becomes None.
 
         Parameters
         ----------
@@ -69,17 +68,11 @@ class Storable:
         >>> bool((again.predict(data.test) == rec.predict(data.test)).all())
         True
         """
-        check_is_fitted(self, msg="This %(name)s is not fitted yet; call fit before save.")
-        path = Path(path)
+        check_savable(self, path)
         try:
-            check_writable(path)
-            self._put_in_order()
-            _save(self, path)
+            _save(self, Path(path))
         except OSError as error:
-            raise InputError(f"{path} cannot be written: {error.strerror or error}.") from error
-
-    def _put_in_order(self) -> None:
-        """Prepare what was learned for being written: ratings that were folded in are joined with the others."""
+            raise _unwritable(path, error) from error
 
     def _check_parts(self) -> None:
         """Raise a ValueError for a model from a file whose parts do not fit together."""
@@ -124,6 +117,19 @@ def load(path: str | Path, verify: bool = False) -> Any:
 
 
 # Writing
+
+
+def check_savable(model: Storable, path: str | Path) -> None:
+    """Refuse a model that is not fitted, or a file that cannot be written."""
+    check_is_fitted(model, msg="This %(name)s is not fitted yet; call fit before save.")
+    try:
+        check_writable(Path(path))
+    except OSError as error:
+        raise _unwritable(path, error) from error
+
+
+def _unwritable(path: str | Path, error: OSError) -> InputError:
+    return InputError(f"{path} cannot be written: {error.strerror or error}.")
 
 
 def _save(model: Storable, path: Path) -> None:

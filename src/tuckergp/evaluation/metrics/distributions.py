@@ -1,9 +1,9 @@
 """Scores of predicted distributions, one number per rating; smaller is better.
 
-A sampler predicts a mixture of normals, one per draw. It is scored as the normal distribution with the same mean and
-variance: log densities and CRPS then have closed forms. Where noise is most of the variance, as with ratings, the two
-are close (the tests bound the difference for such a mixture). Ordered levels are scored exactly, by the probabilities
-averaged over the draws.
+Under normal noise a sampler predicts a mixture of normals, one per draw. It is scored as the normal distribution with
+the same mean and variance: log densities and CRPS then have closed forms. Where noise is most of the variance, as with
+ratings, the two are close (the tests bound the difference for such a mixture). Ordered levels are scored exactly, by
+the probabilities averaged over the draws. Mixtures of other distributions are scored by their likelihoods.
 """
 
 from __future__ import annotations
