@@ -10,6 +10,7 @@ import numpy.typing as npt
 
 from tuckergp.linalg import Matrix
 from tuckergp.priors.given import ModeGiven
+from tuckergp.priors.scales import scales_given_noise
 from tuckergp.priors.weights import weights_given_data
 from tuckergp.random import DrawStreams
 from tuckergp.residuals.base import Evidence, ModeDraws, ModeState, Residual
@@ -40,7 +41,11 @@ class NoResidual(Residual):
         A, b = evidence.statistics()
         tau = given.by_feature(mode.tau)
         B = weights_given_data(given.features, A, b, tau, mode.precision, mode.B, rng)
-        return mode._replace(B=B, psi=np.asarray(given.features @ B)), False
+        mode = mode._replace(B=B)
+        if rng is not None:
+            B, scales = scales_given_noise(given, A, b, B, mode.tau, rng)
+            mode = mode._replace(B=B, tau=scales)
+        return mode._replace(psi=np.asarray(given.features @ B)), False
 
     def kept(self, psi: Floats, own: tuple[Any, ...]) -> tuple[dict[str, Floats], dict[str, Floats]]:
         """What a draw keeps of the residual: nothing, factors follow from the weights."""
