@@ -9,13 +9,13 @@ hyperparameters is what can be reached::
 from __future__ import annotations
 
 import argparse
-import json
 import warnings
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from gibbs import facts
+from reports import put
 
 LENGTHSCALE, NOISE, N = 0.3, 0.2, 200
 PLACES = {"in range": (0.0, 4.0, 40), "in a gap": (4.2, 4.8, 20), "outside": (9.3, 11.0, 20)}
@@ -81,9 +81,7 @@ def main() -> None:
             for place in PLACES:
                 inside[place].append(float(((low < f) & (f < high))[where == place].mean()))
         report["coverage"][name] = {place: float(np.mean(shares)) for place, shares in inside.items()}
-        print(name, report["coverage"][name], flush=True)
-    if options.output:
-        options.output.write_text(json.dumps(report, indent=1) + "\n")
+    put(report, options.output)
 
 
 if __name__ == "__main__":
