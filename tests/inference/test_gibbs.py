@@ -166,7 +166,7 @@ def summary(model, design, state, y):
             np.tanh(mode.psi[0, 0] * mode.psi[1, 0]),
         ]
         if mode.own:
-            values += [np.log(mode.own.lengthscale)]
+            values += [np.log(mode.own.lengthscale), np.log(mode.own.lengthscale) ** 2]
     own = state.likelihood
     rows = getattr(own, "rows", RowNoise())
     for factors, nu in zip(rows.factors, rows.nu, strict=True):

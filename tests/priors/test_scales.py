@@ -11,12 +11,14 @@ SHAPE, RATE = 2.0, 0.7
 
 
 def problem():
-    """Two blocks of features of 6 rows at rank 2, observed with noise of precision 3."""
+    """Two blocks of features of 6 rows at rank 2, which explain nearly the same, observed with noise of precision 3."""
     rng = np.random.default_rng(0)
     features, blocks = rng.standard_normal((6, 5)), (slice(0, 2), slice(2, 5))
+    features[:, 2:4] = features[:, :2] + 0.1 * features[:, 2:4]
     given = ModeGiven(features, blocks, None, PrecisionPrior(3.0, 1.0, True), SHAPE, RATE)
     row, z = rng.integers(6, size=30), rng.standard_normal((30, 2))
     B, tau = 0.5 * rng.standard_normal((5, 2)), np.array([1.5, 0.4])
+    B[2:4] = B[:2]
     y = ((features @ B)[row] * z).sum(axis=1) + rng.standard_normal(30) / 3**0.5
     A, b = np.zeros((6, 2, 2)), np.zeros((6, 2))
     for m, at, target in zip(row, z, y, strict=True):
@@ -49,5 +51,11 @@ def test_tau_given_whitened_weights_has_its_density():
         np.testing.assert_allclose(B[block] * np.sqrt(tau[g]), white[g], rtol=1e-8)
         for power in (1, 2):
             expected = marginal[g] @ grid**power
-            blocks = (drawn[:, g] ** power).reshape(60, 100).mean(axis=1)
-            assert abs(blocks.mean() - expected) < 5 * blocks.std() / np.sqrt(60)
+            assert_mean(drawn[:, g] ** power, expected)
+    # of blocks that were drawn given old values of each other, each would have its density, but not both together
+    assert_mean(drawn.prod(axis=1), grid @ density @ grid)
+
+
+def assert_mean(values, expected):
+    batches = values.reshape(60, 100).mean(axis=1)
+    assert abs(batches.mean() - expected) < 5 * batches.std() / np.sqrt(60)

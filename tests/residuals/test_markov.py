@@ -421,6 +421,11 @@ class TestWeights:
 
 
 class TestLengthscale:
+    def test_the_prior_of_its_logarithm_is_normal(self):
+        prior, x = LengthscalePrior(0.7, 0.4), np.linspace(-3.0, 3.0, 13)
+        density = np.array([prior.log_density(v) for v in x])
+        np.testing.assert_allclose(np.diff(density), np.diff(stats.norm(np.log(0.7), 0.4).logpdf(x)), rtol=1e-10)
+
     @orders
     def test_all_steps_leave_the_joint_distribution_as_it_is(self, p):
         """Draw everything from the prior, take a step: nothing may have moved on average."""
