@@ -1,0 +1,211 @@
+"""Do the tests notice faults of the numeric core: each fault of a list is put into a copy of the package, one at a time.
+
+The faults (mutants) are in `mutants.json`: the file, its exact text, the wrong text, and the tests that should fail. Each
+runs in a copy of its own with nothing compiled, because numba's cache does not see changes of called functions. Results
+are written after every mutant, and those that are there already are not run again::
+
+    python benchmarks/mutants.py -o benchmarks/results/mutants.json
+    python benchmarks/mutants.py --only core.py --all-tests -o benchmarks/results/mutants.json
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import re
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from gibbs import facts
+from reports import put
+
+ROOT = Path(__file__).parents[1]
+LIST = Path(__file__).parent / "mutants.json"
+# What a copy holds.
+COPIED = ("src", "tests", "benchmarks", "docs", "pyproject.toml", "README.md", "GLOSSARY.md", "mkdocs.yml")
+# Tests that take more than PATIENCE times as long as without the fault, and LEAST_SECONDS at the least, have noticed it.
+PATIENCE, LEAST_SECONDS = 4.0, 120.0
+# Of pytest: all passed, some failed.
+PASSED, FAILED = 0, 1
+
+
+@dataclass(frozen=True)
+class Mutant:
+    """A fault: ``old`` text of a file of the package, which occurs once, is replaced by ``new``.
+
+    Attributes
+    ----------
+    tests : tuple of str
+        What pytest is given: files, or single tests, that should notice the fault.
+    equivalent : str
+        Why no test can notice it, for a change that is no fault after all; else empty.
+    """
+
+    name: str
+    file: str
+    old: str
+    new: str
+    tests: tuple[str, ...]
+    equivalent: str = ""
+
+    def occurrences(self, root: Path = ROOT) -> int:
+        """How often the old text is in the file; 1 unless the mutant is stale."""
+        file = root / "src" / "tuckergp" / self.file
+        return file.read_text().count(self.old) if file.is_file() else 0
+
+    def apply(self, root: Path) -> None:
+        """Put the fault into a copy of the package."""
+        file = root / "src" / "tuckergp" / self.file
+        file.write_text(file.read_text().replace(self.old, self.new))
+
+
+def mutants(path: Path = LIST) -> list[Mutant]:
+    """All mutants of the list."""
+    entries = json.loads(path.read_text())
+    return [Mutant(**{**entry, "tests": tuple(entry["tests"])}) for entry in entries]
+
+
+@contextmanager
+def copy_of_project() -> Iterator[Path]:
+    """A copy of the project without anything compiled, in a folder that is removed afterwards."""
+    with tempfile.TemporaryDirectory(prefix="mutant-") as folder:
+        place = Path(folder) / "project"
+        place.mkdir()
+        for name in COPIED:
+            if (ROOT / name).is_dir():
+                ignored = shutil.ignore_patterns("__pycache__", "results" if name == "benchmarks" else "")
+                shutil.copytree(ROOT / name, place / name, ignore=ignored)
+            elif (ROOT / name).is_file():
+                shutil.copy2(ROOT / name, place / name)
+        yield place
+
+
+def run_tests(place: Path, tests: Sequence[str], limit: float | None) -> dict[str, Any]:
+    """Run some tests in a copy until the first fails: pytest's code (None at the time limit), seconds, what failed."""
+    data = ROOT.parent / "shared" / "data"
+    environment = {
+        **os.environ,
+        "PYTHONPATH": str(place / "src"),
+        "PYTHONDONTWRITEBYTECODE": "1",
+        "NUMBA_CACHE_DIR": str(place.parent / "numba"),
+        **{name: "1" for name in ("NUMBA_NUM_THREADS", "OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS")},
+        **({"TUCKERGP_DATA": str(data)} if data.is_dir() and "TUCKERGP_DATA" not in os.environ else {}),
+    }
+    options = ["-x", "-q", "-p", "no:cacheprovider", "-n", "0", "-m", "not slow", "--tb=line"]
+    start = time.monotonic()
+    process = subprocess.Popen(
+        [sys.executable, "-m", "pytest", *options, *tests],
+        cwd=place, env=environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, start_new_session=True,
+    )  # fmt: skip
+    try:
+        text, code = process.communicate(timeout=limit)[0], process.returncode
+    except subprocess.TimeoutExpired:
+        os.killpg(process.pid, signal.SIGKILL)  # the session that was started for it: workers end too
+        text, code = process.communicate()[0], None
+    failed = re.findall(r"^(?:FAILED|ERROR) (.+?)(?: - .*)?$", text, flags=re.MULTILINE)
+    found = {"code": code, "seconds": round(time.monotonic() - start, 1), "failed": failed[0] if failed else None}
+    return found if code in (PASSED, FAILED, None) else {**found, "output": text[-2000:]}
+
+
+def outcome_of(found: dict[str, Any], unmutated: float) -> str:
+    """Whether the tests noticed: they failed, or took far longer than without the fault."""
+    if found["code"] is None:
+        return "noticed" if unmutated * PATIENCE <= found["seconds"] else "timed out"
+    return {PASSED: "survived", FAILED: "noticed"}.get(found["code"], "error")
+
+
+class Runner:
+    """Runs mutants and keeps what was found in a file."""
+
+    def __init__(self, output: Path | None, command: str) -> None:
+        self.output = output
+        self.report: dict[str, Any] = {"command": command, "unmutated": {}, "mutants": {}}
+        if output is not None and output.is_file():
+            self.report = json.loads(output.read_text())
+        self.report |= {"command": command, "machine": facts()}
+
+    def write(self) -> None:
+        """Write the report, in place of the old one at once."""
+        if self.output is not None:
+            half = self.output.with_suffix(".part")
+            put(self.report, half)
+            half.replace(self.output)
+
+    def unmutated(self, tests: Sequence[str]) -> float:
+        """Seconds that tests take without a fault, also with nothing compiled; they must pass."""
+        key = " ".join(tests)
+        if key not in self.report["unmutated"]:
+            with copy_of_project() as place:
+                found = run_tests(place, tests, None)
+            if found["code"] != PASSED:
+                raise SystemExit(f"Without any fault {found['failed'] or tests} fails: {found.get('output', '')}")
+            self.report["unmutated"][key] = found["seconds"]
+            self.write()
+        return float(self.report["unmutated"][key])
+
+    def run(self, mutant: Mutant, tests: Sequence[str]) -> dict[str, Any]:
+        """Run one mutant and keep the outcome."""
+        if mutant.occurrences() != 1:
+            found: dict[str, Any] = {"outcome": "stale", "occurrences": mutant.occurrences()}
+        else:
+            seconds = self.unmutated(tests)
+            with copy_of_project() as place:
+                mutant.apply(place)
+                found = run_tests(place, tests, max(LEAST_SECONDS, PATIENCE * seconds))
+            found["outcome"] = outcome_of(found, seconds)
+        entry = {"file": mutant.file, "old": mutant.old, "new": mutant.new, "tests": list(tests), **found}
+        self.report["mutants"][mutant.name] = {**entry, "commit": commit()}
+        self.write()
+        return found
+
+    def due(self, mutant: Mutant, all_tests: bool) -> bool:
+        """Whether a mutant is still to be run: it is new, has changed, or survived and other tests are to be tried."""
+        known = self.report["mutants"].get(mutant.name)
+        if known is None or (known["old"], known["new"], known["file"]) != (mutant.old, mutant.new, mutant.file):
+            return True
+        tests = ["tests"] if all_tests else list(mutant.tests)
+        return known["outcome"] != "noticed" and known["tests"] != tests and not (mutant.equivalent and not all_tests)
+
+
+def commit() -> str:
+    """The commit of the project, with a sign where files differ from it."""
+    found = subprocess.run(
+        ["git", "describe", "--always", "--dirty", "--exclude", "*"], cwd=ROOT, capture_output=True, text=True
+    )
+    return found.stdout.strip()
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--only", default="", help="run the mutants with this in their name or file")
+    parser.add_argument("--again", action="store_true", help="run those that were not noticed once more")
+    parser.add_argument("--all-tests", action="store_true", help="run all tests on mutants that were not noticed")
+    parser.add_argument("--jobs", type=int, choices=[1], default=1, help="one at a time")
+    parser.add_argument("-o", "--output", type=Path)
+    options = parser.parse_args()
+    runner = Runner(options.output, "python benchmarks/mutants.py")
+    for mutant in mutants():
+        known = runner.report["mutants"].get(mutant.name, {}).get("outcome")
+        if options.only not in mutant.name and options.only not in mutant.file:
+            continue
+        if options.all_tests and known == "noticed":
+            continue
+        if not (runner.due(mutant, options.all_tests) or (options.again and known != "noticed")):
+            continue
+        found = runner.run(mutant, ["tests"] if options.all_tests else mutant.tests)
+        shown = f"{found.get('seconds', 0):6.1f} s  {found.get('failed') or ''}"
+        print(f"{found['outcome']:9} {mutant.name}  {shown}", file=sys.stderr, flush=True)
+
+
+if __name__ == "__main__":
+    main()
