@@ -133,6 +133,9 @@ class Runner:
         if output is not None and output.is_file():
             self.report = json.loads(output.read_text())
         self.report |= {"command": command, "machine": facts()}
+        for mutant in mutants():  # the reason may have been found after the run
+            if mutant.name in self.report["mutants"]:
+                self.report["mutants"][mutant.name]["equivalent"] = mutant.equivalent
 
     def write(self) -> None:
         """Write the report, in place of the old one at once."""
@@ -164,7 +167,7 @@ class Runner:
                 found = run_tests(place, tests, max(LEAST_SECONDS, PATIENCE * seconds))
             found["outcome"] = outcome_of(found, seconds)
         entry = {"file": mutant.file, "old": mutant.old, "new": mutant.new, "tests": list(tests), **found}
-        self.report["mutants"][mutant.name] = {**entry, "commit": commit()}
+        self.report["mutants"][mutant.name] = {**entry, "equivalent": mutant.equivalent, "commit": commit()}
         self.write()
         return found
 
@@ -194,6 +197,7 @@ def main() -> None:
     parser.add_argument("-o", "--output", type=Path)
     options = parser.parse_args()
     runner = Runner(options.output, "python benchmarks/mutants.py")
+    runner.write()
     for mutant in mutants():
         known = runner.report["mutants"].get(mutant.name, {}).get("outcome")
         if options.only not in mutant.name and options.only not in mutant.file:

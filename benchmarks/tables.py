@@ -189,12 +189,28 @@ def gaps(report: Report) -> Rows:
     return rows + [[name, *(f"{row[place]:.2f}" for place in places)] for name, row in report["coverage"].items()]
 
 
+def mutants(report: Report) -> Rows:
+    """Faults that the tests noticed, by folder, and those that they did not, with the reason where there is one."""
+    folders: dict[str, list[tuple[str, Report]]] = {}
+    for name, found in sorted(report["mutants"].items()):
+        folders.setdefault(f"`{found['file'].split('/')[0]}`", []).append((name, found))
+    rows = [["folder", "faults", "noticed", "not noticed", "which, and why"]]
+    for title, entries in [*folders.items(), ("all", list(report["mutants"].items()))]:
+        missed = [(name, found) for name, found in entries if found["outcome"] != "noticed"]
+        noticed = len(entries) - len(missed)
+        why = [f"{name}: {found['equivalent'] or found['outcome']}" for name, found in missed if title != "all"]
+        share = f"{noticed} ({noticed / len(entries):.0%})" if title == "all" else str(noticed)
+        rows.append([title, str(len(entries)), share, str(len(missed)), "; ".join(why)])
+    return rows
+
+
 TABLES: dict[str, dict[str, Callable[[Report], Rows]]] = {
     "gibbs.json": {"gibbs_times": gibbs_times, "gibbs_costs": gibbs_costs, "gibbs_peak": gibbs_peak},
     "recommend.json": {"recommend_times": recommend_times, "recommend_memory": recommend_memory},
     "latency.json": {"latency_answers": latency_answers, "latency_ratios": latency_ratios},
     "keep.json": {"kept_draws": kept_draws},
     "gaps.json": {"gaps": gaps},
+    "mutants.json": {"mutants": mutants},
     "nuts.json": {"nuts_rates": nuts_rates},
     "regression.json": {"regression_scaling": regression_scaling},
     "sparse_core.json": {

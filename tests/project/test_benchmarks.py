@@ -8,6 +8,7 @@ import sys
 from pathlib import Path
 
 import numpy as np
+import pytest
 
 from tests.helpers import quick_and_long
 
@@ -116,3 +117,39 @@ def test_implicit_is_given_numbers_and_newcomers_get_popularity(data_dir, monkey
     known = contest.known(contest.rated.users)
     assert (scores[known] == -1).all()
     assert (scores[~known] == contest.popularity).all()
+
+
+@pytest.fixture
+def faults(monkeypatch):
+    """The benchmark of faults as a module."""
+    monkeypatch.syspath_prepend(str(BENCHMARKS))
+    return importlib.import_module("mutants")
+
+
+def test_every_fault_of_the_list_still_has_its_place(faults):
+    listed = faults.mutants()
+    assert len({mutant.name for mutant in listed}) == len(listed)
+    assert [mutant.name for mutant in listed if mutant.occurrences() != 1 or mutant.old == mutant.new] == []
+    tests = {test.split("::")[0] for mutant in listed for test in mutant.tests}
+    assert [test for test in sorted(tests) if not (faults.ROOT / test).exists()] == []
+
+
+def test_a_fault_is_noticed_and_a_change_of_words_is_not(faults, tmp_path):
+    """End to end, with a test that compiles nothing; what was found is not run again."""
+    tests = ("tests/test_random.py::test_slice_steps_keep_a_normal",)
+    words = faults.Mutant("words", "random.py", "One slice-sampling step", "A slice-sampling step", tests)
+    fault = faults.Mutant("fault", "random.py", "- rng.exponential()", "- 0.1 * rng.exponential()", tests)
+    gone = faults.Mutant("gone", "random.py", "no such text", "", tests)
+    runner = faults.Runner(tmp_path / "mutants.json", "a test")
+    runner.report["unmutated"][tests[0]] = 10.0  # not run to save time
+    assert [runner.run(mutant, tests)["outcome"] for mutant in (words, fault, gone)] == ["survived", "noticed", "stale"]
+    again = faults.Runner(tmp_path / "mutants.json", "a test")
+    assert again.report["mutants"]["fault"]["failed"] == tests[0]
+    assert not any(again.due(mutant, all_tests=False) for mutant in (words, fault))
+
+
+def test_a_time_limit_is_a_notice_only_where_the_tests_are_far_quicker_without_the_fault(faults):
+    late = {"code": None, "seconds": 120.0}
+    assert faults.outcome_of(late, unmutated=20.0) == "noticed"
+    assert faults.outcome_of(late, unmutated=60.0) == "timed out"
+    assert faults.outcome_of({"code": 2, "seconds": 1.0}, unmutated=1.0) == "error"
