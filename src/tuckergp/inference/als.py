@@ -14,6 +14,8 @@ import numpy.typing as npt
 
 from tuckergp.errors import InputError
 from tuckergp.inference.base import Info, Problem, as_weights, check_positive
+from tuckergp.inference.most_probable import MostProbable
+from tuckergp.inference.resuming import ChainValues, weights_at
 from tuckergp.likelihoods.precision import Precision
 from tuckergp.model.tucker import Parameters, refuse_learned
 from tuckergp.priors.given import ModeGiven
@@ -37,7 +39,7 @@ class ALSState(NamedTuple):
 
 
 @dataclass(frozen=True)
-class ALS:
+class ALS(MostProbable):
     """Alternating least squares.
 
     Parameters
@@ -60,6 +62,8 @@ class ALS:
 
     name: ClassVar[str] = "als"
     any_residual: ClassVar[bool] = True
+    for_ratings: ClassVar[bool] = True
+    resumes: ClassVar[bool] = True
 
     iterations: int = 30
     noise: float = 0.5
@@ -88,6 +92,14 @@ class ALS:
             for d, (mode, U, own) in enumerate(zip(design.modes, start.U, start.own, strict=True))
         ]
         return ALSState(0, tuple(modes), start.W, -np.inf)
+
+    def resumed(self, problem: Problem, values: ChainValues, rng: np.random.Generator) -> ALSState:
+        """The state with the values of an earlier run; weights of features are their means given the factors."""
+        modes = tuple(
+            self.mode_state(problem, d, mode.psi, weights_at(problem, d, mode, None))
+            for d, mode in enumerate(values.modes)
+        )
+        return ALSState(0, modes, values.W, -np.inf)
 
     @staticmethod
     def mode_state(problem: Problem, d: int, psi: Floats, B: Floats, own: tuple[Any, ...] = ()) -> ModeState:
