@@ -135,3 +135,51 @@ def test_settings_of_noise_are_refused_where_there_is_none(name):
             ALL[name]().check_likelihood(likelihood)
             with pytest.raises(InputError, match=rf"{ALL[name].of_noise[0]} .*Gaussian noise; .* leave out"):
                 changed.check_likelihood(likelihood)
+
+
+# Values that no number may be; 0 and -1 are wrong where None, "a" and the like are, but for what may be 0.
+NEVER = [float("nan"), float("inf"), -float("inf"), "a", [], -1, -0.5]
+MAY_BE_ZERO = {"warmup", "begin", "validation", "decay"}
+MAY_BE_BOOL = {"factorised", "precondition"}
+MAY_BE_NONE = {"sigma_u", "sigma_w", "step_w", "scale", "noise"}
+WHOLE = {"draws", "warmup", "thin", "chains", "iterations", "epochs", "batch_size", "patience", "leapfrogs"}
+WHOLE |= {"max_depth", "begin"}
+
+
+def wrong_values():
+    for kind in ALL.values():
+        for each in fields(kind):
+            wrong = list(NEVER)
+            wrong += [] if each.name in MAY_BE_ZERO else [0]
+            wrong += [1, 0] if each.name in MAY_BE_BOOL else [True, np.True_]
+            wrong += [] if each.name in MAY_BE_NONE and each.default is None else [None]
+            wrong += [2.5, 2.0] if each.name in WHOLE else []
+            for value in wrong:
+                yield pytest.param(kind, each.name, value, id=f"{kind.__name__}-{each.name}-{value!r}")
+
+
+@pytest.mark.parametrize("kind", ALL.values(), ids=ALL)
+def test_every_setting_is_declared_and_its_default_is_allowed(kind):
+    assert all("allowed" in each.metadata for each in fields(kind))
+    kind()
+
+
+@pytest.mark.parametrize(("kind", "name", "value"), list(wrong_values()))
+def test_a_wrong_setting_is_refused_with_a_sentence_that_names_class_and_setting(kind, name, value):
+    with pytest.raises(InputError, match=rf"^{kind.__name__}: {name} must be .*, not .*\.$"):
+        kind(**{name: value})
+
+
+@pytest.mark.parametrize("kind", ALL.values(), ids=ALL)
+def test_numbers_of_numpy_are_allowed(kind):
+    for each in fields(kind):
+        if isinstance(each.default, bool | int | float):
+            kind(**{each.name: np.asarray(each.default)[()]})
+
+
+@pytest.mark.parametrize("name", [name for name, kind in ALL.items() if issubclass(kind, Sampled)])
+def test_a_sampler_keeps_at_least_one_draw(name):
+    kind = ALL[name]
+    assert kind(draws=3, thin=3).n_steps == kind().warmup + 3
+    with pytest.raises(InputError, match=f"^{kind.__name__}: thin=4 would keep none of 3 draws"):
+        kind(draws=3, thin=4)

@@ -263,9 +263,9 @@ def test_what_q_has_no_form_for_is_refused():
 @pytest.mark.parametrize(
     ("setting", "message"),
     [
-        ({"iterations": 0}, "iterations must be positive"),
+        ({"iterations": 0}, "iterations must be a whole number from 1 on"),
         ({"iterations": 2.5}, "iterations must be a whole number"),
-        ({"draws": 0}, "draws must be positive"),
+        ({"draws": 0}, "draws must be a whole number from 1 on"),
         ({"tolerance": -1.0}, "tolerance must be positive"),
         ({"factorised": "yes"}, "factorised must be True or False"),
         ({"alpha_rate": np.nan}, "alpha_rate must be positive"),

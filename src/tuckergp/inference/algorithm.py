@@ -13,6 +13,7 @@ from typing import Any, ClassVar
 import numpy as np
 import numpy.typing as npt
 
+from tuckergp.checks import Checked, setting, whole
 from tuckergp.errors import InputError
 from tuckergp.inference.base import Problem
 from tuckergp.inference.resuming import ChainValues
@@ -31,8 +32,10 @@ PRIOR_SCALE, LEAST_SCALE = 0.54, 0.15
 
 
 @dataclass(frozen=True)
-class Inference:
-    """A way to learn the unknowns, as estimators see it. A frozen dataclass; its fields are its settings.
+class Inference(Checked):
+    """A way to learn the unknowns, as estimators see it.
+
+    A frozen dataclass; its fields are its settings, each declared with what it may be (`tuckergp.checks.setting`).
 
     Class attributes
     ----------------
@@ -64,6 +67,9 @@ class Inference:
     for_ratings: ClassVar[bool] = False
     weighs_blocks: ClassVar[bool] = False
     resumes: ClassVar[bool] = False
+
+    def _label(self, name: str) -> str:
+        return f"{type(self).__name__}: {name}"
 
     @classmethod
     def learns(cls, likelihood: type[Likelihood]) -> bool:
@@ -119,10 +125,15 @@ class Sampled(Inference):
 
     takes: ClassVar[tuple[str, ...]] = ("draws", "warmup", "chains")
 
-    draws: int = 300
-    warmup: int = 300
-    thin: int = 1
-    chains: int = 1
+    draws: int = setting(300, whole(1))
+    warmup: int = setting(300, whole(0))
+    thin: int = setting(1, whole(1))
+    chains: int = setting(1, whole(1))
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.thin > self.draws:
+            raise InputError(f"{self._label('thin')}={self.thin} would keep none of {self.draws} draws; lower it.")
 
     @property
     def n_steps(self) -> int:

@@ -12,8 +12,9 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from tuckergp.checks import one_of, positive, setting, whole
 from tuckergp.errors import InputError
-from tuckergp.inference.base import Info, Problem, as_weights, check_positive
+from tuckergp.inference.base import Info, Problem, as_weights
 from tuckergp.inference.most_probable import MostProbable
 from tuckergp.inference.resuming import ChainValues, weights_at
 from tuckergp.likelihoods.precision import Precision
@@ -65,14 +66,11 @@ class ALS(MostProbable):
     for_ratings: ClassVar[bool] = True
     resumes: ClassVar[bool] = True
 
-    iterations: int = 30
-    noise: float = 0.5
-    sigma_u: float | None = None
-    sigma_w: float | None = None
-    tolerance: float = 1e-5
-
-    def __post_init__(self) -> None:
-        check_positive("ALS", **vars(self))
+    iterations: int = setting(30, whole(1))
+    noise: float = setting(0.5, positive())
+    sigma_u: float | None = setting(None, positive() | one_of(None))
+    sigma_w: float | None = setting(None, positive() | one_of(None))
+    tolerance: float = setting(1e-5, positive())
 
     @property
     def n_steps(self) -> int:

@@ -14,9 +14,9 @@ from typing import Any, ClassVar, Literal, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from tuckergp.errors import InputError
+from tuckergp.checks import one_of, positive, setting, whole
 from tuckergp.inference.algorithm import Sampled, model_of_function_scale
-from tuckergp.inference.base import Info, Problem, as_weights, check_lengths, check_positive
+from tuckergp.inference.base import Info, Problem, as_weights
 from tuckergp.inference.resuming import ChainValues, weights_at
 from tuckergp.likelihoods import Likelihood
 from tuckergp.likelihoods.base import NoiseSettings
@@ -84,21 +84,15 @@ class Gibbs(Sampled):
     weighs_blocks: ClassVar[bool] = True
     resumes: ClassVar[bool] = True
 
-    draws: int = 250
-    warmup: int = 50
-    noise: Literal["shared", "rows"] = "shared"
-    dof: float = 60.0
-    scale: float | None = None
-    tau_shape: float = 1.0
-    tau_rate: float = 0.1
-    alpha_shape: float = 1.0
-    alpha_rate: float = 0.5
-
-    def __post_init__(self) -> None:
-        check_positive("Gibbs", **{k: v for k, v in vars(self).items() if k not in ("noise", "warmup")})
-        if self.noise not in ("shared", "rows"):
-            raise InputError(f"Gibbs: noise must be 'shared' or 'rows', not {self.noise!r}.")
-        check_lengths(self)
+    draws: int = setting(250, whole(1))
+    warmup: int = setting(50, whole(0))
+    noise: Literal["shared", "rows"] = setting("shared", one_of("shared", "rows"))
+    dof: float = setting(60.0, positive())
+    scale: float | None = setting(None, positive() | one_of(None))
+    tau_shape: float = setting(1.0, positive())
+    tau_rate: float = setting(0.1, positive())
+    alpha_shape: float = setting(1.0, positive())
+    alpha_rate: float = setting(0.5, positive())
 
     @property
     def noise_settings(self) -> NoiseSettings:

@@ -13,9 +13,10 @@ import numpy as np
 import numpy.typing as npt
 from scipy import sparse
 
+from tuckergp.checks import number, one_of, positive, setting, whole
 from tuckergp.compute import sgd as compute
 from tuckergp.errors import DivergenceError, InputError
-from tuckergp.inference.base import Info, Problem, check_positive
+from tuckergp.inference.base import Info, Problem
 from tuckergp.inference.most_probable import MostProbable
 from tuckergp.likelihoods import Likelihood
 from tuckergp.model.design import Design
@@ -30,6 +31,7 @@ Ints = npt.NDArray[np.int64]
 PAPER_FIXED = {"sigma_u": [0.3, 0.1, 0.03], "noise": [1.0, 0.1, 0.01, 0.001], "step_u": [1e-5, 1e-6, 1e-7]}
 PAPER_LEARNED = {"sigma_u": [0.3, 0.1], "noise": [1.0, 0.75], "step_u": [1e-5, 1e-6], "step_w": [1e-5, 1e-6]}
 ADAM_STEPS = (5e-3, 2e-3)
+SHARE = number("a share from 0 to below 1", lambda value: 0 <= value < 1)
 
 
 class Rows(NamedTuple):
@@ -104,24 +106,17 @@ class SGD(MostProbable):
     name: ClassVar[str] = "sgd"
     for_ratings: ClassVar[bool] = True
 
-    epochs: int = 100
-    batch_size: int = 100
-    method: Literal["adam", "sgd"] = "adam"
-    step_u: float = 5e-3
-    step_w: float | None = None
-    noise: float = 0.5
-    sigma_u: float | None = None
-    sigma_w: float | None = None
-    init_scale: float = 0.1
-    validation: float = 0.1
-    patience: int = 5
-
-    def __post_init__(self) -> None:
-        check_positive("SGD", **{k: v for k, v in vars(self).items() if k not in ("method", "validation")})
-        if self.method not in ("adam", "sgd"):
-            raise InputError(f"SGD: method must be 'adam' or 'sgd', not {self.method!r}.")
-        if not 0 <= self.validation < 1:
-            raise InputError(f"SGD: validation must be a share from 0 to below 1, not {self.validation!r}.")
+    epochs: int = setting(100, whole(1))
+    batch_size: int = setting(100, whole(1))
+    method: Literal["adam", "sgd"] = setting("adam", one_of("adam", "sgd"))
+    step_u: float = setting(5e-3, positive())
+    step_w: float | None = setting(None, positive() | one_of(None))
+    noise: float = setting(0.5, positive())
+    sigma_u: float | None = setting(None, positive() | one_of(None))
+    sigma_w: float | None = setting(None, positive() | one_of(None))
+    init_scale: float = setting(0.1, positive())
+    validation: float = setting(0.1, SHARE)
+    patience: int = setting(5, whole(1))
 
     @property
     def n_steps(self) -> int:

@@ -17,9 +17,10 @@ from typing import ClassVar, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from tuckergp.checks import one_of, positive, setting, whole
 from tuckergp.errors import InputError, NotConvergedWarning
 from tuckergp.inference.algorithm import Converging, model_of_function_scale
-from tuckergp.inference.base import Info, Problem, as_weights, check_positive
+from tuckergp.inference.base import Info, Problem, as_weights
 from tuckergp.inference.vi_mode import ModeBelief, ModePrior, check_mode
 from tuckergp.likelihoods import Likelihood
 from tuckergp.model.draw import Draw, draw_of
@@ -96,24 +97,16 @@ class VI(Converging):
     of_noise: ClassVar[tuple[str, ...]] = ("alpha_shape", "alpha_rate")
     for_ratings: ClassVar[bool] = True
 
-    iterations: int = 200
-    tolerance: float = 1e-5
-    draws: int = 256
-    factorised: bool = False
-    dof: float = 60.0
-    scale: float | None = None
-    tau_shape: float = 1.0
-    tau_rate: float = 0.1
-    alpha_shape: float = 1.0
-    alpha_rate: float = 0.5
-
-    def __post_init__(self) -> None:
-        check_positive("VI", **{name: value for name, value in vars(self).items() if name != "factorised"})
-        if not isinstance(self.factorised, bool):
-            raise InputError(f"VI: factorised must be True or False, not {self.factorised!r}.")
-        for name in ("iterations", "draws"):
-            if not isinstance(getattr(self, name), int | np.integer):
-                raise InputError(f"VI: {name} must be a whole number, not {getattr(self, name)!r}.")
+    iterations: int = setting(200, whole(1))
+    tolerance: float = setting(1e-5, positive())
+    draws: int = setting(256, whole(1))
+    factorised: bool = setting(False, one_of(True, False))
+    dof: float = setting(60.0, positive())
+    scale: float | None = setting(None, positive() | one_of(None))
+    tau_shape: float = setting(1.0, positive())
+    tau_rate: float = setting(0.1, positive())
+    alpha_shape: float = setting(1.0, positive())
+    alpha_rate: float = setting(0.5, positive())
 
     @property
     def n_steps(self) -> int:

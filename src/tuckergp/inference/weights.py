@@ -17,9 +17,10 @@ from typing import ClassVar, Protocol
 import numpy as np
 import numpy.typing as npt
 
+from tuckergp.checks import one_of, positive, setting
 from tuckergp.errors import InputError
 from tuckergp.inference.algorithm import Sampled, model_of_weight_scales
-from tuckergp.inference.base import Problem, check_lengths, check_positive
+from tuckergp.inference.base import Problem
 from tuckergp.likelihoods import Likelihood
 from tuckergp.model.draw import Draw, draw_of
 from tuckergp.model.tucker import Core, Parameters, TuckerModel, pack, refuse_learned, refuse_residuals
@@ -149,16 +150,11 @@ class WeightSampler(Sampled):
 
     of_noise: ClassVar[tuple[str, ...]] = ("alpha_shape", "alpha_rate")
 
-    noise: float | None = None
-    sigma_u: float | None = None
-    sigma_w: float | None = None
-    alpha_shape: float = 1.0
-    alpha_rate: float = 0.5
-
-    def __post_init__(self) -> None:
-        names = ("noise", "sigma_u", "sigma_w", "alpha_shape", "alpha_rate")
-        check_positive(type(self).__name__, **{name: getattr(self, name) for name in names})
-        check_lengths(self)
+    noise: float | None = setting(None, positive() | one_of(None))
+    sigma_u: float | None = setting(None, positive() | one_of(None))
+    sigma_w: float | None = setting(None, positive() | one_of(None))
+    alpha_shape: float = setting(1.0, positive())
+    alpha_rate: float = setting(0.5, positive())
 
     def model(self, core: Core, likelihood: Likelihood) -> TuckerModel:
         """The model with the prior scales of the settings; the noise is drawn, or fixed by the sampler itself."""
