@@ -133,7 +133,7 @@ def test_settings_of_noise_are_refused_where_there_is_none(name):
         changed = ALL[name](**{ALL[name].of_noise[0]: 0.123})
         if ALL[name].learns(likelihood) and not likelihood.has_noise:
             ALL[name]().check_likelihood(likelihood)
-            with pytest.raises(InputError, match=rf"{ALL[name].of_noise[0]} .*Gaussian noise; .* leave out"):
+            with pytest.raises(InputError, match=rf"{ALL[name].of_noise[0]} .*for a Gaussian likelihood; .* leave"):
                 changed.check_likelihood(likelihood)
 
 

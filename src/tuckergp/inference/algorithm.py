@@ -84,9 +84,10 @@ class Inference(Checked):
             names = f"{', '.join(others)} or {last}" if others else last
             raise InputError(f"likelihood={likelihood.name!r} needs inference={names}, not {owner}.")
         if not likelihood.has_noise and any(getattr(self, name) != getattr(type(self), name) for name in self.of_noise):
-            settings = " and ".join(self.of_noise)
+            verb, them = ("are", "them") if len(self.of_noise) > 1 else ("is", "it")
             raise InputError(
-                f"{owner}: {settings} set Gaussian noise; with likelihood={likelihood.name!r} leave out what you set."
+                f"{owner}: {' and '.join(self.of_noise)} {verb} for a Gaussian likelihood; with "
+                f"likelihood={likelihood.name!r} leave {them} out."
             )
 
     def core(self, spec: CoreSpec | Core, ranks: Sequence[int], rng: np.random.Generator) -> Core:
