@@ -27,6 +27,7 @@ __all__ = [
     "number",
     "one_of",
     "positive",
+    "probability",
     "setting",
     "text",
     "whole",
@@ -86,7 +87,11 @@ class Checked:
     def __post_init__(self) -> None:
         for each in fields(self):
             if "allowed" in each.metadata:
-                check(each.name, getattr(self, each.name), each.metadata["allowed"])
+                check(self._label(each.name), getattr(self, each.name), each.metadata["allowed"])
+
+    def _label(self, name: str) -> str:
+        """What refusals call a parameter."""
+        return name
 
     @classmethod
     def of(cls, estimator: Any) -> Self:
@@ -94,29 +99,33 @@ class Checked:
         return cls(**{each.name: getattr(estimator, each.name) for each in fields(cls)})
 
 
-def whole(least: int) -> Allowed:
-    """Whole numbers from ``least`` on, but no bools."""
-    return Allowed((f"a whole number from {least} on",), lambda value: _is_whole(value) and value >= least)
+def whole(least: int, most: int | None = None) -> Allowed:
+    """Whole numbers from ``least`` on, or to ``most``, but no bools."""
+    end = "on" if most is None else f"to {most}"
+    return Allowed(
+        (f"a whole number from {least} {end}",),
+        lambda value: _is_whole(value) and least <= value and (most is None or value <= most),
+    )
 
 
-def number() -> Allowed:
-    """Finite numbers, but no bools."""
+def number(words: str = "a finite number", holds: Callable[[Any], bool] = lambda value: True) -> Allowed:
+    """Finite numbers of which ``holds`` is true, described by ``words``, but no bools."""
 
     def is_number(value: Any) -> bool:
         numeric = isinstance(value, int | float | np.integer | np.floating) and not isinstance(value, bool)
-        return numeric and bool(np.isfinite(value))
+        return numeric and bool(np.isfinite(value)) and holds(value)
 
-    return Allowed(("a finite number",), is_number)
+    return Allowed((words,), is_number)
 
 
 def positive() -> Allowed:
-    """Positive finite numbers, or arrays of them."""
+    """Positive finite numbers."""
+    return number("positive", lambda value: value > 0)
 
-    def is_positive(value: Any) -> bool:
-        numbers = np.asarray(value)
-        return numbers.dtype.kind in "fiu" and bool((np.isfinite(numbers) & (numbers > 0)).all())
 
-    return Allowed(("positive",), is_positive)
+def probability() -> Allowed:
+    """Numbers between 0 and 1, without both ends."""
+    return number("a probability between 0 and 1", lambda value: 0 < value < 1)
 
 
 def one_of(*options: str | bool | None) -> Allowed:

@@ -11,11 +11,12 @@ import pytest
 from tests.project.test_docs import blocks_of, run
 from tuckergp import TuckerGPRegressor, TuckerRecommender
 from tuckergp.data.tables import as_table
-from tuckergp.inference import HMC, NUTS, Gibbs
+from tuckergp.inference import HMC, INFERENCES, NUTS, Gibbs
 from tuckergp.kernels import SE, Identity
 from tuckergp.likelihoods import LIKELIHOODS
 from tuckergp.likelihoods.base import Predicted
 from tuckergp.model.design import Design, Mode
+from tuckergp.random import BLOCK
 from tuckergp.running.fit import fit_model
 
 pytestmark = pytest.mark.filterwarnings("ignore::tuckergp.errors.NotConvergedWarning")
@@ -60,7 +61,7 @@ def test_it_says_what_it_is(name):
     kind = ALL[name]
     assert kind.name == name
     assert kind.sampler in kind.inferences
-    assert set(kind.inferences) <= {"gibbs", "als", "sgd", "vi", "hmc", "nuts", "sgld"}
+    assert set(kind.inferences) <= set(INFERENCES)
     assert (kind.code >= 0) == ("sgd" in kind.inferences)
     assert kind.default_noise == "shared" or kind.row_noise
     assert not (kind.counts and kind.has_levels)
@@ -120,6 +121,19 @@ def test_it_learns_and_its_answers_agree_with_each_other(name):
         assert spread.max() < 0.25
     shown = likelihood.in_units(likelihood.watched({key: values[0] for key, values in at.unknowns.items()}))
     assert set(likelihood.dims) <= set(shown)
+
+
+@pytest.mark.parametrize("name", ALL)
+def test_a_block_of_observations_is_sampled_the_same_whatever_follows_it(name):
+    """f repeats itself from block to block; samples do not."""
+    fit, design, _ = learned(name)
+    at, again = fit.draws.predicted(design), np.arange(2 * BLOCK + 7) % 64
+    whole = Predicted(at.f[:, again], at.unknowns, None, np.linspace(1, 2, 64)[again])
+    drawn = fit.likelihood.sample(whole, np.random.default_rng(1))
+    part = fit.likelihood.sample(whole.take(slice(0, BLOCK)), np.random.default_rng(1))
+    assert drawn.shape == whole.f.shape
+    np.testing.assert_array_equal(drawn[:, :BLOCK], part)
+    assert not np.array_equal(drawn[:, BLOCK : 2 * BLOCK], part)
 
 
 @pytest.mark.parametrize("name", ALL)

@@ -15,8 +15,9 @@ from tuckergp.data.splits import Holdout, KFold, holdout
 from tuckergp.errors import DivergenceError, InputError
 from tuckergp.evaluation.baselines import Biases, Popularity
 from tuckergp.evaluation.evaluate import evaluate
-from tuckergp.evaluation.tuning.space import PAPER_FIXED, PAPER_LEARNED, configured, default_grid
+from tuckergp.evaluation.tuning.space import configured, default_grid
 from tuckergp.inference import ALS, SGD, Gibbs
+from tuckergp.inference.sgd import PAPER_FIXED, PAPER_LEARNED
 
 MAP = TuckerRecommender(rank=2, inference="als")
 DRAWS = TuckerRecommender(rank=2, draws=12, warmup=6)

@@ -339,7 +339,7 @@ def test_a_sweep_depends_on_its_stream_alone():
     ("settings", "message"),
     [
         ({"noise": "columns"}, "noise must be 'shared' or 'rows'"),
-        ({"draws": 0}, "draws must be positive"),
+        ({"draws": 0}, "draws must be a whole number from 1 on"),
         ({"warmup": -1}, "warmup must be a whole number from 0 on"),
         ({"dof": 0.0}, "dof must be positive"),
         ({"draws": 2.5}, "draws must be a whole number"),

@@ -213,7 +213,7 @@ def test_a_healthy_run_tells_of_no_divergence():
 @pytest.mark.parametrize(
     ("settings", "message"),
     [
-        ({"leapfrogs": 0}, "HMC: leapfrogs must be positive"),
+        ({"leapfrogs": 0}, "HMC: leapfrogs must be a whole number from 1 on"),
         ({"leapfrogs": 2.5}, "HMC: leapfrogs must be a whole number"),
         ({"step_size": -1.0}, "HMC: step_size must be positive"),
         ({"target": 1.0}, "HMC: target must be a probability"),

@@ -205,7 +205,7 @@ def test_without_nutpie_one_sentence_says_what_to_install(monkeypatch):
         ({"max_depth": 0}, "NUTS: max_depth must be a whole number from 1 to 20"),
         ({"target": 1.0}, "NUTS: target must be a probability"),
         ({"noise": 0.0}, "NUTS: noise must be positive"),
-        ({"begin": -1}, "NUTS: begin must be a whole number of sweeps"),
+        ({"begin": -1}, "NUTS: begin must be a whole number from 0 on"),
     ],
 )
 def test_settings_that_cannot_be_are_refused(settings, message):

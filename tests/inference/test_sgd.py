@@ -59,7 +59,7 @@ def test_divergence_says_what_to_change():
 @pytest.mark.parametrize(
     ("settings", "message"),
     [
-        ({"epochs": 0}, "epochs must be positive, not 0"),
+        ({"epochs": 0}, "epochs must be a whole number from 1 on, not 0"),
         ({"step_u": -1e-3}, "step_u must be positive"),
         ({"noise": np.nan}, "noise must be positive"),
         ({"validation": 1.0}, "validation must be a share from 0 to below 1"),

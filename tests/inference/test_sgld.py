@@ -83,7 +83,7 @@ def test_divergence_says_what_to_change():
 @pytest.mark.parametrize(
     ("settings", "message"),
     [
-        ({"batch_size": 0}, "SGLD: batch_size must be positive"),
+        ({"batch_size": 0}, "SGLD: batch_size must be a whole number from 1 on"),
         ({"batch_size": 1.5}, "SGLD: batch_size must be a whole number"),
         ({"step_size": 0.0}, "SGLD: step_size must be positive"),
         ({"decay": 0.3}, "SGLD: decay must be 0, or above 0.5 and at most 1"),

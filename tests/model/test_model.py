@@ -9,6 +9,7 @@ from tuckergp.likelihoods import Gaussian
 from tuckergp.model.design import Design
 from tuckergp.model.mode_table import ModeTable
 from tuckergp.model.tucker import Parameters, SparseCore, TuckerModel, make_core
+from tuckergp.random import BLOCK
 from tuckergp.residuals import Rows
 
 
@@ -206,3 +207,17 @@ def test_impossible_cores_are_refused_in_one_sentence():
         make_core(SparseCore(5), [2, 2])
     with pytest.raises(InputError, match="core must be"):
         make_core("diagonal", [2, 2])
+
+
+def test_a_block_of_rows_starts_the_same_whatever_follows_it():
+    """And so do the other modes, whatever the number of rows of the first."""
+    model = model_of(make_core("identity", [2, 2]))
+    starts = []
+    for M in (2 * BLOCK + 7, BLOCK):
+        modes = (ModeTable(np.zeros((M, 0)), Rows.of(M)), ModeTable(np.zeros((5, 0)), Rows.of(5)))
+        design = Design(modes, np.zeros((4, 2), dtype=np.int32))
+        starts.append(model.start(design, np.random.default_rng(1)).U)
+    (whole, others), (part, same) = starts
+    np.testing.assert_array_equal(whole[:BLOCK], part)
+    np.testing.assert_array_equal(others, same)
+    assert not np.isin(whole[BLOCK : 2 * BLOCK], part).any()

@@ -112,11 +112,12 @@ def test_a_fit_continued_equals_a_fit_in_one_go_and_watching_changes_nothing(sma
 
 
 def test_the_search_takes_the_cell_that_learns_and_drops_those_that_diverge_or_stand_still(small):
-    split = small_split(small)
-    choice = search(split.entities, split.learn, split.choose, small_variant(), seed=0, rank=2)
+    """After 200 epochs the error was 0.57 to 0.66 of that of the mean from six starts, after 40 up to 1.01 of it."""
+    split, variant = small_split(small), small_variant(rungs=(Rung(3, 2), Rung(200, 1)))
+    choice = search(split.entities, split.learn, split.choose, variant, seed=0, rank=2)
     assert choice.settings == Settings(0.5, 0.5, 1e-3, init_scale=0.5)
     guess = np.sqrt(np.mean((split.choose.rating - split.learn.rating.mean()) ** 2))
-    assert choice.score < 0.9 * guess
+    assert choice.score < 0.8 * guess
     best = Fit(split.entities, split.learn, choice.settings, seed=0, rank=2)
     assert best.run(choice.epochs).score(split.choose) == pytest.approx(choice.score, rel=1e-9)
 

@@ -17,6 +17,7 @@ from typing import NamedTuple
 import pytest
 
 import tuckergp
+from tuckergp.inference import INFERENCES
 
 ROOT = Path(__file__).parents[2]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
@@ -114,6 +115,8 @@ def pages_to_run():
 def test_examples_run(page, time, tmp_path, monkeypatch, request):
     # first all that need no data, so that they cannot lean on those that do
     monkeypatch.chdir(tmp_path)
+    known = dict(INFERENCES)  # to which a page may add
+    request.addfinalizer(lambda: [INFERENCES.pop(name) for name in set(INFERENCES) - set(known)])
     blocks, namespace = blocks_of(page.read_text()), {"__name__": "__main__"}
     blocks = [block for block in blocks if time or "time" not in block.needs]
     run(page, [block for block in blocks if "data" not in block.needs], namespace)

@@ -27,10 +27,14 @@ def surface():
 
 @pytest.mark.parametrize("inference", ["gibbs", "als", "sgd"])
 def test_it_recovers_a_separable_surface_in_the_units_of_the_targets(surface, inference):
+    """The noise has sd 3, the surface sd about 26. SGD came to rest elsewhere from 4 of 24 starts, with an error of 7,
+    and had one below 2.4 from the others; the best of five starts on training data is elsewhere in 1 of 8,000 cases.
+    """
     X, y, f = surface
-    model = TuckerGPRegressor(rank=3, inference=inference, random_state=0).fit(X[:300], y[:300])
-    # the noise has sd 3, the surface sd about 26; the fit must be far below the noise
-    assert rmse(f[300:], model.predict(X[300:])) < (6.0 if inference == "sgd" else 1.5)
+    starts = 5 if inference == "sgd" else 1
+    models = [TuckerGPRegressor(rank=3, inference=inference, random_state=seed) for seed in range(starts)]
+    model = max((model.fit(X[:300], y[:300]) for model in models), key=lambda fitted: fitted.score(X[:300], y[:300]))
+    assert rmse(f[300:], model.predict(X[300:])) < (3.0 if inference == "sgd" else 1.5)
 
 
 def test_draws_give_calibrated_bands_and_functions_of_the_right_noise(surface):

@@ -217,7 +217,7 @@ BAD = [
     ({"likelihood": "negative_binomial", "inference": "gibbs"}, {"y": [1, 2, 2.5]}, "row 2 of the target holds 2.5"),
     ({"likelihood": "negative_binomial", "inference": "gibbs", "noise": "rows"}, {}, "noise='rows' has no meaning"),
     ({"inference": HMC(noise=0.1)}, {}, "HMC: noise is for a Gaussian likelihood; leave it out"),
-    ({"inference": HMC(alpha_shape=7.0)}, {}, "alpha_shape and alpha_rate are of Gaussian noise"),
+    ({"inference": HMC(alpha_shape=7.0)}, {}, "alpha_shape and alpha_rate are for a Gaussian likelihood"),
     ({"inference": SGD(noise=0.1)}, {}, "SGD: noise is for a Gaussian likelihood; with likelihood='poisson' leave it"),
     ({"noise": "rows"}, {}, "noise is a setting of inference='gibbs'"),
     ({"likelihood": "bernoulli"}, {"y": [0, 1, 2]}, "needs targets 0 and 1, but row 2 of the target holds 2"),

@@ -91,13 +91,15 @@ def summary(model: Any, seconds: float, output: Path, notes: list[str]) -> dict[
 
 def show(result: dict[str, Any]) -> None:
     """Print the summary as text."""
+    from tuckergp.inference import INFERENCES
+
     what = "clicks" if result["clicks"] else "ratings"
     print(
         f"Learned from {result['ratings']:,} {what} of {result['items']:,} items by {result['users']:,} users in "
         f"{result['seconds']:.1f} seconds."
     )
     drift = "" if result["time"] is None else f", drift by {result['time']}"
-    draws = f", {result['draws']:,} draws" if result["inference"] == "gibbs" else ""
+    draws = f", {result['draws']:,} draws" if "draws" in INFERENCES[result["inference"]].takes else ""
     print(f"Rank {result['rank']}, {result['inference']}, {result['likelihood']}{draws}{drift}.")
     for row in result["attributes"]:
         print(f"  {row['table']} {row['column']}: {row['use']} ({row['note']})")

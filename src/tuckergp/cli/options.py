@@ -47,8 +47,8 @@ class Settings:
 
     rank: Annotated[int, _model(help="Length of the vectors of users and items.", min=1)] = 16
     inference: Annotated[
-        Literal["gibbs", "als", "sgd", "vi"],
-        _model(help="Sampling, the most probable point, or a variational approximation."),
+        str,
+        _model(help="gibbs (sampling), als or sgd (the most probable point), vi (variational), ...", metavar="NAME"),
     ] = "gibbs"
     likelihood: Annotated[
         str,

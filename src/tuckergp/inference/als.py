@@ -12,8 +12,11 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from tuckergp.checks import one_of, positive, setting, whole
 from tuckergp.errors import InputError
-from tuckergp.inference.base import Info, Problem, as_weights, check_positive
+from tuckergp.inference.base import Info, Problem, as_weights
+from tuckergp.inference.most_probable import MostProbable
+from tuckergp.inference.resuming import ChainValues, weights_at
 from tuckergp.likelihoods.precision import Precision
 from tuckergp.model.tucker import Parameters, refuse_learned
 from tuckergp.priors.given import ModeGiven
@@ -37,7 +40,7 @@ class ALSState(NamedTuple):
 
 
 @dataclass(frozen=True)
-class ALS:
+class ALS(MostProbable):
     """Alternating least squares.
 
     Parameters
@@ -60,15 +63,14 @@ class ALS:
 
     name: ClassVar[str] = "als"
     any_residual: ClassVar[bool] = True
+    for_ratings: ClassVar[bool] = True
+    resumes: ClassVar[bool] = True
 
-    iterations: int = 30
-    noise: float = 0.5
-    sigma_u: float | None = None
-    sigma_w: float | None = None
-    tolerance: float = 1e-5
-
-    def __post_init__(self) -> None:
-        check_positive("ALS", **vars(self))
+    iterations: int = setting(30, whole(1))
+    noise: float = setting(0.5, positive())
+    sigma_u: float | None = setting(None, positive() | one_of(None))
+    sigma_w: float | None = setting(None, positive() | one_of(None))
+    tolerance: float = setting(1e-5, positive())
 
     @property
     def n_steps(self) -> int:
@@ -88,6 +90,14 @@ class ALS:
             for d, (mode, U, own) in enumerate(zip(design.modes, start.U, start.own, strict=True))
         ]
         return ALSState(0, tuple(modes), start.W, -np.inf)
+
+    def resumed(self, problem: Problem, values: ChainValues, rng: np.random.Generator) -> ALSState:
+        """The state with the values of an earlier run; weights of features are their means given the factors."""
+        modes = tuple(
+            self.mode_state(problem, d, mode.psi, weights_at(problem, d, mode, None))
+            for d, mode in enumerate(values.modes)
+        )
+        return ALSState(0, modes, values.W, -np.inf)
 
     @staticmethod
     def mode_state(problem: Problem, d: int, psi: Floats, B: Floats, own: tuple[Any, ...] = ()) -> ModeState:

@@ -14,8 +14,6 @@ from typing import Any, Protocol, TypeVar, runtime_checkable
 import numpy as np
 import numpy.typing as npt
 
-from tuckergp.checks import check, positive, whole
-from tuckergp.errors import InputError
 from tuckergp.inference.squares import Squares, squares_of
 from tuckergp.likelihoods.base import Observed
 from tuckergp.model.design import Design
@@ -35,8 +33,6 @@ __all__ = [
     "Problem",
     "Sampler",
     "as_weights",
-    "check_lengths",
-    "check_positive",
 ]
 
 Floats = npt.NDArray[np.float64]
@@ -184,23 +180,6 @@ class ChainSampler(Drawing[Any], Protocol):
 
         Figures that are known at the end alone are added to those given before.
         """
-
-
-def check_lengths(sampler: Drawing[Any]) -> None:
-    """Refuse numbers of steps and chains that are not possible."""
-    owner = type(sampler).__name__
-    check(f"{owner}: warmup", sampler.warmup, whole(0))
-    for name in ("draws", "thin", "chains"):
-        check(f"{owner}: {name}", getattr(sampler, name), whole(1))
-    if sampler.thin > sampler.draws:
-        raise InputError(f"{owner}: thin={sampler.thin} would keep none of {sampler.draws} draws; lower it.")
-
-
-def check_positive(owner: str, **values: Any) -> None:
-    """Refuse settings that are not positive finite numbers, by name; None passes."""
-    for name, value in values.items():
-        if value is not None:
-            check(f"{owner}: {name}", value, positive())
 
 
 def as_weights(mode: ModeTable, psi: Floats, B: Floats) -> Floats:

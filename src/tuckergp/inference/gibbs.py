@@ -6,18 +6,24 @@ with noise added.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
+from math import prod
 from typing import Any, ClassVar, Literal, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
-from tuckergp.errors import InputError
-from tuckergp.inference.base import Info, Problem, as_weights, check_lengths, check_positive
+from tuckergp.checks import one_of, positive, setting, whole
+from tuckergp.inference.algorithm import Sampled, model_of_function_scale
+from tuckergp.inference.base import Info, Problem, as_weights
+from tuckergp.inference.resuming import ChainValues, weights_at
+from tuckergp.likelihoods import Likelihood
 from tuckergp.likelihoods.base import NoiseSettings
 from tuckergp.likelihoods.precision import Precision, RowSums
+from tuckergp.model.cores import CoreSpec
 from tuckergp.model.draw import Draw, draw_of
-from tuckergp.model.tucker import Parameters
+from tuckergp.model.tucker import LARGEST_AUTOMATIC, Core, Parameters, TuckerModel, make_core
 from tuckergp.priors import hyper
 from tuckergp.priors.given import ModeGiven
 from tuckergp.residuals.base import ModeState
@@ -40,7 +46,7 @@ class GibbsState(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Gibbs:
+class Gibbs(Sampled):
     """Gibbs sampling.
 
     Parameters
@@ -71,35 +77,54 @@ class Gibbs:
     """
 
     name: ClassVar[str] = "gibbs"
+    takes: ClassVar[tuple[str, ...]] = ("draws", "warmup", "chains", "noise")
+    of_noise: ClassVar[tuple[str, ...]] = ("alpha_shape", "alpha_rate")
     any_residual: ClassVar[bool] = True
+    for_ratings: ClassVar[bool] = True
+    weighs_blocks: ClassVar[bool] = True
+    resumes: ClassVar[bool] = True
 
-    draws: int = 250
-    warmup: int = 50
-    thin: int = 1
-    chains: int = 1
-    noise: Literal["shared", "rows"] = "shared"
-    dof: float = 60.0
-    scale: float | None = None
-    tau_shape: float = 1.0
-    tau_rate: float = 0.1
-    alpha_shape: float = 1.0
-    alpha_rate: float = 0.5
-
-    def __post_init__(self) -> None:
-        check_positive("Gibbs", **{k: v for k, v in vars(self).items() if k not in ("noise", "warmup")})
-        if self.noise not in ("shared", "rows"):
-            raise InputError(f"Gibbs: noise must be 'shared' or 'rows', not {self.noise!r}.")
-        check_lengths(self)
-
-    @property
-    def n_steps(self) -> int:
-        """Sweeps of one chain."""
-        return self.warmup + self.draws
+    draws: int = setting(250, whole(1))
+    warmup: int = setting(50, whole(0))
+    noise: Literal["shared", "rows"] = setting("shared", one_of("shared", "rows"))
+    dof: float = setting(60.0, positive())
+    scale: float | None = setting(None, positive() | one_of(None))
+    tau_shape: float = setting(1.0, positive())
+    tau_rate: float = setting(0.1, positive())
+    alpha_shape: float = setting(1.0, positive())
+    alpha_rate: float = setting(0.5, positive())
 
     @property
     def noise_settings(self) -> NoiseSettings:
         """The settings of the noise for the likelihood."""
         return NoiseSettings(self.noise == "rows", self.alpha_shape, self.alpha_rate)
+
+    def core(self, spec: CoreSpec | Core, ranks: Sequence[int], rng: np.random.Generator) -> Core:
+        """The core that the user asked for; ``"auto"`` is pairwise where a full core of many modes is too large.
+
+        Products of many factors, without summands of fewer, hardly learn.
+        """
+        many = len(ranks) > 2 and prod(ranks) > LARGEST_AUTOMATIC and min(ranks) > 1
+        return make_core("pairwise" if many and isinstance(spec, str) and spec == "auto" else spec, ranks, rng)
+
+    def model(self, core: Core, likelihood: Likelihood) -> TuckerModel:
+        """The model with the prior scale of the settings."""
+        return model_of_function_scale(core, likelihood, self.scale)
+
+    def block_prior(self) -> tuple[float, float]:
+        """Shape and rate of the prior of tau."""
+        return self.tau_shape, self.tau_rate
+
+    def resumed(self, problem: Problem, values: ChainValues, rng: np.random.Generator) -> GibbsState:
+        """The state with the values of an earlier run; weights of features are drawn given the factors."""
+        modes = [
+            ModeState(mode.psi, weights_at(problem, d, mode, rng), mode.precision, mode.tau)
+            for d, mode in enumerate(values.modes)
+        ]
+        likelihood = problem.model.likelihood
+        fresh: Any = likelihood.start(problem.observed, self.noise_settings)
+        own = likelihood.continued(fresh, values.unknowns, [mode.noise for mode in values.modes], rng)
+        return GibbsState(0, tuple(modes), values.W, own)
 
     def init(self, problem: Problem, rng: np.random.Generator) -> GibbsState:
         """Start near a draw from the prior, with the hyperparameters at their prior means."""

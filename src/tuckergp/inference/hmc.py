@@ -14,9 +14,9 @@ from typing import ClassVar, Literal, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from tuckergp.errors import InputError
+from tuckergp.checks import one_of, positive, probability, setting, whole
 from tuckergp.inference.adaptation import DualAverage, Variances, averaged, window_ends, with_acceptance, with_point
-from tuckergp.inference.base import Info, Problem, check_positive
+from tuckergp.inference.base import Info, Problem
 from tuckergp.inference.weights import LogJoint, WeightSampler, block_slices, prior_scales
 
 __all__ = ["HMC", "HMCState", "leapfrogs"]
@@ -131,20 +131,10 @@ class HMC(WeightSampler):
 
     name: ClassVar[str] = "hmc"
 
-    leapfrogs: int = 20
-    step_size: float = 0.01
-    target: float = 0.8
-    mass: Literal["diagonal", "blocks"] = "diagonal"
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        check_positive("HMC", leapfrogs=self.leapfrogs, step_size=self.step_size)
-        if not isinstance(self.leapfrogs, int | np.integer):
-            raise InputError(f"HMC: leapfrogs must be a whole number, not {self.leapfrogs!r}.")
-        if not 0 < self.target < 1:
-            raise InputError(f"HMC: target must be a probability between 0 and 1, not {self.target!r}.")
-        if self.mass not in ("diagonal", "blocks"):
-            raise InputError(f"HMC: mass must be 'diagonal' or 'blocks', not {self.mass!r}.")
+    leapfrogs: int = setting(20, whole(1))
+    step_size: float = setting(0.01, positive())
+    target: float = setting(0.8, probability())
+    mass: Literal["diagonal", "blocks"] = setting("diagonal", one_of("diagonal", "blocks"))
 
     def init(self, problem: Problem, rng: np.random.Generator) -> HMCState:
         """Start near a draw from the prior, as in the paper, with steps in proportion to the prior's scales."""

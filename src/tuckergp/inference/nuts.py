@@ -18,6 +18,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from tuckergp.checks import probability, setting, whole
 from tuckergp.errors import InputError
 from tuckergp.inference.base import Info, Problem
 from tuckergp.inference.coordinates import Coordinates
@@ -140,19 +141,10 @@ class NUTS(WeightSampler):
 
     name: ClassVar[str] = "nuts"
 
-    chains: int = 4
-    max_depth: int = 10
-    target: float = 0.8
-    begin: int = 0
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        if not isinstance(self.max_depth, int | np.integer) or not 1 <= self.max_depth <= 20:
-            raise InputError(f"NUTS: max_depth must be a whole number from 1 to 20, not {self.max_depth!r}.")
-        if not 0 < self.target < 1:
-            raise InputError(f"NUTS: target must be a probability between 0 and 1, not {self.target!r}.")
-        if isinstance(self.begin, bool) or not isinstance(self.begin, int | np.integer) or self.begin < 0:
-            raise InputError(f"NUTS: begin must be a whole number of sweeps, 0 or more, not {self.begin!r}.")
+    chains: int = setting(4, whole(1))
+    max_depth: int = setting(10, whole(1, 20))
+    target: float = setting(0.8, probability())
+    begin: int = setting(0, whole(0))
 
     def start(
         self, problem: Problem, rng: np.random.Generator, stop: Callable[[], bool] = lambda: False

@@ -7,15 +7,17 @@ next met, so an epoch costs O(N) whatever the number of rows.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar, Literal, NamedTuple
+from typing import Any, ClassVar, Literal, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 from scipy import sparse
 
+from tuckergp.checks import number, one_of, positive, setting, whole
 from tuckergp.compute import sgd as compute
 from tuckergp.errors import DivergenceError, InputError
-from tuckergp.inference.base import Info, Problem, check_positive
+from tuckergp.inference.base import Info, Problem
+from tuckergp.inference.most_probable import MostProbable
 from tuckergp.likelihoods import Likelihood
 from tuckergp.model.design import Design
 from tuckergp.model.tucker import Parameters, refuse_learned, refuse_residuals
@@ -24,6 +26,12 @@ __all__ = ["SGD", "SGDState"]
 
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
+
+# The paper's grids for its own update (appendix, "Hyperparameter tuning for MovieLens 100K"): W = I, and W learned.
+PAPER_FIXED = {"sigma_u": [0.3, 0.1, 0.03], "noise": [1.0, 0.1, 0.01, 0.001], "step_u": [1e-5, 1e-6, 1e-7]}
+PAPER_LEARNED = {"sigma_u": [0.3, 0.1], "noise": [1.0, 0.75], "step_u": [1e-5, 1e-6], "step_w": [1e-5, 1e-6]}
+ADAM_STEPS = (5e-3, 2e-3)
+SHARE = number("a share from 0 to below 1", lambda value: 0 <= value < 1)
 
 
 class Rows(NamedTuple):
@@ -64,7 +72,7 @@ class SGDState(NamedTuple):
 
 
 @dataclass(frozen=True)
-class SGD:
+class SGD(MostProbable):
     """Stochastic gradient MAP.
 
     Parameters
@@ -96,31 +104,33 @@ class SGD:
     """
 
     name: ClassVar[str] = "sgd"
-    any_residual: ClassVar[bool] = False
+    for_ratings: ClassVar[bool] = True
 
-    epochs: int = 100
-    batch_size: int = 100
-    method: Literal["adam", "sgd"] = "adam"
-    step_u: float = 5e-3
-    step_w: float | None = None
-    noise: float = 0.5
-    sigma_u: float | None = None
-    sigma_w: float | None = None
-    init_scale: float = 0.1
-    validation: float = 0.1
-    patience: int = 5
-
-    def __post_init__(self) -> None:
-        check_positive("SGD", **{k: v for k, v in vars(self).items() if k not in ("method", "validation")})
-        if self.method not in ("adam", "sgd"):
-            raise InputError(f"SGD: method must be 'adam' or 'sgd', not {self.method!r}.")
-        if not 0 <= self.validation < 1:
-            raise InputError(f"SGD: validation must be a share from 0 to below 1, not {self.validation!r}.")
+    epochs: int = setting(100, whole(1))
+    batch_size: int = setting(100, whole(1))
+    method: Literal["adam", "sgd"] = setting("adam", one_of("adam", "sgd"))
+    step_u: float = setting(5e-3, positive())
+    step_w: float | None = setting(None, positive() | one_of(None))
+    noise: float = setting(0.5, positive())
+    sigma_u: float | None = setting(None, positive() | one_of(None))
+    sigma_w: float | None = setting(None, positive() | one_of(None))
+    init_scale: float = setting(0.1, positive())
+    validation: float = setting(0.1, SHARE)
+    patience: int = setting(5, whole(1))
 
     @property
     def n_steps(self) -> int:
         """The most epochs."""
         return self.epochs
+
+    def grid(self, unit: float, learned: bool, ranges: bool) -> dict[str, Any]:
+        """Prior scales, noise and step sizes; for the paper's update the paper's."""
+        adam, base = self.method == "adam", super().grid(unit, learned, ranges)
+        if ranges:
+            return {**base, "step_u": (1e-3, 1e-2, "log") if adam else (1e-7, 1e-4, "log")}
+        if adam:
+            return {**base, "step_u": list(ADAM_STEPS)}
+        return {name: list(values) for name, values in (PAPER_LEARNED if learned else PAPER_FIXED).items()}
 
     def init(self, problem: Problem, rng: np.random.Generator) -> SGDState:
         """Draw a start from the prior and hold out validation data. Features that no observation has are 0."""

@@ -12,8 +12,9 @@ from typing import ClassVar, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from tuckergp.checks import number, one_of, positive, setting, whole
 from tuckergp.errors import DivergenceError, InputError
-from tuckergp.inference.base import Info, Problem, check_positive
+from tuckergp.inference.base import Info, Problem
 from tuckergp.inference.weights import LogJoint, WeightSampler, prior_scales
 
 __all__ = ["SGLD", "SGLDState"]
@@ -22,6 +23,7 @@ Floats = npt.NDArray[np.float64]
 
 # Decay of the running mean square of gradients, and the smallest mean square of an entry as a share of their mean.
 MEMORY, FLOOR = 0.99, 0.1
+DECAY = number("0, or above 0.5 and at most 1", lambda value: value == 0 or 0.5 < value <= 1)
 
 
 class SGLDState(NamedTuple):
@@ -89,21 +91,14 @@ class SGLD(WeightSampler):
 
     name: ClassVar[str] = "sgld"
 
-    batch_size: int = 100
-    step_size: float = 0.1
-    decay: float = 0.55
-    delay: float = 1000.0
-    precondition: bool = False
+    batch_size: int = setting(100, whole(1))
+    step_size: float = setting(0.1, positive())
+    decay: float = setting(0.55, DECAY)
+    delay: float = setting(1000.0, positive())
+    precondition: bool = setting(False, one_of(True, False))
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        check_positive("SGLD", batch_size=self.batch_size, step_size=self.step_size, delay=self.delay)
-        if not isinstance(self.batch_size, int | np.integer):
-            raise InputError(f"SGLD: batch_size must be a whole number, not {self.batch_size!r}.")
-        if not (self.decay == 0 or 0.5 < self.decay <= 1):
-            raise InputError(f"SGLD: decay must be 0, or above 0.5 and at most 1, not {self.decay!r}.")
-        if self.precondition not in (True, False):
-            raise InputError(f"SGLD: precondition must be True or False, not {self.precondition!r}.")
         if self.precondition and self.warmup == 0:
             raise InputError("SGLD: precondition=True needs a warm-up to learn from; raise warmup.")
 
@@ -124,12 +119,12 @@ class SGLD(WeightSampler):
         # batches of about the same size, as an unbiased gradient needs them
         batches = np.array_split(order, -(-len(order) // self.batch_size))
         theta, squares, learning = state.theta, state.squares, self.precondition and state.sweep < self.warmup
-        for number, batch in enumerate(batches, start=state.updates):
+        for update, batch in enumerate(batches, start=state.updates):
             with np.errstate(over="ignore", invalid="ignore"):
                 gradient = prior * log_joint.of_batch(theta, batch)[1]
             if learning:
                 squares = MEMORY * squares + (1 - MEMORY) * gradient**2
-            step = unit * self.step_at(number) * self._conditioner(squares)
+            step = unit * self.step_at(update) * self._conditioner(squares)
             theta = theta + prior * (0.5 * step * gradient + np.sqrt(step) * rng.standard_normal(len(theta)))
             if not np.isfinite(theta).all():
                 raise DivergenceError(

@@ -7,6 +7,7 @@ instead of draws.
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import product
@@ -16,11 +17,14 @@ from typing import ClassVar, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from tuckergp.errors import InputError
-from tuckergp.inference.base import Info, Problem, as_weights, check_positive
+from tuckergp.checks import one_of, positive, setting, whole
+from tuckergp.errors import InputError, NotConvergedWarning
+from tuckergp.inference.algorithm import Converging, model_of_function_scale
+from tuckergp.inference.base import Info, Problem, as_weights
 from tuckergp.inference.vi_mode import ModeBelief, ModePrior, check_mode
+from tuckergp.likelihoods import Likelihood
 from tuckergp.model.draw import Draw, draw_of
-from tuckergp.model.tucker import Parameters, refuse_learned
+from tuckergp.model.tucker import Core, Parameters, TuckerModel, refuse_learned
 from tuckergp.priors.beliefs import LOG_2PI, Gammas, Normal, PrecisionBelief, normals
 from tuckergp.priors.hyper import PrecisionPrior
 from tuckergp.statistics.expected import core_statistics, expected_squares, row_statistics
@@ -33,6 +37,8 @@ Floats = npt.NDArray[np.float64]
 FEWEST_SETS = 8
 # The most entries of a core whose covariances are kept.
 LARGEST_CORE = 1_024
+# A training error this near to that of the mean says that nothing was learned.
+EXPLAINS_NOTHING = 0.999
 
 
 class VIState(NamedTuple):
@@ -57,7 +63,7 @@ class VIState(NamedTuple):
 
 
 @dataclass(frozen=True)
-class VI:
+class VI(Converging):
     """Mean-field variational inference for Gaussian noise.
 
     Parameters
@@ -88,31 +94,28 @@ class VI:
     """
 
     name: ClassVar[str] = "vi"
-    any_residual: ClassVar[bool] = False
+    of_noise: ClassVar[tuple[str, ...]] = ("alpha_shape", "alpha_rate")
+    for_ratings: ClassVar[bool] = True
 
-    iterations: int = 200
-    tolerance: float = 1e-5
-    draws: int = 256
-    factorised: bool = False
-    dof: float = 60.0
-    scale: float | None = None
-    tau_shape: float = 1.0
-    tau_rate: float = 0.1
-    alpha_shape: float = 1.0
-    alpha_rate: float = 0.5
-
-    def __post_init__(self) -> None:
-        check_positive("VI", **{name: value for name, value in vars(self).items() if name != "factorised"})
-        if not isinstance(self.factorised, bool):
-            raise InputError(f"VI: factorised must be True or False, not {self.factorised!r}.")
-        for name in ("iterations", "draws"):
-            if not isinstance(getattr(self, name), int | np.integer):
-                raise InputError(f"VI: {name} must be a whole number, not {getattr(self, name)!r}.")
+    iterations: int = setting(200, whole(1))
+    tolerance: float = setting(1e-5, positive())
+    draws: int = setting(256, whole(1))
+    factorised: bool = setting(False, one_of(True, False))
+    dof: float = setting(60.0, positive())
+    scale: float | None = setting(None, positive() | one_of(None))
+    tau_shape: float = setting(1.0, positive())
+    tau_rate: float = setting(0.1, positive())
+    alpha_shape: float = setting(1.0, positive())
+    alpha_rate: float = setting(0.5, positive())
 
     @property
     def n_steps(self) -> int:
         """The most sweeps."""
         return self.iterations
+
+    def model(self, core: Core, likelihood: Likelihood) -> TuckerModel:
+        """The model with the prior scale of the settings."""
+        return model_of_function_scale(core, likelihood, self.scale)
 
     def init(self, problem: Problem, rng: np.random.Generator) -> VIState:
         """Point masses near a draw from the prior, which the first sweep replaces; hyperparameters at prior means."""
@@ -165,9 +168,7 @@ class VI:
         state = VIState(state.sweep + 1, modes, W, noise, state.bound)
         bound = self.bound(problem, state, squares)
         done = bound - state.bound < self.tolerance * len(problem.y)
-        f = problem.model.contract([mode.psi for mode in modes], W.mean[:, 0], problem.design.index)
-        rmse = float(np.sqrt(np.average((problem.y - f) ** 2, weights=problem.weight)))
-        figures = {"elbo": bound, "train_rmse": rmse, "noise": float(noise.mean[0]) ** -0.5}
+        figures = {"elbo": bound, "train_rmse": _rmse(problem, state), "noise": float(noise.mean[0]) ** -0.5}
         return state._replace(bound=bound), Info(state.sweep, figures, done)
 
     def bound(self, problem: Problem, state: VIState, squares: float | None = None) -> float:
@@ -187,6 +188,18 @@ class VI:
         """The means of all weights under q."""
         modes = zip(problem.design.modes, state.modes, strict=True)
         return Parameters(tuple(as_weights(table, q.psi, q.B.mean) for table, q in modes), state.W.mean[:, 0])
+
+    def draws_of(self, problem: Problem, state: VIState, rng: np.random.Generator) -> list[Draw]:
+        """Draws from q, with a warning if it explains nothing."""
+        spread = float(np.std(problem.y))
+        if spread > 0 and _rmse(problem, state) > EXPLAINS_NOTHING * spread:
+            warnings.warn(
+                "VI explains nothing of the targets: it came to rest at f = 0. Use Gibbs sampling, fewer modes or "
+                "another random_state.",
+                NotConvergedWarning,
+                stacklevel=2,
+            )
+        return self.sample(problem, state, rng)
 
     def sample(self, problem: Problem, state: VIState, rng: np.random.Generator) -> list[Draw]:
         """Draws from q, as predictions need them."""
@@ -213,6 +226,12 @@ class VI:
                 tau = [rng.standard_gamma(q.tau.shape) / q.tau.rate for _, q in modes]
                 alpha = np.asarray(rng.gamma(state.alpha.shape[0]) / state.alpha.rate[0])
                 yield draw_of(tables, psi, B, spread, tau, (), means + signs[-1] * W, {"alpha": alpha})
+
+
+def _rmse(problem: Problem, state: VIState) -> float:
+    """The training error of the means under q."""
+    f = problem.model.contract([mode.psi for mode in state.modes], state.W.mean[:, 0], problem.design.index)
+    return float(np.sqrt(np.average((problem.y - f) ** 2, weights=problem.weight)))
 
 
 def _squares(problem: Problem, modes: tuple[ModeBelief, ...], W: Normal) -> float:

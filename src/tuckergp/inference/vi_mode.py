@@ -19,6 +19,7 @@ from tuckergp.linalg import Matrix
 from tuckergp.model.mode_table import ModeTable
 from tuckergp.priors.beliefs import LOG_2PI, Gammas, MatrixNormal, Normal, PrecisionBelief, normals
 from tuckergp.priors.weights import joint_precision
+from tuckergp.random import normals as standard_normals
 from tuckergp.statistics.expected import Factors
 
 __all__ = ["ModeBelief", "ModePrior", "check_mode"]
@@ -183,7 +184,7 @@ class ModePrior:
         B = q.B.deviation(roots[0], rng)
         if roots[1] is None:
             return np.asarray(self.table.features @ B), B
-        return np.einsum("mkl,ml->mk", roots[1], rng.standard_normal(q.psi.shape)), B
+        return np.einsum("mkl,ml->mk", roots[1], standard_normals(q.psi.shape, rng)), B
 
 
 def check_mode(table: ModeTable, r: int) -> None:

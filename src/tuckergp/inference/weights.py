@@ -17,11 +17,13 @@ from typing import ClassVar, Protocol
 import numpy as np
 import numpy.typing as npt
 
+from tuckergp.checks import one_of, positive, setting
 from tuckergp.errors import InputError
-from tuckergp.inference.base import Problem, check_lengths, check_positive
+from tuckergp.inference.algorithm import Sampled, model_of_weight_scales
+from tuckergp.inference.base import Problem
 from tuckergp.likelihoods import Likelihood
 from tuckergp.model.draw import Draw, draw_of
-from tuckergp.model.tucker import Parameters, TuckerModel, pack, refuse_learned, refuse_residuals
+from tuckergp.model.tucker import Core, Parameters, TuckerModel, pack, refuse_learned, refuse_residuals
 
 __all__ = [
     "LogJoint",
@@ -143,31 +145,20 @@ class LogJoint:
 
 
 @dataclass(frozen=True)
-class WeightSampler:
+class WeightSampler(Sampled):
     """Settings and answers that samplers of the weights share; see `HMC` and `SGLD` for what they mean."""
 
-    name: ClassVar[str]
-    any_residual: ClassVar[bool] = False
+    of_noise: ClassVar[tuple[str, ...]] = ("alpha_shape", "alpha_rate")
 
-    draws: int = 300
-    warmup: int = 300
-    thin: int = 1
-    chains: int = 1
-    noise: float | None = None
-    sigma_u: float | None = None
-    sigma_w: float | None = None
-    alpha_shape: float = 1.0
-    alpha_rate: float = 0.5
+    noise: float | None = setting(None, positive() | one_of(None))
+    sigma_u: float | None = setting(None, positive() | one_of(None))
+    sigma_w: float | None = setting(None, positive() | one_of(None))
+    alpha_shape: float = setting(1.0, positive())
+    alpha_rate: float = setting(0.5, positive())
 
-    def __post_init__(self) -> None:
-        names = ("noise", "sigma_u", "sigma_w", "alpha_shape", "alpha_rate")
-        check_positive(type(self).__name__, **{name: getattr(self, name) for name in names})
-        check_lengths(self)
-
-    @property
-    def n_steps(self) -> int:
-        """Steps of one chain."""
-        return self.warmup + self.draws
+    def model(self, core: Core, likelihood: Likelihood) -> TuckerModel:
+        """The model with the prior scales of the settings; the noise is drawn, or fixed by the sampler itself."""
+        return model_of_weight_scales(core, likelihood, self.sigma_u, self.sigma_w)
 
     def start(self, problem: Problem, rng: np.random.Generator) -> tuple[Floats, float]:
         """theta near a draw from the prior, and the noise precision to begin with."""

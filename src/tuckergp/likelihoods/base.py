@@ -19,6 +19,7 @@ import numpy.typing as npt
 from tuckergp.errors import InputError
 from tuckergp.likelihoods.precision import Precision, RowSums
 from tuckergp.likelihoods.ranked import ranked_score
+from tuckergp.random import block_streams
 
 __all__ = ["Label", "Likelihood", "NoiseSettings", "Observed", "Predicted"]
 
@@ -103,6 +104,12 @@ class Predicted:
     unknowns: Mapping[str, Floats]
     factors: Floats | None = None
     exposure: Floats | None = None
+
+    def take(self, observations: slice) -> Predicted:
+        """The same draws at some of the observations."""
+        factors = None if self.factors is None else self.factors[:, observations]
+        exposure = None if self.exposure is None else self.exposure[observations]
+        return Predicted(self.f[:, observations], self.unknowns, factors, exposure)
 
 
 class Likelihood(ABC):
@@ -379,9 +386,16 @@ class Likelihood(ABC):
     def quantiles(self, at: Predicted, levels: Sequence[float]) -> Floats:
         """Quantiles of a new observation, all draws together, (n, len(levels))."""
 
-    @abstractmethod
     def sample(self, at: Predicted, rng: np.random.Generator) -> Floats:
-        """A new observation from each draw, (S, n)."""
+        """A new observation from each draw, (S, n); every block of observations has its own stream."""
+        out = np.empty(at.f.shape)
+        for block, block_rng in block_streams(at.f.shape[1], rng):
+            out[:, block] = self.sample_block(at.take(block), block_rng)
+        return out
+
+    @abstractmethod
+    def sample_block(self, at: Predicted, rng: np.random.Generator) -> Floats:
+        """A new observation from each draw, (S, n), for one block of observations."""
 
     def interval(self, at: Predicted, share: float) -> Floats:
         """The interval that holds a new observation with probability ``share``, (n, 2)."""

@@ -141,7 +141,7 @@ class Gaussian(Standardised):
         quantiles = np.stack([mixture_quantiles(at.f, sd, level) for level in levels], axis=1)
         return self.mean + self.scale * quantiles
 
-    def sample(self, at: Predicted, rng: np.random.Generator) -> Floats:
+    def sample_block(self, at: Predicted, rng: np.random.Generator) -> Floats:
         """A new observation from each draw: f plus noise."""
         noise = rng.standard_normal(at.f.shape) / np.sqrt(self.precisions(at))
         return self.mean + self.scale * (at.f + noise)

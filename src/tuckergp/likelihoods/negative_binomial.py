@@ -214,7 +214,7 @@ class NegativeBinomial(Counts):
         mean, h = self.means(at), at.unknowns["dispersion"]
         return np.stack([negative_binomial_quantiles(mean, h, level) for level in levels], axis=1)
 
-    def sample(self, at: Predicted, rng: np.random.Generator) -> Floats:
+    def sample_block(self, at: Predicted, rng: np.random.Generator) -> Floats:
         """New counts from each draw: Poisson with gamma distributed rates."""
         mean, h = self.means(at), at.unknowns["dispersion"][:, None]
         return poisson_counts(mean * rng.standard_gamma(h, mean.shape) / h, rng)

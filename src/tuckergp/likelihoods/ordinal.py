@@ -321,7 +321,7 @@ class Ordinal(Likelihood):
         """The interval of levels that holds a new observation with probability about ``share``."""
         return level_interval(self.probabilities(at).mean(axis=0), self.levels, share)
 
-    def sample(self, at: Predicted, rng: np.random.Generator) -> Floats:
+    def sample_block(self, at: Predicted, rng: np.random.Generator) -> Floats:
         """A new level from each draw, by its probabilities."""
         probability = self.probabilities(at)
         reached = np.cumsum(probability, axis=2) >= rng.random((*at.f.shape, 1))

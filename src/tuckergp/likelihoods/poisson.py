@@ -70,6 +70,6 @@ class Poisson(Counts):
         each = self.means(at)
         return np.stack([poisson_quantiles(each, level) for level in levels], axis=1)
 
-    def sample(self, at: Predicted, rng: np.random.Generator) -> Floats:
+    def sample_block(self, at: Predicted, rng: np.random.Generator) -> Floats:
         """New counts from each draw."""
         return poisson_counts(self.means(at), rng)

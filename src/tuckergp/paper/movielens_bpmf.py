@@ -17,6 +17,7 @@ import numpy.typing as npt
 from tuckergp.evaluation.metrics import rmse
 from tuckergp.inference import Gibbs
 from tuckergp.inference.base import Problem
+from tuckergp.inference.resuming import ChainValues, ModeValues
 from tuckergp.kernels import Identity
 from tuckergp.likelihoods import Gaussian
 from tuckergp.model.design import Mode
@@ -26,7 +27,7 @@ from tuckergp.paper.movielens_data import Split, design_of, split_of
 from tuckergp.paper.movielens_search import HIGHEST, LOWEST, RANK, chosen, refit
 from tuckergp.paper.run import Run, quietly
 from tuckergp.running.loop import sample
-from tuckergp.running.start import ChainValues, ModeValues, Start
+from tuckergp.running.start import Start
 
 __all__ = ["MOVIELENS_BPMF", "PAPER", "sampler", "score"]
 
@@ -63,7 +64,8 @@ def score(split: Split, seed: int, lengths: dict[str, int]) -> Figures:
     psi = pmf.problem.model.factors(parameters, pmf.problem.design)
     values = ChainValues(tuple(map(_begin, psi)), np.zeros(0), {"alpha": np.asarray(NOISE_PRECISION)})
     gibbs = sampler(**lengths)
-    starts = Start(likelihood, [values]).states(gibbs, problem, seed)
+    start = Start(likelihood, [values])
+    starts = [start.state(chain, gibbs, problem, seed) for chain in range(gibbs.chains)]
     draws, _ = quietly(sample, gibbs, problem, seed, None, starts)
     mean = pmf.mean + draws.predicted(held).f.mean(axis=0)
     return {

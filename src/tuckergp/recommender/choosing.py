@@ -7,13 +7,12 @@ Settings that cannot be combined are refused here. The values that single parame
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Any
 
 from tuckergp.data.history import TIMESTAMP, History
 from tuckergp.data.periods import Unit
 from tuckergp.data.tables import Table
 from tuckergp.errors import InputError
-from tuckergp.inference import ALS, SGD, VI, Gibbs
+from tuckergp.inference.algorithm import Sampled
 from tuckergp.likelihoods import LIKELIHOODS
 from tuckergp.model.cores import Learned
 from tuckergp.model.tucker import make_core
@@ -34,16 +33,12 @@ def inference_of(settings: RecommenderSettings) -> Inference:
     # variance equal to that of the ratings, did best on held-out parts of MovieLens 100K's training data.
     rank = ranks_of(settings.rank, 2)[0]
     sigma_u = 0.5 * float(make_core(settings.core, [rank, rank], stream(0)).default_sigma_u()[0])
-    named: dict[Any, Inference] = {
-        "als": ALS(noise=1.0, sigma_u=sigma_u),
-        "sgd": SGD(noise=1.0, sigma_u=sigma_u),
-        "vi": VI(),
-    }
+    tuned = {name: {"noise": 1.0, "sigma_u": sigma_u} for name in ("als", "sgd")}
     kind = LIKELIHOODS[settings.likelihood]
     noise = kind.default_noise if settings.noise == "auto" else settings.noise
-    inference = resolve_inference(settings, named, noise)
-    if not kind.conjugate and not isinstance(inference, Gibbs):
-        raise InputError(f"likelihood={settings.likelihood!r} needs inference='gibbs', not {inference!r}.")
+    inference = resolve_inference(settings, tuned, noise)
+    if not kind.conjugate and not isinstance(inference, Sampled):
+        raise InputError(f"likelihood={settings.likelihood!r} needs inference={kind.sampler!r}, not {inference!r}.")
     return inference
 
 
@@ -51,7 +46,7 @@ def check_context(settings: RecommenderSettings, inference: Inference) -> None:
     """Raise an error for context columns that the inference or the core does not support."""
     pattern = settings.core.candidates if isinstance(settings.core, Learned) else settings.core
     able = pattern in ("identity", "superdiagonal", "cp", "pairwise")
-    if settings.contexts and not (isinstance(inference, Gibbs) and able):
+    if settings.contexts and not (inference.weighs_blocks and able):
         raise InputError(
             "Context needs inference='gibbs' and a core that is 'identity', 'superdiagonal' or 'pairwise'; else "
             "use context=()."
@@ -61,7 +56,7 @@ def check_context(settings: RecommenderSettings, inference: Inference) -> None:
 def uses_implicit(settings: RecommenderSettings, inference: Inference, history: History) -> bool:
     """Whether to use co-rating kernels: users are similar if they rated the same items, items if by the same users."""
     if settings.implicit == "auto":
-        return isinstance(inference, Gibbs) and len(history) <= LARGEST_IMPLICIT and not history.clicks
+        return inference.weighs_blocks and len(history) <= LARGEST_IMPLICIT and not history.clicks
     if settings.implicit and history.clicks:
         raise InputError("Who clicked what is all there is to learn from clicks; use implicit=False.")
     return bool(settings.implicit)
@@ -81,7 +76,7 @@ def time_unit(
     """The unit of drift from ``time``; ``"auto"`` means weeks where drift is possible and ``helps`` says so."""
     if settings.time is None:
         return None
-    possible = isinstance(inference, Gibbs) and settings.core == "identity"
+    possible = inference.weighs_blocks and settings.core == "identity"
     if settings.time == "auto":
         return "week" if possible and not clicks and TIMESTAMP in table.columns and helps() else None
     if not possible:

@@ -9,7 +9,8 @@ import numpy.typing as npt
 
 from tuckergp.data.tables import Table
 from tuckergp.errors import InputError
-from tuckergp.inference import SGD, VI, Gibbs
+from tuckergp.inference.algorithm import Sampled
+from tuckergp.inference.resuming import ChainValues, ModeValues
 from tuckergp.model.design import Design, FittedMode
 from tuckergp.model.mode_table import ModeTable
 from tuckergp.posterior.export import block_names
@@ -18,7 +19,7 @@ from tuckergp.priors.hyper import block_precisions
 from tuckergp.random import seed_of, stream
 from tuckergp.recommender.layout import Layout
 from tuckergp.running.fit import Inference, seed_for
-from tuckergp.running.start import ChainValues, ModeValues, Start
+from tuckergp.running.start import Start
 from tuckergp.store.trees import digest
 
 __all__ = ["check_continuation", "continued_seed", "last_draws", "start_from"]
@@ -36,12 +37,12 @@ def last_draws(fit: Fit) -> Fit:
 
 def check_continuation(fit: Fit, inference: Inference, rank: int, likelihood: str) -> None:
     """Raise an error for settings with which the fitted model cannot go on learning."""
-    if isinstance(inference, SGD | VI):
+    if not inference.resumes:
         name = type(inference).__name__
         raise InputError(f"partial_fit needs inference='gibbs' or 'als'; with {name} call fit with all ratings.")
     if int(fit.draws.model.core.ranks[0]) != rank:
         raise InputError(f"The model has rank {fit.draws.model.core.ranks[0]}, not {rank}; set it back, or fit again.")
-    same = fit.draws.sampled == isinstance(inference, Gibbs)
+    same = fit.draws.sampled == isinstance(inference, Sampled)
     if not same or fit.likelihood.name != likelihood:
         raise InputError("The model was fitted with another inference or likelihood; set it back, or fit again.")
 
@@ -58,7 +59,7 @@ def continued_seed(random_state: object, checkpoint: object, last: Fit) -> int:
 
 
 def start_from(
-    layout: Layout, fit: Fit, new: Layout, design: Design, occasion: Table, gibbs: Gibbs, seed: int
+    layout: Layout, fit: Fit, new: Layout, design: Design, occasion: Table, inference: Inference, seed: int
 ) -> Start:
     """Carry the last draws of a fit over to the rows of a new design.
 
@@ -71,8 +72,8 @@ def start_from(
     design : Design
     occasion : Table
         Timestamps and contexts of the observations of the design.
-    gibbs : Gibbs
-        The sampler, for its priors of block precisions.
+    inference : Inference
+        What will go on, for its prior of the precisions of blocks.
     seed : int
     """
     user = design.index[:, 0].astype(np.intp)
@@ -83,7 +84,7 @@ def start_from(
         table, code = circumstance.realise(user, occasion)
         _, first = np.unique(design.index[:, e], return_index=True)
         rows.append((table, code[first]))
-    draws = fit.draws
+    draws, prior = fit.draws, inference.block_prior()
     psi = [draws.factors(d, table)[place] for d, (table, place) in enumerate(rows)]
     chains = []
     for c in range(len(draws)):
@@ -94,8 +95,8 @@ def start_from(
             mode = draws.modes[d]
             precision = np.asarray(np.linalg.inv(mode.covariance[c]) * before.residual_sd**2, dtype=np.float64)
             tau = np.ones(len(after.blocks))
-            if draws.sampled:
-                tau = _block_precisions(mode.B[:, c], before, after, precision, gibbs, rng)
+            if prior is not None:
+                tau = _block_precisions(mode.B[:, c], before, after, precision, prior, rng)
             noise = (
                 None if mode.row_noise is None else _noise(mode.row_noise[:, c], table.groups[place], design.modes[d])
             )
@@ -106,13 +107,19 @@ def start_from(
 
 
 def _block_precisions(
-    B: Singles, before: FittedMode, after: FittedMode, precision: Floats, gibbs: Gibbs, rng: np.random.Generator
+    B: Singles,
+    before: FittedMode,
+    after: FittedMode,
+    precision: Floats,
+    prior: tuple[float, float],
+    rng: np.random.Generator,
 ) -> Floats:
     """tau of each block: drawn given the weights for blocks of the old model, the prior mean for others."""
     blocks = [block.columns for block in before.blocks]
-    tau = block_precisions(B.astype(np.float64), precision, blocks, gibbs.tau_shape, gibbs.tau_rate, rng)
+    shape, rate = prior
+    tau = block_precisions(B.astype(np.float64), precision, blocks, shape, rate, rng)
     known = dict(zip(block_names([before], [""]), tau, strict=True))
-    return np.array([known.get(name, gibbs.tau_shape / gibbs.tau_rate) for name in block_names([after], [""])])
+    return np.array([known.get(name, shape / rate) for name in block_names([after], [""])])
 
 
 def _noise(factors: Singles, groups: Ints, after: ModeTable) -> Floats:

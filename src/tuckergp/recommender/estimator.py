@@ -143,7 +143,7 @@ class TuckerRecommender(Storable, BaseEstimator):  # type: ignore[misc]
     def __init__(
         self,
         rank: int = 16,
-        inference: Literal["gibbs", "als", "sgd", "vi"] | Inference = "gibbs",
+        inference: str | Inference = "gibbs",
         likelihood: str = "gaussian",
         core: CoreSpec = "identity",
         draws: int = 250,

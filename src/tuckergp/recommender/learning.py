@@ -15,7 +15,6 @@ from tuckergp.data.frames import backend_of
 from tuckergp.data.history import KEYS, History
 from tuckergp.data.periods import Unit
 from tuckergp.data.tables import Table
-from tuckergp.inference import Gibbs
 from tuckergp.posterior.moments import Moments, MomentsOf
 from tuckergp.random import stream
 from tuckergp.recommender.choosing import attribute_choices, check_context, inference_of, time_unit, uses_implicit
@@ -100,7 +99,6 @@ def learn_from(
         context=settings.contexts,
         rng=stream(seed, 1, 1),
     )
-    gibbs = inference if isinstance(inference, Gibbs) else Gibbs()
     fit = fit_model(
         design,
         y,
@@ -111,7 +109,7 @@ def learn_from(
         seed=seed,
         likelihood=settings.likelihood,
         control=_control(run, layout, settings),
-        start=last and start_from(last.layout, last.fit, layout, design, occasion, gibbs, seed),
+        start=last and start_from(last.layout, last.fit, layout, design, occasion, inference, seed),
     )
     low, high = settings.rating_scale if settings.rating_scale is not None else fit.likelihood.target_range(y)
     between = (float(low), float(high))

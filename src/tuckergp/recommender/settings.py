@@ -28,11 +28,11 @@ from tuckergp.checks import (
 )
 from tuckergp.data.history import Duplicates
 from tuckergp.data.periods import Unit
-from tuckergp.inference import ALS, SGD, VI, Gibbs
+from tuckergp.inference import INFERENCES
 from tuckergp.likelihoods import LIKELIHOODS
 from tuckergp.model.cores import CoreSpec, Entries, Learned, Random
 from tuckergp.recommender.decisions import Choice
-from tuckergp.running.fit import Inference
+from tuckergp.running.fit import Inference, allowed_inferences
 
 __all__ = ["RecommenderSettings"]
 
@@ -45,9 +45,8 @@ def _is_scale(value: Any) -> bool:
     return low < high and not isinstance(value, str)
 
 
-INFERENCES = one_of("gibbs", "als", "sgd", "vi") | instance("an object (Gibbs, ALS, SGD, VI)", Gibbs, ALS, SGD, VI)
 # all that Gibbs sampling can learn, and so what `fold_in` can take in
-LIKELIHOOD = one_of(*(name for name, kind in LIKELIHOODS.items() if "gibbs" in kind.inferences))
+LIKELIHOOD = one_of(*(name for name, kind in LIKELIHOODS.items() if INFERENCES["gibbs"].learns(kind)))
 CORES = one_of("auto", "identity", "full", "superdiagonal", "cp", "pairwise") | instance(
     "one of tuckergp.cores", Random, Entries, Learned
 )
@@ -62,7 +61,7 @@ class RecommenderSettings(Checked):
     """The parameters of a `TuckerRecommender`, checked."""
 
     rank: int = setting(16, RANKS)
-    inference: Literal["gibbs", "als", "sgd", "vi"] | Inference = setting("gibbs", INFERENCES)
+    inference: str | Inference = setting("gibbs", allowed_inferences(ratings=True))
     likelihood: str = setting("gaussian", LIKELIHOOD)
     core: CoreSpec = setting("identity", CORES)
     draws: int = setting(250, whole(1))

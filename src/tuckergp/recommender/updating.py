@@ -7,7 +7,7 @@ from typing import Any
 
 from tuckergp.data.history import KEYS, standard_names
 from tuckergp.data.tables import as_table
-from tuckergp.inference import Gibbs
+from tuckergp.inference.algorithm import Sampled
 from tuckergp.random import seed_of, stream
 from tuckergp.recommender.choosing import inference_of
 from tuckergp.recommender.continuation import check_continuation, continued_seed, last_draws
@@ -52,7 +52,7 @@ def go_on(
 ) -> FittedRecommender:
     """The recommender after more learning from old and new ratings, as `TuckerRecommender.partial_fit` describes."""
     inference = inference_of(settings)
-    if isinstance(inference, Gibbs):
+    if isinstance(inference, Sampled):
         inference = replace(inference, warmup=warmup)
     check_continuation(fitted.fit, inference, ranks_of(settings.rank, 2)[0], settings.likelihood)
     last = Folded(fitted.layout, last_draws(fitted.fit), fitted.history)

@@ -5,12 +5,9 @@ The values that single parameters may have are declared in `tuckergp.regressor.s
 
 from __future__ import annotations
 
-from typing import Any
-
 from tuckergp.errors import InputError
 from tuckergp.gp.hyper import Values
 from tuckergp.gp.learning import learn_modes
-from tuckergp.inference import ALS, HMC, NUTS, SGD, SGLD, VI
 from tuckergp.likelihoods import LIKELIHOODS
 from tuckergp.model.design import Mode
 from tuckergp.model.inputs import default_modes
@@ -25,15 +22,12 @@ def inference_of(settings: RegressorSettings) -> Inference:
     """The inference object that the settings ask for; a name stands for one with settings for regression."""
     # an error on few held-out counts is noisy, and the first epochs gain little
     patience = 40 if LIKELIHOODS[settings.likelihood].counts else 10
-    named: dict[Any, Inference] = {
-        "als": ALS(noise=0.05, iterations=50),
-        "sgd": SGD(noise=0.05, step_u=0.02, batch_size=20, epochs=200, patience=patience),
-        "vi": VI(),
-        "hmc": HMC(),
-        "nuts": NUTS(),
-        "sgld": SGLD(batch_size=20, step_size=0.3),
+    tuned = {
+        "als": {"noise": 0.05, "iterations": 50},
+        "sgd": {"noise": 0.05, "step_u": 0.02, "batch_size": 20, "epochs": 200, "patience": patience},
+        "sgld": {"batch_size": 20, "step_size": 0.3},
     }
-    return resolve_inference(settings, named, noise=settings.noise)
+    return resolve_inference(settings, tuned, noise=settings.noise)
 
 
 def modes_of(settings: RegressorSettings, data: Observations, seed: int) -> tuple[list[Mode], Values | None]:

@@ -144,7 +144,7 @@ class TuckerGPRegressor(Storable, ReadsTables, RegressorMixin, BaseEstimator):  
         self,
         modes: Sequence[Mode] | None = None,
         rank: int | Sequence[int] = 5,
-        inference: Literal["gibbs", "als", "sgd", "vi", "hmc", "nuts", "sgld"] | Inference = "gibbs",
+        inference: str | Inference = "gibbs",
         likelihood: str = "gaussian",
         core: CoreSpec = "auto",
         noise: Literal["shared", "rows"] = "shared",

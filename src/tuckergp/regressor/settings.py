@@ -24,18 +24,14 @@ from tuckergp.checks import (
     text,
     whole,
 )
-from tuckergp.inference import ALS, HMC, NUTS, SGD, SGLD, VI, Gibbs
 from tuckergp.likelihoods import LIKELIHOODS
 from tuckergp.model.cores import CoreSpec, Entries, Learned, Random
 from tuckergp.model.design import Mode
-from tuckergp.running.fit import Inference
+from tuckergp.running.fit import Inference, allowed_inferences
 
 __all__ = ["RegressorSettings"]
 
 MODES = list_of("a list of at least one Mode", instance("a Mode", Mode), least=1) | one_of(None)
-INFERENCES = one_of("gibbs", "als", "sgd", "vi", "hmc", "nuts", "sgld") | instance(
-    "an object (Gibbs, ALS, SGD, VI, HMC, NUTS, SGLD)", Gibbs, ALS, SGD, VI, HMC, NUTS, SGLD
-)
 LIKELIHOOD = one_of(*LIKELIHOODS)
 CORES = one_of("auto", "identity", "full", "superdiagonal", "cp", "pairwise") | instance(
     "one of tuckergp.cores", Random, Entries, Learned
@@ -48,7 +44,7 @@ class RegressorSettings(Checked):
 
     modes: Sequence[Mode] | None = setting(None, MODES)
     rank: int | Sequence[int] = setting(5, RANKS)
-    inference: Literal["gibbs", "als", "sgd", "vi", "hmc", "nuts", "sgld"] | Inference = setting("gibbs", INFERENCES)
+    inference: str | Inference = setting("gibbs", allowed_inferences(ratings=False))
     likelihood: str = setting("gaussian", LIKELIHOOD)
     core: CoreSpec = setting("auto", CORES)
     noise: Literal["shared", "rows"] = setting("shared", one_of("shared", "rows"))

@@ -18,9 +18,10 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from tuckergp import features as feature_maps
-from tuckergp import inference, kernels
+from tuckergp import kernels
 from tuckergp.data.history import SortedHistory
 from tuckergp.data.tables import Table
+from tuckergp.inference import INFERENCES
 from tuckergp.inference.base import Info
 from tuckergp.kernels import Sum
 from tuckergp.likelihoods import LIKELIHOODS
@@ -76,7 +77,7 @@ class AsRows(NamedTuple):
 
 
 def _exported(module: ModuleType) -> Iterator[type]:
-    """The public classes of a package of kernels, feature maps or inferences."""
+    """The public classes of a package of kernels or feature maps."""
     for name in module.__all__:
         kind = getattr(module, name)
         if isinstance(kind, type) and kind not in _ABSTRACT:
@@ -89,7 +90,7 @@ _ABSTRACT = (kernels.Kernel, kernels.Stationary, feature_maps.FeatureMap)
 @cache
 def _classes() -> dict[str, type]:
     """All classes that a file may hold, by their names in files."""
-    listed = [*_exported(kernels), *_exported(feature_maps), *_exported(inference), *LIKELIHOODS.values()]
+    listed = [*_exported(kernels), *_exported(feature_maps), *INFERENCES.values(), *LIKELIHOODS.values()]
     classes = {kind.__name__: kind for kind in listed}
     classes |= {f"residuals.{kind.__name__}": kind for kind in RESIDUALS}  # feature maps have the same names
     for module, names in _HOMES.items():

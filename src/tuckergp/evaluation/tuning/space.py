@@ -18,7 +18,7 @@ from sklearn.base import clone
 from tuckergp.data.history import RATING, TIMESTAMP
 from tuckergp.data.tables import Table
 from tuckergp.errors import InputError
-from tuckergp.inference import ALS, SGD, VI, Gibbs
+from tuckergp.inference import INFERENCES
 from tuckergp.likelihoods import LIKELIHOODS
 from tuckergp.model.tucker import make_core
 from tuckergp.random import stream
@@ -32,17 +32,8 @@ __all__ = ["Params", "Range", "Search", "Space", "check_names", "configured", "d
 Params: TypeAlias = dict[str, Any]
 Search: TypeAlias = Literal["grid", "optuna"]
 
-INFERENCES: dict[Any, type[Any]] = {"als": ALS, "sgd": SGD, "vi": VI, "gibbs": Gibbs}
-# Settings that inference="gibbs" takes from the estimator, and that a Gibbs object has itself.
+# Settings of the estimator that an inference object may have itself.
 MOVED = ("draws", "warmup", "chains", "noise")
-
-# The paper's grids for its own update (appendix, "Hyperparameter tuning for MovieLens 100K"): W = I, and W learned.
-PAPER_FIXED = {"sigma_u": [0.3, 0.1, 0.03], "noise": [1.0, 0.1, 0.01, 0.001], "step_u": [1e-5, 1e-6, 1e-7]}
-PAPER_LEARNED = {"sigma_u": [0.3, 0.1], "noise": [1.0, 0.75], "step_u": [1e-5, 1e-6], "step_w": [1e-5, 1e-6]}
-# For exact solves and Adam, sigma_u relative to the one that gives f the variance of the ratings: around what did best
-# on held-out parts of MovieLens 100K's training data, with W = I and with W learned.
-SCALES, NOISES = (0.8, 0.64, 0.5, 0.36, 0.2), (1.0, 0.75)
-ADAM_STEPS = (5e-3, 2e-3)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -159,7 +150,8 @@ def _set_inside(made: Any, outer: str, settings: Params) -> None:
 
 def samples(inference: Any) -> bool:
     """Whether there will be draws, and so a predicted distribution."""
-    return inference in ("gibbs", "vi") if isinstance(inference, str) else isinstance(inference, VI | Gibbs)
+    kind = INFERENCES.get(inference) if isinstance(inference, str) else inference
+    return not getattr(kind, "point", True)
 
 
 def default_grid(
@@ -189,32 +181,15 @@ def default_grid(
     if not isinstance(model, TuckerRecommender):
         raise InputError(f"There is no default grid for {type(model).__name__}; give the parameters to try as grid.")
     inference = inference_of(RecommenderSettings.of(model))
-    if isinstance(inference, Gibbs):
+    if inference.weighs_blocks:
         return _grid_of_blocks(model, inference, ratings, attributes, search)
-    if isinstance(inference, VI):
-        raise InputError("VI learns noise and prior scales, so there is no default grid; give one, such as of ranks.")
-    learned = model.core != "identity"
-    if search == "grid" and isinstance(inference, SGD) and inference.method == "sgd":
-        return {
-            f"inference__{name}": list(values) for name, values in (PAPER_LEARNED if learned else PAPER_FIXED).items()
-        }
-    ranks = ranks_of(model.rank, 2)
-    unit = float(make_core(model.core, ranks, stream(0)).default_sigma_u()[0])
-    if search == "optuna":
-        space: dict[str, Any] = {"inference__sigma_u": (_round(0.1 * unit), _round(unit), "log")}
-        space["inference__noise"] = (0.5, 1.0)
-        if isinstance(inference, SGD):
-            space["inference__step_u"] = (1e-3, 1e-2, "log") if inference.method == "adam" else (1e-7, 1e-4, "log")
-        return space
-    grid: dict[str, Any] = {
-        "inference__sigma_u": [_round(scale * unit) for scale in SCALES],
-        "inference__noise": list(NOISES),
-    }
-    return {**grid, "inference__step_u": list(ADAM_STEPS)} if isinstance(inference, SGD) else grid
+    unit = float(make_core(model.core, ranks_of(model.rank, 2), stream(0)).default_sigma_u()[0])
+    grid = inference.grid(unit, model.core != "identity", search == "optuna")
+    return {f"inference__{name}": values for name, values in grid.items()}
 
 
 def _grid_of_blocks(
-    model: TuckerRecommender, inference: Gibbs, ratings: Table | None, attributes: bool, search: Search
+    model: TuckerRecommender, inference: Any, ratings: Table | None, attributes: bool, search: Search
 ) -> dict[str, Any] | list[dict[str, Any]]:
     """Ranks around the model's, and the model without each of its parts; for Optuna all combinations of them."""
     parts: dict[str, list[Any]] = {}
@@ -244,10 +219,6 @@ def _has(model: TuckerRecommender, ratings: Table | None, column: str, unknown: 
     if ratings is None:
         return unknown
     return column in ratings.columns or (model.columns or {}).get(column, column) in ratings.columns
-
-
-def _round(value: float) -> float:
-    return float(f"{value:.2g}")
 
 
 def _is_number(value: Any) -> bool:
