@@ -1,8 +1,9 @@
-"""Do the tests notice faults of the numeric core: each fault of a list is put into a copy of the package, one at a time.
+"""Do the tests notice faults of the numeric core: each fault of a list is put into a copy of the package.
 
-The faults (mutants) are in `mutants.json`: the file, its exact text, the wrong text, and the tests that should fail. Each
-runs in a copy of its own with nothing compiled, because numba's cache does not see changes of called functions. Results
-are written after every mutant, and those that are there already are not run again::
+The faults (mutants) are in `mutants.json`: the file, its exact text, the wrong text, and the tests that should fail.
+Each runs in a copy of its own with nothing compiled, because numba's cache does not see changes of called functions.
+Results are written after every mutant, and those that are there already are not run again. At the end the tests that
+noticed faults are run without any::
 
     python benchmarks/mutants.py -o benchmarks/results/mutants.json
     python benchmarks/mutants.py --only core.py --all-tests -o benchmarks/results/mutants.json
@@ -33,8 +34,8 @@ ROOT = Path(__file__).parents[1]
 LIST = Path(__file__).parent / "mutants.json"
 # What a copy holds.
 COPIED = ("src", "tests", "benchmarks", "docs", "pyproject.toml", "README.md", "GLOSSARY.md", "mkdocs.yml")
-# Tests that take more than PATIENCE times as long as without the fault, and LEAST_SECONDS at the least, have noticed it.
-PATIENCE, LEAST_SECONDS = 4.0, 120.0
+# Tests that reach the limit have noticed the fault if they are PATIENCE times as fast without it.
+LIMIT, PATIENCE = 300.0, 4.0
 # Of pytest: all passed, some failed.
 PASSED, FAILED = 0, 1
 
@@ -90,18 +91,18 @@ def copy_of_project() -> Iterator[Path]:
         yield place
 
 
-def run_tests(place: Path, tests: Sequence[str], limit: float | None) -> dict[str, Any]:
-    """Run some tests in a copy until the first fails: pytest's code (None at the time limit), seconds, what failed."""
+def run_tests(place: Path, tests: Sequence[str], limit: float | None = LIMIT, stop: bool = True) -> dict[str, Any]:
+    """Run some tests in a copy: pytest's code (None at the time limit), seconds, and what failed, the first or all."""
     data = ROOT.parent / "shared" / "data"
     environment = {
         **os.environ,
         "PYTHONPATH": str(place / "src"),
         "PYTHONDONTWRITEBYTECODE": "1",
         "NUMBA_CACHE_DIR": str(place.parent / "numba"),
-        **{name: "1" for name in ("NUMBA_NUM_THREADS", "OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS")},
+        **dict.fromkeys(("NUMBA_NUM_THREADS", "OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS"), "1"),
         **({"TUCKERGP_DATA": str(data)} if data.is_dir() and "TUCKERGP_DATA" not in os.environ else {}),
     }
-    options = ["-x", "-q", "-p", "no:cacheprovider", "-n", "0", "-m", "not slow", "--tb=line"]
+    options = [*(["-x"] if stop else []), "-q", "-p", "no:cacheprovider", "-n", "0", "-m", "not slow", "--tb=line"]
     start = time.monotonic()
     process = subprocess.Popen(
         [sys.executable, "-m", "pytest", *options, *tests],
@@ -113,15 +114,18 @@ def run_tests(place: Path, tests: Sequence[str], limit: float | None) -> dict[st
         os.killpg(process.pid, signal.SIGKILL)  # the session that was started for it: workers end too
         text, code = process.communicate()[0], None
     failed = re.findall(r"^(?:FAILED|ERROR) (.+?)(?: - .*)?$", text, flags=re.MULTILINE)
-    found = {"code": code, "seconds": round(time.monotonic() - start, 1), "failed": failed[0] if failed else None}
+    found = {"code": code, "seconds": round(time.monotonic() - start, 1), "failed": failed}
     return found if code in (PASSED, FAILED, None) else {**found, "output": text[-2000:]}
 
 
-def outcome_of(found: dict[str, Any], unmutated: float) -> str:
+def outcome_of(found: dict[str, Any], tests: Sequence[str]) -> str:
     """Whether the tests noticed: they failed, or took far longer than without the fault."""
-    if found["code"] is None:
-        return "noticed" if unmutated * PATIENCE <= found["seconds"] else "timed out"
-    return {PASSED: "survived", FAILED: "noticed"}.get(found["code"], "error")
+    if found["code"] is not None:
+        return {PASSED: "survived", FAILED: "noticed"}.get(found["code"], "error")
+    with copy_of_project() as place:
+        without = run_tests(place, tests)
+    quick = without["code"] == PASSED and without["seconds"] * PATIENCE <= found["seconds"]
+    return "noticed" if quick else "timed out"
 
 
 class Runner:
@@ -144,32 +148,35 @@ class Runner:
             put(self.report, half)
             half.replace(self.output)
 
-    def unmutated(self, tests: Sequence[str]) -> float:
-        """Seconds that tests take without a fault, also with nothing compiled; they must pass."""
-        key = " ".join(tests)
-        if key not in self.report["unmutated"]:
-            with copy_of_project() as place:
-                found = run_tests(place, tests, None)
-            if found["code"] != PASSED:
-                raise SystemExit(f"Without any fault {found['failed'] or tests} fails: {found.get('output', '')}")
-            self.report["unmutated"][key] = found["seconds"]
-            self.write()
-        return float(self.report["unmutated"][key])
-
     def run(self, mutant: Mutant, tests: Sequence[str]) -> dict[str, Any]:
         """Run one mutant and keep the outcome."""
         if mutant.occurrences() != 1:
             found: dict[str, Any] = {"outcome": "stale", "occurrences": mutant.occurrences()}
         else:
-            seconds = self.unmutated(tests)
             with copy_of_project() as place:
                 mutant.apply(place)
-                found = run_tests(place, tests, max(LEAST_SECONDS, PATIENCE * seconds))
-            found["outcome"] = outcome_of(found, seconds)
+                found = run_tests(place, tests)
+            found["outcome"] = outcome_of(found, tests)
         entry = {"file": mutant.file, "old": mutant.old, "new": mutant.new, "tests": list(tests), **found}
         self.report["mutants"][mutant.name] = {**entry, "equivalent": mutant.equivalent, "commit": commit()}
         self.write()
         return found
+
+    def verify(self) -> None:
+        """Run the tests that noticed faults without any fault: those that fail then have noticed nothing."""
+        noticed = {name: found for name, found in self.report["mutants"].items() if found["outcome"] == "noticed"}
+        new = sorted({test for found in noticed.values() for test in found["failed"]} - set(self.report["unmutated"]))
+        if not new:
+            return
+        with copy_of_project() as place:
+            without = run_tests(place, new, limit=None, stop=False)
+        if without["code"] not in (PASSED, FAILED):
+            raise SystemExit(f"The tests do not run without a fault: {without['output']}")
+        for found in noticed.values():
+            if set(found["failed"]) & set(without["failed"]):
+                found["outcome"] = "error"
+        self.report["unmutated"] |= {test: commit() for test in new if test not in without["failed"]}
+        self.write()
 
     def due(self, mutant: Mutant, all_tests: bool) -> bool:
         """Whether a mutant is still to be run: it is new, has changed, or survived and other tests are to be tried."""
@@ -207,8 +214,9 @@ def main() -> None:
         if not (runner.due(mutant, options.all_tests) or (options.again and known != "noticed")):
             continue
         found = runner.run(mutant, ["tests"] if options.all_tests else mutant.tests)
-        shown = f"{found.get('seconds', 0):6.1f} s  {found.get('failed') or ''}"
+        shown = f"{found.get('seconds', 0):6.1f} s  {' '.join(found.get('failed', []))}"
         print(f"{found['outcome']:9} {mutant.name}  {shown}", file=sys.stderr, flush=True)
+    runner.verify()
 
 
 if __name__ == "__main__":

@@ -141,15 +141,29 @@ def test_a_fault_is_noticed_and_a_change_of_words_is_not(faults, tmp_path):
     fault = faults.Mutant("fault", "random.py", "- rng.exponential()", "- 0.1 * rng.exponential()", tests)
     gone = faults.Mutant("gone", "random.py", "no such text", "", tests)
     runner = faults.Runner(tmp_path / "mutants.json", "a test")
-    runner.report["unmutated"][tests[0]] = 10.0  # not run to save time
     assert [runner.run(mutant, tests)["outcome"] for mutant in (words, fault, gone)] == ["survived", "noticed", "stale"]
     again = faults.Runner(tmp_path / "mutants.json", "a test")
-    assert again.report["mutants"]["fault"]["failed"] == tests[0]
+    assert again.report["mutants"]["fault"]["failed"] == list(tests)
     assert not any(again.due(mutant, all_tests=False) for mutant in (words, fault))
 
 
-def test_a_time_limit_is_a_notice_only_where_the_tests_are_far_quicker_without_the_fault(faults):
-    late = {"code": None, "seconds": 120.0}
-    assert faults.outcome_of(late, unmutated=20.0) == "noticed"
-    assert faults.outcome_of(late, unmutated=60.0) == "timed out"
-    assert faults.outcome_of({"code": 2, "seconds": 1.0}, unmutated=1.0) == "error"
+@pytest.mark.parametrize(
+    ("without", "outcome"), [((0, 70.0), "noticed"), ((0, 80.0), "timed out"), ((1, 5.0), "timed out")]
+)
+def test_a_time_limit_is_a_notice_only_where_the_tests_are_far_quicker_without_the_fault(
+    faults, monkeypatch, without, outcome
+):
+    monkeypatch.setattr(faults, "run_tests", lambda place, tests: dict(zip(("code", "seconds"), without, strict=True)))
+    assert faults.outcome_of({"code": None, "seconds": 300.0}, ["some tests"]) == outcome
+
+
+def test_a_test_that_fails_without_a_fault_has_noticed_nothing(faults, monkeypatch):
+    runner = faults.Runner(None, "a test")
+    runner.report["mutants"] = {test: {"outcome": "noticed", "failed": [test]} for test in ("good", "bad")}
+    monkeypatch.setattr(faults, "run_tests", lambda *_, **__: {"code": 1, "seconds": 1.0, "failed": ["bad"]})
+    runner.verify()
+    assert {name: found["outcome"] for name, found in runner.report["mutants"].items()} == {
+        "good": "noticed",
+        "bad": "error",
+    }
+    assert set(runner.report["unmutated"]) == {"good"}
