@@ -1,6 +1,7 @@
 """Noise factors of rows: each mode's are drawn given those of the other modes that were drawn just before."""
 
 import numpy as np
+from scipy import stats
 
 from tuckergp.likelihoods import row_noise
 from tuckergp.likelihoods.base import Observed
@@ -55,3 +56,20 @@ def test_the_second_mode_is_drawn_given_the_new_factors_of_the_first():
         np.testing.assert_allclose(total, observed.weight @ squares)
     # ratios have mean 1; the standard deviation of each is about sqrt(2 / 200)
     assert abs(np.mean(ratios) - 1) < 6 * np.std(ratios) / np.sqrt(np.size(ratios))
+
+
+def test_nu_has_its_density_given_the_factors():
+    """An exponential prior of mean 20 cut at 4, by a grid; means over 40 batches of a chain, 5 standard errors."""
+    rng = np.random.default_rng(1)
+    factors = rng.gamma(4.0, 1 / 4.0, 40)
+    grid = np.linspace(4.0, 200.0, 4_000)
+    logs = stats.gamma.logpdf(factors[:, None], grid / 2, scale=2 / grid).sum(axis=0) - grid / 20
+    weights = np.exp(logs - logs.max())
+    weights /= weights.sum()
+    nu, drawn = 10.0, []
+    for _ in range(4_000):
+        nu = row_noise.draw_shape(factors, nu, rng)
+        drawn.append(np.log(nu))
+    for power in (1, 2):
+        batches = (np.array(drawn) ** power).reshape(40, 100).mean(axis=1)
+        assert abs(batches.mean() - weights @ np.log(grid) ** power) < 5 * batches.std() / np.sqrt(40)

@@ -5,8 +5,11 @@ import pytest
 
 from tests.helpers import quick_and_long
 from tuckergp import Mode, TuckerGPRegressor
+from tuckergp.data.tables import as_table
 from tuckergp.features import Cholesky, Nystrom
 from tuckergp.kernels import SE, Identity, Linear
+from tuckergp.model.design import Design
+from tuckergp.random import stream
 
 RANGE, GAP, OUTSIDE = 0, 1, 2
 
@@ -128,3 +131,17 @@ def test_new_categories_have_the_variance_of_categories():
     new = np.arange(kinds, kinds + 100)
     low, high = model.predict({"kind": names[new]}, quantiles=[0.05, 0.95], include_noise=False)[1].T
     assert np.mean((low < effect[new]) & (effect[new] < high)) > 0.8
+
+
+def test_the_same_new_input_has_random_numbers_of_its_own_in_each_mode():
+    """Two modes of one column: the factors of a level or value never seen in one say nothing of those in the other."""
+    rng, names = np.random.default_rng(0), ("row", "row", "x", "x")
+    X = {name: rng.integers(10, size=60).astype(float) for name in names}
+    modes = [Mode(name, SE(0.3) if name == "x" else Identity()) for name in names]
+    model = TuckerGPRegressor(modes, rank=1, draws=8, warmup=2, random_state=0).fit(X, rng.standard_normal(60))
+    draws, new = model.fit_.draws, 100.0 + 5 * np.arange(300)
+    design = Design.transform(model.modes_, as_table(dict.fromkeys(names, new), "new"))
+    psi = [draws.factors(d, table, draws.streams(stream(1)))[:, :, 0] for d, table in enumerate(design.modes)]
+    for first, second in ((0, 1), (2, 3)):
+        for s in range(8):  # below 1e-4 for all together
+            assert abs(np.corrcoef(psi[first][:, s], psi[second][:, s])[0, 1]) < 4.8 / np.sqrt(300)
