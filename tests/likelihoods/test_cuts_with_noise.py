@@ -1,0 +1,31 @@
+"""Cut points of ordered levels where observations differ in their noise: against the density on a grid, by SciPy."""
+
+import numpy as np
+from scipy import stats
+
+from tuckergp.likelihoods.levels import draw_cuts
+
+
+def test_a_cut_has_its_density_where_observations_differ_in_their_noise():
+    """Three levels, the first cut point fixed at 0; means over 40 batches of a chain, 5 standard errors."""
+    rng = np.random.default_rng(0)
+    n = 60
+    root, f = np.where(rng.random(n) < 0.5, 0.3, 3.0), rng.normal(0.5, 1.0, n)
+    y = np.searchsorted([0.0, 1.2], f + rng.standard_normal(n) / root)
+    grid = np.linspace(0.005, 8.0, 1_600)
+    noise = stats.norm(0, 1 / root[:, None])
+    lower = noise.cdf(np.array([-np.inf, 0.0, np.nan])[y][:, None] - f[:, None])
+    below_second = noise.cdf(grid - f[:, None])
+    masses = np.select([y[:, None] == 0, y[:, None] == 1], [noise.cdf(-f[:, None]) + 0 * grid, below_second - lower])
+    masses = np.where(y[:, None] == 2, 1 - below_second, masses)
+    logs = np.log(np.maximum(masses, 1e-300)).sum(axis=0) + stats.gamma.logpdf(grid, 2.0)
+    weights = np.exp(logs - logs.max())
+    weights /= weights.sum()
+    cuts, drawn = np.array([0.0, 1.0]), []
+    for _ in range(4_000):
+        cuts = draw_cuts(cuts, f, y, rng, root=root)
+        drawn.append(cuts[1])
+    assert cuts[0] == 0
+    for power in (1, 2):
+        batches = (np.array(drawn) ** power).reshape(40, 100).mean(axis=1)
+        assert abs(batches.mean() - weights @ grid**power) < 5 * batches.std() / np.sqrt(40)
