@@ -114,6 +114,9 @@ def test_nothing_is_adapted_after_the_warm_up():
         seen.append(digest(sampler.step_sizes(state)))
     assert len(set(seen[:30])) > 10
     assert len(set(seen[29:])) == 1
+    # the average of the steps that were tried (Hoffman and Gelman 2014), not the last of them
+    np.testing.assert_allclose(sampler.step_sizes(state), np.exp(state.tuner.log_average) * state.scale)
+    assert state.tuner.log_average != state.tuner.log_step
 
 
 def test_a_higher_target_takes_shorter_steps():
