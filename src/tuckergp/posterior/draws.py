@@ -75,8 +75,8 @@ class Draws:
         The training observations that were watched.
     moments : mapping of str to Running, or None
         Running moments of predictions, where they were asked for.
-    first : tuple of int
-        Chain and number of the first draw, which name its random stream.
+    names : ndarray of int64, shape (S, 2)
+        Chain and number of each draw, which name its random numbers; a selection keeps them. Counted if not given.
     """
 
     model: TuckerModel
@@ -89,7 +89,12 @@ class Draws:
     watched: Sequence[Mapping[str, Floats]] = ()
     observations: Sequence[int] = ()
     moments: Mapping[str, Running] | None = None
-    first: tuple[int, int] = (0, 0)
+    names: Any = None
+
+    def __post_init__(self) -> None:
+        if self.names is None:
+            counted = [(chain, number) for chain, length in enumerate(self.lengths) for number in range(length)]
+            object.__setattr__(self, "names", np.array(counted, dtype=np.int64).reshape(-1, 2))
 
     @classmethod
     def of_point(cls, model: TuckerModel, draw: Draw) -> Draws:
@@ -130,12 +135,6 @@ class Draws:
         return len(self.W)
 
     @property
-    def names(self) -> list[tuple[int, int]]:
-        """Chain and number of each draw."""
-        chain, number = self.first
-        return [(chain + c, number + k) for c, length in enumerate(self.lengths) for k in range(length)]
-
-    @property
     def size(self) -> int:
         """Bytes of all arrays."""
         arrays: list[npt.NDArray[Any]] = [self.W, *self.unknowns.values()]
@@ -146,32 +145,31 @@ class Draws:
 
     def only(self, s: int) -> Draws:
         """One of the draws, as views."""
-        chain, number = self.names[s]
-        one = slice(s, s + 1) if s >= 0 else slice(s, s + 1 or None)
-        return replace(self._selected(one), lengths=(1,), first=(chain, number))
+        return self._selected(slice(s, s + 1) if s >= 0 else slice(s, s + 1 or None), (1,))
 
     def thinned(self, most: int) -> Draws:
         """At most ``most`` of the draws, evenly spread."""
         if len(self) <= most:
             return self
         chosen = np.linspace(0, len(self) - 1, most).round().astype(int)
-        return replace(self._selected(chosen), lengths=(most,))
+        return self._selected(chosen, (most,))
 
     def last_of_chains(self) -> Draws:
         """The last draw of each chain."""
         ends = np.cumsum([length for length in self.lengths if length]) - 1
-        return replace(self._selected(ends), lengths=(1,) * len(ends))
+        return self._selected(ends, (1,) * len(ends))
 
-    def _selected(self, which: Any) -> Draws:
+    def _selected(self, which: Any, lengths: tuple[int, ...]) -> Draws:
         modes = _by_row(lambda a: a[:, which], lambda a: a[which], self.modes)
         unknowns = {name: values[which] for name, values in self.unknowns.items()}
-        return replace(self, modes=modes, W=self.W[which], unknowns=unknowns)
+        names = self.names[which]
+        return replace(self, modes=modes, W=self.W[which], unknowns=unknowns, lengths=lengths, names=names)
 
     # Predictions
 
     def streams(self, rng: np.random.Generator) -> DrawStreams:
         """The stream of each draw, named by its chain and number, so that a draw can be used alone."""
-        return DrawStreams(int(rng.integers(2**63)), self.names)
+        return DrawStreams(int(rng.integers(2**63)), [(chain, number) for chain, number in self.names.tolist()])
 
     def factors(self, d: int, table: ModeTable, streams: DrawStreams | None = None) -> Floats:
         """psi of the rows of a table of mode d in all draws, (M, S, r)."""

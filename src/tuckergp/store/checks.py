@@ -92,6 +92,8 @@ def check_fit(fit: Fit, modes: Sequence[FittedMode]) -> None:
     lengths = draws.lengths
     require(all(type(length) is int and length >= 0 for length in lengths), "its chains have no lengths")
     require(sum(lengths) == len(draws), "its chains have other lengths")
+    require(draws.names.dtype == np.int64 and draws.names.shape == (len(draws), 2), "its draws have no names")
+    require((draws.names >= 0).all(), "its draws have no names")
     if not len(draws):  # moments alone were kept
         return
     unknowns = {name: np.shape(value) for name, value in model.likelihood.unknowns().items()}
