@@ -403,7 +403,7 @@ def test_what_was_folded_in_is_not_recommended_again_whoever_else_is_asked_for()
 
 
 def unseen_keys(rec):
-    return [side.table.keys[~side.table.seen & side.current] for side in rec.layout_.sides]
+    return [side.table.group_keys[~side.table.seen & side.current] for side in rec.layout_.sides]
 
 
 def test_newcomers_keep_random_numbers_of_their_own(tmp_path):

@@ -15,14 +15,16 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
+from tuckergp.compute.keyed import keyed_gammas
 from tuckergp.errors import InputError
 from tuckergp.likelihoods.base import Predicted
+from tuckergp.likelihoods.row_noise import nu_of_draws
 from tuckergp.model.design import Design
 from tuckergp.model.draw import Draw, ModeDraw
 from tuckergp.model.mode_table import ModeTable
 from tuckergp.model.tucker import Core, TuckerModel
 from tuckergp.posterior.diagnostics import Diagnostics, summarise
-from tuckergp.random import DrawStreams, keyed_uniforms
+from tuckergp.random import DrawStreams
 from tuckergp.residuals.base import ModeDraws
 from tuckergp.residuals.grown import count_in_place
 
@@ -192,26 +194,36 @@ class Draws:
         return Predicted(f, self.unknowns, self.noise_factors(design, streams), exposure)
 
     def noise_factors(self, design: Design, streams: DrawStreams | None = None) -> Floats | None:
-        """Products of the noise factors of the observations' rows, (S, N); None where all are 1.
-
-        Groups that training did not have get the mean factor, 1, or with ``streams`` that of a random training group.
-        """
+        """Products of the noise factors of the observations' rows, (S, N); None where all are 1."""
         product = None
         for d, (table, mode) in enumerate(zip(design.modes, self.modes, strict=True)):
-            if mode.row_noise is None:
-                continue
-            at_rows = np.ones((table.n_rows, len(self)))
-            seen = table.groups >= 0
-            at_rows[seen] = mode.row_noise[table.groups[seen]]
-            new = np.flatnonzero(~seen)
-            if streams is not None and len(new):
-                uniforms = keyed_uniforms(table.keys[new], streams.of_mode(d).keys)
-                whose = (uniforms * count_in_place(mode.row_noise)).astype(np.intp)
-                groups, place = np.unique(whose, return_inverse=True)
-                at_rows[new] = mode.row_noise[groups][place.reshape(whose.shape), np.arange(len(self))]
-            factors = at_rows[design.index[:, d]]
-            product = factors if product is None else product * factors
+            if mode.row_noise is not None:
+                factors = self.row_factors(d, table, streams)[design.index[:, d]]
+                product = factors if product is None else product * factors
         return None if product is None else product.T
+
+    def row_factors(self, d: int, table: ModeTable, streams: DrawStreams | None = None) -> Floats:
+        """The noise factors of the rows of a table of mode d in all draws, (M, S), where the mode has some.
+
+        Groups that training did not have get the mean factor, 1, or with ``streams`` a draw from the prior
+        Gamma(nu / 2, nu / 2) with nu of each draw: nothing else is known of them, and no other group is read.
+        """
+        factors = self.modes[d].row_noise
+        at_rows = np.ones((table.n_rows, len(self)))
+        seen = table.groups >= 0
+        at_rows[seen] = factors[table.groups[seen]]
+        new = np.flatnonzero(~seen)
+        if streams is not None and len(new):
+            half = self.nu(d) / 2
+            # numbers of their own: those of mode d draw the factors psi of the same rows
+            keys = streams.of_mode(len(self.modes) + d).keys
+            at_rows[new] = keyed_gammas(table.group_keys[new], keys, half)[:, :, 0] / half
+        return at_rows
+
+    def nu(self, d: int) -> Floats:
+        """nu of the noise factors of mode d in all draws, (S,)."""
+        factors = self.modes[d].row_noise
+        return nu_of_draws(self.unknowns, d, factors, count_in_place(factors))
 
 
 @dataclass
