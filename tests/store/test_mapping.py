@@ -113,7 +113,7 @@ def test_saving_and_loading_take_little_memory(model, tmp_path):
         )
         for mode in draws.modes
     )
-    more = replace(draws, modes=modes, W=np.zeros((S, 0)), unknowns={"alpha": np.ones(S)}, lengths=(S,))
+    more = replace(draws, modes=modes, W=np.zeros((S, 0)), unknowns={"alpha": np.ones(S)}, lengths=(S,), names=None)
     large = TuckerRecommender(rank=2)
     vars(large).update(vars(model))
     large.fit_ = replace(model.fit_, draws=more)
