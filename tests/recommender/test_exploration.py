@@ -34,7 +34,7 @@ def test_thompson_sampling_tries_each_of_five_cold_items(likelihood):
         for seed in range(120)
     ]
     counts = np.array([first.count(item) for item in COLD])
-    # each first with probability 1/5: 24 of 120 expected, standard deviation 4.4; below 1e-4 in all for four of them
+    # about 24 of 120 for each, with a standard deviation of 4.4: four of them
     assert (np.abs(counts - 24) < 18).all()
 
 
