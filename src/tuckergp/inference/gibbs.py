@@ -17,7 +17,7 @@ from tuckergp.inference.base import Info, Problem, as_weights, check_lengths, ch
 from tuckergp.likelihoods.base import NoiseSettings
 from tuckergp.likelihoods.precision import Precision, RowSums
 from tuckergp.model.draw import Draw, draw_of
-from tuckergp.model.tucker import Parameters
+from tuckergp.model.tucker import Parameters, TuckerModel
 from tuckergp.priors import hyper
 from tuckergp.priors.given import ModeGiven
 from tuckergp.residuals.base import ModeState
@@ -102,7 +102,7 @@ class Gibbs:
         return NoiseSettings(self.noise == "rows", self.alpha_shape, self.alpha_rate)
 
     def init(self, problem: Problem, rng: np.random.Generator) -> GibbsState:
-        """Start near a draw from the prior, with the hyperparameters at their prior means."""
+        """Start near a draw from the prior, with tau, Lambda^-1 and the noise at their prior means."""
         model, design = problem.model, problem.design
         likelihood = model.likelihood.start(problem.observed, self.noise_settings)
         start = model.start(design, rng)
@@ -154,8 +154,7 @@ class Gibbs:
     ) -> ModeState:
         """Draw factors and weights by the residual, then tau given weights, Lambda given both, and the own unknowns."""
         d, table = evidence.d, problem.design.modes[evidence.d]
-        # prior of Lambda: Wishart; with a learned core one scale, because W has the correlations
-        prior = hyper.PrecisionPrior(self.dof, float(problem.model.sigma_u[d]) ** 2, problem.model.core.learned)
+        prior = self.precision_prior(problem.model, d)
         given = ModeGiven(
             table.features, table.blocks, problem.regressions[d], prior, self.tau_shape, self.tau_rate, sweep
         )
@@ -172,6 +171,11 @@ class Gibbs:
             spread = (mode.B * given.by_feature(mode.tau)[:, None]).T @ mode.B + Z.T @ Z
             mode = mode._replace(precision=prior.draw(spread, len(mode.B) + len(Z), rng))
         return mode._replace(own=table.residual.finished(E, mode.own, mode.precision, rng))
+
+    def precision_prior(self, model: TuckerModel, d: int) -> hyper.PrecisionPrior:
+        """The prior of Lambda of a mode: Wishart; with a learned core one scale, because W has the correlations."""
+        r, variance = int(model.core.ranks[d]), float(model.sigma_u[d]) ** 2
+        return hyper.PrecisionPrior.centred(self.dof, variance, r, model.core.learned)
 
     def parameters(self, problem: Problem, state: GibbsState) -> Parameters:
         """The weight-space form of this draw, and the own unknowns of residuals."""
