@@ -23,7 +23,7 @@ from typing import Any
 import numpy as np
 from gibbs import facts
 
-SCALES = (0.15, 0.25, 0.4, 0.65, 1.0)
+SCALES = (0.08, 0.15, 0.25, 0.4, 0.65, 1.0)
 HELD_OUT, SCARCE = 0.1, 0.2
 LENGTHS = {"draws": 60, "warmup": 40}
 # Splits and seeds: after two of them every cell has two seeds
@@ -102,6 +102,8 @@ def main() -> None:
 
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--quick", action="store_true", help="few sweeps of small models, one split")
+    parser.add_argument("--only", default="", help="settings whose title has this in it")
+    parser.add_argument("--passes", type=int, default=len(PASSES), help="how many pairs of a split and a seed")
     parser.add_argument("-o", "--output", type=Path, required=True)
     options = parser.parse_args()
     movielens = load_movielens_100k()
@@ -117,7 +119,9 @@ def main() -> None:
     }
     if options.output.is_file():
         report = json.loads(options.output.read_text())
-    for (split, seed), setting, scale in product(PASSES[:1] if options.quick else PASSES, settings, SCALES):
+    passes = PASSES[: 1 if options.quick else options.passes]
+    wanted = [setting for setting in settings if options.only in setting.title]
+    for (split, seed), setting, scale in product(passes, wanted, SCALES):
         found = report["results"].setdefault(setting.title, {}).setdefault(f"{scale:g}", {})
         if (name := f"u{split}, seed {seed}") not in found:
             found[name] = score(movielens, split, seed, setting, scale, lengths)

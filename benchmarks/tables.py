@@ -182,11 +182,49 @@ def kept_draws(report: Report) -> Rows:
     return rows
 
 
+def prior_f(report: Report) -> Rows:
+    """The prior of f at scale 1: its standard deviation from the residuals alone, medians of |f|."""
+    columns = ("residuals alone", "a constant", "a constant and a feature block")
+    head = ["core", "modes", "rank", "sd of f, residuals alone", "median of |f|, residuals alone"]
+    rows = [[*head, *(f"with {name} in each mode" for name in columns[1:])]]
+    for case in report["cases"]:
+        medians = [f"{case[name]:.2f}" for name in columns]
+        rows.append([case["core"], str(case["modes"]), str(case["rank"]), f"{case['sd']:.2f}", *medians])
+    return rows
+
+
+def _prior_scale(report: Report, figure: str, best: Callable[[list[float]], float]) -> Rows:
+    """Means of a figure over splits and seeds where all scales have them, the best of the row in bold."""
+    rows: Rows = []
+    for title, by_scale in report["results"].items():
+        scales = {scale: by_scale[scale] for scale in sorted(by_scale, key=float)}
+        rows = rows or [["held-out training ratings", "fits for a scale", *scales]]
+        shared = set.intersection(*(set(found) for found in scales.values()))
+        if not shared:
+            continue
+        means = [sum(found[name][figure] for name in shared) / len(shared) for found in scales.values()]
+        cells = [f"**{mean:.4f}**" if mean == best(means) else f"{mean:.4f}" for mean in means]
+        rows.append([title, str(len(shared)), *cells])
+    return rows
+
+
+def prior_scale_rmse(report: Report) -> Rows:
+    """Errors on held-out training ratings by prior scale."""
+    return _prior_scale(report, "rmse", min)
+
+
+def prior_scale_density(report: Report) -> Rows:
+    """Mean log densities of held-out training ratings by prior scale."""
+    return _prior_scale(report, "log_density", max)
+
+
 TABLES: dict[str, dict[str, Callable[[Report], Rows]]] = {
     "gibbs.json": {"gibbs_times": gibbs_times, "gibbs_costs": gibbs_costs, "gibbs_peak": gibbs_peak},
     "recommend.json": {"recommend_times": recommend_times, "recommend_memory": recommend_memory},
     "latency.json": {"latency_answers": latency_answers, "latency_ratios": latency_ratios},
     "keep.json": {"kept_draws": kept_draws},
+    "prior_f.json": {"prior_f": prior_f},
+    "prior_scale.json": {"prior_scale_rmse": prior_scale_rmse, "prior_scale_density": prior_scale_density},
     "nuts.json": {"nuts_rates": nuts_rates},
     "regression.json": {"regression_scaling": regression_scaling},
     "sparse_core.json": {

@@ -54,11 +54,11 @@ class Gibbs:
     noise : {"shared", "rows"}
         One noise precision for all observations, or a factor for every row of every mode that has rows.
     dof : float
-        Degrees of freedom of the prior of Lambda: how many rows the prior counts for.
+        How many rows the prior of Lambda counts for.
     scale : float or None
-        Prior standard deviation of f, but for its mean, relative to that of the targets. None is 0.54^D, but at
-        least 0.15, for an identity core, where larger ones let factors explain noise when ratings are few, and 1 for
-        others.
+        Prior standard deviation of f relative to that of the targets, whatever the rank; feature blocks, such as a
+        constant, come on top. None is 0.25 for an identity core, where larger ones let factors explain noise, and 1
+        for others.
     tau_shape, tau_rate : float
         Gamma prior of the precision of a feature block.
     alpha_shape, alpha_rate : float

@@ -46,9 +46,8 @@ Inference: TypeAlias = ALS | SGD | Gibbs | HMC | NUTS | SGLD | VI
 # Samplers that, like "gibbs", take the number of draws and warm-up sweeps from the estimator.
 SAMPLED = ("hmc", "nuts", "sgld")
 
-# Prior standard deviation of factors under an identity core, relative to the one that gives f the targets' variance,
-# and the least one of f, which many modes would otherwise leave none.
-PRIOR_SCALE, LEAST_SCALE = 0.54, 0.15
+# Prior standard deviation of f with an identity core, relative to that of the targets.
+PRIOR_SCALE = 0.25
 # Shape and rate of the default prior of the noise precision.
 NOISE_PRIOR = (Gibbs.alpha_shape, Gibbs.alpha_rate)
 # A training error this near to that of the mean says that nothing was learned.
@@ -153,7 +152,7 @@ def _check_combination(kind: type[Likelihood], inference: Inference) -> None:
 def _model(shape: Core, likelihood: Likelihood, inference: Inference) -> TuckerModel:
     """The model with the prior scales of the inference."""
     if isinstance(inference, VI | Gibbs):
-        scale = inference.scale or (1.0 if shape.learned else max(PRIOR_SCALE**shape.modes, LEAST_SCALE))
+        scale = inference.scale or (1.0 if shape.learned else PRIOR_SCALE)
         sigma_u, sigma_w = shape.default_sigma_u(), shape.default_sigma_w()
         if shape.leaves_out:  # an entry that leaves modes out has fewer factors to share the scale among
             return TuckerModel(shape, likelihood, sigma_u, sigma_w * scale)
