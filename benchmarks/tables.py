@@ -185,7 +185,7 @@ def kept_draws(report: Report) -> Rows:
 def prior_f(report: Report) -> Rows:
     """The prior of f at scale 1: its standard deviation from the residuals alone, medians of |f|."""
     columns = ("residuals alone", "a constant", "a constant and a feature block")
-    head = ["core", "modes", "rank", "sd of f, residuals alone", "median of |f|, residuals alone"]
+    head = ["core", "modes", "rank", "sd of f, residuals alone", "median of abs f, residuals alone"]
     rows = [[*head, *(f"with {name} in each mode" for name in columns[1:])]]
     for case in report["cases"]:
         medians = [f"{case[name]:.2f}" for name in columns]
@@ -194,17 +194,15 @@ def prior_f(report: Report) -> Rows:
 
 
 def _prior_scale(report: Report, figure: str, best: Callable[[list[float]], float]) -> Rows:
-    """Means of a figure over splits and seeds where all scales have them, the best of the row in bold."""
-    rows: Rows = []
-    for title, by_scale in report["results"].items():
-        scales = {scale: by_scale[scale] for scale in sorted(by_scale, key=float)}
-        rows = rows or [["held-out training ratings", "fits for a scale", *scales]]
-        shared = set.intersection(*(set(found) for found in scales.values()))
-        if not shared:
-            continue
-        means = [sum(found[name][figure] for name in shared) / len(shared) for found in scales.values()]
-        cells = [f"**{mean:.4f}**" if mean == best(means) else f"{mean:.4f}" for mean in means]
-        rows.append([title, str(len(shared)), *cells])
+    """Means of a figure over the splits and seeds that all scales have, the best of the row in bold."""
+    scales = sorted({scale for found in report["results"].values() for scale in found}, key=float)
+    rows = [["held-out training ratings", "fits for a scale", *scales]]
+    for title, found in report["results"].items():
+        shared = set.intersection(*(set(found.get(scale, ())) for scale in scales))
+        if shared:
+            means = [sum(found[scale][name][figure] for name in sorted(shared)) / len(shared) for scale in scales]
+            cells = [f"**{mean:.4f}**" if mean == best(means) else f"{mean:.4f}" for mean in means]
+            rows.append([title, str(len(shared)), *cells])
     return rows
 
 
