@@ -72,7 +72,8 @@ def test_the_mark_knows_what_draws_keep(name):
     rows, values = fitted.residual.kept(2)
     kept = draws.modes[0]
     assert {key: (array.shape[0], *array.shape[2:]) for key, array in kept.rows.items()} == rows
-    assert {key: array.shape[1:] for key, array in kept.values.items()} == values
+    scales = {"spread": (2, 2), "tau": (len(fitted.blocks),)}
+    assert {key: array.shape[1:] for key, array in kept.values.items()} == values | scales
     assert fitted.residual.fault() is None
     assert fitted.residual.n_groups == problem.design.modes[0].residual.n_groups
 

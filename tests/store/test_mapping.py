@@ -109,6 +109,7 @@ def test_saving_and_loading_take_little_memory(model, tmp_path):
             B=np.zeros((len(mode.B), S, 2), np.float32),
             covariance=np.ones((S, 2, 2)),
             rows={"psi": np.ones((len(mode.rows["psi"]), S, 2), np.float32)},
+            values={},
             row_noise=None,
         )
         for mode in draws.modes

@@ -154,5 +154,5 @@ def _local(
     both = vstack([new[: len(free)], known.features[len(free) :]])
     names = row_keys(Table({side.key: cells(changed)}, side.key, len(changed)))
     keys = np.concatenate([names[: len(free)], known.residual.keys[len(free) :]])
-    rows = replace(known, features=both, residual=known.residual.named(keys))
+    rows = replace(known, features=both, residual=known.residual.named(keys), new=None)
     return LocalRows(rows, len(free), changed, new, names)

@@ -77,7 +77,7 @@ class LocalRows:
     def rows(self, mode: ModeDraws) -> ModeTable:
         """The new rows of the changed ids; those that were drawn are training rows now."""
         residual = self.table.residual.grown(mode, self.names, self.free)
-        return replace(self.table, features=self.changed_features, residual=residual, group_names=None)
+        return replace(self.table, features=self.changed_features, residual=residual, group_names=None, new=None)
 
     def kept(self, mode: ModeDraws, drawn: Drawn) -> ModeDraws:
         """The draws of the mode, with those of the new rows appended."""
