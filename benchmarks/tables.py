@@ -204,6 +204,40 @@ def mutants(report: Report) -> Rows:
     return rows
 
 
+def prior_f(report: Report) -> Rows:
+    """The prior of f at scale 1: its standard deviation from the residuals alone, medians of |f|."""
+    columns = ("residuals alone", "a constant", "a constant and a feature block")
+    head = ["core", "modes", "rank", "sd of f, residuals alone", "median of abs f, residuals alone"]
+    rows = [[*head, *(f"with {name} in each mode" for name in columns[1:])]]
+    for case in report["cases"]:
+        medians = [f"{case[name]:.2f}" for name in columns]
+        rows.append([case["core"], str(case["modes"]), str(case["rank"]), f"{case['sd']:.2f}", *medians])
+    return rows
+
+
+def _prior_scale(report: Report, figure: str, best: Callable[[list[float]], float]) -> Rows:
+    """Means of a figure over the splits and seeds that all scales have, the best of the row in bold."""
+    scales = sorted({scale for found in report["results"].values() for scale in found}, key=float)
+    rows = [["held-out training ratings", "fits for a scale", *scales]]
+    for title, found in report["results"].items():
+        shared = set.intersection(*(set(found.get(scale, ())) for scale in scales))
+        if shared:
+            means = [sum(found[scale][name][figure] for name in sorted(shared)) / len(shared) for scale in scales]
+            cells = [f"**{mean:.4f}**" if mean == best(means) else f"{mean:.4f}" for mean in means]
+            rows.append([title, str(len(shared)), *cells])
+    return rows
+
+
+def prior_scale_rmse(report: Report) -> Rows:
+    """Errors on held-out training ratings by prior scale."""
+    return _prior_scale(report, "rmse", min)
+
+
+def prior_scale_density(report: Report) -> Rows:
+    """Mean log densities of held-out training ratings by prior scale."""
+    return _prior_scale(report, "log_density", max)
+
+
 TABLES: dict[str, dict[str, Callable[[Report], Rows]]] = {
     "gibbs.json": {"gibbs_times": gibbs_times, "gibbs_costs": gibbs_costs, "gibbs_peak": gibbs_peak},
     "recommend.json": {"recommend_times": recommend_times, "recommend_memory": recommend_memory},
@@ -211,6 +245,8 @@ TABLES: dict[str, dict[str, Callable[[Report], Rows]]] = {
     "keep.json": {"kept_draws": kept_draws},
     "gaps.json": {"gaps": gaps},
     "mutants.json": {"mutants": mutants},
+    "prior_f.json": {"prior_f": prior_f},
+    "prior_scale.json": {"prior_scale_rmse": prior_scale_rmse, "prior_scale_density": prior_scale_density},
     "nuts.json": {"nuts_rates": nuts_rates},
     "regression.json": {"regression_scaling": regression_scaling},
     "sparse_core.json": {

@@ -12,15 +12,14 @@ ROWS = np.array([[1.0, 0.3], [-0.4, 2.0], [0.8, -1.1], [0.2, 0.5]])
 def prior_of(prior, r):
     """The prior of Lambda by SciPy: of its scale, or of the matrix."""
     if prior.scalar:
-        return stats.gamma(prior.dof * r / 2, scale=2 / (prior.dof * prior.variance * r))
-    dof = prior.dof + r - 1
-    return stats.wishart(dof, np.eye(r) / (dof * prior.variance))
+        return stats.gamma(prior.degrees * r / 2, scale=2 / (prior.square * r))
+    return stats.wishart(prior.degrees, np.eye(r) / prior.square)
 
 
 @pytest.mark.parametrize("scalar", [False, True])
 def test_lambda_is_drawn_from_prior_times_likelihood(scalar):
     """Weights of prior draws by the likelihood of the rows give the moments of the posterior."""
-    rng, prior, r = np.random.default_rng(0), PrecisionPrior(9.0, 0.6, scalar), 2
+    rng, prior, r = np.random.default_rng(0), PrecisionPrior(9.0, 5.0, scalar), 2
     scales = prior_of(prior, r).rvs(size=200_000, random_state=rng)
     each = scales[:, None, None] * np.eye(r) if scalar else scales
     spread = ROWS.T @ ROWS
@@ -37,19 +36,18 @@ def test_lambda_is_drawn_from_prior_times_likelihood(scalar):
 @pytest.mark.parametrize("scalar", [False, True])
 def test_rows_with_lambda_integrated_out_have_their_density(scalar):
     """Of n rows, log p(rows) = log p(rows | Lambda) + log p(Lambda) - log p(Lambda | rows) at any Lambda."""
-    prior, r = PrecisionPrior(5.0, 0.7, scalar), 2
+    prior, r = PrecisionPrior(5.0, 3.5, scalar), 2
     L = 1.3 * np.eye(r) if scalar else np.array([[1.3, 0.4], [0.4, 0.9]])
     n, logs, marginals = len(ROWS), [], []
     for scale in (0.5, 1.0, 2.0):
         spread = scale**2 * ROWS.T @ ROWS
         given = stats.multivariate_normal(np.zeros(r), np.linalg.inv(L)).logpdf(scale * ROWS).sum()
         if scalar:
-            shape, rate = prior.dof * r / 2, prior.dof * prior.variance * r / 2
+            shape, rate = prior.degrees * r / 2, prior.square * r / 2
             after = stats.gamma(shape + n * r / 2, scale=1 / (rate + np.trace(spread) / 2)).logpdf(1.3)
             before = prior_of(prior, r).logpdf(1.3)
         else:
-            dof = prior.dof + r - 1
-            after = stats.wishart(dof + n, np.linalg.inv(dof * prior.variance * np.eye(r) + spread)).logpdf(L)
+            after = stats.wishart(prior.degrees + n, np.linalg.inv(prior.square * np.eye(r) + spread)).logpdf(L)
             before = prior_of(prior, r).logpdf(L)
         logs.append(given + before - after)
         marginals.append(prior.log_marginal(spread, n))
@@ -57,10 +55,10 @@ def test_rows_with_lambda_integrated_out_have_their_density(scalar):
 
 
 def test_one_row_has_students_distribution():
-    """With Lambda ~ Gamma(dof / 2, dof v / 2) integrated out, numbers N(0, 1 / Lambda) are a multivariate t."""
+    """With Lambda ~ Gamma(5 / 2, 5 v / 2) integrated out, numbers N(0, 1 / Lambda) are a multivariate t of scale v."""
     x = np.array([[0.5], [2.0], [-1.0]])
     for scalar in (False, True):
-        prior = PrecisionPrior(5.0, 0.7, scalar)
+        prior = PrecisionPrior(5.0, 5.0 * 0.7, scalar)
         found = [prior.log_marginal(scale**2 * x.T @ x, 3) for scale in (0.3, 1.0, 4.0)]
         exact = [stats.multivariate_t(np.zeros(3), 0.7 * np.eye(3), 5.0).logpdf(s * x[:, 0]) for s in (0.3, 1.0, 4.0)]
         np.testing.assert_allclose(np.diff(found), np.diff(exact), rtol=1e-9)

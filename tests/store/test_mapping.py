@@ -109,11 +109,12 @@ def test_saving_and_loading_take_little_memory(model, tmp_path):
             B=np.zeros((len(mode.B), S, 2), np.float32),
             covariance=np.ones((S, 2, 2)),
             rows={"psi": np.ones((len(mode.rows["psi"]), S, 2), np.float32)},
+            values={},
             row_noise=None,
         )
         for mode in draws.modes
     )
-    more = replace(draws, modes=modes, W=np.zeros((S, 0)), unknowns={"alpha": np.ones(S)}, lengths=(S,))
+    more = replace(draws, modes=modes, W=np.zeros((S, 0)), unknowns={"alpha": np.ones(S)}, lengths=(S,), names=None)
     large = TuckerRecommender(rank=2)
     vars(large).update(vars(model))
     large.fit_ = replace(model.fit_, draws=more)

@@ -17,6 +17,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy import sparse
 
+from tuckergp.data.columns import row_keys
 from tuckergp.data.tables import Table, distinct_rows
 from tuckergp.errors import ApproximationWarning, InputError, NotPositiveDefinite
 from tuckergp.features import RESIDUALS, FeatureMap, realise
@@ -260,7 +261,11 @@ class FittedMode:
         before = residual.n_columns
         constants = [b.columns.start + before for b in self.blocks if isinstance(_unscaled(b.kernel)[0], Constant)]
         blocks = tuple(block.columns for block in self.blocks)
-        return ModeTable(features, residual, constants[0] if constants else None, blocks, self.nested)
+        made = ModeTable(features, residual, constants[0] if constants else None, blocks, self.nested)
+        if self.nested is None or (made.groups >= 0).all():
+            return made
+        columns = self.blocks[self.nested].kernel.reads(list(rows.columns))
+        return replace(made, group_names=row_keys(rows.select(columns)))
 
     @property
     def nested(self) -> int | None:

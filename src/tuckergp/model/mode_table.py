@@ -38,6 +38,8 @@ class ModeTable:
         The block that is one-hot in groups of rows, such as the user of a user-week. Noise factors belong to groups.
     new : NewFeatures or None
         Features that training did not have of rows whose factors are not known; None for none.
+    group_names : ndarray of uint64, shape (M,), or None
+        Keys of the random numbers of groups never seen, the same for all rows of a group; None for those of the rows.
     more : ModeTable or None
         Rows that were added after these, which are not copied; `features` and `residual` do not include them.
     """
@@ -48,6 +50,7 @@ class ModeTable:
     blocks: tuple[slice, ...] = ()
     nested: int | None = None
     new: NewFeatures | None = None
+    group_names: Keys | None = None
     more: ModeTable | None = None
 
     def __post_init__(self) -> None:
@@ -57,8 +60,10 @@ class ModeTable:
     def take(self, rows: npt.NDArray[np.integer]) -> ModeTable:
         """Some of the rows, in the order given."""
         if self.more is None:
+            features, residual = self.features[rows], self.residual.take(rows)
+            names = None if self.group_names is None else self.group_names[rows]
             new = None if self.new is None else self.new.take(rows)
-            return replace(self, features=self.features[rows], residual=self.residual.take(rows), new=new)
+            return replace(self, features=features, residual=residual, group_names=names, new=new)
         first = int(self.features.shape[0])
         old = rows < first
         if old.all():
@@ -68,8 +73,10 @@ class ModeTable:
 
     def _joined(self, rows: ModeTable) -> ModeTable:
         features = vstack([self.features, rows.features])
+        residual = self.residual.joined(rows.residual)
+        names = None if self.group_names is None else np.concatenate([self.group_names, rows.group_keys])
         new = stacked([(self.new, self.features.shape[0]), (rows.new, rows.features.shape[0])])
-        return replace(self, features=features, residual=self.residual.joined(rows.residual), new=new)
+        return replace(self, features=features, residual=residual, group_names=names, new=new)
 
     def grown(self, rows: ModeTable) -> ModeTable:
         """These rows, which are not copied, then those of another table of the same mode."""
@@ -88,10 +95,10 @@ class ModeTable:
         return seen if self.more is None else np.concatenate([seen, self.more.seen])
 
     @property
-    def keys(self) -> Keys:
-        """Keys of the random numbers of rows never seen, (M,), where rows may have noise factors."""
-        keys = self.residual.keys
-        return keys if self.more is None else np.concatenate([keys, self.more.keys])
+    def group_keys(self) -> Keys:
+        """Keys of the random numbers of the rows' groups, (M,), where rows may have noise factors."""
+        keys = self.residual.keys if self.group_names is None else self.group_names
+        return keys if self.more is None else np.concatenate([keys, self.more.group_keys])
 
     @cached_property
     def undetermined(self) -> npt.NDArray[np.bool_]:

@@ -15,14 +15,16 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
+from tuckergp.compute.keyed import keyed_gammas
 from tuckergp.errors import InputError
 from tuckergp.likelihoods.base import Predicted
+from tuckergp.likelihoods.row_noise import nu_of_draws
 from tuckergp.model.design import Design
 from tuckergp.model.draw import Draw, ModeDraw
 from tuckergp.model.mode_table import ModeTable
 from tuckergp.model.tucker import Core, TuckerModel
 from tuckergp.posterior.diagnostics import Diagnostics, summarise
-from tuckergp.random import DrawStreams, keyed_uniforms
+from tuckergp.random import DrawStreams
 from tuckergp.residuals.base import ModeDraws
 from tuckergp.residuals.grown import count_in_place
 
@@ -75,8 +77,8 @@ class Draws:
         The training observations that were watched.
     moments : mapping of str to Running, or None
         Running moments of predictions, where they were asked for.
-    first : tuple of int
-        Chain and number of the first draw, which name its random stream.
+    names : ndarray of int64, shape (S, 2)
+        Chain and number of each draw, which name its random numbers; a selection keeps them. Counted if not given.
     """
 
     model: TuckerModel
@@ -89,7 +91,12 @@ class Draws:
     watched: Sequence[Mapping[str, Floats]] = ()
     observations: Sequence[int] = ()
     moments: Mapping[str, Running] | None = None
-    first: tuple[int, int] = (0, 0)
+    names: Any = None
+
+    def __post_init__(self) -> None:
+        if self.names is None:
+            counted = [(chain, number) for chain, length in enumerate(self.lengths) for number in range(length)]
+            object.__setattr__(self, "names", np.array(counted, dtype=np.int64).reshape(-1, 2))
 
     @classmethod
     def of_point(cls, model: TuckerModel, draw: Draw) -> Draws:
@@ -130,12 +137,6 @@ class Draws:
         return len(self.W)
 
     @property
-    def names(self) -> list[tuple[int, int]]:
-        """Chain and number of each draw."""
-        chain, number = self.first
-        return [(chain + c, number + k) for c, length in enumerate(self.lengths) for k in range(length)]
-
-    @property
     def size(self) -> int:
         """Bytes of all arrays."""
         arrays: list[npt.NDArray[Any]] = [self.W, *self.unknowns.values()]
@@ -146,32 +147,31 @@ class Draws:
 
     def only(self, s: int) -> Draws:
         """One of the draws, as views."""
-        chain, number = self.names[s]
-        one = slice(s, s + 1) if s >= 0 else slice(s, s + 1 or None)
-        return replace(self._selected(one), lengths=(1,), first=(chain, number))
+        return self._selected(slice(s, s + 1) if s >= 0 else slice(s, s + 1 or None), (1,))
 
     def thinned(self, most: int) -> Draws:
         """At most ``most`` of the draws, evenly spread."""
         if len(self) <= most:
             return self
         chosen = np.linspace(0, len(self) - 1, most).round().astype(int)
-        return replace(self._selected(chosen), lengths=(most,))
+        return self._selected(chosen, (most,))
 
     def last_of_chains(self) -> Draws:
         """The last draw of each chain."""
         ends = np.cumsum([length for length in self.lengths if length]) - 1
-        return replace(self._selected(ends), lengths=(1,) * len(ends))
+        return self._selected(ends, (1,) * len(ends))
 
-    def _selected(self, which: Any) -> Draws:
+    def _selected(self, which: Any, lengths: tuple[int, ...]) -> Draws:
         modes = _by_row(lambda a: a[:, which], lambda a: a[which], self.modes)
         unknowns = {name: values[which] for name, values in self.unknowns.items()}
-        return replace(self, modes=modes, W=self.W[which], unknowns=unknowns)
+        names = self.names[which]
+        return replace(self, modes=modes, W=self.W[which], unknowns=unknowns, lengths=lengths, names=names)
 
     # Predictions
 
     def streams(self, rng: np.random.Generator) -> DrawStreams:
         """The stream of each draw, named by its chain and number, so that a draw can be used alone."""
-        return DrawStreams(int(rng.integers(2**63)), self.names)
+        return DrawStreams(int(rng.integers(2**63)), [(chain, number) for chain, number in self.names.tolist()])
 
     def factors(self, d: int, table: ModeTable, streams: DrawStreams | None = None) -> Floats:
         """psi of the rows of a table of mode d in all draws, (M, S, r)."""
@@ -197,26 +197,36 @@ class Draws:
         return Predicted(f, self.unknowns, self.noise_factors(design, streams), exposure)
 
     def noise_factors(self, design: Design, streams: DrawStreams | None = None) -> Floats | None:
-        """Products of the noise factors of the observations' rows, (S, N); None where all are 1.
-
-        Groups that training did not have get the mean factor, 1, or with ``streams`` that of a random training group.
-        """
+        """Products of the noise factors of the observations' rows, (S, N); None where all are 1."""
         product = None
         for d, (table, mode) in enumerate(zip(design.modes, self.modes, strict=True)):
-            if mode.row_noise is None:
-                continue
-            at_rows = np.ones((table.n_rows, len(self)))
-            seen = table.groups >= 0
-            at_rows[seen] = mode.row_noise[table.groups[seen]]
-            new = np.flatnonzero(~seen)
-            if streams is not None and len(new):
-                uniforms = keyed_uniforms(table.keys[new], streams.of_mode(d).keys)
-                whose = (uniforms * count_in_place(mode.row_noise)).astype(np.intp)
-                groups, place = np.unique(whose, return_inverse=True)
-                at_rows[new] = mode.row_noise[groups][place.reshape(whose.shape), np.arange(len(self))]
-            factors = at_rows[design.index[:, d]]
-            product = factors if product is None else product * factors
+            if mode.row_noise is not None:
+                factors = self.row_factors(d, table, streams)[design.index[:, d]]
+                product = factors if product is None else product * factors
         return None if product is None else product.T
+
+    def row_factors(self, d: int, table: ModeTable, streams: DrawStreams | None = None) -> Floats:
+        """The noise factors of the rows of a table of mode d in all draws, (M, S), where the mode has some.
+
+        Groups that training did not have get the mean factor, 1, or with ``streams`` a draw from the prior
+        Gamma(nu / 2, nu / 2) with nu of each draw: nothing else is known of them, and no other group is read.
+        """
+        factors = self.modes[d].row_noise
+        at_rows = np.ones((table.n_rows, len(self)))
+        seen = table.groups >= 0
+        at_rows[seen] = factors[table.groups[seen]]
+        new = np.flatnonzero(~seen)
+        if streams is not None and len(new):
+            half = self.nu(d) / 2
+            # numbers of their own: those of mode d draw the factors psi of the same rows
+            keys = streams.of_mode(len(self.modes) + d).keys
+            at_rows[new] = keyed_gammas(table.group_keys[new], keys, half)[:, :, 0] / half
+        return at_rows
+
+    def nu(self, d: int) -> Floats:
+        """nu of the noise factors of mode d in all draws, (S,)."""
+        factors = self.modes[d].row_noise
+        return nu_of_draws(self.unknowns, d, factors, count_in_place(factors))
 
 
 @dataclass

@@ -107,7 +107,7 @@ def add_draw(
     running: dict[str, Running], of: MomentsOf, model: TuckerModel, draw: Draw, chain: int, number: int
 ) -> None:
     """Add the predictions of one draw, made with the random numbers that `predict` would use for it."""
-    alone, likelihood = Draws.of(model, [draw], first=(chain, number)), model.likelihood
+    alone, likelihood = Draws.of(model, [draw], names=np.array([[chain, number]])), model.likelihood
     at = alone.predicted(of.design, stream(PREDICTION_SEED))
     given = likelihood.means(at)[0]
     centre = likelihood.means(alone.predicted(of.design))[0] if likelihood.linear else given

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -18,7 +18,6 @@ from tuckergp.data.history import RATING, Duplicates, History
 from tuckergp.data.ids import Ids
 from tuckergp.data.tables import Table, stacked
 from tuckergp.errors import InputError
-from tuckergp.features import Rows
 from tuckergp.features.base import hstack
 from tuckergp.linalg import Matrix
 from tuckergp.posterior.draws import map_draws
@@ -26,11 +25,11 @@ from tuckergp.posterior.fitted import Fit
 from tuckergp.recommender.attributes import WHO_RATED_WHAT, check_keys, join
 from tuckergp.recommender.entities import Side, as_objects, average_of
 from tuckergp.recommender.layout import Layout
-from tuckergp.residuals import rows as residuals
 
 __all__ = ["compacted", "features_of", "merged_tables", "read_more"]
 
 Ints = npt.NDArray[np.integer]
+T = TypeVar("T")
 
 
 def read_more(history: History, table: Table, scale: tuple[float, float] | None, duplicates: Duplicates) -> History:
@@ -93,25 +92,20 @@ def compacted(layout: Layout, fit: Fit, history: History) -> tuple[Layout, Fit, 
         rated = history.ids[d]
         ids = list(dict.fromkeys([*rated, *side.ids]))
         table = side.table.take(np.append(side.numbers(ids), side.unknown).astype(np.intp))
-        place = np.full(len(ids) + 1, -1, dtype=np.int32)
-        place[: len(rated)] = np.arange(len(rated))
-        old = table.groups[: len(rated)]
-        mode = draws.modes[d]
-        noise = None if mode.row_noise is None else mode.row_noise[old]
-        own = replace(mode, rows={**mode.rows, "psi": mode.rows["psi"][old]}, row_noise=noise)
+        old, mode, mark = _required(table.residual.groups)[: len(rated)], draws.modes[d], _required(side.mode.residual)
+        noise = mode.row_noise
+        if noise is not None and table.nested is None:
+            noise = noise[old]
+        own = replace(mode, rows={name: values[old] for name, values in mode.rows.items()}, row_noise=noise)
         draws = map_draws(draws, lambda e, before, d=d, own=own: own if e == d else before)  # type: ignore[misc]
         keys = np.empty(len(rated), dtype=object)
         keys[:] = rated
-        mark = side.mode.residual
-        if not isinstance(mark, Rows):
-            raise TypeError("users and items have a row each")
         fitted = replace(side.mode, residual=mark.of_rows(Table({side.key: keys}, side.key, len(keys))))
-        residual = residuals.Rows(place, len(rated), side.mode.residual_sd, names=table.residual.keys)
         sides.append(
             replace(
                 side,
                 base=Ids(ids),
-                table=replace(table, residual=residual),
+                table=replace(table, residual=table.residual.renumbered(len(rated))),
                 mode=fitted,
                 n_rated=len(rated),
                 average=average_of(table, len(rated)),
@@ -121,6 +115,12 @@ def compacted(layout: Layout, fit: Fit, history: History) -> tuple[Layout, Fit, 
             )
         )
     return replace(layout, sides=(sides[0], sides[1])), replace(fit, draws=draws), history
+
+
+def _required(value: T | None) -> T:
+    if value is None:
+        raise TypeError("users and items have a row each")
+    return value
 
 
 def merged_tables(first: Table | None, second: Table | None, key: str) -> Table | None:

@@ -18,6 +18,7 @@ from tuckergp.features import Exact
 from tuckergp.features.base import ResidualMap
 from tuckergp.features.new import NewFeatures
 from tuckergp.likelihoods import Likelihood
+from tuckergp.likelihoods.row_noise import NU
 from tuckergp.model.cores import LEFT_OUT
 from tuckergp.model.design import Block, FittedMode
 from tuckergp.model.tucker import Core, TuckerModel
@@ -94,11 +95,16 @@ def check_fit(fit: Fit, modes: Sequence[FittedMode]) -> None:
     lengths = draws.lengths
     require(all(type(length) is int and length >= 0 for length in lengths), "its chains have no lengths")
     require(sum(lengths) == len(draws), "its chains have other lengths")
+    require(draws.names.dtype == np.int64 and draws.names.shape == (len(draws), 2), "its draws have no names")
+    require((draws.names >= 0).all(), "its draws have no names")
     if not len(draws):  # moments alone were kept
         return
     unknowns = {name: np.shape(value) for name, value in model.likelihood.unknowns().items()}
     _check_numbers({"W": draws.W}, {"W": (model.core.n_weights,)}, len(draws))
     _check_numbers(draws.unknowns, unknowns, len(draws))
+    if NU in draws.unknowns:
+        _check_numbers(draws.unknowns, {NU: (len(modes),)}, len(draws))
+        require((draws.unknowns[NU] > 0).all(), f"{NU} is not positive")
     require(len(draws.modes) == len(modes), "its draws have other modes than its core")
     for own, mode, r in zip(draws.modes, modes, model.core.ranks.tolist(), strict=True):
         _check_mode_draws(own, mode, r, len(draws), np.dtype(np.float32 if draws.sampled else np.float64))
