@@ -209,6 +209,8 @@ def main() -> None:
     parser.add_argument("-o", "--output", type=Path)
     options = parser.parse_args()
     runner = Runner(options.output, "python benchmarks/mutants.py")
+    listed = {mutant.name for mutant in mutants()}
+    runner.report["mutants"] = {name: found for name, found in runner.report["mutants"].items() if name in listed}
     runner.write()
     for mutant in mutants():
         known = runner.report["mutants"].get(mutant.name, {}).get("outcome")
