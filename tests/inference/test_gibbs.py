@@ -219,7 +219,8 @@ def changes_from_the_prior(core, ranks, kinds, noise, restarts, **wrong):
     kind = noise.split()[0]
     counts = kind == "negative_binomial"
     sigma_u = (0.7 if counts else 1.0) * shape.default_sigma_u()  # so that no count is astronomical
-    model = TuckerModel(shape, LIKELIHOODS.get(kind, Gaussian(1.0)), sigma_u, shape.default_sigma_w())
+    sigma_w = 0.6 * shape.default_sigma_w()  # 1 is its own square
+    model = TuckerModel(shape, LIKELIHOODS.get(kind, Gaussian(1.0)), sigma_u, sigma_w)
     offset = rng.normal(size=len(design.index)) if counts else None
     prior = Gibbs(noise="rows" if "rows" in noise else "shared", **TIGHT)
     sampler = dataclasses.replace(prior, **wrong)

@@ -3,7 +3,7 @@
 import numpy as np
 from scipy import stats
 
-from tuckergp.likelihoods.levels import draw_cuts
+from tuckergp.likelihoods.levels import draw_cuts, log_probability
 
 
 def test_a_cut_has_its_density_where_observations_differ_in_their_noise():
@@ -27,3 +27,11 @@ def test_a_cut_has_its_density_where_observations_differ_in_their_noise():
     for power in (1, 2):
         batches = (np.array(drawn) ** power).reshape(40, 100).mean(axis=1)
         assert abs(batches.mean() - weights @ grid**power) < 5 * batches.std() / np.sqrt(40)
+
+
+def test_probabilities_of_levels_have_the_noise_of_their_observations():
+    rng, cuts = np.random.default_rng(1), np.array([-0.5, 0.2, 1.0])
+    y, f, root = rng.integers(4, size=40), rng.standard_normal(40), rng.uniform(0.3, 3.0, 40)
+    ends = np.array([-np.inf, *cuts, np.inf])
+    exact = stats.norm.cdf(ends[y + 1], f, 1 / root) - stats.norm.cdf(ends[y], f, 1 / root)
+    np.testing.assert_allclose(np.exp(log_probability(y, f, cuts, root)), exact, rtol=1e-8, atol=1e-14)
