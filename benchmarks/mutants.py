@@ -210,6 +210,7 @@ def main() -> None:
     options = parser.parse_args()
     runner = Runner(options.output, "python benchmarks/mutants.py")
     listed = {mutant.name for mutant in mutants()}
+    runner.report["listed"] = len(listed)
     runner.report["mutants"] = {name: found for name, found in runner.report["mutants"].items() if name in listed}
     runner.write()
     for mutant in mutants():

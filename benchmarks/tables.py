@@ -195,11 +195,12 @@ def mutants(report: Report) -> Rows:
     for name, found in sorted(report["mutants"].items()):
         folders.setdefault(f"`{found['file'].split('/')[0]}`", []).append((name, found))
     rows = [["folder", "faults", "noticed", "not noticed", "which, and why"]]
-    for title, entries in [*folders.items(), ("all", list(report["mutants"].items()))]:
+    run = f"all that were run, of {report['listed']} in the list"
+    for title, entries in [*folders.items(), (run, list(report["mutants"].items()))]:
         missed = [(name, found) for name, found in entries if found["outcome"] != "noticed"]
         noticed = len(entries) - len(missed)
-        why = [f"{name}: {found['equivalent'] or found['outcome']}" for name, found in missed if title != "all"]
-        share = f"{noticed} ({noticed / len(entries):.0%})" if title == "all" else str(noticed)
+        why = [f"{name}: {found['equivalent'] or found['outcome']}" for name, found in missed if title != run]
+        share = f"{noticed} ({noticed / len(entries):.0%})" if title == run else str(noticed)
         rows.append([title, str(len(entries)), share, str(len(missed)), "; ".join(why)])
     return rows
 
