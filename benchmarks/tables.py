@@ -189,12 +189,31 @@ def gaps(report: Report) -> Rows:
     return rows + [[name, *(f"{row[place]:.2f}" for place in places)] for name, row in report["coverage"].items()]
 
 
+def mixing(report: Report) -> Rows:
+    """R-hat of f and effective draws of it, without and with overrelaxation, means over seeds."""
+    cells: dict[str, dict[str, list[Report]]] = {}
+    for name, found in report["results"].items():
+        data, share, _ = name.split(" | ")
+        cells.setdefault(data, {}).setdefault(share, []).append(found)
+    rows = [["without / with overrelaxation", "worst R-hat", "median", "least", "median a CPU second", "CPU seconds"]]
+    shown = {"rhat": ".2f", "ess_median": ".0f", "ess_least": ".0f", "ess_median_a_cpu_second": ".2f"}
+    for data, shares in cells.items():
+        means = [
+            {key: sum(found[key] for found in each) / len(each) for key in (*shown, "cpu_seconds")}
+            for each in shares.values()
+        ]
+        rows.append([data, *(" / ".join(f"{mean[key]:{how}}" for mean in means) for key, how in shown.items())])
+        rows[-1].append(" / ".join(f"{mean['cpu_seconds']:.0f}" for mean in means))
+    return rows
+
+
 TABLES: dict[str, dict[str, Callable[[Report], Rows]]] = {
     "gibbs.json": {"gibbs_times": gibbs_times, "gibbs_costs": gibbs_costs, "gibbs_peak": gibbs_peak},
     "recommend.json": {"recommend_times": recommend_times, "recommend_memory": recommend_memory},
     "latency.json": {"latency_answers": latency_answers, "latency_ratios": latency_ratios},
     "keep.json": {"kept_draws": kept_draws},
     "gaps.json": {"gaps": gaps},
+    "mixing.json": {"mixing": mixing},
     "nuts.json": {"nuts_rates": nuts_rates},
     "regression.json": {"regression_scaling": regression_scaling},
     "sparse_core.json": {
