@@ -223,6 +223,24 @@ def prior_scale_density(report: Report) -> Rows:
     return _prior_scale(report, "log_density", max)
 
 
+def mixing(report: Report) -> Rows:
+    """R-hat of f and effective draws of it, without and with overrelaxation, means over seeds."""
+    cells: dict[str, dict[str, list[Report]]] = {}
+    for name, found in report["results"].items():
+        data, share, _ = name.split(" | ")
+        cells.setdefault(data, {}).setdefault(share, []).append(found)
+    rows = [["without / with overrelaxation", "worst R-hat", "median", "least", "median a CPU second", "CPU seconds"]]
+    shown = {"rhat": ".2f", "ess_median": ".0f", "ess_least": ".0f", "ess_median_a_cpu_second": ".2f"}
+    for data, shares in cells.items():
+        means = [
+            {key: sum(found[key] for found in each) / len(each) for key in (*shown, "cpu_seconds")}
+            for each in shares.values()
+        ]
+        rows.append([data, *(" / ".join(f"{mean[key]:{how}}" for mean in means) for key, how in shown.items())])
+        rows[-1].append(" / ".join(f"{mean['cpu_seconds']:.0f}" for mean in means))
+    return rows
+
+
 TABLES: dict[str, dict[str, Callable[[Report], Rows]]] = {
     "gibbs.json": {"gibbs_times": gibbs_times, "gibbs_costs": gibbs_costs, "gibbs_peak": gibbs_peak},
     "recommend.json": {"recommend_times": recommend_times, "recommend_memory": recommend_memory},
@@ -231,6 +249,7 @@ TABLES: dict[str, dict[str, Callable[[Report], Rows]]] = {
     "gaps.json": {"gaps": gaps},
     "prior_f.json": {"prior_f": prior_f},
     "prior_scale.json": {"prior_scale_rmse": prior_scale_rmse, "prior_scale_density": prior_scale_density},
+    "mixing.json": {"mixing": mixing},
     "nuts.json": {"nuts_rates": nuts_rates},
     "regression.json": {"regression_scaling": regression_scaling},
     "sparse_core.json": {

@@ -85,6 +85,16 @@ def test_the_simulation_of_the_prior_runs(tmp_path):
     assert all(0.3 < case["sd"] < 3 for case in json.loads(output.read_text())["cases"])
 
 
+def test_the_benchmark_of_mixing_runs_and_goes_on(tmp_path):
+    output = tmp_path / "mixing.json"
+    command = [sys.executable, str(BENCHMARKS / "mixing.py"), "--quick", "-o", str(output)]
+    subprocess.run(command, check=True, capture_output=True)
+    report = json.loads(output.read_text())
+    assert set(report["results"]) == {"surface, default | 0 | 0", "surface, default | 0.8 | 0"}
+    subprocess.run(command, check=True, capture_output=True)
+    assert json.loads(output.read_text())["results"] == report["results"]
+
+
 def test_the_benchmark_of_sparse_cores_runs(tmp_path):
     output = tmp_path / "sparse_core.json"
     command = [sys.executable, str(BENCHMARKS / "sparse_core.py"), "--quick", "-o", str(output)]
