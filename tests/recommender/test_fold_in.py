@@ -14,8 +14,9 @@ from tuckergp.evaluation.metrics import rmse
 from tuckergp.inference.base import Problem
 from tuckergp.inference.gibbs import Gibbs
 from tuckergp.likelihoods.row_noise import NU
+from tuckergp.model.design import whiten
 from tuckergp.posterior.draws import map_draws
-from tuckergp.recommender.attributes import WHO_RATED_WHAT
+from tuckergp.recommender.attributes import WHO_RATED_WHAT, join
 from tuckergp.recommender.fold_in import _problem, fold_in
 from tuckergp.recommender.folding import LocalRows
 from tuckergp.statistics.evidence import Evidence, Precision
@@ -78,7 +79,7 @@ def dense_conditional(rec, s, ratings, user, features):
     design, draws = rec.layout_.pairs(as_table(ratings, "all")), rec.fit_.draws
     core, alpha = draws.model.core.dense(draws.W[s]), float(draws.unknowns["alpha"][s])
     psi = [draws.factors(d, mode)[:, s] for d, mode in enumerate(design.modes)]
-    P = np.linalg.inv(draws.modes[0].covariance[s])
+    P = np.linalg.inv(draws.modes[0].covariance[s] + variance_of_new_levels(rec, s, user, features))
     A, b, each = P.copy(), P @ (features @ draws.modes[0].B[:, s]), []
     for row in np.flatnonzero(np.array([u == user for u in ratings["user_id"]])):
         z = core
@@ -95,6 +96,20 @@ def dense_conditional(rec, s, ratings, user, features):
         each.append((w / factors[0], z, y))
     mean = np.linalg.solve(A, b)
     return mean, np.linalg.inv(A), sum(w * (y - z @ mean) ** 2 for w, z, y in each)
+
+
+def variance_of_new_levels(rec, s, user, features):
+    """What levels of a user that training did not have add to the prior covariance: what features lack of k(x, x)."""
+    side, mode = rec.layout_.sides[0], rec.fit_.draws.modes[0]
+    row = join(as_table(USERS, "users"), "user_id", [user], "users")
+    row = replace(row, columns={**row.columns, WHO_RATED_WHAT: np.full(1, None, dtype=object)})
+    inputs = whiten(side.attributes.encode(row).select(side.mode.mode.columns), side.mode.whitening)
+    total = 0.0
+    for g, block in enumerate(side.mode.blocks):
+        if WHO_RATED_WHAT not in repr(block.kernel):
+            own = features[block.columns]
+            total += float(block.kernel(inputs)[0, 0] - own @ own) / mode.values["tau"][s, g]
+    return total * mode.values["spread"][s]
 
 
 def both(old, new):
@@ -213,7 +228,8 @@ def test_it_equals_the_conditional_of_a_sweep_in_which_the_user_was_there(users_
     ]
     prior = draws.modes[0].mean(tables[0].features)[:, 0]
     psi = [rng.standard_normal(prior.shape), draws.factors(1, tables[1])[:, 0]]
-    precision = np.linalg.inv(draws.modes[0].covariance[0])
+    features = np.asarray(tables[0].features.todense())[whole.layout_.sides[0].number["d"]]
+    precision = np.linalg.inv(draws.modes[0].covariance[0] + variance_of_new_levels(rec, 0, "d", features))
     alpha = float(draws.unknowns["alpha"][0])
     evidence = Evidence(problem.sorted[0], y, Precision(alpha), problem.model.core, 0, psi, draws.W[0])
     rows = evidence.solve(prior @ precision, precision, np.zeros_like(prior))
