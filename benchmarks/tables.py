@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from statistics import mean, stdev
 from typing import Any
 
 Report = dict[str, Any]
@@ -241,11 +242,30 @@ def mixing(report: Report) -> Rows:
     return rows
 
 
+def cold_start(report: Report) -> Rows:
+    """Error and coverage of held-out users and items, means over splits, with the standard error of differences."""
+    rows = [
+        ["held out", "attributes", "who-rated-what", "splits", "RMSE", "on less off", "coverage", "coverage of ids"]
+    ]
+    splits = list(report["splits"].values())
+    for key, title in (("user_id", "users"), ("item_id", "items")):
+        for attributes in ("attributes", "no attributes"):
+            on, off = ([split[f"{attributes}, who-rated-what {x}"][key] for split in splits] for x in ("on", "off"))
+            less = [a["rmse"] - b["rmse"] for a, b in zip(on, off, strict=True)]
+            error = stdev(less) / len(less) ** 0.5
+            for name, scores, difference in (("on", on, f"{mean(less):.4f} ± {error:.4f}"), ("off", off, "")):
+                means = {score: mean(one[score] for one in scores) for score in ("rmse", "coverage", "coverage_of_ids")}
+                figures = [f"{means['rmse']:.4f}", difference, *(f"{means[x]:.3f}" for x in list(means)[1:])]
+                rows.append([title, "yes" if attributes == "attributes" else "no", name, str(len(splits)), *figures])
+    return rows
+
+
 TABLES: dict[str, dict[str, Callable[[Report], Rows]]] = {
     "gibbs.json": {"gibbs_times": gibbs_times, "gibbs_costs": gibbs_costs, "gibbs_peak": gibbs_peak},
     "recommend.json": {"recommend_times": recommend_times, "recommend_memory": recommend_memory},
     "latency.json": {"latency_answers": latency_answers, "latency_ratios": latency_ratios},
     "keep.json": {"kept_draws": kept_draws},
+    "cold.json": {"cold_start": cold_start},
     "gaps.json": {"gaps": gaps},
     "prior_f.json": {"prior_f": prior_f},
     "prior_scale.json": {"prior_scale_rmse": prior_scale_rmse, "prior_scale_density": prior_scale_density},

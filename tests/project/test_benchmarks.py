@@ -64,6 +64,18 @@ def test_the_benchmark_of_kept_draws_runs(data_dir, tmp_path):
     assert set(json.loads(output.read_text())["kept"]) == {"25", "50", "100", "250"}
 
 
+def test_the_benchmark_of_newcomers_runs(data_dir, tmp_path):
+    output = tmp_path / "cold.json"
+    command = [sys.executable, str(BENCHMARKS / "cold.py"), "--quick", "-o", str(output)]
+    subprocess.run(command, check=True, env={**os.environ, "TUCKERGP_DATA": str(data_dir)}, capture_output=True)
+    ((split, models),) = json.loads(output.read_text())["splits"].items()
+    assert split == "0"
+    assert len(models) == 4
+    for scores in models.values():
+        assert set(scores) == {"user_id", "item_id"}
+        assert all(0.8 < found["rmse"] < 1.4 for found in scores.values())
+
+
 def test_the_choice_of_the_prior_scale_runs_and_goes_on_from_its_file(data_dir, tmp_path):
     output = tmp_path / "prior_scale.json"
     command = [sys.executable, str(BENCHMARKS / "prior_scale.py"), "--quick", "-o", str(output)]

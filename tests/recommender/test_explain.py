@@ -154,7 +154,7 @@ def test_it_reads_well(data):
     unknown = {row.what: row.value for row in rec.explain("nobody", item).rows if row.side == "user"}
     assert unknown == {
         "age": "missing", "sex": "missing", "occupation": "missing",
-        "who rated what": "as on average", "own": "no ratings",
+        "who rated what": "not known", "own": "no ratings",
     }  # fmt: skip
     shares = rec.feature_importance()
     assert "share" in str(shares)

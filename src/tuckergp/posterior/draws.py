@@ -22,6 +22,7 @@ from tuckergp.likelihoods.row_noise import nu_of_draws
 from tuckergp.model.design import Design
 from tuckergp.model.draw import Draw, ModeDraw
 from tuckergp.model.mode_table import ModeTable
+from tuckergp.model.newcomers import Newcomers
 from tuckergp.model.tucker import Core, TuckerModel
 from tuckergp.posterior.diagnostics import Diagnostics, summarise
 from tuckergp.random import DrawStreams
@@ -177,9 +178,13 @@ class Draws:
         """psi of the rows of a table of mode d in all draws, (M, S, r)."""
         own = None if streams is None else streams.of_mode(d)
         psi = table.residual.factors(table.features, self.modes[d], own)
-        values = self.modes[d].values
-        if own is not None and table.new is not None and "tau" in values:
-            psi = psi + table.new.factors(values["spread"], values["tau"], own.keys)
+        values, rows = self.modes[d].values, table.newcomers
+        newcomers = Newcomers.of(values) if len(rows) else None
+        if newcomers is not None:
+            few, keys = table.take(rows), None if own is None else own.keys
+            psi[rows] = newcomers.factors(few.features_besides_set, few.residual.keys, keys)
+        if own is not None and table.new_unlearned is not None and "tau" in values:
+            psi = psi + table.new_unlearned.factors(values["spread"], values["tau"], own.keys)
         return psi if table.more is None else np.concatenate([psi, self.factors(d, table.more, streams)])
 
     def predicted(
