@@ -6,7 +6,9 @@ import numpy as np
 import pytest
 from scipy import sparse
 
+from tuckergp import Mode, TuckerGPRegressor, load
 from tuckergp.features.new import NewFeatures
+from tuckergp.kernels import Cosine, Identity
 from tuckergp.model.design import Design
 from tuckergp.model.draw import draw_of
 from tuckergp.model.mode_table import ModeTable
@@ -42,9 +44,9 @@ def test_it_is_weighted_ridge_regression_with_the_intercept_of_the_observations(
     np.testing.assert_allclose(found.root.T @ found.root, covariance, atol=1e-10)
 
 
-def test_more_ranks_than_rows_are_no_fault(rng):
+def test_more_ranks_than_rows_and_factors_of_zero_are_no_fault(rng):
     found = NewcomerRegression(np.zeros((3, 0)), np.arange(3)).given(
-        rng.standard_normal((3, 6)), np.arange(3), np.zeros((3, 6)) + 1
+        rng.standard_normal((3, 6)), np.arange(3), np.zeros((3, 6))
     )
     assert found.root.shape == (6, 6)
     assert np.isfinite(found.root).all()
@@ -138,3 +140,16 @@ def test_new_features_count_until_a_row_is_learned(fitted):
     np.testing.assert_array_equal(half.undetermined, [True, False])
     np.testing.assert_array_equal(draws.factors(0, half, streams)[0], draws.factors(0, table, streams)[0])
     np.testing.assert_array_equal(draws.factors(0, half, streams)[1], draws.modes[0].rows["psi"][7])
+
+
+def test_a_single_mode_with_a_set_is_fitted_saved_and_predicts_newcomers(rng, tmp_path):
+    sets = [("a", "b"), ("b",), ("c", "a"), ("c",)] * 10
+    inputs = {"id": np.arange(40), "set": sets}
+    mode = Mode(["id", "set"], Identity("id") + Cosine("set"))
+    model = TuckerGPRegressor([mode], rank=1, draws=20, warmup=10, random_state=0).fit(inputs, rng.normal(3.0, 1.0, 40))
+    model.save(tmp_path / "model.tgp")
+    new = {"id": [100], "set": [()]}
+    mean, spread = model.predict(new, return_std=True)
+    assert abs(mean[0] - 3.0) < 1.0
+    assert 0.5 < spread[0] < 3.0
+    np.testing.assert_array_equal(load(tmp_path / "model.tgp").predict(new), mean)

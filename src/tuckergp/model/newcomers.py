@@ -113,7 +113,8 @@ class NewcomerRegression:
         left = psi - np.asarray(self.inputs @ weights)
         # least squares of what is left of f on z
         gram, f = z.T @ z, (z * left[rows]).sum(axis=1)
-        weights[0] += np.linalg.solve(gram + SHRINKAGE * np.trace(gram) / r * np.eye(r), z.T @ f)
+        gram[np.diag_indices(r)] += SHRINKAGE * np.trace(gram) / r + np.finfo(float).tiny
+        weights[0] += np.linalg.solve(gram, z.T @ f)
         # the covariance of what is left is R'R, also where there are fewer rows than ranks
         scaled = self.root * left / self.freedom**0.5
         return Newcomers(weights, np.asarray(np.linalg.qr(np.vstack([scaled, np.zeros((r, r))]), mode="r")))

@@ -24,18 +24,20 @@ MOST_OBSERVATIONS = 20_000
 def with_newcomers(draws: Draws, design: Design) -> Draws:
     """The draws of a fit to these observations, with what they say of newcomers in every mode that has a set."""
     sets = [d for d, table in enumerate(design.modes) if table.set_block is not None]
-    if not sets or not len(draws) or len(design.modes) == 1:
+    if not sets or not len(draws):
         return draws
     index = design.index[:: -(-len(design.index) // MOST_OBSERVATIONS)]
+    observed = [table.take(index[:, d]) for d, table in enumerate(design.modes)]
     regression = {d: NewcomerRegression(design.modes[d].features_besides_set, design.index[:, d]) for d in sets}
     found: dict[int, list[Newcomers]] = {d: [] for d in sets}
     for s in range(len(draws)):
         one = draws.only(s)
-        psi = [one.factors(d, table) for d, table in enumerate(design.modes)]
-        at = [table[index[:, d]] for d, table in enumerate(psi)]
+        at = [one.factors(d, table) for d, table in enumerate(observed)]
         for d in sets:
-            z, _ = one.model.core.others_in_draws(one.W, [None if e == d else rows for e, rows in enumerate(at)], d)
-            found[d].append(regression[d].given(psi[d][:, 0], index[:, d], z[:, 0]))
+            z = np.zeros_like(at[d])  # without other modes all observations of a row are alike
+            if len(at) > 1:
+                z, _ = one.model.core.others_in_draws(one.W, [None if e == d else psi for e, psi in enumerate(at)], d)
+            found[d].append(regression[d].given(one.factors(d, design.modes[d])[:, 0], index[:, d], z[:, 0]))
 
     def change(d: int, mode: ModeDraws) -> ModeDraws:
         if d not in found:
