@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from math import prod
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -363,7 +364,12 @@ def bytes_of_draw(design: Design, core: Core) -> int:
     """Bytes of one draw of a model, with noise factors of all groups of rows."""
     total = 8 * core.n_weights
     for mode, r in zip(design.modes, core.ranks.tolist(), strict=True):
-        total += 4 * (int(mode.features.shape[1]) * r + mode.residual.n_kept * r + mode.n_groups) + 8 * r * r
+        total += 4 * (int(mode.features.shape[1]) * r + mode.residual.n_kept * r + mode.n_groups)
+        total += 8 * (2 * r * r + len(mode.blocks))  # the covariances of rows and of weights, tau
+        if mode.set_block is not None:
+            members = mode.blocks[mode.set_block]
+            k = int(mode.features.shape[1]) - (members.stop - members.start)
+            total += 8 * sum(prod(shape) for shape in Newcomers.shapes(k, r).values())
     return total
 
 
