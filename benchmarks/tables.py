@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from statistics import mean, stdev
 from typing import Any
 
 Report = dict[str, Any]
@@ -239,15 +240,53 @@ def prior_scale_density(report: Report) -> Rows:
     return _prior_scale(report, "log_density", max)
 
 
+def mixing(report: Report) -> Rows:
+    """R-hat of f and effective draws of it, without and with overrelaxation, means over seeds."""
+    cells: dict[str, dict[str, list[Report]]] = {}
+    for name, found in report["results"].items():
+        data, share, _ = name.split(" | ")
+        cells.setdefault(data, {}).setdefault(share, []).append(found)
+    rows = [["without / with overrelaxation", "worst R-hat", "median", "least", "median a CPU second", "CPU seconds"]]
+    shown = {"rhat": ".2f", "ess_median": ".0f", "ess_least": ".0f", "ess_median_a_cpu_second": ".2f"}
+    for data, shares in cells.items():
+        means = [
+            {key: sum(found[key] for found in each) / len(each) for key in (*shown, "cpu_seconds")}
+            for each in shares.values()
+        ]
+        rows.append([data, *(" / ".join(f"{mean[key]:{how}}" for mean in means) for key, how in shown.items())])
+        rows[-1].append(" / ".join(f"{mean['cpu_seconds']:.0f}" for mean in means))
+    return rows
+
+
+def cold_start(report: Report) -> Rows:
+    """Error and coverage of held-out users and items, means over splits, with the standard error of differences."""
+    rows = [
+        ["held out", "attributes", "who-rated-what", "splits", "RMSE", "on less off", "coverage", "coverage of ids"]
+    ]
+    splits = list(report["splits"].values())
+    for key, title in (("user_id", "users"), ("item_id", "items")):
+        for attributes in ("attributes", "no attributes"):
+            on, off = ([split[f"{attributes}, who-rated-what {x}"][key] for split in splits] for x in ("on", "off"))
+            less = [a["rmse"] - b["rmse"] for a, b in zip(on, off, strict=True)]
+            error = stdev(less) / len(less) ** 0.5
+            for name, scores, difference in (("on", on, f"{mean(less):.4f} ± {error:.4f}"), ("off", off, "")):
+                means = {score: mean(one[score] for one in scores) for score in ("rmse", "coverage", "coverage_of_ids")}
+                figures = [f"{means['rmse']:.4f}", difference, *(f"{means[x]:.3f}" for x in list(means)[1:])]
+                rows.append([title, "yes" if attributes == "attributes" else "no", name, str(len(splits)), *figures])
+    return rows
+
+
 TABLES: dict[str, dict[str, Callable[[Report], Rows]]] = {
     "gibbs.json": {"gibbs_times": gibbs_times, "gibbs_costs": gibbs_costs, "gibbs_peak": gibbs_peak},
     "recommend.json": {"recommend_times": recommend_times, "recommend_memory": recommend_memory},
     "latency.json": {"latency_answers": latency_answers, "latency_ratios": latency_ratios},
     "keep.json": {"kept_draws": kept_draws},
+    "cold.json": {"cold_start": cold_start},
     "gaps.json": {"gaps": gaps},
     "mutants.json": {"mutants": mutants},
     "prior_f.json": {"prior_f": prior_f},
     "prior_scale.json": {"prior_scale_rmse": prior_scale_rmse, "prior_scale_density": prior_scale_density},
+    "mixing.json": {"mixing": mixing},
     "nuts.json": {"nuts_rates": nuts_rates},
     "regression.json": {"regression_scaling": regression_scaling},
     "sparse_core.json": {

@@ -1,10 +1,10 @@
-"""Streams by blocks, and slice steps."""
+"""Streams by blocks, slice steps, and overrelaxed draws."""
 
 import numpy as np
 import pytest
 
 from tuckergp.errors import DivergenceError
-from tuckergp.random import BLOCK, gammas, log_slice, normals, uniforms
+from tuckergp.random import BLOCK, gammas, log_slice, normals, overrelaxed, uniforms
 
 MAKERS = {
     "normals": lambda n, rng: normals((n, 2), rng),
@@ -38,3 +38,10 @@ def test_a_slice_without_room_stays_where_it_is():
 def test_a_slice_of_what_is_no_number_is_refused():
     with pytest.raises(DivergenceError, match="is not a number any more"):
         log_slice(lambda value: float("nan"), 0.0, 1.0, np.random.default_rng(0))
+
+
+@pytest.mark.parametrize("share", [0.0, 0.3, 0.9])
+def test_an_overrelaxed_draw_is_on_the_other_side_of_the_mean_with_noise_that_keeps_the_variance(share):
+    mean, noise, last = np.random.default_rng(0).standard_normal((3, 4))
+    expected = mean - share * (last - mean) + np.sqrt(1 - share**2) * noise
+    np.testing.assert_allclose(overrelaxed(lambda scale: mean + scale * noise, last, share), expected, rtol=1e-12)

@@ -24,6 +24,7 @@ __all__ = [
     "log_slice",
     "mixed",
     "normals",
+    "overrelaxed",
     "seed_of",
     "stream",
     "uniforms",
@@ -137,6 +138,28 @@ def gammas(shape: Floats, rng: np.random.Generator) -> Floats:
     for block, block_rng in block_streams(len(shape), rng):
         out[block] = block_rng.standard_gamma(shape[block])
     return out
+
+
+def overrelaxed(draw: Callable[[float], Floats], last: Floats, share: float) -> Floats:
+    """A draw from a normal distribution on the other side of its mean, seen from the last one (Adler 1981).
+
+    With mean m and noise e the draw is m - share (last - m) + (1 - share^2)^1/2 e, which leaves the distribution as it
+    is. Along a narrow ridge, where draws of some unknowns given others make a random walk, such draws go on in one
+    direction for a while.
+
+    Parameters
+    ----------
+    draw : callable
+        The mean plus so much times noise; called once.
+    last : ndarray
+        The present value.
+    share : float
+        From 0, a draw that does not depend on ``last``, to below 1.
+    """
+    if share == 0:
+        return draw(1.0)
+    # (1 + share) (m + c e) - share last, c = ((1 - share) / (1 + share))^1/2: one solve has both m and e
+    return (1 + share) * draw(float(np.sqrt((1 - share) / (1 + share)))) - share * last
 
 
 def log_slice(log_density: Callable[[float], float], x: float, width: float, rng: np.random.Generator) -> float:

@@ -266,6 +266,20 @@ def test_few_restarts_show_a_wrong_conditional(wrong):
     assert np.abs(z_scores(changes)).max() > 4.5
 
 
+def test_the_core_and_shared_weights_are_overrelaxed_and_rows_are_not():
+    rng = np.random.default_rng(0)
+    for kind in ("rows", "weights"):
+        design = tiny_design(rng, (kind, kind))
+        model = TuckerModel(core_of("full", [2, 2], rng), Gaussian(), np.ones(2), 1.0)
+        problem = Problem(model, design, rng.standard_normal(len(design.index)))
+        start = draw_prior(model, design, Gibbs(), rng)
+        plain, moved = (
+            Gibbs(overrelaxation=share).step(problem, start, np.random.default_rng(1))[0] for share in (0.0, 0.6)
+        )
+        assert (plain.modes[0].psi == moved.modes[0].psi).all() == (kind == "rows")
+        assert (plain.W != moved.W).all()
+
+
 def test_noise_and_coefficients_of_a_conjugate_model_match_the_exact_posterior():
     # D = 1 with a fixed core is Bayesian linear regression y = Phi B + noise; with the precisions held tight by their
     # priors the posterior of B is normal in closed form
@@ -277,7 +291,14 @@ def test_noise_and_coefficients_of_a_conjugate_model_match_the_exact_posterior()
     y = features @ [1.0, -2.0, 0.5] + 0.5 * rng.standard_normal(30)
     sure = 1e8
     gibbs = Gibbs(
-        dof=sure, tau_shape=2 * sure, tau_rate=sure, alpha_shape=4 * sure, alpha_rate=sure, draws=4000, warmup=10
+        dof=sure,
+        tau_shape=2 * sure,
+        tau_rate=sure,
+        alpha_shape=4 * sure,
+        alpha_rate=sure,
+        overrelaxation=0,
+        draws=4000,
+        warmup=10,
     )
     problem = Problem(model, design, y)
     state = gibbs.init(problem, rng)

@@ -99,6 +99,17 @@ def test_draws_of_weights_given_data_have_the_conditional_mean_and_covariance(ro
     assert error.max() < 5
 
 
+@pytest.mark.parametrize("largest", [4_000, 0], ids=["cholesky", "iterative"])
+def test_noise_of_weights_given_data_is_as_large_as_asked_for(largest, monkeypatch):
+    monkeypatch.setattr(weights, "LARGEST_DENSE", largest)
+    rng = np.random.default_rng(3)
+    z = rng.standard_normal((6, 2))
+    given = (rng.standard_normal((6, 4)), np.einsum("mi,mj->mij", z, z), z, np.ones(4), np.eye(2), np.zeros((4, 2)))
+    mean = weights_given_data(*given)
+    whole, half = (weights_given_data(*given, np.random.default_rng(4), noise) for noise in (1.0, 0.5))
+    np.testing.assert_allclose(half - mean, (whole - mean) / 2, atol=1e-6)
+
+
 def test_hashing_leaves_cosine_to_its_exact_features():
     assert not Hashing(8).suits(Cosine("genres"))
     with pytest.raises(InputError, match="no exact features to hash"):

@@ -14,8 +14,9 @@ from tuckergp.evaluation.metrics import rmse
 from tuckergp.inference.base import Problem
 from tuckergp.inference.gibbs import Gibbs
 from tuckergp.likelihoods.row_noise import NU
+from tuckergp.model.design import whiten
 from tuckergp.posterior.draws import map_draws
-from tuckergp.recommender.attributes import WHO_RATED_WHAT
+from tuckergp.recommender.attributes import WHO_RATED_WHAT, join
 from tuckergp.recommender.fold_in import _problem, fold_in
 from tuckergp.recommender.folding import LocalRows
 from tuckergp.statistics.evidence import Evidence, Precision
@@ -70,7 +71,7 @@ def parted_of(rec, table, seed=0):
     return _problem(*pieces(rec), table, (None, None), None, "keep", 4, seed)
 
 
-def dense_conditional(rec, s, ratings, user, features):
+def dense_conditional(rec, s, ratings, user, features, users=USERS):
     """A user's row in draw s given all ratings of theirs, in plain NumPy.
 
     Mean, covariance, and the squared residuals at the mean in units of their variance under a noise factor of 1.
@@ -78,7 +79,7 @@ def dense_conditional(rec, s, ratings, user, features):
     design, draws = rec.layout_.pairs(as_table(ratings, "all")), rec.fit_.draws
     core, alpha = draws.model.core.dense(draws.W[s]), float(draws.unknowns["alpha"][s])
     psi = [draws.factors(d, mode)[:, s] for d, mode in enumerate(design.modes)]
-    P = np.linalg.inv(draws.modes[0].covariance[s])
+    P = np.linalg.inv(draws.modes[0].covariance[s] + variance_of_new_levels(rec, s, user, features, users))
     A, b, each = P.copy(), P @ (features @ draws.modes[0].B[:, s]), []
     for row in np.flatnonzero(np.array([u == user for u in ratings["user_id"]])):
         z = core
@@ -95,6 +96,20 @@ def dense_conditional(rec, s, ratings, user, features):
         each.append((w / factors[0], z, y))
     mean = np.linalg.solve(A, b)
     return mean, np.linalg.inv(A), sum(w * (y - z @ mean) ** 2 for w, z, y in each)
+
+
+def variance_of_new_levels(rec, s, user, features, users=USERS):
+    """What levels of a user that training did not have add to the prior covariance: what features lack of k(x, x)."""
+    side, mode = rec.layout_.sides[0], rec.fit_.draws.modes[0]
+    row = join(as_table(users, "users"), "user_id", [user], "users")
+    row = replace(row, columns={**row.columns, WHO_RATED_WHAT: np.full(1, None, dtype=object)})
+    inputs = whiten(side.attributes.encode(row).select(side.mode.mode.columns), side.mode.whitening)
+    total = 0.0
+    for g, block in enumerate(side.mode.blocks):
+        if WHO_RATED_WHAT not in repr(block.kernel):
+            own = features[block.columns]
+            total += float(block.kernel(inputs)[0, 0] - own @ own) / mode.values["tau"][s, g]
+    return total * mode.values["spread"][s]
 
 
 def both(old, new):
@@ -213,7 +228,8 @@ def test_it_equals_the_conditional_of_a_sweep_in_which_the_user_was_there(users_
     ]
     prior = draws.modes[0].mean(tables[0].features)[:, 0]
     psi = [rng.standard_normal(prior.shape), draws.factors(1, tables[1])[:, 0]]
-    precision = np.linalg.inv(draws.modes[0].covariance[0])
+    features = np.asarray(tables[0].features.todense())[whole.layout_.sides[0].number["d"]]
+    precision = np.linalg.inv(draws.modes[0].covariance[0] + variance_of_new_levels(rec, 0, "d", features))
     alpha = float(draws.unknowns["alpha"][0])
     evidence = Evidence(problem.sorted[0], y, Precision(alpha), problem.model.core, 0, psi, draws.W[0])
     rows = evidence.solve(prior @ precision, precision, np.zeros_like(prior))
@@ -232,6 +248,34 @@ def test_folding_in_twice_is_folding_in_once_with_both(users_with):
     for k in (None, 0, 1):
         a, b = users_with(once, k).psi, users_with(twice, k).psi
         np.testing.assert_allclose(a[[0, 2]], b, atol=1e-10)  # d and new; b has no rating in the second
+
+
+def test_a_level_never_seen_widens_the_prior_of_a_newcomer_at_once_and_in_two_steps(users_with):
+    rec = fitted(inference=Gibbs(draws=4, warmup=3))
+    users = {"user_id": ["new"], "age": [30], "job": ["never seen"]}
+    ratings = {
+        "user_id": ["new"] * 3,
+        "item_id": [1, 2, 4],
+        "rating": [5.0, 4.0, 1.0],
+        "timestamp": ["1998-01-05"] * 3,
+        "device": ["tv"] * 3,
+    }
+    tables = (as_table(users, "users"), None)
+    once = _problem(*pieces(rec), as_table(ratings, "new"), tables, None, "keep", 4, 0)
+    features = np.asarray(once.locals[0].changed_rows.features.todense())[0]
+    mean = users_with(once).psi
+    root = np.stack([users_with(once, k).psi - mean for k in range(2)])
+    for s in range(len(rec.fit_.draws)):
+        m, C, _ = dense_conditional(rec, s, ratings, "new", features, users)
+        np.testing.assert_allclose(mean[0, s], m, atol=1e-8)
+        np.testing.assert_allclose(root[:, 0, s].T @ root[:, 0, s], C, atol=1e-8)
+        assert np.trace(variance_of_new_levels(rec, s, "new", features, users)) > 1e-6
+    first, second = ({name: values[part] for name, values in ratings.items()} for part in (slice(0, 1), slice(1, 3)))
+    layout, fit, history = fold_in(*pieces(rec), as_table(first, "new"), tables, seed=1)
+    assert not layout.sides[0].table.take(layout.sides[0].numbers(["new"])).undetermined.any()
+    twice = _problem(layout, fit, history, as_table(second, "new"), (None, None), None, "keep", 4, 0)
+    for k in (None, 0, 1):
+        np.testing.assert_allclose(users_with(twice, k).psi, users_with(once, k).psi, atol=1e-10)
 
 
 def with_noise(draws, noise):

@@ -80,8 +80,9 @@ def exact(X, y, precision, prior):
     return S @ X.T @ (precision * y), S
 
 
+@pytest.mark.parametrize("overrelaxation", [0.0, 0.6])
 @pytest.mark.parametrize("pattern", [Random(7), "pairwise"], ids=str)
-def test_blocks_of_entries_keep_the_posterior_of_all(pattern, monkeypatch):
+def test_blocks_of_entries_keep_the_posterior_of_all(pattern, overrelaxation, monkeypatch):
     # blocks of three entries; 1,500 sweeps in 50 batches, |z| < 4.5 at most 35 times: false alarms below 0.002
     monkeypatch.setattr(core_module, "BLOCK", 3)
     rng = np.random.default_rng(1)
@@ -91,12 +92,25 @@ def test_blocks_of_entries_keep_the_posterior_of_all(pattern, monkeypatch):
     mean, covariance = exact(X, y, np.full(len(y), 2.0), prior)
     W, draws = np.zeros(7), []
     for _ in range(1_500):
-        W = core_given_factors(core, psi, design.index, data, y, precision, prior, W, rng)
+        W = core_given_factors(core, psi, design.index, data, y, precision, prior, W, rng, overrelaxation)
         draws.append(np.concatenate([W - mean, np.outer(W - mean, W - mean)[np.triu_indices(7)]]))
     expected = np.concatenate([np.zeros(7), covariance[np.triu_indices(7)]])
     batches = np.array(draws).reshape(50, -1, 35).mean(axis=1)
     z = (batches.mean(axis=0) - expected) / batches.std(axis=0, ddof=1) * np.sqrt(50)
     assert np.abs(z).max() < 4.5, np.round(z, 1)
+
+
+@pytest.mark.parametrize("largest", [3_000, 0], ids=["cholesky", "iterative"])
+def test_an_overrelaxed_core_is_the_plain_draw_moved_to_the_other_side_of_the_mean(largest, monkeypatch):
+    monkeypatch.setattr(core_module, "LARGEST_DENSE", largest)
+    rng = np.random.default_rng(1)
+    core = make_core(Random(7), [2, 2, 2], rng)
+    design, psi, X, y = regression(core, rng)
+    mean, _ = exact(X, y, np.full(len(y), 2.0), 1.5)
+    last, data = rng.standard_normal(7), sort_by_row(design, 0)
+    given = (core, psi, design.index, data, y, Precision(2.0), 1.5, last)
+    plain, moved = (core_given_factors(*given, np.random.default_rng(3), share) for share in (0.0, 0.6))
+    np.testing.assert_allclose(moved, mean - 0.6 * (last - mean) + 0.8 * (plain - mean), rtol=1e-5)
 
 
 def test_blocks_climb_to_the_most_probable_core(monkeypatch):

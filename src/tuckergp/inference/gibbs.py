@@ -14,7 +14,7 @@ from typing import Any, ClassVar, Literal, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from tuckergp.checks import one_of, positive, setting, whole
+from tuckergp.checks import number, one_of, positive, setting, whole
 from tuckergp.inference.algorithm import Sampled, model_of_function_scale
 from tuckergp.inference.base import Info, Problem, as_weights
 from tuckergp.inference.resuming import ChainValues, weights_at
@@ -69,6 +69,9 @@ class Gibbs(Sampled):
         Gamma prior of the precision of a feature block.
     alpha_shape, alpha_rate : float
         Gamma prior of the noise precision, in units of the targets' variance.
+    overrelaxation : float
+        From 0 to below 1: how far weights that all rows of a mode share, and the core, go to the other side of their
+        conditional mean. 0 draws them independently of where they are.
 
     Examples
     --------
@@ -93,6 +96,7 @@ class Gibbs(Sampled):
     tau_rate: float = setting(0.1, positive())
     alpha_shape: float = setting(1.0, positive())
     alpha_rate: float = setting(0.5, positive())
+    overrelaxation: float = setting(0.8, number("a number from 0 to below 1", lambda value: 0 <= value < 1))
 
     @property
     def noise_settings(self) -> NoiseSettings:
@@ -172,7 +176,8 @@ class Gibbs(Sampled):
         core, prior, index = problem.model.core, problem.model.sigma_w**-2, problem.design.index
         if core.share < 1:
             return entries_given_factors(core, psi, index, y, precision, prior, W, rng)
-        return core_given_factors(core, psi, index, problem.sorted[0], y, precision, prior, W, rng)
+        data = problem.sorted[0]
+        return core_given_factors(core, psi, index, data, y, precision, prior, W, rng, self.overrelaxation)
 
     def _draw_mode(
         self, problem: Problem, mode: ModeState, evidence: Evidence, sweep: int, rng: np.random.Generator
@@ -181,7 +186,14 @@ class Gibbs(Sampled):
         d, table = evidence.d, problem.design.modes[evidence.d]
         prior = self.precision_prior(problem.model, d)
         given = ModeGiven(
-            table.features, table.blocks, problem.regressions[d], prior, self.tau_shape, self.tau_rate, sweep
+            table.features,
+            table.blocks,
+            problem.regressions[d],
+            prior,
+            self.tau_shape,
+            self.tau_rate,
+            sweep,
+            self.overrelaxation,
         )
         mode, collapsed = table.residual.update(mode, evidence, given, rng)
         if table.blocks:

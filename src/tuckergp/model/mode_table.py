@@ -37,11 +37,13 @@ class ModeTable:
     nested : int or None
         The block that is one-hot in groups of rows, such as the user of a user-week. Noise factors belong to groups.
     new : NewFeatures or None
-        Features that training did not have of rows whose factors are not known; None for none.
+        Features that training did not have; they count for rows that were not learned from the data. None for none.
     group_names : ndarray of uint64, shape (M,), or None
         Keys of the random numbers of groups never seen, the same for all rows of a group; None for those of the rows.
     more : ModeTable or None
         Rows that were added after these, which are not copied; `features` and `residual` do not include them.
+    set_block : int or None
+        The block of which every training row has some features, such as who rated it; see `newcomers`.
     """
 
     features: Matrix
@@ -52,6 +54,7 @@ class ModeTable:
     new: NewFeatures | None = None
     group_names: Keys | None = None
     more: ModeTable | None = None
+    set_block: int | None = None
 
     def __post_init__(self) -> None:
         if not self.blocks and self.features.shape[1]:
@@ -105,9 +108,34 @@ class ModeTable:
         """Which rows a draw does not determine, so that predictions draw them, (M,)."""
         rows = self.residual.undetermined
         rows = np.zeros(int(self.features.shape[0]), dtype=bool) if rows is None else rows
-        if self.new is not None:
-            rows = rows | (np.diff(self.new.values.indptr) > 0)
+        if self.new_unlearned is not None:
+            rows = rows | (np.diff(self.new_unlearned.values.indptr) > 0)
         return rows if self.more is None else np.concatenate([rows, self.more.undetermined])
+
+    @cached_property
+    def new_unlearned(self) -> NewFeatures | None:
+        """New features of rows that were not learned from the data; None for none."""
+        seen = self.residual.seen
+        if self.new is None or seen is None or not seen.any():
+            return self.new
+        rows = np.flatnonzero(~seen)
+        return self.new.take(rows).put(rows, len(seen)) if len(rows) else None
+
+    @cached_property
+    def newcomers(self) -> npt.NDArray[np.intp]:
+        """The rows never seen whose set is not known, without those of `more`."""
+        seen = self.residual.seen
+        if self.set_block is None or seen is None or seen.all():
+            return np.zeros(0, dtype=np.intp)
+        rows = np.flatnonzero(~seen)
+        members = sparse.csr_array(self.features[rows][:, self.blocks[self.set_block]])
+        return np.asarray(rows[np.asarray(members.power(2).sum(axis=1)).ravel() == 0])
+
+    @property
+    def features_besides_set(self) -> Matrix:
+        """The features of all blocks but the set, (M, k)."""
+        others = [self.features[:, block] for g, block in enumerate(self.blocks) if g != self.set_block]
+        return hstack([self.features[:, :0], *others])
 
     @cached_property
     def groups(self) -> Index:

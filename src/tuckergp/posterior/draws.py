@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from math import prod
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -22,6 +23,7 @@ from tuckergp.likelihoods.row_noise import nu_of_draws
 from tuckergp.model.design import Design
 from tuckergp.model.draw import Draw, ModeDraw
 from tuckergp.model.mode_table import ModeTable
+from tuckergp.model.newcomers import Newcomers
 from tuckergp.model.tucker import Core, TuckerModel
 from tuckergp.posterior.diagnostics import Diagnostics, summarise
 from tuckergp.random import DrawStreams
@@ -177,9 +179,13 @@ class Draws:
         """psi of the rows of a table of mode d in all draws, (M, S, r)."""
         own = None if streams is None else streams.of_mode(d)
         psi = table.residual.factors(table.features, self.modes[d], own)
-        values = self.modes[d].values
-        if own is not None and table.new is not None and "tau" in values:
-            psi = psi + table.new.factors(values["spread"], values["tau"], own.keys)
+        values, rows = self.modes[d].values, table.newcomers
+        newcomers = Newcomers.of(values) if len(rows) else None
+        if newcomers is not None:
+            few, keys = table.take(rows), None if own is None else own.keys
+            psi[rows] = newcomers.factors(few.features_besides_set, few.residual.keys, keys)
+        if own is not None and table.new_unlearned is not None and "tau" in values:
+            psi = psi + table.new_unlearned.factors(values["spread"], values["tau"], own.keys)
         return psi if table.more is None else np.concatenate([psi, self.factors(d, table.more, streams)])
 
     def predicted(
@@ -358,7 +364,12 @@ def bytes_of_draw(design: Design, core: Core) -> int:
     """Bytes of one draw of a model, with noise factors of all groups of rows."""
     total = 8 * core.n_weights
     for mode, r in zip(design.modes, core.ranks.tolist(), strict=True):
-        total += 4 * (int(mode.features.shape[1]) * r + mode.residual.n_kept * r + mode.n_groups) + 8 * r * r
+        total += 4 * (int(mode.features.shape[1]) * r + mode.residual.n_kept * r + mode.n_groups)
+        total += 8 * (2 * r * r + len(mode.blocks))  # the covariances of rows and of weights, tau
+        if mode.set_block is not None:
+            members = mode.blocks[mode.set_block]
+            k = int(mode.features.shape[1]) - (members.stop - members.start)
+            total += 8 * sum(prod(shape) for shape in Newcomers.shapes(k, r).values())
     return total
 
 

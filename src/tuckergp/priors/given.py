@@ -37,6 +37,8 @@ class ModeGiven:
     tau_shape, tau_rate : float
         Gamma prior of the precision of a block.
     sweep : int
+    overrelaxation : float
+        Of draws of weights that all rows share, see `tuckergp.random.overrelaxed`.
     """
 
     features: Matrix
@@ -46,6 +48,7 @@ class ModeGiven:
     tau_shape: float = 1.0
     tau_rate: float = 0.1
     sweep: int = 0
+    overrelaxation: float = 0.0
 
     @property
     def affordable(self) -> bool:

@@ -32,8 +32,9 @@ def weights_given_data(
     precision: Floats,
     start: Floats,
     rng: np.random.Generator | None = None,
+    noise: float = 1.0,
 ) -> Floats:
-    """Mean of p(B | data), (n, r); with ``rng``, a draw.
+    """Mean of p(B | data), (n, r); with ``rng``, a draw, its distance from the mean times ``noise``.
 
     Solves sum_m phi_m phi_m' B A_m + T B Lambda = sum_m phi_m b_m'. Conjugate gradients draw by perturbing the
     right-hand side with noise whose covariance is the system itself, which is exact at convergence.
@@ -58,10 +59,10 @@ def weights_given_data(
         R = linalg.cholesky(joint_precision(features, A, tau, precision).T, lower=False, overwrite_a=True)
         whitened = linalg.solve_triangular(R, target.T.ravel(), trans="T")
         if rng is not None:
-            whitened = whitened + rng.standard_normal(n * r)
+            whitened = whitened + noise * rng.standard_normal(n * r)
         return np.ascontiguousarray(linalg.solve_triangular(R, whitened).reshape(r, n).T)
     if rng is not None:
-        target = target + _system_noise(features, A, tau, precision, rng)
+        target = target + noise * _system_noise(features, A, tau, precision, rng)
     return _iterate(features, A, target, tau, precision, start)
 
 

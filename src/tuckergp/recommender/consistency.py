@@ -58,6 +58,7 @@ def _check_side(side: Side, rows: int | None) -> None:
     require(table.features.shape == (len(side.base) + 1, width), "it does not have one row of features for every id")
     require(table.blocks == tuple(block.columns for block in side.mode.blocks), "its features differ from its modes")
     require(table.nested == side.mode.nested, "its features differ from its modes")
+    require(table.set_block == side.mode.set_block, "its features differ from its modes")
     if table.new is not None:
         check_new(table.new, table.n_rows, len(table.blocks))
     require(side.average.shape == (width,), "its averages are of other features")

@@ -24,7 +24,7 @@ from tuckergp.random import stream
 from tuckergp.recommender.clicks import with_negatives
 from tuckergp.recommender.entities import Side
 from tuckergp.recommender.folding import FoldIn, LocalRows
-from tuckergp.recommender.growth import features_of, read_more
+from tuckergp.recommender.growth import read_more, rows_of
 from tuckergp.recommender.layout import Layout
 from tuckergp.recommender.questions import cells
 from tuckergp.recommender.reading import rating_label
@@ -150,8 +150,8 @@ def _local(
         changed += [v for v in table[side.key].tolist() if v not in side.number and v not in wanted]
     sets = [*sets, *[()] * (len(changed) - len(free))]
     known = side.table.take(np.concatenate([side.numbers(list(free)), others]).astype(np.intp))
-    new = features_of(side, changed, table, sets) if changed else known.features[:0]
-    both = vstack([new[: len(free)], known.features[len(free) :]])
+    new = rows_of(side, changed, table, sets) if changed else known.take(np.zeros(0, dtype=np.intp))
+    both = vstack([new.features[: len(free)], known.features[len(free) :]])
     names = row_keys(Table({side.key: cells(changed)}, side.key, len(changed)))
     keys = np.concatenate([names[: len(free)], known.residual.keys[len(free) :]])
     rows = replace(known, features=both, residual=known.residual.named(keys), new=None)

@@ -17,10 +17,11 @@ import numpy.typing as npt
 from tuckergp.compute.row_in_draws import row_in_draws
 from tuckergp.data.history import History
 from tuckergp.likelihoods.base import Predicted
-from tuckergp.linalg import Matrix
 from tuckergp.model.design import Design
 from tuckergp.model.mode_table import ModeTable
+from tuckergp.posterior.draws import Draws
 from tuckergp.posterior.fitted import Fit
+from tuckergp.posterior.newcomers import prior_of_rows
 from tuckergp.random import Keys, stream
 from tuckergp.residuals.base import ModeDraws
 
@@ -59,7 +60,8 @@ class LocalRows:
         How many rows are to be drawn.
     changed : list
         The ids of the rows to be drawn, then other new ids.
-    changed_features : ndarray or csr_array, shape (len(changed), n)
+    changed_rows : ModeTable
+        Their features, with those that training did not have.
     names : ndarray of uint64, shape (len(changed),)
         What names their random numbers.
     """
@@ -67,7 +69,7 @@ class LocalRows:
     table: ModeTable
     free: int
     changed: list[Any]
-    changed_features: Matrix
+    changed_rows: ModeTable
     names: Keys
 
     def streams(self, seed: int, d: int) -> list[np.random.Generator]:
@@ -77,7 +79,13 @@ class LocalRows:
     def rows(self, mode: ModeDraws) -> ModeTable:
         """The new rows of the changed ids; those that were drawn are training rows now."""
         residual = self.table.residual.grown(mode, self.names, self.free)
-        return replace(self.table, features=self.changed_features, residual=residual, group_names=None, new=None)
+        return replace(self.changed_rows, residual=residual, group_names=None)
+
+    def prior(self, d: int, draws: Draws) -> tuple[Floats, list[Floats]]:
+        """Mean and precision of the rows to be drawn, from their features alone."""
+        rows = self.changed_rows.take(np.arange(self.free))
+        never_seen = rows.residual.grown(draws.modes[d], self.names[: self.free], 0)
+        return prior_of_rows(draws, d, replace(rows, residual=never_seen))
 
     def kept(self, mode: ModeDraws, drawn: Drawn) -> ModeDraws:
         """The draws of the mode, with those of the new rows appended."""
@@ -122,6 +130,7 @@ class FoldIn:
         draws, index = self.fit.draws, self.design.index
         psi = [draws.factors(d, table) for d, table in enumerate(self.design.modes)]
         noise = self._noise(seed)
+        prior = [local.prior(d, draws) for d, local in enumerate(self.locals)]
         free = self.locals[1].free
         several = self.fit.likelihood.augmented or free > 0
         of_mode = {0: np.arange(len(index)), 1: np.flatnonzero(index[:, 1] < free)}
@@ -136,7 +145,7 @@ class FoldIn:
                     at = [None if e == d else table[index[rows, e]] for e, table in enumerate(psi)]
                     z, alone = draws.model.core.others_in_draws(draws.W, at, d)
                     turns = 1 if several else TURNS
-                    self._draw(d, (z, y[rows] - alone, w), index[rows, d], turns, rngs, psi[d], noise)
+                    self._draw(d, prior[d], (z, y[rows] - alone, w), index[rows, d], turns, rngs, psi[d], noise)
         found = [Drawn(psi[d][: local.free], self._own(d, noise)) for d, local in enumerate(self.locals)]
         return found[0], found[1]
 
@@ -176,20 +185,29 @@ class FoldIn:
         return y.T, (w / factors).T
 
     def _draw(
-        self, d: int, data: tuple[Floats, ...], owner: Ints, turns: int, rngs: Rngs, psi: Floats, noise: Noise
+        self,
+        d: int,
+        prior: tuple[Floats, list[Floats]],
+        data: tuple[Floats, ...],
+        owner: Ints,
+        turns: int,
+        rngs: Rngs,
+        psi: Floats,
+        noise: Noise,
     ) -> None:
         """Draw rows and their noise factors given their observations, into ``psi`` (M, S, r) and ``noise``.
 
         Parameters
         ----------
         d : int
+        prior : tuple
+            See `LocalRows.prior`.
         data : tuple of ndarray, shapes (n, S, r), (n, S), (n, S)
             What multiplies psi in each observation, targets, and precisions without the rows' own noise factors.
         owner : ndarray of int, shape (n,)
             The row of each observation.
         """
-        mode, free, own = self.fit.draws.modes[d], self.locals[d].free, self._own(d, noise)
-        mean = mode.mean(self.locals[d].table.features[:free])
+        free, own, (mean, precision) = self.locals[d].free, self._own(d, noise), prior
         draws, r = mean.shape[1:]
         factors, turns = (np.ones((free, draws)), 1) if own is None else (own, turns)
         nu = np.ones(draws) if own is None else np.ascontiguousarray(self.fit.draws.nu(d))
@@ -200,7 +218,7 @@ class FoldIn:
                 normals = rngs[d][m].standard_normal((draws, turns, r))
                 if own is not None:
                     gammas = rngs[d][m].standard_gamma((nu[:, None] + len(mine)) / 2, (draws, turns))
-            given = z, y, w, mine, mean[m], mode.precision, normals, gammas, nu, factors[m]
+            given = z, y, w, mine, mean[m], precision[m], normals, gammas, nu, factors[m]
             if not row_in_draws(*given, psi[m]):
                 raise FloatingPointError("the precision of a row is not positive definite")
 

@@ -19,14 +19,16 @@ from tuckergp.data.ids import Ids
 from tuckergp.data.tables import Table, stacked
 from tuckergp.errors import InputError
 from tuckergp.features.base import hstack
+from tuckergp.features.new import NewFeatures, side_by_side
 from tuckergp.linalg import Matrix
+from tuckergp.model.mode_table import ModeTable
 from tuckergp.posterior.draws import map_draws
 from tuckergp.posterior.fitted import Fit
 from tuckergp.recommender.attributes import WHO_RATED_WHAT, check_keys, join
 from tuckergp.recommender.entities import Side, as_objects, average_of
 from tuckergp.recommender.layout import Layout
 
-__all__ = ["compacted", "features_of", "merged_tables", "read_more"]
+__all__ = ["compacted", "merged_tables", "read_more", "rows_of"]
 
 Ints = npt.NDArray[np.integer]
 T = TypeVar("T")
@@ -42,8 +44,8 @@ def read_more(history: History, table: Table, scale: tuple[float, float] | None,
     return History.read(whole, occasion, history.clicks, scale, duplicates)
 
 
-def features_of(side: Side, ids: Sequence[Any], table: Table | None, sets: Sequence[Sequence[int]]) -> Matrix:
-    """The updated features of some ids, shape (n, n_features).
+def rows_of(side: Side, ids: Sequence[Any], table: Table | None, sets: Sequence[Sequence[int]]) -> ModeTable:
+    """Some ids with their updated features, also those that training did not have.
 
     Known ids keep the attributes that the table does not give. Who rated what comes from ``sets``, restricted to those
     users or items that were there at the fit.
@@ -56,7 +58,7 @@ def features_of(side: Side, ids: Sequence[Any], table: Table | None, sets: Seque
     rows_before = side.numbers(ids)
     is_new = rows_before == side.unknown
     is_listed = np.array([value in listed for value in ids], dtype=bool)
-    before: Matrix = side.table.take(rows_before).features
+    before = side.table.take(rows_before)
     read = {
         name
         for attribute in side.attributes.used
@@ -64,11 +66,13 @@ def features_of(side: Side, ids: Sequence[Any], table: Table | None, sets: Seque
         for name in (attribute.column, attribute.level_column, attribute.missing_column)
     }
     parts: list[Matrix] = []
-    for block in side.mode.blocks:
+    new: list[NewFeatures | None] = []
+    for g, block in enumerate(side.mode.blocks):
         columns = set(block.kernel.reads(side.mode.mode.columns))
         anew = is_new | (is_listed & bool(columns <= read)) | (columns == {WHO_RATED_WHAT})
-        parts.append(_chosen(anew, now.features[:, block.columns], before[:, block.columns]))
-    return hstack(parts)
+        parts.append(_chosen(anew, now.features[:, block.columns], before.features[:, block.columns]))
+        new += [source.new and source.new.only(g, rows) for source, rows in ((now, anew), (before, ~anew))]
+    return replace(now, features=hstack(parts), new=side_by_side(new))
 
 
 def _chosen(first: npt.NDArray[np.bool_], a: Matrix, b: Matrix) -> Matrix:

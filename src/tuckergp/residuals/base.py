@@ -79,8 +79,8 @@ class ModeDraws:
         What the residual keeps of each training row.
     values : mapping of str to ndarray, shapes (S, ...)
         What is kept of the mode as a whole: ``spread`` (S, r, r), the prior covariance Lambda^-1 of the weights of a
-        feature, ``tau`` (S, blocks), the precisions of blocks relative to Lambda, neither of them in old files, and
-        what the residual adds.
+        feature, ``tau`` (S, blocks), the precisions of blocks relative to Lambda, neither of them in old files, what is
+        known of newcomers (`tuckergp.model.newcomers`), and what the residual adds.
     row_noise : ndarray or RowsInPlace, shape (groups, S), or None
         Noise precision of each group of rows relative to the shared one; None where a mode has none.
     """

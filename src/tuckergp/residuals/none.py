@@ -12,7 +12,7 @@ from tuckergp.linalg import Matrix
 from tuckergp.priors.given import ModeGiven
 from tuckergp.priors.scales import scales_given_noise
 from tuckergp.priors.weights import weights_given_data
-from tuckergp.random import DrawStreams
+from tuckergp.random import DrawStreams, overrelaxed
 from tuckergp.residuals.base import Evidence, ModeDraws, ModeState, Residual
 
 __all__ = ["NoResidual"]
@@ -40,12 +40,15 @@ class NoResidual(Residual):
         """Draw B, which all rows share, by one joint solve in n r dimensions; psi follows."""
         A, b = evidence.statistics()
         tau = given.by_feature(mode.tau)
-        B = weights_given_data(given.features, A, b, tau, mode.precision, mode.B, rng)
-        mode = mode._replace(B=B)
+
+        def draw(noise: float) -> Floats:
+            return weights_given_data(given.features, A, b, tau, mode.precision, mode.B, rng, noise)
+
+        B = overrelaxed(draw, mode.B, given.overrelaxation)
         if rng is not None:
             B, scales = scales_given_noise(given, A, b, B, mode.tau, rng)
-            mode = mode._replace(B=B, tau=scales)
-        return mode._replace(psi=np.asarray(given.features @ B)), False
+            mode = mode._replace(tau=scales)
+        return mode._replace(B=B, psi=np.asarray(given.features @ B)), False
 
     def kept(self, psi: Floats, own: tuple[Any, ...]) -> tuple[dict[str, Floats], dict[str, Floats]]:
         """What a draw keeps of the residual: nothing, factors follow from the weights."""

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import partial
 
 import numpy as np
 import numpy.typing as npt
@@ -19,7 +20,7 @@ from tuckergp.compute.rows import core_rows
 from tuckergp.errors import InputError
 from tuckergp.likelihoods.precision import Precision
 from tuckergp.model.tucker import Core, make_core, pack
-from tuckergp.random import normals
+from tuckergp.random import normals, overrelaxed
 from tuckergp.statistics.evidence import Evidence, Sorted
 
 __all__ = ["core_given_factors"]
@@ -43,6 +44,7 @@ def core_given_factors(
     prior: float,
     start: Floats,
     rng: np.random.Generator | None = None,
+    overrelaxation: float = 0.0,
 ) -> Floats:
     """Mean of p(W | data, psi), flat; with ``rng``, a draw.
 
@@ -64,27 +66,30 @@ def core_given_factors(
     prior : float
         Prior precision of each entry of W.
     start : ndarray
-        The present W, from which conjugate gradients and blocks of a sparse core start.
+        The present W, from which conjugate gradients, blocks of a sparse core and overrelaxed draws start.
+    overrelaxation : float
+        Of draws, see `tuckergp.random.overrelaxed`.
     """
     if core.kind == SPARSE and core.n_weights > BLOCK:
-        return _in_blocks(core, psi, index, y, precision, prior, start, rng)
+        return _in_blocks(core, psi, index, y, precision, prior, start, rng, overrelaxation)
     if core.n_weights > LARGEST_DENSE:
-        return _iterate(core, psi, index, y, precision.at(index), prior, start, rng)
+        weight = precision.at(index)
+        return overrelaxed(partial(_iterate, core, psi, index, y, weight, prior, start, rng), start, overrelaxation)
     if core.modes == 2 and core.kind == FULL:
         gram, right = _by_rows(core, psi, data, y, precision)
     else:
         gram, right = _by_observations(core, psi, index, y, precision)
-    return _solve(gram, right, prior, rng)
+    return overrelaxed(partial(_solve, gram, right, prior, rng), start, overrelaxation)
 
 
-def _solve(gram: Floats, right: Floats, prior: float, rng: np.random.Generator | None) -> Floats:
-    """Mean or draw of N(H^-1 right, H^-1), H = gram + prior I; ``gram`` is overwritten."""
+def _solve(gram: Floats, right: Floats, prior: float, rng: np.random.Generator | None, noise: float) -> Floats:
+    """Mean or draw of N(H^-1 right, noise^2 H^-1), H = gram + prior I; ``gram`` is overwritten."""
     gram[np.diag_indices(len(gram))] += prior
-    # H = L L': W = L^-T (L^-1 right + noise) has covariance L^-T L^-1 = H^-1
+    # H = L L': W = L^-T (L^-1 right + n), n ~ N(0, noise^2 I), has covariance noise^2 L^-T L^-1 = noise^2 H^-1
     L = linalg.cholesky(gram, lower=True, overwrite_a=True)
     whitened = linalg.solve_triangular(L, right, lower=True)
     if rng is not None:
-        whitened = whitened + rng.standard_normal(len(whitened))
+        whitened = whitened + noise * rng.standard_normal(len(whitened))
     return np.asarray(linalg.solve_triangular(L.T, whitened, lower=False))
 
 
@@ -127,6 +132,7 @@ def _in_blocks(
     prior: float,
     start: Floats,
     rng: np.random.Generator | None,
+    overrelaxation: float,
 ) -> Floats:
     """Blocks of entries in turn, each from its conditional given the others."""
     flat, begin = pack(psi)
@@ -139,7 +145,7 @@ def _in_blocks(
         gram, right = _by_observations(some, psi, index, residual, precision)
         # y - f of the other entries = residual + X_b W_b, so add X_b'diag(w) X_b W_b = gram W_b
         right += gram @ w[entries]
-        new = _solve(gram, right, prior, rng)
+        new = overrelaxed(partial(_solve, gram, right, prior, rng), w[entries], overrelaxation)
         residual -= evaluate(core.kind, new - w[entries], some.coords, core.ranks, flat, begin, index)
         w[entries] = new
     return w
@@ -154,6 +160,7 @@ def _iterate(
     prior: float,
     start: Floats,
     rng: np.random.Generator | None,
+    noise: float,
 ) -> Floats:
     """Mean or draw by conjugate gradients; a draw perturbs the right-hand side with the covariance of the system."""
     flat, begin = pack(psi)
@@ -170,8 +177,8 @@ def _iterate(
     noisy = weight * y
     extra = np.zeros(n)
     if rng is not None:
-        noisy = noisy + np.sqrt(weight) * normals(y.shape, rng)
-        extra = np.sqrt(prior) * rng.standard_normal(n)
+        noisy = noisy + noise * np.sqrt(weight) * normals(y.shape, rng)
+        extra = noise * np.sqrt(prior) * rng.standard_normal(n)
     operator = LinearOperator((n, n), matvec=product, dtype=np.float64)
     solution, failed = cg(operator, transpose(noisy) + extra, x0=start, rtol=1e-8, maxiter=ITERATIONS)
     if failed:

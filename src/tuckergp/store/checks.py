@@ -21,6 +21,7 @@ from tuckergp.likelihoods import Likelihood
 from tuckergp.likelihoods.row_noise import NU
 from tuckergp.model.cores import LEFT_OUT
 from tuckergp.model.design import Block, FittedMode
+from tuckergp.model.newcomers import Newcomers
 from tuckergp.model.tucker import Core, TuckerModel
 from tuckergp.params import Parameters
 from tuckergp.posterior.draws import Draws
@@ -55,6 +56,7 @@ def check_modes(modes: Sequence[FittedMode]) -> None:
             end = start + block.map.n_features_
             require(block.columns == slice(start, end), "its features do not lie side by side")
             start = end
+        require(mode.set_block is None or inside(mode.set_block, len(mode.blocks)), "its set is no block")
         if mode.residual is not None:
             require(isinstance(mode.residual, ResidualMap), "its residuals are of another class")
             _check_map(mode.residual)
@@ -148,6 +150,8 @@ def _check_mode_draws(own: ModeDraws, mode: FittedMode, r: int, count: int, dtyp
     require(isinstance(own, ModeDraws), "its draws are of another class")
     by_row, besides = ({}, {}) if mode.residual is None else mode.residual.kept(r)
     features = sum(block.map.n_features_ for block in mode.blocks)
+    if mode.set_block is not None:
+        besides = besides | Newcomers.shapes(features - mode.blocks[mode.set_block].map.n_features_, r)
     require(own.rows.keys() >= by_row.keys(), "its draws lack rows of its modes")
     shapes = {"B": (features, r)} | by_row
     for name, (rows, *shape) in shapes.items():
