@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from statistics import mean, stdev
 from typing import Any
 
 Report = dict[str, Any]
@@ -189,6 +190,40 @@ def gaps(report: Report) -> Rows:
     return rows + [[name, *(f"{row[place]:.2f}" for place in places)] for name, row in report["coverage"].items()]
 
 
+def prior_f(report: Report) -> Rows:
+    """The prior of f at scale 1: its standard deviation from the residuals alone, medians of |f|."""
+    columns = ("residuals alone", "a constant", "a constant and a feature block")
+    head = ["core", "modes", "rank", "sd of f, residuals alone", "median of abs f, residuals alone"]
+    rows = [[*head, *(f"with {name} in each mode" for name in columns[1:])]]
+    for case in report["cases"]:
+        medians = [f"{case[name]:.2f}" for name in columns]
+        rows.append([case["core"], str(case["modes"]), str(case["rank"]), f"{case['sd']:.2f}", *medians])
+    return rows
+
+
+def _prior_scale(report: Report, figure: str, best: Callable[[list[float]], float]) -> Rows:
+    """Means of a figure over the splits and seeds that all scales have, the best of the row in bold."""
+    scales = sorted({scale for found in report["results"].values() for scale in found}, key=float)
+    rows = [["held-out training ratings", "fits for a scale", *scales]]
+    for title, found in report["results"].items():
+        shared = set.intersection(*(set(found.get(scale, ())) for scale in scales))
+        if shared:
+            means = [sum(found[scale][name][figure] for name in sorted(shared)) / len(shared) for scale in scales]
+            cells = [f"**{mean:.4f}**" if mean == best(means) else f"{mean:.4f}" for mean in means]
+            rows.append([title, str(len(shared)), *cells])
+    return rows
+
+
+def prior_scale_rmse(report: Report) -> Rows:
+    """Errors on held-out training ratings by prior scale."""
+    return _prior_scale(report, "rmse", min)
+
+
+def prior_scale_density(report: Report) -> Rows:
+    """Mean log densities of held-out training ratings by prior scale."""
+    return _prior_scale(report, "log_density", max)
+
+
 def mixing(report: Report) -> Rows:
     """R-hat of f and effective draws of it, without and with overrelaxation, means over seeds."""
     cells: dict[str, dict[str, list[Report]]] = {}
@@ -207,12 +242,33 @@ def mixing(report: Report) -> Rows:
     return rows
 
 
+def cold_start(report: Report) -> Rows:
+    """Error and coverage of held-out users and items, means over splits, with the standard error of differences."""
+    rows = [
+        ["held out", "attributes", "who-rated-what", "splits", "RMSE", "on less off", "coverage", "coverage of ids"]
+    ]
+    splits = list(report["splits"].values())
+    for key, title in (("user_id", "users"), ("item_id", "items")):
+        for attributes in ("attributes", "no attributes"):
+            on, off = ([split[f"{attributes}, who-rated-what {x}"][key] for split in splits] for x in ("on", "off"))
+            less = [a["rmse"] - b["rmse"] for a, b in zip(on, off, strict=True)]
+            error = stdev(less) / len(less) ** 0.5
+            for name, scores, difference in (("on", on, f"{mean(less):.4f} ± {error:.4f}"), ("off", off, "")):
+                means = {score: mean(one[score] for one in scores) for score in ("rmse", "coverage", "coverage_of_ids")}
+                figures = [f"{means['rmse']:.4f}", difference, *(f"{means[x]:.3f}" for x in list(means)[1:])]
+                rows.append([title, "yes" if attributes == "attributes" else "no", name, str(len(splits)), *figures])
+    return rows
+
+
 TABLES: dict[str, dict[str, Callable[[Report], Rows]]] = {
     "gibbs.json": {"gibbs_times": gibbs_times, "gibbs_costs": gibbs_costs, "gibbs_peak": gibbs_peak},
     "recommend.json": {"recommend_times": recommend_times, "recommend_memory": recommend_memory},
     "latency.json": {"latency_answers": latency_answers, "latency_ratios": latency_ratios},
     "keep.json": {"kept_draws": kept_draws},
+    "cold.json": {"cold_start": cold_start},
     "gaps.json": {"gaps": gaps},
+    "prior_f.json": {"prior_f": prior_f},
+    "prior_scale.json": {"prior_scale_rmse": prior_scale_rmse, "prior_scale_density": prior_scale_density},
     "mixing.json": {"mixing": mixing},
     "nuts.json": {"nuts_rates": nuts_rates},
     "regression.json": {"regression_scaling": regression_scaling},

@@ -21,7 +21,6 @@ __all__ = [
     "Keys",
     "block_streams",
     "gammas",
-    "keyed_uniforms",
     "log_slice",
     "mixed",
     "normals",
@@ -60,11 +59,6 @@ def mixed(keys: Keys) -> Keys:
     z = (z ^ (z >> S30)) * FIRST
     z = (z ^ (z >> S27)) * SECOND
     return np.asarray(z ^ (z >> S31))
-
-
-def keyed_uniforms(rows: Keys, draws: Keys) -> Floats:
-    """Numbers between 0 and 1, (m, S), that are functions of the keys of rows (m,) and of draws (S,)."""
-    return np.asarray((mixed(mixed(rows[:, None] ^ mixed(draws))) >> S11) * 2.0**-53)
 
 
 @dataclass(frozen=True)

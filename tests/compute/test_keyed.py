@@ -1,10 +1,10 @@
-"""Normal numbers by their names: normal, independent, and the same whoever else is asked about."""
+"""Normal and gamma numbers by their names: independent, and the same whoever else is asked about."""
 
 import numpy as np
 from scipy import stats
 
-from tuckergp.compute.keyed import keyed_normals
-from tuckergp.random import DrawStreams, keyed_uniforms, mixed
+from tuckergp.compute.keyed import keyed_gammas, keyed_normals
+from tuckergp.random import DrawStreams, mixed
 
 ROWS = np.arange(400, dtype=np.uint64)
 DRAWS = DrawStreams(5, [(0, number) for number in range(150)]).keys
@@ -42,16 +42,26 @@ def test_they_are_normal_and_independent_of_their_neighbours():
     for a, b in ((z[1:], z[:-1]), (z[:, 1:], z[:, :-1]), (z[..., 1:], z[..., :-1])):
         assert abs(np.corrcoef(a.ravel(), b.ravel())[0, 1]) < 4 / np.sqrt(a.size)
         assert abs(np.corrcoef(a.ravel() ** 2, b.ravel() ** 2)[0, 1]) < 4 / np.sqrt(a.size)
-    u = keyed_uniforms(ROWS, DRAWS)
-    assert stats.kstest(u.ravel(), "uniform").pvalue > 0.01
-    assert 0 <= u.min() < u.max() < 1
+
+
+def test_gammas_have_their_shapes_and_are_independent_of_their_neighbours():
+    for shape in (1.0, 2.25, 17.0, 500.0):
+        g = keyed_gammas(ROWS, DRAWS, np.full(len(DRAWS), shape), 2)
+        # fixed numbers again
+        assert stats.kstest(g.ravel(), stats.gamma(shape).cdf).pvalue > 0.01
+        for a, b in ((g[1:], g[:-1]), (g[:, 1:], g[:, :-1]), (g[..., 1:], g[..., :-1])):
+            assert abs(np.corrcoef(a.ravel(), b.ravel())[0, 1]) < 4 / np.sqrt(a.size)
+    each = np.where(ROWS[:, None] % 2 == 0, 1.5, 40.0) * np.ones(len(DRAWS))
+    assert stats.kstest(keyed_gammas(ROWS, DRAWS, each)[::2].ravel(), stats.gamma(1.5).cdf).pvalue > 0.01
 
 
 def test_a_row_has_the_same_numbers_whoever_else_is_asked_about():
     chosen = np.array([3, 77, 5])
     few, every = keyed_normals(ROWS[chosen], DRAWS[40:], 4), keyed_normals(ROWS, DRAWS, 4)
     np.testing.assert_array_equal(few, every[chosen, 40:])
-    np.testing.assert_array_equal(keyed_uniforms(ROWS[chosen], DRAWS), keyed_uniforms(ROWS, DRAWS)[chosen])
+    shapes = np.linspace(1, 9, len(DRAWS))
+    few, every = keyed_gammas(ROWS[chosen], DRAWS, shapes, 2), keyed_gammas(ROWS, DRAWS, shapes, 3)
+    np.testing.assert_array_equal(few, every[chosen, :, :2])
 
 
 def test_keys_of_draws_differ_by_seed_chain_and_number():

@@ -72,7 +72,8 @@ def test_the_mark_knows_what_draws_keep(name):
     rows, values = fitted.residual.kept(2)
     kept = draws.modes[0]
     assert {key: (array.shape[0], *array.shape[2:]) for key, array in kept.rows.items()} == rows
-    assert {key: array.shape[1:] for key, array in kept.values.items()} == values
+    scales = {"spread": (2, 2), "tau": (len(fitted.blocks),)}
+    assert {key: array.shape[1:] for key, array in kept.values.items()} == values | scales
     assert fitted.residual.fault() is None
     assert fitted.residual.n_groups == problem.design.modes[0].residual.n_groups
 
@@ -146,3 +147,11 @@ def test_a_file_keeps_it(name, tmp_path):
     new = table_of([9.0, 0.1]).columns
     for a, b in zip(*(m.predict(new, return_std=True) for m in (model, load(tmp_path / "model.tgp"))), strict=True):
         np.testing.assert_allclose(a, b, rtol=1e-6)
+
+
+def test_residuals_that_take_in_no_new_rows_say_so():
+    with pytest.raises(InputError, match="residual is NoResidual takes in no new rows; fit again"):
+        NoResidual().grown(None, np.zeros(1, dtype=np.uint64), 1)
+    with pytest.raises(InputError, match="takes in no new rows"):
+        NoResidual().with_rows(None, np.zeros((1, 1, 1)), None)
+    assert "no rows of their own" in NoResidual().fault(1, 1)

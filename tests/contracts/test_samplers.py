@@ -142,7 +142,7 @@ def test_agrees_with_the_exact_posterior_where_noise_is_learned(name, of_draws):
 
 
 TUCKER = {
-    "hmc": lambda noise: HMC(noise=noise, draws=350, warmup=150, chains=5, leapfrogs=30),
+    "hmc": lambda noise: HMC(noise=noise, draws=500, warmup=200, chains=6, leapfrogs=30),
     "hmc, blocks": lambda noise: HMC(noise=noise, draws=350, warmup=150, chains=5, leapfrogs=30, mass="blocks"),
     "nuts": lambda noise: NUTS(noise=noise, draws=100, warmup=120, chains=4),
     "sgld": lambda noise: SGLD(noise=noise, draws=1200, warmup=300, chains=4, batch_size=25, step_size=0.15),

@@ -8,9 +8,9 @@ from tuckergp.inference import ALS
 from tuckergp.model.tucker import SparseCore
 
 ESTIMATORS = [
-    # After some forty sweeps chains of thirty modes grow apart where sums are rounded differently, as those of weighted
+    # After some ten sweeps chains of thirty modes grow apart where sums are rounded differently, as those of weighted
     # and of repeated rows are.
-    TuckerGPRegressor(draws=10, warmup=10),
+    TuckerGPRegressor(draws=4, warmup=2),
     TuckerGPRegressor(inference="als"),
     TuckerGPRegressor(rank=2, core="identity", inference=ALS(noise=0.1, iterations=10)),
     TuckerGPRegressor(rank=2, core=SparseCore(2), inference=ALS(iterations=10)),

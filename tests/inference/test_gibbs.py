@@ -64,13 +64,15 @@ def draw_prior(model, design, gibbs, rng):
         r = int(model.core.ranks[d])
         variance = model.sigma_u[d] ** 2
         if model.core.learned:
-            precision = np.eye(r) * stats.gamma.rvs(
-                gibbs.dof * r / 2, scale=2 / (gibbs.dof * variance * r), random_state=rng
+            # 1 / lambda of mean sigma_u^2
+            covariance = np.eye(r) * stats.invgamma.rvs(
+                gibbs.dof * r / 2 + 1, scale=gibbs.dof * variance * r / 2, random_state=rng
             )
         else:
-            dof = gibbs.dof + r - 1
-            precision = np.atleast_2d(stats.wishart.rvs(dof, np.eye(r) / (dof * variance), random_state=rng))
-        covariance = np.linalg.inv(precision)
+            # Lambda^-1 of mean sigma_u^2 I
+            dof = gibbs.dof + r + 1
+            covariance = np.atleast_2d(stats.invwishart.rvs(dof, gibbs.dof * variance * np.eye(r), random_state=rng))
+        precision = np.linalg.inv(covariance)
         tau = stats.gamma.rvs(gibbs.tau_shape, scale=1 / gibbs.tau_rate, size=len(table.blocks), random_state=rng)
         B = np.vstack(
             [

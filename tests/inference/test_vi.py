@@ -218,7 +218,7 @@ def test_divergences_are_those_of_the_densities():
     q, p = stats.gamma(3.0, scale=1 / 2.0), stats.gamma(1.5, scale=1 / 0.5)
     numeric = quad(lambda x: q.pdf(x) * (q.logpdf(x) - p.logpdf(x)), 0, 60)[0]
     assert Gammas(np.array([3.0]), np.array([2.0])).divergence(1.5, 0.5) == pytest.approx(numeric, rel=1e-6)
-    prior = PrecisionBelief.of(PrecisionPrior(4.0, 0.5, scalar=False), 2)
+    prior = PrecisionBelief.of(PrecisionPrior.centred(4.0, 0.5, 2, scalar=False), 2)
     belief = prior.given(np.array([[3.0, 1.0], [1.0, 2.0]]), 5)
     mine, other = (stats.wishart(b.dof, np.linalg.inv(b.inverse_scale)) for b in (belief, prior))
     drawn = mine.rvs(2_000, random_state=0).transpose(1, 2, 0)

@@ -72,10 +72,11 @@ class TestBayesianPMF:
 
     The same: y_ij ~ N(U_i'V_j, 1 / alpha), U_i ~ N(mu, Lambda^-1), mu ~ N(0, (beta_0 Lambda)^-1), Lambda ~ Wishart of
     nu_0 degrees of freedom and scale W_0, and so all of BPMF's conditionals. An Identity and a Constant term with W = I
-    are that model: mu is the weight of the constant, beta_0 its precision tau, nu_0 = dof + r - 1 and
-    W_0^-1 = nu_0 sigma_u^2 I; dof = 1 and sigma_u^2 = 1 / r give their nu_0 = r and W_0 = I.
+    are that model: mu is the weight of the constant, beta_0 its precision tau. Ours has nu_0 = dof + r + 1 and
+    W_0^-1 = dof sigma_u^2 I, so that Lambda^-1 has the mean sigma_u^2 I; theirs, nu_0 = r and W_0 = I, gives it none,
+    and is a prior of its own, `tuckergp.paper.movielens_bpmf.BayesianPMF`.
 
-    Different by default: dof is 60 and sigma_u^2 another; tau and alpha have gamma priors and are drawn, where BPMF
+    Different by default: the prior of Lambda, with dof = 60; tau and alpha have gamma priors and are drawn, where BPMF
     fixes both at 2; a sweep draws rows before their hyperparameters, and those of a mode next to its rows. With a full
     core (the paper's TGP with W learned) the prior of W is Gaussian, which is not BPMF's Gaussian-Wishart, as the
     paper says of its table. `tuckergp.paper.movielens_bpmf` has the settings of BPMF's authors, and its sampler

@@ -1,53 +1,60 @@
-"""tau of a block drawn together with its weights: against the density on a grid, computed from the data themselves."""
+"""Scales drawn with the weights integrated out: do they keep the prior?"""
 
 import numpy as np
+import pytest
 from scipy import stats
 
+from tests.helpers import z_scores
+from tuckergp.priors import scales as scales_module
 from tuckergp.priors.given import ModeGiven
 from tuckergp.priors.hyper import PrecisionPrior
-from tuckergp.priors.scales import scales_given_noise
+from tuckergp.priors.regressions import regression_of
+from tuckergp.priors.scales import scales_given_factors
 
-SHAPE, RATE = 2.0, 0.7
+# Few rows, few degrees of freedom and a wide prior of tau, so that two degrees too few show
+M, R, DOF, SHAPE, RATE, VARIANCE, SD = 5, 2, 1.0, 2.0, 1.0, 0.7, 0.5
 
 
-def problem():
-    """Two blocks of features of 6 rows at rank 2, observed with noise of precision 3."""
+def changes(scalar, prior, restarts, rng):
+    """What four rounds of factors given scales, scales given factors change, from scales of the prior on."""
+    phi, blocks = rng.standard_normal((M, 4)), (slice(0, 4),)
+    given = ModeGiven(phi, blocks, regression_of(phi, blocks, None), prior, SHAPE, RATE)
+    found = []
+    for _ in range(restarts):
+        tau = rng.gamma(SHAPE, 1 / RATE, size=1)
+        if scalar:
+            covariance = np.eye(R) * stats.invgamma.rvs(DOF * R / 2 + 1, scale=DOF * VARIANCE * R / 2, random_state=rng)
+        else:
+            covariance = stats.invwishart.rvs(DOF + R + 1, DOF * VARIANCE * np.eye(R), random_state=rng)
+        before, after = summary(tau, np.linalg.inv(covariance)), []
+        for _ in range(4):
+            K = SD**2 * np.eye(M) + (phi / tau) @ phi.T
+            psi = np.linalg.cholesky(K) @ rng.standard_normal((M, R)) @ np.linalg.cholesky(covariance).T
+            tau, precision = scales_given_factors(given, psi, tau, SD**2, rng)
+            covariance = np.linalg.inv(precision)
+            after.append(summary(tau, precision))
+        found.append(np.mean(after, axis=0) - before)
+    return np.array(found)
+
+
+def summary(tau, precision):
+    return np.array([*np.log(tau), *np.log(tau) ** 2, np.linalg.slogdet(precision)[1], np.log(np.trace(precision))])
+
+
+@pytest.mark.parametrize("scalar", [False, True])
+def test_factors_and_scales_in_turn_keep_the_prior(scalar, monkeypatch):
+    # 4 functions, 600 independent restarts: |z| < 4.5
+    monkeypatch.setattr(scales_module, "WIDE", 2)
     rng = np.random.default_rng(0)
-    features, blocks = rng.standard_normal((6, 5)), (slice(0, 2), slice(2, 5))
-    given = ModeGiven(features, blocks, None, PrecisionPrior(3.0, 1.0, True), SHAPE, RATE)
-    row, z = rng.integers(6, size=30), rng.standard_normal((30, 2))
-    B, tau = 0.5 * rng.standard_normal((5, 2)), np.array([1.5, 0.4])
-    y = ((features @ B)[row] * z).sum(axis=1) + rng.standard_normal(30) / 3**0.5
-    A, b = np.zeros((6, 2, 2)), np.zeros((6, 2))
-    for m, at, target in zip(row, z, y, strict=True):
-        A[m] += 3 * np.outer(at, at)
-        b[m] += 3 * at * target
-    return given, A, b, B, tau, (row, z, y)
+    right = PrecisionPrior.centred(DOF, VARIANCE, R, scalar)
+    assert np.abs(z_scores(changes(scalar, right, 600, rng))).max() < 4.5
 
 
-def test_tau_given_whitened_weights_has_its_density():
-    """The chain of many draws has the moments of the joint density of both blocks' log tau; 5 standard errors."""
-    given, A, b, B, tau, (row, z, y) = problem()
-    white = [B[block] * np.sqrt(tau[g]) for g, block in enumerate(given.blocks)]
-    grid = np.linspace(-6, 6, 241)
-    parts = [((given.features[:, block] @ white[g])[row] * z).sum(axis=1) for g, block in enumerate(given.blocks)]
-    log_density = np.empty((241, 241))
-    for i, first in enumerate(grid):
-        f = parts[0] * np.exp(-first / 2) + parts[1] * np.exp(-grid / 2)[:, None]
-        prior = stats.gamma.logpdf(np.exp(first), SHAPE, scale=1 / RATE) + first
-        prior = prior + stats.gamma.logpdf(np.exp(grid), SHAPE, scale=1 / RATE) + grid
-        log_density[i] = stats.norm.logpdf(y, f, 3**-0.5).sum(axis=1) + prior
-    density = np.exp(log_density - log_density.max())
-    density /= density.sum()
-    marginal = [density.sum(axis=1), density.sum(axis=0)]
-    rng, drawn = np.random.default_rng(1), []
-    for _ in range(6_000):
-        B, tau = scales_given_noise(given, A, b, B, tau, rng)
-        drawn.append(np.log(tau))
-    drawn = np.array(drawn)
-    for g, block in enumerate(given.blocks):
-        np.testing.assert_allclose(B[block] * np.sqrt(tau[g]), white[g], rtol=1e-8)
-        for power in (1, 2):
-            expected = marginal[g] @ grid**power
-            blocks = (drawn[:, g] ** power).reshape(60, 100).mean(axis=1)
-            assert abs(blocks.mean() - expected) < 5 * blocks.std() / np.sqrt(60)
+@pytest.mark.parametrize("scalar", [False, True])
+def test_a_wrong_marginal_density_of_the_factors_shows(scalar, monkeypatch):
+    # as many degrees of freedom as a Wishart centred on Lambda has, in the draws of tau alone
+    monkeypatch.setattr(scales_module, "WIDE", 2)
+    right = PrecisionPrior.log_marginal
+    monkeypatch.setattr(PrecisionPrior, "log_marginal", lambda self, spread, count: right(self, spread, count - 2))
+    prior = PrecisionPrior.centred(DOF, VARIANCE, R, scalar)
+    assert np.abs(z_scores(changes(scalar, prior, 600, np.random.default_rng(0)))).max() > 4.5

@@ -64,6 +64,39 @@ def test_the_benchmark_of_kept_draws_runs(data_dir, tmp_path):
     assert set(json.loads(output.read_text())["kept"]) == {"25", "50", "100", "250"}
 
 
+def test_the_benchmark_of_newcomers_runs(data_dir, tmp_path):
+    output = tmp_path / "cold.json"
+    command = [sys.executable, str(BENCHMARKS / "cold.py"), "--quick", "-o", str(output)]
+    subprocess.run(command, check=True, env={**os.environ, "TUCKERGP_DATA": str(data_dir)}, capture_output=True)
+    ((split, models),) = json.loads(output.read_text())["splits"].items()
+    assert split == "0"
+    assert len(models) == 4
+    for scores in models.values():
+        assert set(scores) == {"user_id", "item_id"}
+        assert all(0.8 < found["rmse"] < 1.4 for found in scores.values())
+
+
+def test_the_choice_of_the_prior_scale_runs_and_goes_on_from_its_file(data_dir, tmp_path):
+    output = tmp_path / "prior_scale.json"
+    command = [sys.executable, str(BENCHMARKS / "prior_scale.py"), "--quick", "-o", str(output)]
+    environment = {**os.environ, "TUCKERGP_DATA": str(data_dir)}
+    subprocess.run([*command, "--only", "third mode"], check=True, env=environment, capture_output=True)
+    (first,) = json.loads(output.read_text())["results"].values()
+    subprocess.run(command, check=True, env=environment, capture_output=True)
+    report = json.loads(output.read_text())
+    assert first in report["results"].values()
+    for scales in report["results"].values():
+        assert set(scales) == {"0.08", "0.15", "0.25", "0.4", "0.65", "1"}
+        assert all(0.8 < found["u1, seed 0"]["rmse"] < 1.3 for found in scales.values())
+
+
+def test_the_simulation_of_the_prior_runs(tmp_path):
+    output = tmp_path / "prior_f.json"
+    command = [sys.executable, str(BENCHMARKS / "prior_f.py"), "--quick", "-o", str(output)]
+    subprocess.run(command, check=True, capture_output=True)
+    assert all(0.3 < case["sd"] < 3 for case in json.loads(output.read_text())["cases"])
+
+
 def test_the_benchmark_of_mixing_runs_and_goes_on(tmp_path):
     output = tmp_path / "mixing.json"
     command = [sys.executable, str(BENCHMARKS / "mixing.py"), "--quick", "-o", str(output)]

@@ -154,8 +154,11 @@ def test_it_reads_well(data):
     unknown = {row.what: row.value for row in rec.explain("nobody", item).rows if row.side == "user"}
     assert unknown == {
         "age": "missing", "sex": "missing", "occupation": "missing",
-        "who rated what": "as on average", "own": "no ratings",
+        "who rated what": "not known", "own": "no ratings",
     }  # fmt: skip
+    # who will rate an item is not known, and stands for all that attributes do not say
+    own = [row for row in rec.explain("nobody", item).rows if (row.side, row.what) == ("user", "own")]
+    assert own[0].contribution == 0
     shares = rec.feature_importance()
     assert "share" in str(shares)
     assert "<pre>" in shares._repr_html_()

@@ -1,5 +1,7 @@
 """Folding new ratings in: exact conditionals of the rows concerned, and nothing else moves."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -11,9 +13,12 @@ from tuckergp.errors import InputError
 from tuckergp.evaluation.metrics import rmse
 from tuckergp.inference.base import Problem
 from tuckergp.inference.gibbs import Gibbs
-from tuckergp.random import stream
-from tuckergp.recommender.attributes import WHO_RATED_WHAT
+from tuckergp.likelihoods.row_noise import NU
+from tuckergp.model.design import whiten
+from tuckergp.posterior.draws import map_draws
+from tuckergp.recommender.attributes import WHO_RATED_WHAT, join
 from tuckergp.recommender.fold_in import _problem, fold_in
+from tuckergp.recommender.folding import LocalRows
 from tuckergp.statistics.evidence import Evidence, Precision
 
 USERS = {"user_id": ["a", "b", "c", "d"], "age": [20, 30, 40, 50], "job": ["x", "y", "x", "y"]}
@@ -59,32 +64,52 @@ def pieces(rec):
 
 def rows_found(rec, table, seed):
     """Factors of the users concerned in all draws, (users, S, r)."""
-    return parted_of(rec, table, seed).find(np.random.default_rng(seed)).users
+    return parted_of(rec, table, seed).find(seed)[0].psi
 
 
 def parted_of(rec, table, seed=0):
     return _problem(*pieces(rec), table, (None, None), None, "keep", 4, seed)
 
 
-def dense_conditional(rec, s, ratings, user, features):
-    """Mean and covariance of a user's row in draw s given all ratings of theirs, in plain NumPy."""
+def dense_conditional(rec, s, ratings, user, features, users=USERS):
+    """A user's row in draw s given all ratings of theirs, in plain NumPy.
+
+    Mean, covariance, and the squared residuals at the mean in units of their variance under a noise factor of 1.
+    """
     design, draws = rec.layout_.pairs(as_table(ratings, "all")), rec.fit_.draws
     core, alpha = draws.model.core.dense(draws.W[s]), float(draws.unknowns["alpha"][s])
     psi = [draws.factors(d, mode)[:, s] for d, mode in enumerate(design.modes)]
-    P = np.linalg.inv(draws.modes[0].covariance[s])
-    A, b = P.copy(), P @ (features @ draws.modes[0].B[:, s])
+    P = np.linalg.inv(draws.modes[0].covariance[s] + variance_of_new_levels(rec, s, user, features, users))
+    A, b, each = P.copy(), P @ (features @ draws.modes[0].B[:, s]), []
     for row in np.flatnonzero(np.array([u == user for u in ratings["user_id"]])):
         z = core
         for d in range(len(psi) - 1, 0, -1):
             z = np.tensordot(z, psi[d][design.index[row, d]], axes=(z.ndim - 1, 0))
-        w = alpha
+        factors = []
         for d, mode in enumerate(draws.modes):
             group = design.modes[d].groups[design.index[row, d]]
-            w *= 1.0 if mode.row_noise is None or group < 0 else float(mode.row_noise[group, s])
+            factors.append(1.0 if mode.row_noise is None or group < 0 else float(mode.row_noise[group, s]))
+        w = alpha * np.prod(factors)
         y = (ratings["rating"][row] - rec.fit_.mean) / rec.fit_.scale
         A += w * np.outer(z, z)
         b += w * z * y
-    return np.linalg.solve(A, b), np.linalg.inv(A)
+        each.append((w / factors[0], z, y))
+    mean = np.linalg.solve(A, b)
+    return mean, np.linalg.inv(A), sum(w * (y - z @ mean) ** 2 for w, z, y in each)
+
+
+def variance_of_new_levels(rec, s, user, features, users=USERS):
+    """What levels of a user that training did not have add to the prior covariance: what features lack of k(x, x)."""
+    side, mode = rec.layout_.sides[0], rec.fit_.draws.modes[0]
+    row = join(as_table(users, "users"), "user_id", [user], "users")
+    row = replace(row, columns={**row.columns, WHO_RATED_WHAT: np.full(1, None, dtype=object)})
+    inputs = whiten(side.attributes.encode(row).select(side.mode.mode.columns), side.mode.whitening)
+    total = 0.0
+    for g, block in enumerate(side.mode.blocks):
+        if WHO_RATED_WHAT not in repr(block.kernel):
+            own = features[block.columns]
+            total += float(block.kernel(inputs)[0, 0] - own @ own) / mode.values["tau"][s, g]
+    return total * mode.values["spread"][s]
 
 
 def both(old, new):
@@ -106,40 +131,55 @@ def features_by_hand(rec, user, items):
     return row
 
 
-class NoNoise:
-    """A generator of zeros, or of one unit vector a row."""
-
-    def __init__(self, k=None):
-        self.k = k
-
-    def standard_normal(self, shape):
-        noise = np.zeros(shape)
-        if self.k is not None:
-            noise[..., self.k] = 1.0
-        return noise
-
-
 @pytest.fixture
-def plain_noise(monkeypatch):
-    """Normal numbers from the generator itself, not from streams of blocks."""
-    monkeypatch.setattr("tuckergp.recommender.fold_in.normals", lambda shape, rng: rng.standard_normal(shape))
+def users_with(monkeypatch):
+    """Rows and noise factors of users after one turn, with one unit vector, or zeros, for all normal numbers.
+
+    Gamma numbers are at their mean, so that newcomers start with the noise factor 1.
+    """
+
+    class Plain:
+        def __init__(self, k):
+            self.k = k
+
+        def standard_normal(self, shape):
+            noise = np.zeros(shape)
+            noise[..., [] if self.k is None else self.k] = 1.0
+            return noise
+
+        def standard_gamma(self, shape, size):
+            return np.array(np.broadcast_to(shape, size))
+
+    def found(part, k=None):
+        monkeypatch.setattr("tuckergp.recommender.folding.TURNS", 1)
+        monkeypatch.setattr(LocalRows, "streams", lambda self, seed, d: [Plain(k)] * self.free)
+        monkeypatch.setattr(
+            "tuckergp.posterior.draws.keyed_gammas",
+            lambda rows, draws, shapes: np.broadcast_to(shapes[:, None], (len(rows), len(draws), 1)),
+        )
+        return part.find(0)[0]
+
+    return found
 
 
-@pytest.mark.usefixtures("plain_noise")
 @pytest.mark.parametrize("name", SETTINGS)
-def test_the_conditional_is_the_closed_form(name):
+def test_the_conditional_is_the_closed_form(name, users_with):
     rec = fitted(**SETTINGS[name])
     part = parted_of(rec, as_table(NEW, "new"))
     everything = both(small_ratings(), NEW)
-    mean = part.find(NoNoise()).users
-    root = np.stack([part.find(NoNoise(k)).users - mean for k in range(2)])
+    mean, noise = users_with(part)
+    root = np.stack([users_with(part, k).psi - mean for k in range(2)])
     for row, user in enumerate(["d", "b", "new"]):
         items = [i for u, i in zip(everything["user_id"], everything["item_id"], strict=True) if u == user]
         features = features_by_hand(rec, user, items)
         for s in range(len(rec.fit_.draws)):
-            m, C = dense_conditional(rec, s, everything, user, features)
+            m, C, squares = dense_conditional(rec, s, everything, user, features)
             np.testing.assert_allclose(mean[row, s], m, atol=1e-8)
             np.testing.assert_allclose(root[:, row, s].T @ root[:, row, s], C, atol=1e-8)
+            if noise is not None:
+                nu = rec.fit_.draws.unknowns[NU][s, 0]
+                np.testing.assert_allclose(noise[row, s], (nu + len(items)) / (nu + squares), rtol=1e-6)
+    assert (noise is None) == (rec.fit_.draws.modes[0].row_noise is None)
 
 
 @pytest.mark.parametrize("name", SETTINGS)
@@ -147,13 +187,16 @@ def test_predictions_use_the_rows_found_and_nothing_else_moves(name):
     rec = fitted(**SETTINGS[name])
     table = as_table(NEW, "new")
     sampled = rec.fit_.draws.sampled
-    rows = parted_of(rec, table, 5).find(stream(5, 0) if sampled else None).users
+    rows, noise = parted_of(rec, table, 5).find(5 if sampled else None)[0]
     layout, fit, history = fold_in(*pieces(rec), table, seed=5)
     assert rows.shape == (3, len(rec.fit_.draws), 2)
     side = layout.sides[0]
     assert history.ids[0] == side.rated_ids == ["a", "b", "c", "d", "new"]
     found = fit.draws.factors(0, side.table.take(side.numbers(["d", "b", "new"])))
     np.testing.assert_allclose(found, rows, atol=1e-5)
+    if noise is not None:
+        stored = fit.draws.row_factors(0, side.table.take(side.numbers(["d", "b", "new"])))
+        np.testing.assert_allclose(stored, noise, rtol=1e-6)
     others = {
         "user_id": ["a", "c", "nobody"],
         "item_id": [1, 5, 2],
@@ -164,8 +207,7 @@ def test_predictions_use_the_rows_found_and_nothing_else_moves(name):
     np.testing.assert_array_equal(before, after)
 
 
-@pytest.mark.usefixtures("plain_noise")
-def test_it_equals_the_conditional_of_a_sweep_in_which_the_user_was_there():
+def test_it_equals_the_conditional_of_a_sweep_in_which_the_user_was_there(users_with):
     # The same draw, once with the user's ratings in the training data, once folded in.
     rng = np.random.default_rng(0)
     all_ratings = both(small_ratings(), {**NEW, "user_id": ["d"] * 5, "item_id": [1, 2, 3, 4, 1]})
@@ -175,7 +217,7 @@ def test_it_equals_the_conditional_of_a_sweep_in_which_the_user_was_there():
     ).fit(all_ratings, USERS, ITEMS)
     new = {name: values[12:] for name, values in all_ratings.items()}
     draws = rec.fit_.draws
-    mean = parted_of(rec, as_table(new, "new")).find(NoNoise()).users[0, 0]
+    mean = users_with(parted_of(rec, as_table(new, "new"))).psi[0, 0]
     # a sweep's own solve, with the draw's values put into the larger problem
     design = whole.layout_.design(*whole.history_.codes, whole.history_.occasion)
     y = (whole.history_.rating - rec.fit_.mean) / rec.fit_.scale
@@ -186,23 +228,61 @@ def test_it_equals_the_conditional_of_a_sweep_in_which_the_user_was_there():
     ]
     prior = draws.modes[0].mean(tables[0].features)[:, 0]
     psi = [rng.standard_normal(prior.shape), draws.factors(1, tables[1])[:, 0]]
-    precision = np.linalg.inv(draws.modes[0].covariance[0])
+    features = np.asarray(tables[0].features.todense())[whole.layout_.sides[0].number["d"]]
+    precision = np.linalg.inv(draws.modes[0].covariance[0] + variance_of_new_levels(rec, 0, "d", features))
     alpha = float(draws.unknowns["alpha"][0])
     evidence = Evidence(problem.sorted[0], y, Precision(alpha), problem.model.core, 0, psi, draws.W[0])
     rows = evidence.solve(prior @ precision, precision, np.zeros_like(prior))
     np.testing.assert_allclose(rows[whole.layout_.sides[0].number["d"]], mean, atol=1e-10)
 
 
-@pytest.mark.usefixtures("plain_noise")
-def test_folding_in_twice_is_folding_in_once_with_both():
+def test_folding_in_twice_is_folding_in_once_with_both(users_with):
     rec = fitted(**SETTINGS["drift and context"])
     first, second = ({name: values[part] for name, values in NEW.items()} for part in (slice(0, 3), slice(3, 5)))
+    before = users_with(parted_of(rec, as_table(first, "new"))).noise
     layout, fit, history = fold_in(*pieces(rec), as_table(first, "new"), seed=1)
+    # the noise factors that rows start from differ after the first time, those of newcomers from 1
+    fit = replace(fit, draws=with_noise(fit.draws, np.where([[True], [False], [True]], 1.0, before)))
     twice = _problem(layout, fit, history, as_table(second, "new"), (None, None), None, "keep", 4, 0)
     once = parted_of(rec, as_table(NEW, "new"))
     for k in (None, 0, 1):
-        a, b = once.find(NoNoise(k)).users, twice.find(NoNoise(k)).users
+        a, b = users_with(once, k).psi, users_with(twice, k).psi
         np.testing.assert_allclose(a[[0, 2]], b, atol=1e-10)  # d and new; b has no rating in the second
+
+
+def test_a_level_never_seen_widens_the_prior_of_a_newcomer_at_once_and_in_two_steps(users_with):
+    rec = fitted(inference=Gibbs(draws=4, warmup=3))
+    users = {"user_id": ["new"], "age": [30], "job": ["never seen"]}
+    ratings = {
+        "user_id": ["new"] * 3,
+        "item_id": [1, 2, 4],
+        "rating": [5.0, 4.0, 1.0],
+        "timestamp": ["1998-01-05"] * 3,
+        "device": ["tv"] * 3,
+    }
+    tables = (as_table(users, "users"), None)
+    once = _problem(*pieces(rec), as_table(ratings, "new"), tables, None, "keep", 4, 0)
+    features = np.asarray(once.locals[0].changed_rows.features.todense())[0]
+    mean = users_with(once).psi
+    root = np.stack([users_with(once, k).psi - mean for k in range(2)])
+    for s in range(len(rec.fit_.draws)):
+        m, C, _ = dense_conditional(rec, s, ratings, "new", features, users)
+        np.testing.assert_allclose(mean[0, s], m, atol=1e-8)
+        np.testing.assert_allclose(root[:, 0, s].T @ root[:, 0, s], C, atol=1e-8)
+        assert np.trace(variance_of_new_levels(rec, s, "new", features, users)) > 1e-6
+    first, second = ({name: values[part] for name, values in ratings.items()} for part in (slice(0, 1), slice(1, 3)))
+    layout, fit, history = fold_in(*pieces(rec), as_table(first, "new"), tables, seed=1)
+    assert not layout.sides[0].table.take(layout.sides[0].numbers(["new"])).undetermined.any()
+    twice = _problem(layout, fit, history, as_table(second, "new"), (None, None), None, "keep", 4, 0)
+    for k in (None, 0, 1):
+        np.testing.assert_allclose(users_with(twice, k).psi, users_with(once, k).psi, atol=1e-10)
+
+
+def with_noise(draws, noise):
+    """The draws with these noise factors of the users that were folded in last."""
+    rows = np.asarray(draws.modes[0].row_noise).copy()
+    rows[-len(noise) :] = noise
+    return map_draws(draws, lambda d, mode: replace(mode, row_noise=rows) if d == 0 else mode)
 
 
 def test_importance_is_known_after_folding_in():
@@ -267,7 +347,7 @@ def test_latent_utilities_are_near_their_limit(likelihood, monkeypatch):
         "new",
     )
     few = rows_found(rec, new, 1)[:, 0]
-    monkeypatch.setattr("tuckergp.recommender.fold_in.SCANS", 200)
+    monkeypatch.setattr("tuckergp.recommender.folding.SCANS", 200)
     long = rows_found(rec, new, 2)[:, 0]
     # means of 1,500 draws each: five standard errors, false alarm below 1e-5
     error = np.sqrt((few.var(axis=0) + long.var(axis=0)) / people)
@@ -403,7 +483,7 @@ def test_what_was_folded_in_is_not_recommended_again_whoever_else_is_asked_for()
 
 
 def unseen_keys(rec):
-    return [side.table.keys[~side.table.seen & side.current] for side in rec.layout_.sides]
+    return [side.table.group_keys[~side.table.seen & side.current] for side in rec.layout_.sides]
 
 
 def test_newcomers_keep_random_numbers_of_their_own(tmp_path):
@@ -445,14 +525,10 @@ def test_every_id_is_listed_once_after_it_was_folded_in():
     assert sorted(others) == ["a", "c", "d", "n"]
 
 
-def test_known_users_keep_their_noise_and_strangers_have_that_of_training_users():
+def test_strangers_have_the_same_noise_whoever_was_folded_in():
     rec = fitted(inference=Gibbs(draws=20, warmup=5, noise="rows"))
-    side = rec.layout_.sides[0]
-    before = rec.fit_.draws.modes[0].row_noise[side.table.groups[side.numbers(["a"])]]
     pair = {"user_id": ["stranger"], "item_id": [1]}
     std = rec.predict(pair, return_std=True)[1]
     for k in range(5):
         rec.fold_in({"user_id": ["a", f"n{k}"], "item_id": [5, 5], "rating": [3.0, 3.0]})
-    side = rec.layout_.sides[0]
-    np.testing.assert_array_equal(rec.fit_.draws.modes[0].row_noise[side.table.groups[side.numbers(["a"])]], before)
     np.testing.assert_allclose(rec.predict(pair, return_std=True)[1], std, rtol=1e-9)

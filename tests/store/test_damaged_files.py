@@ -132,7 +132,7 @@ def test_fields_that_a_file_lacks_have_their_defaults(path, model, ratings):
     def older(known):
         del known["parameters"]["negatives"]
         draws = known["state"]["fit_"]["fields"]["draws"]["fields"]
-        for name in ("traces", "watched", "first"):
+        for name in ("traces", "watched", "names"):
             del draws[name]
         del known["state"]["history_"]["fields"]["clicks"]
 

@@ -109,11 +109,12 @@ def test_saving_and_loading_take_little_memory(model, tmp_path):
             B=np.zeros((len(mode.B), S, 2), np.float32),
             covariance=np.ones((S, 2, 2)),
             rows={"psi": np.ones((len(mode.rows["psi"]), S, 2), np.float32)},
+            values={name: np.ones((S, *values.shape[1:])) for name, values in mode.values.items()},
             row_noise=None,
         )
         for mode in draws.modes
     )
-    more = replace(draws, modes=modes, W=np.zeros((S, 0)), unknowns={"alpha": np.ones(S)}, lengths=(S,))
+    more = replace(draws, modes=modes, W=np.zeros((S, 0)), unknowns={"alpha": np.ones(S)}, lengths=(S,), names=None)
     large = TuckerRecommender(rank=2)
     vars(large).update(vars(model))
     large.fit_ = replace(model.fit_, draws=more)
@@ -126,7 +127,7 @@ def test_saving_and_loading_take_little_memory(model, tmp_path):
         assert tracemalloc.get_traced_memory()[1] < 4_000_000
         tracemalloc.reset_peak()
         again = load(tmp_path / "large.tgp")
-        assert tracemalloc.get_traced_memory()[1] < besides + 4_000_000
+        assert tracemalloc.get_traced_memory()[1] < besides + 5_000_000
     finally:
         tracemalloc.stop()
     assert psi_of(again).nbytes == psi_of(large).nbytes

@@ -1,4 +1,4 @@
-"""Normal random numbers that are functions of the keys of their row and draw, and of their place.
+"""Normal and gamma random numbers that are functions of the keys of their row and draw, and of their place.
 
 A row never seen has the same numbers in a draw whichever other rows are predicted with it. The mixing function is
 that of `tuckergp.random.mixed`.
@@ -14,7 +14,7 @@ from tuckergp.compute.contract import Array
 from tuckergp.compute.threads import run_ranges
 from tuckergp.random import FIRST, GOLDEN, S11, S27, S30, S31, SECOND, Keys
 
-__all__ = ["keyed_normals"]
+__all__ = ["keyed_gammas", "keyed_normals"]
 
 Floats = npt.NDArray[np.float64]
 
@@ -31,6 +31,15 @@ def keyed_normals(rows: Keys, draws: Keys, r: int) -> Floats:
     out = np.empty((len(rows), len(draws), r))
     bounds = np.append(np.arange(0, len(rows), ROWS), len(rows))
     run_ranges(_normals, bounds, np.ascontiguousarray(rows), np.ascontiguousarray(draws), out)
+    return out
+
+
+def keyed_gammas(rows: Keys, draws: Keys, shapes: Floats, count: int = 1) -> Floats:
+    """Gamma variables of shapes (m, S), all at least 1, and rate 1: ``count`` for each row and draw, (m, S, count)."""
+    out = np.empty((len(rows), len(draws), count))
+    bounds = np.append(np.arange(0, len(rows), ROWS), len(rows))
+    shapes = np.ascontiguousarray(np.broadcast_to(shapes, out.shape[:2]), dtype=np.float64)
+    run_ranges(_gammas, bounds, np.ascontiguousarray(rows), np.ascontiguousarray(draws), shapes, out)
     return out
 
 
@@ -57,3 +66,25 @@ def _normals(first: int, last: int, rows: Array, draws: Array, out: Array) -> No
                 out[i, s, j] = radius * np.cos(angle)
                 if j + 1 < r:
                     out[i, s, j + 1] = radius * np.sin(angle)
+
+
+@jit
+def _gammas(first: int, last: int, rows: Array, draws: Array, shapes: Array, out: Array) -> None:
+    for i in range(first, last):
+        for s in range(len(draws)):
+            state = _mix(rows[i] ^ _mix(draws[s]))
+            # Marsaglia and Tsang (2000): d (1 + c x)^3, x normal, is nearly gamma; rejection makes it exact
+            d = shapes[i, s] - 1.0 / 3.0
+            c = 1.0 / np.sqrt(9.0 * d)
+            for j in range(out.shape[2]):
+                accepted = False
+                while not accepted:
+                    state += GOLDEN
+                    radius = np.sqrt(-2.0 * np.log(1.0 - np.float64(_mix(state) >> S11) * UNIT))
+                    state += GOLDEN
+                    x = radius * np.cos(2.0 * np.pi * (np.float64(_mix(state) >> S11) * UNIT))
+                    state += GOLDEN
+                    log_u = np.log(1.0 - np.float64(_mix(state) >> S11) * UNIT)
+                    v = (1.0 + c * x) ** 3
+                    accepted = v > 0.0 and log_u < 0.5 * x * x + d - d * v + d * np.log(v)
+                out[i, s, j] = d * v

@@ -354,52 +354,6 @@ def solve_upper(L: Array, x: Array) -> None:
             x[k] -= L[i, k] * x[i]
 
 
-@jit
-def row_in_draws(
-    z: Array, y: Array, w: Array, mine: Array, mean: Array, inner: Array, noise: Array, psi: Array
-) -> bool:
-    """Write one row given its observations in each draw, (S, r); False where a precision is not positive definite.
-
-    The conditional has precision P + sum w z z' and mean (P + sum w z z')^-1 (P mean + sum w z y); standard normal
-    ``noise`` makes it a draw.
-
-    Parameters
-    ----------
-    z, y, w : ndarray, shapes (n, S, r), (n, S), (n, S)
-        What multiplies psi in each observation, targets, precisions.
-    mine : ndarray of int, shape (k,)
-        The observations of this row.
-    mean, noise, psi : ndarray, shapes (S, r)
-    inner : ndarray, shape (S, r, r)
-        P.
-    """
-    draws, r = mean.shape
-    A = np.empty((r, r))
-    x = np.empty(r)
-    for s in range(draws):
-        for k in range(r):
-            total = 0.0
-            for j in range(r):
-                A[k, j] = inner[s, k, j]
-                total += inner[s, k, j] * mean[s, j]
-            x[k] = total
-        for i in mine:
-            for k in range(r):
-                scaled = w[i, s] * z[i, s, k]
-                x[k] += scaled * y[i, s]
-                for j in range(k + 1):
-                    A[k, j] += scaled * z[i, s, j]
-        if not cholesky(A):
-            return False
-        solve_lower(A, x)
-        for k in range(r):
-            x[k] += noise[s, k]
-        solve_upper(A, x)
-        for k in range(r):
-            psi[s, k] = x[k]
-    return True
-
-
 @parallel
 def core_rows(
     first: int,

@@ -145,6 +145,10 @@ class ResidualMap(FeatureMap):
         """The shapes of what `Residual.kept` gives at rank r: of all training rows, (M_train, ...), and of the mode."""
         raise NotImplementedError
 
+    def of_rows(self, table: Table) -> Self:
+        """The same mark for other training rows, those of ``table``."""
+        raise TypeError(f"a {type(self).__name__} learns from all rows together")
+
     def fault(self) -> str | None:
         """What is wrong with what it learned, where a file that was edited holds it; None for nothing."""
         return None

@@ -56,6 +56,13 @@ class NewFeatures:
         """Those of some of the inputs."""
         return replace(self, values=self.values[rows])
 
+    def only(self, g: int, rows: npt.NDArray[np.bool_]) -> NewFeatures | None:
+        """Those of block g that some of the inputs have, ``rows`` (M,); None where they have none."""
+        columns = np.flatnonzero(self.block == g)
+        values = sparse.csr_array(sparse.diags_array(rows.astype(np.float64)) @ self.values[:, columns])
+        values.eliminate_zeros()
+        return NewFeatures(values, self.keys[columns], self.block[columns]) if values.nnz else None
+
     def scaled(self, root: float) -> NewFeatures:
         """Those of the kernel times the square of ``root``."""
         return replace(self, values=self.values * root)

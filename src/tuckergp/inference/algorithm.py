@@ -26,9 +26,8 @@ __all__ = ["Converging", "Inference", "Sampled", "model_of_function_scale", "mod
 
 Floats = npt.NDArray[np.float64]
 
-# Prior standard deviation of factors under an identity core, relative to the one that gives f the targets' variance,
-# and the least one of f, which many modes would otherwise leave none.
-PRIOR_SCALE, LEAST_SCALE = 0.54, 0.15
+# Prior standard deviation of f with an identity core, relative to that of the targets.
+PRIOR_SCALE = 0.25
 
 
 @dataclass(frozen=True)
@@ -151,11 +150,11 @@ class Converging(Inference):
 
 
 def model_of_function_scale(core: Core, likelihood: Likelihood, scale: float | None) -> TuckerModel:
-    """The model whose f, but for its mean, has this prior standard deviation relative to that of the targets.
+    """The model whose f has this prior standard deviation from residuals alone, relative to that of the targets.
 
-    None is 1, but 0.54^D and at least 0.15 with an identity core.
+    None is 1, but 0.25 with an identity core.
     """
-    scale = scale or (1.0 if core.learned else max(PRIOR_SCALE**core.modes, LEAST_SCALE))
+    scale = scale or (1.0 if core.learned else PRIOR_SCALE)
     sigma_u, sigma_w = core.default_sigma_u(), core.default_sigma_w()
     if core.leaves_out:  # an entry that leaves modes out has fewer factors to share the scale among
         return TuckerModel(core, likelihood, sigma_u, sigma_w * scale)
@@ -165,6 +164,9 @@ def model_of_function_scale(core: Core, likelihood: Likelihood, scale: float | N
 def model_of_weight_scales(
     core: Core, likelihood: Likelihood, sigma_u: float | None = None, sigma_w: float | None = None
 ) -> TuckerModel:
-    """The model with these prior standard deviations of U and W; None matches moments, so that f has variance 1."""
+    """The model with these prior standard deviations of U and W.
+
+    None matches moments: whatever the rank, the prior variance of f is the product of the modes' k(x, x).
+    """
     scales = core.default_sigma_u() if sigma_u is None else np.full(core.modes, float(sigma_u))
     return TuckerModel(core, likelihood, scales, sigma_w or core.default_sigma_w())

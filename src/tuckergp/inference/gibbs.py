@@ -60,11 +60,11 @@ class Gibbs(Sampled):
     noise : {"shared", "rows"}
         One noise precision for all observations, or a factor for every row of every mode that has rows.
     dof : float
-        Degrees of freedom of the prior of Lambda: how many rows the prior counts for.
+        How many rows the prior of Lambda counts for.
     scale : float or None
-        Prior standard deviation of f, but for its mean, relative to that of the targets. None is 0.54^D, but at
-        least 0.15, for an identity core, where larger ones let factors explain noise when ratings are few, and 1 for
-        others.
+        Prior standard deviation of f relative to that of the targets, whatever the rank; feature blocks, such as a
+        constant, come on top. None is 0.25 for an identity core, where larger ones let factors explain noise, and 1
+        for others.
     tau_shape, tau_rate : float
         Gamma prior of the precision of a feature block.
     alpha_shape, alpha_rate : float
@@ -131,7 +131,7 @@ class Gibbs(Sampled):
         return GibbsState(0, tuple(modes), values.W, own)
 
     def init(self, problem: Problem, rng: np.random.Generator) -> GibbsState:
-        """Start near a draw from the prior, with the hyperparameters at their prior means."""
+        """Start near a draw from the prior, with tau, Lambda^-1 and the noise at their prior means."""
         model, design = problem.model, problem.design
         likelihood = model.likelihood.start(problem.observed, self.noise_settings)
         start = model.start(design, rng)
@@ -184,8 +184,7 @@ class Gibbs(Sampled):
     ) -> ModeState:
         """Draw factors and weights by the residual, then tau given weights, Lambda given both, and the own unknowns."""
         d, table = evidence.d, problem.design.modes[evidence.d]
-        # prior of Lambda: Wishart; with a learned core one scale, because W has the correlations
-        prior = hyper.PrecisionPrior(self.dof, float(problem.model.sigma_u[d]) ** 2, problem.model.core.learned)
+        prior = self.precision_prior(problem.model, d)
         given = ModeGiven(
             table.features,
             table.blocks,
@@ -209,6 +208,11 @@ class Gibbs(Sampled):
             spread = (mode.B * given.by_feature(mode.tau)[:, None]).T @ mode.B + Z.T @ Z
             mode = mode._replace(precision=prior.draw(spread, len(mode.B) + len(Z), rng))
         return mode._replace(own=table.residual.finished(E, mode.own, mode.precision, rng))
+
+    def precision_prior(self, model: TuckerModel, d: int) -> hyper.PrecisionPrior:
+        """The prior of Lambda of a mode: Wishart; with a learned core one scale, because W has the correlations."""
+        r, variance = int(model.core.ranks[d]), float(model.sigma_u[d]) ** 2
+        return hyper.PrecisionPrior.centred(self.dof, variance, r, model.core.learned)
 
     def parameters(self, problem: Problem, state: GibbsState) -> Parameters:
         """The weight-space form of this draw, and the own unknowns of residuals."""

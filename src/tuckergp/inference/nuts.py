@@ -121,7 +121,8 @@ class NUTS(WeightSampler):
     noise : float or None
         Variance of Gaussian noise in units of the targets' variance; None draws it too.
     sigma_u, sigma_w : float or None
-        Prior standard deviations of the entries of U and W; None matches moments so that f has prior variance 1.
+        Prior standard deviations of the entries of U and W. None matches moments: whatever the rank, f has the product
+        of the modes' k(x, x) as prior variance, 2^D where each mode has a Constant (the default) and one further term.
         The estimators build their model from these two; `tuckergp.running.loop.sample` takes a model as it is.
     alpha_shape, alpha_rate : float
         Gamma prior of the noise precision where it is drawn.

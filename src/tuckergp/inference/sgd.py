@@ -87,7 +87,8 @@ class SGD(MostProbable):
     noise : float
         Variance of the Gaussian noise in units of the variance of the targets; not for other likelihoods.
     sigma_u, sigma_w : float or None
-        Prior standard deviations of the entries of U and W; None matches moments so that f has prior variance 1.
+        Prior standard deviations of the entries of U and W. None matches moments: whatever the rank, f has the product
+        of the modes' k(x, x) as prior variance, 2^D where each mode has a Constant (the default) and one further term.
         The estimators build their model from these three; `tuckergp.running.loop.run` takes a model as it is.
     init_scale : float
         U starts at a draw from its prior times this; small starts overfit later.

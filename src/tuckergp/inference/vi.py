@@ -138,7 +138,9 @@ class VI(Converging):
             ModePrior(
                 table,
                 gram,
-                PrecisionBelief.of(PrecisionPrior(self.dof, float(sigma) ** 2, model.core.learned), int(r)),
+                PrecisionBelief.of(
+                    PrecisionPrior.centred(self.dof, float(sigma) ** 2, int(r), model.core.learned), int(r)
+                ),
                 self.tau_shape,
                 self.tau_rate,
                 self.factorised,

@@ -88,8 +88,8 @@ class Gaussian(Standardised):
         return fit
 
     def kept(self, state: GaussianState) -> dict[str, Floats]:
-        """The noise precision, ``alpha``."""
-        return {"alpha": np.asarray(state.alpha)}
+        """The noise precision, ``alpha``, and nu of the noise factors."""
+        return {"alpha": np.asarray(state.alpha), **row_noise.unknowns(state.rows)}
 
     def working(self, at: Predicted, y: Floats, rng: np.random.Generator | None) -> tuple[Floats, Floats]:
         """The targets themselves, with the noise precisions of the draws."""
@@ -103,7 +103,7 @@ class Gaussian(Standardised):
         rng: np.random.Generator,
     ) -> GaussianState:
         """A state with these alpha and noise factors."""
-        rows = row_noise.continued(state.rows, factors, rng)
+        rows = row_noise.continued(state.rows, unknowns, factors, rng)
         return GaussianState(float(unknowns["alpha"]), rows)
 
     def unknowns(self) -> dict[str, Floats]:

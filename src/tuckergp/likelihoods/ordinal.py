@@ -242,8 +242,8 @@ class Ordinal(Likelihood):
         return log_probability(observed.y.astype(np.int64), f, state.cuts, self._root(state, observed))
 
     def kept(self, state: OrdinalState) -> dict[str, Floats]:
-        """The cut points, ``cuts``."""
-        return {"cuts": state.cuts}
+        """The cut points, ``cuts``, and nu of the noise factors."""
+        return {"cuts": state.cuts, **row_noise.unknowns(state.rows)}
 
     def factors(self, state: OrdinalState) -> tuple[Floats | None, ...]:
         """The noise factors of rows."""
@@ -265,7 +265,7 @@ class Ordinal(Likelihood):
         rng: np.random.Generator,
     ) -> OrdinalState:
         """A state with these cut points and noise factors."""
-        rows = row_noise.continued(state.rows, factors, rng)
+        rows = row_noise.continued(state.rows, unknowns, factors, rng)
         return OrdinalState(np.array(unknowns["cuts"]), rows)
 
     def unknowns(self) -> dict[str, Floats]:

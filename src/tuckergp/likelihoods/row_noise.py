@@ -6,7 +6,7 @@ nu >= 4 unknown. Rows may come in groups (the weeks of one user) that share a fa
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
@@ -18,7 +18,20 @@ from tuckergp.likelihoods.base import NoiseSettings, Observed
 from tuckergp.likelihoods.precision import Precision, RowSums
 from tuckergp.random import gammas, log_slice
 
-__all__ = ["RowNoise", "Sums", "continued", "draw", "draw_factors", "draw_shape", "kept", "precision_of", "start"]
+__all__ = [
+    "NU",
+    "RowNoise",
+    "Sums",
+    "continued",
+    "draw",
+    "draw_factors",
+    "draw_shape",
+    "kept",
+    "nu_of_draws",
+    "precision_of",
+    "start",
+    "unknowns",
+]
 
 Floats = npt.NDArray[np.float64]
 # Squared residuals summed by the rows of mode d, under a precision.
@@ -26,6 +39,12 @@ Sums: TypeAlias = Callable[[int, Precision], RowSums]
 
 # nu: where it starts, its smallest value, and the mean of its exponential prior.
 START, LEAST, PRIOR_MEAN = 10.0, 4.0, 20.0
+
+NU = "row_nu"
+"""The name under which draws keep nu of each mode, (S, D), where rows have noise factors."""
+
+# How many groups tell nu where it was not kept: 1,000 tell it to about 5 %.
+ENOUGH = 1_000
 
 
 class RowNoise(NamedTuple):
@@ -47,11 +66,15 @@ def start(observed: Observed, settings: NoiseSettings) -> RowNoise:
     return RowNoise(tuple(np.ones(n) for n in observed.n_groups), (START,) * len(observed.n_groups))
 
 
-def continued(noise: RowNoise, factors: Sequence[Floats | None], rng: np.random.Generator) -> RowNoise:
-    """The noise factors with those given in their place, and nu drawn given them."""
+def continued(
+    noise: RowNoise, unknowns: Mapping[str, Floats], factors: Sequence[Floats | None], rng: np.random.Generator
+) -> RowNoise:
+    """The noise factors with those given in their place, and nu of the draw, or drawn given them where it has none."""
     if not noise.factors:
         return noise
     values = tuple(old if given is None else given for old, given in zip(noise.factors, factors, strict=True))
+    if NU in unknowns:
+        return RowNoise(values, tuple(unknowns[NU].tolist()))
     nu = tuple(draw_shape(of_mode, START, rng) if len(of_mode) else START for of_mode in values)
     return RowNoise(values, nu)
 
@@ -59,6 +82,23 @@ def continued(noise: RowNoise, factors: Sequence[Floats | None], rng: np.random.
 def kept(noise: RowNoise) -> tuple[Floats | None, ...]:
     """What a draw keeps: the factors of each mode, None for a mode without."""
     return tuple(values if len(values) else None for values in noise.factors)
+
+
+def unknowns(noise: RowNoise) -> dict[str, Floats]:
+    """What a draw keeps besides: nu of each mode, (D,), where rows have noise factors."""
+    return {NU: np.array(noise.nu)} if noise.factors else {}
+
+
+def nu_of_draws(unknowns: Mapping[str, Floats], d: int, factors: Any, count: int) -> Floats:
+    """nu of mode d in all draws, (S,), given the noise factors of groups, (m, S), of which training had ``count``.
+
+    Draws of older versions did not keep it: there it is read off the factors, whose variance is 2 / nu.
+    """
+    if NU in unknowns:
+        return unknowns[NU][:, d]
+    some = np.asarray(factors[np.unique(np.linspace(0, count - 1, min(count, ENOUGH)).astype(np.intp))])
+    variance = some.var(axis=0, dtype=np.float64, ddof=min(1, count - 1))
+    return np.asarray(np.maximum(2 / np.maximum(variance, 2 / (100 * LEAST)), LEAST))
 
 
 def precision_of(noise: RowNoise, alpha: float, weight: Floats | None, observed: Observed) -> Precision:

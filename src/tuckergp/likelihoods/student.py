@@ -125,8 +125,8 @@ class Student(Standardised):
         return log_t(observed.y - f, precision, state.nu)
 
     def kept(self, state: StudentState) -> dict[str, Floats]:
-        """The noise precision ``alpha`` and the degrees of freedom ``nu``."""
-        return {"alpha": np.asarray(state.alpha), "nu": np.asarray(state.nu)}
+        """The noise precision ``alpha``, the degrees of freedom ``nu``, and nu of the noise factors."""
+        return {"alpha": np.asarray(state.alpha), "nu": np.asarray(state.nu), **row_noise.unknowns(state.rows)}
 
     def working(self, at: Predicted, y: Floats, rng: np.random.Generator | None) -> tuple[Floats, Floats]:
         """The targets, with precisions in which lambda is drawn, or its mean."""
@@ -143,7 +143,7 @@ class Student(Standardised):
         rng: np.random.Generator,
     ) -> StudentState:
         """A state with these alpha, nu and noise factors."""
-        rows = row_noise.continued(state.rows, factors, rng)
+        rows = row_noise.continued(state.rows, unknowns, factors, rng)
         return StudentState(float(unknowns["alpha"]), float(unknowns["nu"]), rows)
 
     def unknowns(self) -> dict[str, Floats]:

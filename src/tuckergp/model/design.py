@@ -17,6 +17,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy import sparse
 
+from tuckergp.data.columns import row_keys
 from tuckergp.data.tables import Table, distinct_rows
 from tuckergp.errors import ApproximationWarning, InputError, NotPositiveDefinite
 from tuckergp.features import RESIDUALS, FeatureMap, realise
@@ -144,6 +145,7 @@ class Block:
         The mean of the training rows, each counted as often as it has features (so that the mean set of raters is that
         of the item of a mean rating), for inputs that have none of these features where every training row has some.
         Zeros would be far from all training rows: such features have length one and add to the mean of the factors.
+        None for the set of a mode, of which more is known (`tuckergp.model.newcomers`), but in old files.
     """
 
     kernel: Kernel
@@ -191,13 +193,18 @@ def _largest(row: sparse.csr_array, most: int) -> sparse.csr_array:
 
 @dataclass(frozen=True)
 class FittedMode:
-    """A mode whose feature maps have been fitted to its distinct training inputs."""
+    """A mode whose feature maps have been fitted to its distinct training inputs.
+
+    ``set_block`` is the block that may be not known of newcomers (`tuckergp.model.newcomers`), where rows are learned
+    one by one: the widest Cosine block of which every training row has some features.
+    """
 
     mode: Mode
     whitening: dict[str, tuple[float, float]]
     blocks: tuple[Block, ...]
     residual: ResidualMap | None
     residual_sd: float
+    set_block: int | None = None
 
     @classmethod
     def fit(
@@ -228,7 +235,13 @@ class FittedMode:
             blocks.append(Block.of(term, width, fitted, rows))
             width += fitted.n_features_
         fitted_mode = cls(mode, whitening, tuple(blocks), residual, residual_sd)
-        return fitted_mode, fitted_mode._known(rows)
+        table = fitted_mode._known(rows)
+        sets = [g for g, block in enumerate(blocks) if block.average is not None]
+        if not (sets and table.residual.exchangeable):
+            return fitted_mode, table
+        widest = max(sets, key=lambda g: blocks[g].map.n_features_)
+        blocks[widest] = replace(blocks[widest], average=None)
+        return replace(fitted_mode, blocks=tuple(blocks), set_block=widest), replace(table, set_block=widest)
 
     def features(self, rows: Table) -> Matrix:
         """The features of inputs as the kernel sees them, whitened already."""
@@ -239,8 +252,10 @@ class FittedMode:
 
     def new_features(self, rows: Table, joint: bool) -> NewFeatures | None:
         """Features of inputs that training did not have; see `tuckergp.features.FeatureMap.new_features`."""
-        parts = [block.map.new_features(rows, joint) for block in self.blocks]
-        return side_by_side([None if new is None else new.in_block(g) for g, new in enumerate(parts)])
+        # a set of members never seen is not known
+        known = [(g, block) for g, block in enumerate(self.blocks) if g != self.set_block]
+        parts = [(g, block.map.new_features(rows, joint)) for g, block in known]
+        return side_by_side([None if new is None else new.in_block(g) for g, new in parts])
 
     def table(self, rows: Table, joint: bool = True) -> ModeTable:
         """The table of inputs as the kernel sees them, whitened already.
@@ -260,7 +275,12 @@ class FittedMode:
         before = residual.n_columns
         constants = [b.columns.start + before for b in self.blocks if isinstance(_unscaled(b.kernel)[0], Constant)]
         blocks = tuple(block.columns for block in self.blocks)
-        return ModeTable(features, residual, constants[0] if constants else None, blocks, self.nested)
+        constant = constants[0] if constants else None
+        made = ModeTable(features, residual, constant, blocks, self.nested, set_block=self.set_block)
+        if self.nested is None or (made.groups >= 0).all():
+            return made
+        columns = self.blocks[self.nested].kernel.reads(list(rows.columns))
+        return replace(made, group_names=row_keys(rows.select(columns)))
 
     @property
     def nested(self) -> int | None:

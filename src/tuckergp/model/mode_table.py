@@ -37,9 +37,13 @@ class ModeTable:
     nested : int or None
         The block that is one-hot in groups of rows, such as the user of a user-week. Noise factors belong to groups.
     new : NewFeatures or None
-        Features that training did not have of rows whose factors are not known; None for none.
+        Features that training did not have; they count for rows that were not learned from the data. None for none.
+    group_names : ndarray of uint64, shape (M,), or None
+        Keys of the random numbers of groups never seen, the same for all rows of a group; None for those of the rows.
     more : ModeTable or None
         Rows that were added after these, which are not copied; `features` and `residual` do not include them.
+    set_block : int or None
+        The block of which every training row has some features, such as who rated it; see `newcomers`.
     """
 
     features: Matrix
@@ -48,7 +52,9 @@ class ModeTable:
     blocks: tuple[slice, ...] = ()
     nested: int | None = None
     new: NewFeatures | None = None
+    group_names: Keys | None = None
     more: ModeTable | None = None
+    set_block: int | None = None
 
     def __post_init__(self) -> None:
         if not self.blocks and self.features.shape[1]:
@@ -57,8 +63,10 @@ class ModeTable:
     def take(self, rows: npt.NDArray[np.integer]) -> ModeTable:
         """Some of the rows, in the order given."""
         if self.more is None:
+            features, residual = self.features[rows], self.residual.take(rows)
+            names = None if self.group_names is None else self.group_names[rows]
             new = None if self.new is None else self.new.take(rows)
-            return replace(self, features=self.features[rows], residual=self.residual.take(rows), new=new)
+            return replace(self, features=features, residual=residual, group_names=names, new=new)
         first = int(self.features.shape[0])
         old = rows < first
         if old.all():
@@ -68,8 +76,10 @@ class ModeTable:
 
     def _joined(self, rows: ModeTable) -> ModeTable:
         features = vstack([self.features, rows.features])
+        residual = self.residual.joined(rows.residual)
+        names = None if self.group_names is None else np.concatenate([self.group_names, rows.group_keys])
         new = stacked([(self.new, self.features.shape[0]), (rows.new, rows.features.shape[0])])
-        return replace(self, features=features, residual=self.residual.joined(rows.residual), new=new)
+        return replace(self, features=features, residual=residual, group_names=names, new=new)
 
     def grown(self, rows: ModeTable) -> ModeTable:
         """These rows, which are not copied, then those of another table of the same mode."""
@@ -88,19 +98,44 @@ class ModeTable:
         return seen if self.more is None else np.concatenate([seen, self.more.seen])
 
     @property
-    def keys(self) -> Keys:
-        """Keys of the random numbers of rows never seen, (M,), where rows may have noise factors."""
-        keys = self.residual.keys
-        return keys if self.more is None else np.concatenate([keys, self.more.keys])
+    def group_keys(self) -> Keys:
+        """Keys of the random numbers of the rows' groups, (M,), where rows may have noise factors."""
+        keys = self.residual.keys if self.group_names is None else self.group_names
+        return keys if self.more is None else np.concatenate([keys, self.more.group_keys])
 
     @cached_property
     def undetermined(self) -> npt.NDArray[np.bool_]:
         """Which rows a draw does not determine, so that predictions draw them, (M,)."""
         rows = self.residual.undetermined
         rows = np.zeros(int(self.features.shape[0]), dtype=bool) if rows is None else rows
-        if self.new is not None:
-            rows = rows | (np.diff(self.new.values.indptr) > 0)
+        if self.new_unlearned is not None:
+            rows = rows | (np.diff(self.new_unlearned.values.indptr) > 0)
         return rows if self.more is None else np.concatenate([rows, self.more.undetermined])
+
+    @cached_property
+    def new_unlearned(self) -> NewFeatures | None:
+        """New features of rows that were not learned from the data; None for none."""
+        seen = self.residual.seen
+        if self.new is None or seen is None or not seen.any():
+            return self.new
+        rows = np.flatnonzero(~seen)
+        return self.new.take(rows).put(rows, len(seen)) if len(rows) else None
+
+    @cached_property
+    def newcomers(self) -> npt.NDArray[np.intp]:
+        """The rows never seen whose set is not known, without those of `more`."""
+        seen = self.residual.seen
+        if self.set_block is None or seen is None or seen.all():
+            return np.zeros(0, dtype=np.intp)
+        rows = np.flatnonzero(~seen)
+        members = sparse.csr_array(self.features[rows][:, self.blocks[self.set_block]])
+        return np.asarray(rows[np.asarray(members.power(2).sum(axis=1)).ravel() == 0])
+
+    @property
+    def features_besides_set(self) -> Matrix:
+        """The features of all blocks but the set, (M, k)."""
+        others = [self.features[:, block] for g, block in enumerate(self.blocks) if g != self.set_block]
+        return hstack([self.features[:, :0], *others])
 
     @cached_property
     def groups(self) -> Index:

@@ -26,6 +26,7 @@ from tuckergp.paper.experiment import Cells, Experiment, Figures, Rows, Table, W
 from tuckergp.paper.movielens_data import Split, design_of, split_of
 from tuckergp.paper.movielens_search import HIGHEST, LOWEST, RANK, chosen, refit
 from tuckergp.paper.run import Run, quietly
+from tuckergp.priors.hyper import PrecisionPrior
 from tuckergp.running.loop import sample
 from tuckergp.running.start import Start
 
@@ -38,10 +39,20 @@ NOISE_PRECISION, BETA = 2.0, 2.0
 SURE = 1e9
 
 
-def sampler(**lengths: int) -> Gibbs:
-    """Gibbs sampling with the hyperpriors of Bayesian PMF: one degree of freedom more than r - 1 is nu_0 = r."""
-    return Gibbs(
-        dof=1.0,
+class BayesianPMF(Gibbs):
+    """Gibbs sampling with the Wishart prior of Bayesian PMF: nu_0 = r degrees of freedom, W_0 = I.
+
+    Under it Lambda^-1 has no mean, so that no ``dof`` of `Gibbs` gives it.
+    """
+
+    def precision_prior(self, model: TuckerModel, d: int) -> PrecisionPrior:
+        """The prior of Lambda of a mode."""
+        return PrecisionPrior(float(model.core.ranks[d]), 1.0, scalar=False)
+
+
+def sampler(**lengths: int) -> BayesianPMF:
+    """Gibbs sampling with the hyperpriors of Bayesian PMF."""
+    return BayesianPMF(
         tau_shape=BETA * SURE,
         tau_rate=SURE,
         alpha_shape=NOISE_PRECISION * SURE,
@@ -57,7 +68,7 @@ def score(split: Split, seed: int, lengths: dict[str, int]) -> Figures:
     modes = [Mode(name, Identity()) for name in ("user_id", "item_id")]
     design, held = (design_of(split.entities, modes, part, seed) for part in (split.train, split.test))
     core, likelihood = make_core("identity", [RANK, RANK]), Gaussian(1 / NOISE_PRECISION)
-    # W_0 = I: a Wishart of mean r I, so that an entry of a row has variance 1 / r
+    # with W_0 = I the mean of Lambda is r I; chains begin elsewhere, so nothing else depends on sigma_u
     model = TuckerModel(core, likelihood, np.full(2, RANK**-0.5), 1.0)
     problem = Problem(model, design, split.train.rating - pmf.mean)
     parameters = pmf.algorithm.parameters(pmf.problem, pmf.state)

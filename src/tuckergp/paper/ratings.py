@@ -45,8 +45,8 @@ COUNTS = (1, 2, 5, 10, 20, 50, 100, 200, 400, 600)
 SURE = 1e9
 NORMAL_90 = 1.6448536269514722
 SEED, SPLIT = 0, 1
-# The estimator's own prior: the scale of f relative to that of ratings is 0.54^2 in the mean.
-OWN_SCALE = 0.54 * RANK**-0.25
+# The estimator's own prior: the standard deviation of f is a quarter of that of the ratings.
+OWN_SCALE = 0.25**0.5 * RANK**-0.25
 
 
 class Task(NamedTuple):

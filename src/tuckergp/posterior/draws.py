@@ -10,19 +10,23 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from math import prod
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
 
+from tuckergp.compute.keyed import keyed_gammas
 from tuckergp.errors import InputError
 from tuckergp.likelihoods.base import Predicted
+from tuckergp.likelihoods.row_noise import nu_of_draws
 from tuckergp.model.design import Design
 from tuckergp.model.draw import Draw, ModeDraw
 from tuckergp.model.mode_table import ModeTable
+from tuckergp.model.newcomers import Newcomers
 from tuckergp.model.tucker import Core, TuckerModel
 from tuckergp.posterior.diagnostics import Diagnostics, summarise
-from tuckergp.random import DrawStreams, keyed_uniforms
+from tuckergp.random import DrawStreams
 from tuckergp.residuals.base import ModeDraws
 from tuckergp.residuals.grown import count_in_place
 
@@ -75,8 +79,8 @@ class Draws:
         The training observations that were watched.
     moments : mapping of str to Running, or None
         Running moments of predictions, where they were asked for.
-    first : tuple of int
-        Chain and number of the first draw, which name its random stream.
+    names : ndarray of int64, shape (S, 2)
+        Chain and number of each draw, which name its random numbers; a selection keeps them. Counted if not given.
     """
 
     model: TuckerModel
@@ -89,7 +93,12 @@ class Draws:
     watched: Sequence[Mapping[str, Floats]] = ()
     observations: Sequence[int] = ()
     moments: Mapping[str, Running] | None = None
-    first: tuple[int, int] = (0, 0)
+    names: Any = None
+
+    def __post_init__(self) -> None:
+        if self.names is None:
+            counted = [(chain, number) for chain, length in enumerate(self.lengths) for number in range(length)]
+            object.__setattr__(self, "names", np.array(counted, dtype=np.int64).reshape(-1, 2))
 
     @classmethod
     def of_point(cls, model: TuckerModel, draw: Draw) -> Draws:
@@ -130,12 +139,6 @@ class Draws:
         return len(self.W)
 
     @property
-    def names(self) -> list[tuple[int, int]]:
-        """Chain and number of each draw."""
-        chain, number = self.first
-        return [(chain + c, number + k) for c, length in enumerate(self.lengths) for k in range(length)]
-
-    @property
     def size(self) -> int:
         """Bytes of all arrays."""
         arrays: list[npt.NDArray[Any]] = [self.W, *self.unknowns.values()]
@@ -146,40 +149,43 @@ class Draws:
 
     def only(self, s: int) -> Draws:
         """One of the draws, as views."""
-        chain, number = self.names[s]
-        one = slice(s, s + 1) if s >= 0 else slice(s, s + 1 or None)
-        return replace(self._selected(one), lengths=(1,), first=(chain, number))
+        return self._selected(slice(s, s + 1) if s >= 0 else slice(s, s + 1 or None), (1,))
 
     def thinned(self, most: int) -> Draws:
         """At most ``most`` of the draws, evenly spread."""
         if len(self) <= most:
             return self
         chosen = np.linspace(0, len(self) - 1, most).round().astype(int)
-        return replace(self._selected(chosen), lengths=(most,))
+        return self._selected(chosen, (most,))
 
     def last_of_chains(self) -> Draws:
         """The last draw of each chain."""
         ends = np.cumsum([length for length in self.lengths if length]) - 1
-        return replace(self._selected(ends), lengths=(1,) * len(ends))
+        return self._selected(ends, (1,) * len(ends))
 
-    def _selected(self, which: Any) -> Draws:
+    def _selected(self, which: Any, lengths: tuple[int, ...]) -> Draws:
         modes = _by_row(lambda a: a[:, which], lambda a: a[which], self.modes)
         unknowns = {name: values[which] for name, values in self.unknowns.items()}
-        return replace(self, modes=modes, W=self.W[which], unknowns=unknowns)
+        names = self.names[which]
+        return replace(self, modes=modes, W=self.W[which], unknowns=unknowns, lengths=lengths, names=names)
 
     # Predictions
 
     def streams(self, rng: np.random.Generator) -> DrawStreams:
         """The stream of each draw, named by its chain and number, so that a draw can be used alone."""
-        return DrawStreams(int(rng.integers(2**63)), self.names)
+        return DrawStreams(int(rng.integers(2**63)), [(chain, number) for chain, number in self.names.tolist()])
 
     def factors(self, d: int, table: ModeTable, streams: DrawStreams | None = None) -> Floats:
         """psi of the rows of a table of mode d in all draws, (M, S, r)."""
         own = None if streams is None else streams.of_mode(d)
         psi = table.residual.factors(table.features, self.modes[d], own)
-        values = self.modes[d].values
-        if own is not None and table.new is not None and "tau" in values:
-            psi = psi + table.new.factors(values["spread"], values["tau"], own.keys)
+        values, rows = self.modes[d].values, table.newcomers
+        newcomers = Newcomers.of(values) if len(rows) else None
+        if newcomers is not None:
+            few, keys = table.take(rows), None if own is None else own.keys
+            psi[rows] = newcomers.factors(few.features_besides_set, few.residual.keys, keys)
+        if own is not None and table.new_unlearned is not None and "tau" in values:
+            psi = psi + table.new_unlearned.factors(values["spread"], values["tau"], own.keys)
         return psi if table.more is None else np.concatenate([psi, self.factors(d, table.more, streams)])
 
     def predicted(
@@ -197,26 +203,36 @@ class Draws:
         return Predicted(f, self.unknowns, self.noise_factors(design, streams), exposure)
 
     def noise_factors(self, design: Design, streams: DrawStreams | None = None) -> Floats | None:
-        """Products of the noise factors of the observations' rows, (S, N); None where all are 1.
-
-        Groups that training did not have get the mean factor, 1, or with ``streams`` that of a random training group.
-        """
+        """Products of the noise factors of the observations' rows, (S, N); None where all are 1."""
         product = None
         for d, (table, mode) in enumerate(zip(design.modes, self.modes, strict=True)):
-            if mode.row_noise is None:
-                continue
-            at_rows = np.ones((table.n_rows, len(self)))
-            seen = table.groups >= 0
-            at_rows[seen] = mode.row_noise[table.groups[seen]]
-            new = np.flatnonzero(~seen)
-            if streams is not None and len(new):
-                uniforms = keyed_uniforms(table.keys[new], streams.of_mode(d).keys)
-                whose = (uniforms * count_in_place(mode.row_noise)).astype(np.intp)
-                groups, place = np.unique(whose, return_inverse=True)
-                at_rows[new] = mode.row_noise[groups][place.reshape(whose.shape), np.arange(len(self))]
-            factors = at_rows[design.index[:, d]]
-            product = factors if product is None else product * factors
+            if mode.row_noise is not None:
+                factors = self.row_factors(d, table, streams)[design.index[:, d]]
+                product = factors if product is None else product * factors
         return None if product is None else product.T
+
+    def row_factors(self, d: int, table: ModeTable, streams: DrawStreams | None = None) -> Floats:
+        """The noise factors of the rows of a table of mode d in all draws, (M, S), where the mode has some.
+
+        Groups that training did not have get the mean factor, 1, or with ``streams`` a draw from the prior
+        Gamma(nu / 2, nu / 2) with nu of each draw: nothing else is known of them, and no other group is read.
+        """
+        factors = self.modes[d].row_noise
+        at_rows = np.ones((table.n_rows, len(self)))
+        seen = table.groups >= 0
+        at_rows[seen] = factors[table.groups[seen]]
+        new = np.flatnonzero(~seen)
+        if streams is not None and len(new):
+            half = self.nu(d) / 2
+            # numbers of their own: those of mode d draw the factors psi of the same rows
+            keys = streams.of_mode(len(self.modes) + d).keys
+            at_rows[new] = keyed_gammas(table.group_keys[new], keys, half)[:, :, 0] / half
+        return at_rows
+
+    def nu(self, d: int) -> Floats:
+        """nu of the noise factors of mode d in all draws, (S,)."""
+        factors = self.modes[d].row_noise
+        return nu_of_draws(self.unknowns, d, factors, count_in_place(factors))
 
 
 @dataclass
@@ -348,7 +364,12 @@ def bytes_of_draw(design: Design, core: Core) -> int:
     """Bytes of one draw of a model, with noise factors of all groups of rows."""
     total = 8 * core.n_weights
     for mode, r in zip(design.modes, core.ranks.tolist(), strict=True):
-        total += 4 * (int(mode.features.shape[1]) * r + mode.residual.n_kept * r + mode.n_groups) + 8 * r * r
+        total += 4 * (int(mode.features.shape[1]) * r + mode.residual.n_kept * r + mode.n_groups)
+        total += 8 * (2 * r * r + len(mode.blocks))  # the covariances of rows and of weights, tau
+        if mode.set_block is not None:
+            members = mode.blocks[mode.set_block]
+            k = int(mode.features.shape[1]) - (members.stop - members.start)
+            total += 8 * sum(prod(shape) for shape in Newcomers.shapes(k, r).values())
     return total
 
 

@@ -16,6 +16,7 @@ from tuckergp.model.design import Design
 from tuckergp.model.draw import Draw
 from tuckergp.model.tucker import TuckerModel
 from tuckergp.posterior.draws import PREDICTION_SEED, Draws
+from tuckergp.posterior.newcomers import with_newcomers
 from tuckergp.random import stream
 
 __all__ = ["Moments", "MomentsOf", "Running", "add_draw", "merged", "start", "summarised"]
@@ -104,10 +105,18 @@ def start(of: MomentsOf) -> dict[str, Running]:
 
 
 def add_draw(
-    running: dict[str, Running], of: MomentsOf, model: TuckerModel, draw: Draw, chain: int, number: int
+    running: dict[str, Running],
+    of: MomentsOf,
+    model: TuckerModel,
+    training: Design,
+    draw: Draw,
+    chain: int,
+    number: int,
 ) -> None:
     """Add the predictions of one draw, made with the random numbers that `predict` would use for it."""
-    alone, likelihood = Draws.of(model, [draw], first=(chain, number)), model.likelihood
+    alone, likelihood = Draws.of(model, [draw], names=np.array([[chain, number]])), model.likelihood
+    if any(len(table.newcomers) for table in of.design.modes):
+        alone = with_newcomers(alone, training)
     at = alone.predicted(of.design, stream(PREDICTION_SEED))
     given = likelihood.means(at)[0]
     centre = likelihood.means(alone.predicted(of.design))[0] if likelihood.linear else given

@@ -71,8 +71,7 @@ class PrecisionBelief(NamedTuple):
     @classmethod
     def of(cls, prior: PrecisionPrior, r: int) -> PrecisionBelief:
         """The prior as a belief, before any rows."""
-        dof = prior.dof if prior.scalar else prior.dof + r - 1  # as in `PrecisionPrior.draw`
-        return cls(dof, dof * prior.variance * np.eye(r), prior.scalar)
+        return cls(prior.degrees, prior.square * np.eye(r), prior.scalar)
 
     def given(self, spread: Floats, count: int) -> PrecisionBelief:
         """The belief after ``count`` rows whose expected sum of squares is ``spread``, (r, r)."""

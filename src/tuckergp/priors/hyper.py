@@ -43,38 +43,50 @@ class PrecisionPrior:
 
     Attributes
     ----------
-    dof : float
-        How many rows the prior counts for.
-    variance : float
-        Of an entry of a row, a priori.
+    degrees : float
+        Degrees of freedom nu of the Wishart; the scale is Gamma(nu r / 2, square r / 2).
+    square : float
+        The inverse scale of the Wishart is this times the identity.
     scalar : bool
         One scale, where a learned core has the shape.
     """
 
-    dof: float
-    variance: float
+    degrees: float
+    square: float
     scalar: bool
+
+    @classmethod
+    def centred(cls, dof: float, variance: float, r: int, scalar: bool) -> PrecisionPrior:
+        """The prior with E Lambda^-1 = variance I, which counts for ``dof`` rows.
+
+        Given M rows E, E Lambda^-1 = (dof variance I + E'E) / (dof + M); of one scale, the mean of its diagonal.
+
+        Examples
+        --------
+        >>> PrecisionPrior.centred(60.0, 0.5, 4, scalar=False)
+        PrecisionPrior(degrees=65.0, square=30.0, scalar=False)
+        """
+        # Lambda ~ Wishart(nu, S^-1): E Lambda^-1 = S / (nu - r - 1)
+        # Lambda = lambda I, lambda ~ Gamma(nu r / 2, tr(S) / 2): E 1 / lambda = tr(S) / (nu r - 2)
+        return cls(dof + (2 / r if scalar else r + 1), dof * variance, scalar)
 
     def draw(self, spread: Floats, count: int, rng: np.random.Generator) -> Floats:
         """Draw Lambda given the sum of squares of ``count`` rows, (r, r)."""
-        r = len(spread)
+        r, degrees = len(spread), self.degrees + count
         if self.scalar:
-            # Lambda = lambda I, lambda ~ Gamma((dof + count) r / 2, (dof variance r + tr(spread)) / 2)
-            shape, rate = (self.dof + count) * r / 2, (self.dof * self.variance * r + np.trace(spread)) / 2
-            return np.asarray(np.eye(r) * (rng.gamma(shape) / rate))
-        # Lambda ~ Wishart(dof + count, (dof variance I + spread)^-1)
-        dof = self.dof + r - 1  # proper for any positive self.dof
-        return wishart(dof + count, dof * self.variance * np.eye(r) + spread, rng)
+            # Gamma((degrees + count) r / 2, (square r + tr(spread)) / 2)
+            return np.asarray(np.eye(r) * (rng.gamma(degrees * r / 2) / ((self.square * r + np.trace(spread)) / 2)))
+        # Wishart(degrees + count, (square I + spread)^-1)
+        return wishart(degrees, self.square * np.eye(r) + spread, rng)
 
     def log_marginal(self, spread: Floats, count: int) -> float:
         """Log density of ``count`` rows with Lambda integrated out, up to what does not depend on ``spread``."""
-        r = len(spread)
+        r, degrees = len(spread), self.degrees + count
         if self.scalar:
             # the integral of a gamma density: rate^-shape
-            return float(-(self.dof + count) * r / 2 * np.log(self.dof * self.variance * r + np.trace(spread)))
-        # of a Wishart density: |dof variance I + spread|^(-(dof + count) / 2)
-        dof = self.dof + r - 1
-        return float(-(dof + count) / 2 * np.linalg.slogdet(dof * self.variance * np.eye(r) + spread)[1])
+            return float(-degrees * r / 2 * np.log(self.square * r + np.trace(spread)))
+        # of a Wishart density: |inverse scale|^(-degrees / 2)
+        return float(-degrees / 2 * np.linalg.slogdet(self.square * np.eye(r) + spread)[1])
 
 
 def block_precisions(

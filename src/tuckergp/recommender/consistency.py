@@ -11,7 +11,6 @@ from tuckergp.posterior.fitted import Fit
 from tuckergp.recommender.circumstances import Circumstance
 from tuckergp.recommender.entities import Side
 from tuckergp.recommender.layout import Layout
-from tuckergp.residuals import Rows
 from tuckergp.store.checks import check_fit, check_modes, check_new, inside, require
 
 __all__ = ["check_parts"]
@@ -59,16 +58,10 @@ def _check_side(side: Side, rows: int | None) -> None:
     require(table.features.shape == (len(side.base) + 1, width), "it does not have one row of features for every id")
     require(table.blocks == tuple(block.columns for block in side.mode.blocks), "its features differ from its modes")
     require(table.nested == side.mode.nested, "its features differ from its modes")
+    require(table.set_block == side.mode.set_block, "its features differ from its modes")
     if table.new is not None:
         check_new(table.new, table.n_rows, len(table.blocks))
     require(side.average.shape == (width,), "its averages are of other features")
     require(inside(side.n_rated, len(side.base) + 1), "it has ratings of more users or items than it knows")
-    residual = table.residual
-    if not isinstance(residual, Rows):
-        raise ValueError("its users or items have no rows of their own")
-    require(rows is None or residual.n_train == rows, "its users or items have other rows than its draws")
-    require(residual.place.dtype == np.int32, "the rows of its users or items have no numbers")
-    require(residual.place.shape == (table.n_rows,), "the rows of its users or items have no numbers")
-    require(inside(residual.place, residual.n_train, start=-1), "its users or items have rows outside")
-    names = residual.names
-    require(names is None or (names.dtype == np.uint64 and names.shape == (table.n_rows,)), "its rows have no names")
+    fault = table.residual.fault(table.n_rows, rows)
+    require(fault is None, str(fault))

@@ -81,7 +81,13 @@ class ModeParts:
                 own = replace(mode, B=mode.B[columns])
                 difference += own.mean(table.features[:, columns]) - own.mean(self.mean[None, columns])
             parts.append(difference)
-        return [*parts, draws.factors(d, table) - mode.mean(table.features)]
+        rest, rows = draws.factors(d, table) - mode.mean(table.features), table.newcomers
+        for blocks, part in zip(self.groups.values(), parts, strict=True):
+            # what else there is of newcomers is due to the set that is not known
+            if table.set_block is not None and self.mode.blocks[table.set_block] in blocks:
+                part[rows] += rest[rows]
+                rest[rows] = 0.0
+        return [*parts, rest]
 
 
 def parts_of(layout: Layout) -> list[ModeParts]:
@@ -166,7 +172,7 @@ def _value(part: ModeParts, name: str, table: ModeTable, layout: Layout, d: int)
     if name == OWN:
         return "learned from ratings" if rated else "no ratings"
     if name == WHO_RATED_WHAT and not rated:
-        return "as on average"
+        return "not known"
     words: list[str] = []
     used = _attributes_of(layout, d)
     number = next((a for a in used if a.column == name and a.use == "number"), None)

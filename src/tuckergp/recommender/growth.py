@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -18,19 +18,20 @@ from tuckergp.data.history import RATING, Duplicates, History
 from tuckergp.data.ids import Ids
 from tuckergp.data.tables import Table, stacked
 from tuckergp.errors import InputError
-from tuckergp.features import Rows
 from tuckergp.features.base import hstack
+from tuckergp.features.new import NewFeatures, side_by_side
 from tuckergp.linalg import Matrix
+from tuckergp.model.mode_table import ModeTable
 from tuckergp.posterior.draws import map_draws
 from tuckergp.posterior.fitted import Fit
 from tuckergp.recommender.attributes import WHO_RATED_WHAT, check_keys, join
 from tuckergp.recommender.entities import Side, as_objects, average_of
 from tuckergp.recommender.layout import Layout
-from tuckergp.residuals import rows as residuals
 
-__all__ = ["compacted", "features_of", "merged_tables", "read_more"]
+__all__ = ["compacted", "merged_tables", "read_more", "rows_of"]
 
 Ints = npt.NDArray[np.integer]
+T = TypeVar("T")
 
 
 def read_more(history: History, table: Table, scale: tuple[float, float] | None, duplicates: Duplicates) -> History:
@@ -43,8 +44,8 @@ def read_more(history: History, table: Table, scale: tuple[float, float] | None,
     return History.read(whole, occasion, history.clicks, scale, duplicates)
 
 
-def features_of(side: Side, ids: Sequence[Any], table: Table | None, sets: Sequence[Sequence[int]]) -> Matrix:
-    """The updated features of some ids, shape (n, n_features).
+def rows_of(side: Side, ids: Sequence[Any], table: Table | None, sets: Sequence[Sequence[int]]) -> ModeTable:
+    """Some ids with their updated features, also those that training did not have.
 
     Known ids keep the attributes that the table does not give. Who rated what comes from ``sets``, restricted to those
     users or items that were there at the fit.
@@ -57,7 +58,7 @@ def features_of(side: Side, ids: Sequence[Any], table: Table | None, sets: Seque
     rows_before = side.numbers(ids)
     is_new = rows_before == side.unknown
     is_listed = np.array([value in listed for value in ids], dtype=bool)
-    before: Matrix = side.table.take(rows_before).features
+    before = side.table.take(rows_before)
     read = {
         name
         for attribute in side.attributes.used
@@ -65,11 +66,13 @@ def features_of(side: Side, ids: Sequence[Any], table: Table | None, sets: Seque
         for name in (attribute.column, attribute.level_column, attribute.missing_column)
     }
     parts: list[Matrix] = []
-    for block in side.mode.blocks:
+    new: list[NewFeatures | None] = []
+    for g, block in enumerate(side.mode.blocks):
         columns = set(block.kernel.reads(side.mode.mode.columns))
         anew = is_new | (is_listed & bool(columns <= read)) | (columns == {WHO_RATED_WHAT})
-        parts.append(_chosen(anew, now.features[:, block.columns], before[:, block.columns]))
-    return hstack(parts)
+        parts.append(_chosen(anew, now.features[:, block.columns], before.features[:, block.columns]))
+        new += [source.new and source.new.only(g, rows) for source, rows in ((now, anew), (before, ~anew))]
+    return replace(now, features=hstack(parts), new=side_by_side(new))
 
 
 def _chosen(first: npt.NDArray[np.bool_], a: Matrix, b: Matrix) -> Matrix:
@@ -93,25 +96,20 @@ def compacted(layout: Layout, fit: Fit, history: History) -> tuple[Layout, Fit, 
         rated = history.ids[d]
         ids = list(dict.fromkeys([*rated, *side.ids]))
         table = side.table.take(np.append(side.numbers(ids), side.unknown).astype(np.intp))
-        place = np.full(len(ids) + 1, -1, dtype=np.int32)
-        place[: len(rated)] = np.arange(len(rated))
-        old = table.groups[: len(rated)]
-        mode = draws.modes[d]
-        noise = None if mode.row_noise is None else mode.row_noise[old]
-        own = replace(mode, rows={**mode.rows, "psi": mode.rows["psi"][old]}, row_noise=noise)
+        old, mode, mark = _required(table.residual.groups)[: len(rated)], draws.modes[d], _required(side.mode.residual)
+        noise = mode.row_noise
+        if noise is not None and table.nested is None:
+            noise = noise[old]
+        own = replace(mode, rows={name: values[old] for name, values in mode.rows.items()}, row_noise=noise)
         draws = map_draws(draws, lambda e, before, d=d, own=own: own if e == d else before)  # type: ignore[misc]
         keys = np.empty(len(rated), dtype=object)
         keys[:] = rated
-        mark = side.mode.residual
-        if not isinstance(mark, Rows):
-            raise TypeError("users and items have a row each")
         fitted = replace(side.mode, residual=mark.of_rows(Table({side.key: keys}, side.key, len(keys))))
-        residual = residuals.Rows(place, len(rated), side.mode.residual_sd, names=table.residual.keys)
         sides.append(
             replace(
                 side,
                 base=Ids(ids),
-                table=replace(table, residual=residual),
+                table=replace(table, residual=table.residual.renumbered(len(rated))),
                 mode=fitted,
                 n_rated=len(rated),
                 average=average_of(table, len(rated)),
@@ -121,6 +119,12 @@ def compacted(layout: Layout, fit: Fit, history: History) -> tuple[Layout, Fit, 
             )
         )
     return replace(layout, sides=(sides[0], sides[1])), replace(fit, draws=draws), history
+
+
+def _required(value: T | None) -> T:
+    if value is None:
+        raise TypeError("users and items have a row each")
+    return value
 
 
 def merged_tables(first: Table | None, second: Table | None, key: str) -> Table | None:

@@ -17,6 +17,7 @@ from tuckergp.compute.topk import top_k
 from tuckergp.data.history import History
 from tuckergp.data.tables import Table
 from tuckergp.errors import InputError
+from tuckergp.posterior.draws import PREDICTION_SEED
 from tuckergp.posterior.fitted import Fit
 from tuckergp.random import stream
 from tuckergp.recommender.entities import Side
@@ -191,7 +192,7 @@ def _multiply(Q: Singles, V: Singles, numbers: Ints, scores: Singles) -> None:
 
 def _by_bound(layout: Layout, fit: Fit, request: Request) -> Shortlists:
     """Mean plus kappa standard deviations of f: a product for each draw."""
-    factors = Factors(layout, fit, unseen=1)
+    factors = Factors(layout, fit, unseen=PREDICTION_SEED)
     k, draws = _length(request, linear=False), len(fit.draws)
     for rows in _blocks(len(request.users), 3 * len(request.allowed)):
         queries = factors.users(request.users[rows], request.occasion.take(rows))
@@ -229,7 +230,8 @@ def _by_chance(layout: Layout, fit: Fit, request: Request) -> Shortlists:
             else:  # the mean there, with the noise of the user and the item
                 who, what = np.repeat(rows, k), np.maximum(items, 0).ravel()
                 design = layout.design(request.users[who], what, request.occasion.take(who))
-                best = fit.only(s).predict(design).reshape(best.shape)
+                at = factors.draws.predicted(design, stream(seed + s))  # rows never seen as in the shortlist
+                best = fit.likelihood.means(at)[0].reshape(best.shape)
             yield rows, items, best
 
 

@@ -16,6 +16,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy import sparse
 
+from tuckergp.errors import InputError
 from tuckergp.linalg import Matrix
 from tuckergp.priors.given import ModeGiven
 from tuckergp.random import DrawStreams, Keys
@@ -78,8 +79,8 @@ class ModeDraws:
         What the residual keeps of each training row.
     values : mapping of str to ndarray, shapes (S, ...)
         What is kept of the mode as a whole: ``spread`` (S, r, r), the prior covariance Lambda^-1 of the weights of a
-        feature, ``tau`` (S, blocks), the precisions of blocks relative to Lambda, neither of them in old files, and
-        what the residual adds.
+        feature, ``tau`` (S, blocks), the precisions of blocks relative to Lambda, neither of them in old files, what is
+        known of newcomers (`tuckergp.model.newcomers`), and what the residual adds.
     row_noise : ndarray or RowsInPlace, shape (groups, S), or None
         Noise precision of each group of rows relative to the shared one; None where a mode has none.
     """
@@ -136,6 +137,31 @@ class Residual(ABC):
     def joined(self, other: Any) -> Self:
         """These rows, then those of another table of the same mode."""
         raise TypeError(f"rows of a {type(self).__name__} cannot be joined")
+
+    # Rows learned after the fit
+
+    def grown(self, draws: ModeDraws, keys: Keys, learned: int) -> Self:
+        """The residual of rows with these keys that are added to the mode of these draws.
+
+        The first ``learned`` of them are training rows now, after those of the draws; the others were never seen.
+        """
+        raise InputError(
+            f"A mode whose residual is {type(self).__name__} takes in no new rows; fit again with all data."
+        )
+
+    def with_rows(self, draws: ModeDraws, psi: Floats, row_noise: Floats | None) -> ModeDraws:
+        """The draws with the factors (m, S, r) and noise factors (m, S) of new training rows after the others."""
+        raise InputError(
+            f"A mode whose residual is {type(self).__name__} takes in no new rows; fit again with all data."
+        )
+
+    def renumbered(self, count: int) -> Self:
+        """The same rows, of which the first ``count`` are the training rows, in this order."""
+        raise InputError(f"Rows of a mode whose residual is {type(self).__name__} have an order of their own.")
+
+    def fault(self, rows: int, stored: int | None) -> str | None:
+        """What is wrong with the residual of ``rows`` users or items, ``stored`` of them in draws; None for nothing."""
+        return "its users or items have no rows of their own"
 
     @property
     def groups(self) -> Index | None:

@@ -20,7 +20,7 @@ from tuckergp.priors.regressions import weights_given_factors
 from tuckergp.priors.scales import scales_given_factors
 from tuckergp.random import DrawStreams, Keys, normals
 from tuckergp.residuals.base import Evidence, Index, ModeDraws, ModeState, Residual, Singles
-from tuckergp.residuals.grown import rows_in_place
+from tuckergp.residuals.grown import grown, rows_in_place
 
 __all__ = ["Rows"]
 
@@ -64,6 +64,38 @@ class Rows(Residual):
         """These rows, then others of the same training rows."""
         names = np.concatenate([self.keys, other.keys])
         return replace(self, place=np.concatenate([self.place, other.place]), names=names)
+
+    def grown(self, draws: ModeDraws, keys: Keys, learned: int) -> Rows:
+        """The first ``learned`` rows are numbered after those of the draws."""
+        place = np.full(len(keys), -1, dtype=np.int32)
+        before = len(draws.rows["psi"])
+        place[:learned] = before + np.arange(learned)
+        return Rows(place, before + learned, self.sd, names=keys)
+
+    def with_rows(self, draws: ModeDraws, psi: Floats, row_noise: Floats | None) -> ModeDraws:
+        """The draws with more rows; the arrays that are there already are not copied."""
+        before = draws.row_noise
+        noise = before if row_noise is None else grown(before, row_noise.astype(before.dtype))
+        old = draws.rows["psi"]
+        return replace(draws, rows={**draws.rows, "psi": grown(old, psi.astype(old.dtype))}, row_noise=noise)
+
+    def renumbered(self, count: int) -> Rows:
+        """The first ``count`` rows are the training rows, in this order."""
+        place = np.full(len(self.place), -1, dtype=np.int32)
+        place[:count] = np.arange(count)
+        return Rows(place, count, self.sd, names=self.keys)
+
+    def fault(self, rows: int, stored: int | None) -> str | None:
+        """Places must be numbers of rows that draws have, and keys one for each row."""
+        place, names = self.place, self.names
+        if stored is not None and self.n_train != stored:
+            return "its users or items have other rows than its draws"
+        if place.dtype != np.int32 or place.shape != (rows,):
+            return "the rows of its users or items have no numbers"
+        if rows and not (place.min() >= -1 and place.max() < self.n_train):
+            return "its users or items have rows outside"
+        named = names is None or (names.dtype == np.uint64 and names.shape == (rows,))
+        return None if named else "its rows have no names"
 
     @property
     def keys(self) -> Keys:

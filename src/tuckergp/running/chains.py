@@ -141,7 +141,8 @@ class Task:
         draw = self.sampler.draw(self.problem, record.state)
         number = len(record.watched)
         if self.moments_of is not None:
-            moments.add_draw(record.moments, self.moments_of, self.problem.model, draw, record.chain, number)
+            model, design = self.problem.model, self.problem.design
+            moments.add_draw(record.moments, self.moments_of, model, design, draw, record.chain, number)
         if record.draws.capacity and self.is_kept(number + 1):
             record.draws.add(draw)
         record.watched.append(self.sampler.watch(self.watched, record.state))

@@ -25,6 +25,7 @@ from tuckergp.model.design import Design
 from tuckergp.model.tucker import Core
 from tuckergp.posterior.draws import Draws
 from tuckergp.posterior.fitted import Fit
+from tuckergp.posterior.newcomers import with_newcomers
 from tuckergp.random import seed_of, stream
 from tuckergp.running import loop
 from tuckergp.running.checkpoint import stored_seed
@@ -126,7 +127,7 @@ def fit_model(
     observed = model.likelihood
     problem = Problem(model, design, observed.targets(y), weight, observed.offset(len(y), exposure))
     draws, steps = _learn(inference, problem, seed, replace(control, unit=observed.scale), start)
-    return Fit(draws, steps)
+    return Fit(with_newcomers(draws, design), steps)
 
 
 def _learn(

@@ -18,8 +18,10 @@ from tuckergp.features import Exact
 from tuckergp.features.base import ResidualMap
 from tuckergp.features.new import NewFeatures
 from tuckergp.likelihoods import Likelihood
+from tuckergp.likelihoods.row_noise import NU
 from tuckergp.model.cores import LEFT_OUT
 from tuckergp.model.design import Block, FittedMode
+from tuckergp.model.newcomers import Newcomers
 from tuckergp.model.tucker import Core, TuckerModel
 from tuckergp.params import Parameters
 from tuckergp.posterior.draws import Draws
@@ -54,6 +56,7 @@ def check_modes(modes: Sequence[FittedMode]) -> None:
             end = start + block.map.n_features_
             require(block.columns == slice(start, end), "its features do not lie side by side")
             start = end
+        require(mode.set_block is None or inside(mode.set_block, len(mode.blocks)), "its set is no block")
         if mode.residual is not None:
             require(isinstance(mode.residual, ResidualMap), "its residuals are of another class")
             _check_map(mode.residual)
@@ -94,11 +97,16 @@ def check_fit(fit: Fit, modes: Sequence[FittedMode]) -> None:
     lengths = draws.lengths
     require(all(type(length) is int and length >= 0 for length in lengths), "its chains have no lengths")
     require(sum(lengths) == len(draws), "its chains have other lengths")
+    require(draws.names.dtype == np.int64 and draws.names.shape == (len(draws), 2), "its draws have no names")
+    require((draws.names >= 0).all(), "its draws have no names")
     if not len(draws):  # moments alone were kept
         return
     unknowns = {name: np.shape(value) for name, value in model.likelihood.unknowns().items()}
     _check_numbers({"W": draws.W}, {"W": (model.core.n_weights,)}, len(draws))
     _check_numbers(draws.unknowns, unknowns, len(draws))
+    if NU in draws.unknowns:
+        _check_numbers(draws.unknowns, {NU: (len(modes),)}, len(draws))
+        require((draws.unknowns[NU] > 0).all(), f"{NU} is not positive")
     require(len(draws.modes) == len(modes), "its draws have other modes than its core")
     for own, mode, r in zip(draws.modes, modes, model.core.ranks.tolist(), strict=True):
         _check_mode_draws(own, mode, r, len(draws), np.dtype(np.float32 if draws.sampled else np.float64))
@@ -142,6 +150,8 @@ def _check_mode_draws(own: ModeDraws, mode: FittedMode, r: int, count: int, dtyp
     require(isinstance(own, ModeDraws), "its draws are of another class")
     by_row, besides = ({}, {}) if mode.residual is None else mode.residual.kept(r)
     features = sum(block.map.n_features_ for block in mode.blocks)
+    if mode.set_block is not None:
+        besides = besides | Newcomers.shapes(features - mode.blocks[mode.set_block].map.n_features_, r)
     require(own.rows.keys() >= by_row.keys(), "its draws lack rows of its modes")
     shapes = {"B": (features, r)} | by_row
     for name, (rows, *shape) in shapes.items():

@@ -232,7 +232,6 @@ def _fit(old: Any, likelihood: Likelihood, modes: Sequence[FittedMode], tables: 
         draws.watched,
         draws.observations,
         None if draws.moments is None else _moments(draws.moments, likelihood),
-        draws.first,
     )
     return Fit(whole, [Info(info.step, info.figures, info.done, info.chain) for info in old.history])
 
