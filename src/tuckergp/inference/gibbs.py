@@ -1,7 +1,7 @@
 """Gibbs sampling: every mode's factors, their regression on the features, the core, all hyperparameters.
 
-One step is one sweep of exact conditional draws; nothing is left to tune. The same solves as `tuckergp.inference.als`
-with noise added.
+One step is one sweep of draws that leave the exact conditionals as they are; nothing needs tuning. The same solves as
+`tuckergp.inference.als` with noise added; weights that all rows share, and the core, are overrelaxed.
 """
 
 from __future__ import annotations
