@@ -11,6 +11,7 @@ from tuckergp.data.tables import Table, as_table
 from tuckergp.evaluation.metrics import rmse
 from tuckergp.kernels import Cosine, Identity
 from tuckergp.model.design import FittedMode, Mode
+from tuckergp.recommender.attributes import WHO_RATED_WHAT
 
 pytestmark = pytest.mark.filterwarnings("ignore::tuckergp.errors.NotConvergedWarning")
 
@@ -22,10 +23,11 @@ def test_an_empty_set_is_nothing_special_where_training_rows_have_it():
     np.testing.assert_allclose(sparse.csr_array(trained.features).toarray()[:, 1:], [[1.0], [0.0]])
 
 
-def test_the_widest_set_may_be_not_known_and_narrower_ones_are_the_average():
+def test_the_set_that_is_named_may_be_not_known_and_others_are_the_average():
     sets = {"id": [1, 2, 3], "set": [("a",), ("a", "b"), ("b", "c", "d")], "words": [("x",), ("x", "y"), ("y",)]}
     kernel = Identity("id") + Cosine("words") + Cosine("set")
-    mode, trained = FittedMode.fit(Mode(list(sets), kernel), as_table(sets, "sets"), {}, np.random.default_rng(0))
+    table = as_table(sets, "sets")
+    mode, trained = FittedMode.fit(Mode(list(sets), kernel), table, {}, np.random.default_rng(0), set_column="set")
     new = mode.realise(as_table({"id": [4, 5, 6], "set": [(), ("b",), ("other",)], "words": [("y",), (), ()]}, "new"))
     assert mode.set_block == trained.set_block == new.set_block == 2
     np.testing.assert_array_equal(new.newcomers, [0, 2])
@@ -120,3 +122,21 @@ def test_modes_of_files_that_have_an_average_set_still_use_it():
     new = old.realise(as_table({"id": [3, 4], "set": [(), ("b",)]}, "new"))
     np.testing.assert_allclose(sparse.csr_array(new.features).toarray(), [[1.0, 0.8, 0.5], [1.0, 0.0, 1.0]])
     assert len(new.newcomers) == 0
+
+
+def test_the_set_is_who_rated_what_however_many_words_titles_have():
+    """Titles are compared by cosines too, and may have more words than there are users."""
+    rng = np.random.default_rng(0)
+    ratings = {
+        "user_id": rng.integers(12, size=200),
+        "item_id": rng.integers(25, size=200),
+        "rating": rng.integers(1, 6, 200),
+    }
+    titles = [" ".join(f"word{w}" for w in rng.integers(200, size=4)) for _ in range(25)]
+    model = TuckerRecommender(
+        rank=2, draws=5, warmup=5, implicit=True, attributes={"items": {"title": "text"}}, random_state=0
+    )
+    model.fit(ratings, items={"item_id": np.arange(25), "title": titles})
+    for side in model.layout_.sides:
+        block = side.mode.blocks[side.mode.set_block]
+        assert block.kernel.reads(side.mode.mode.columns) == [WHO_RATED_WHAT]

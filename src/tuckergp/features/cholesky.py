@@ -143,7 +143,7 @@ def too_few(features: FeatureMap, table: Table, points: Table, L: Floats, number
         return None
     return (
         f"{features!r} leaves out {missing / variance:.0%} of the variance of {features.kernel_!r} at the training "
-        f"inputs, because its points lie farther apart than the lengthscale; raise {number} or the lengthscale."
+        f"inputs; raise {number}, or the lengthscale if it has one."
     )
 
 

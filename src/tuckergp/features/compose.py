@@ -223,8 +223,12 @@ def _product(left: NewFeatures | None, right: NewFeatures | None) -> NewFeatures
     """All products of new features of the same inputs; None where either has none."""
     if left is None or right is None:
         return None
-    keys = mixed(mixed(left.keys)[:, None] ^ right.keys).ravel()
-    return NewFeatures.of(rowwise_kronecker(left.values, right.values), keys)
+    values = sparse.csr_array(rowwise_kronecker(left.values, right.values))
+    # most pairs of columns have no row in common
+    used, place = np.unique(values.indices, return_inverse=True)
+    i, j = np.divmod(used, len(right.keys))
+    compact = sparse.csr_array((values.data, place, values.indptr), shape=(values.shape[0], len(used)))
+    return NewFeatures.of(compact, mixed(mixed(left.keys[i]) ^ right.keys[j]))
 
 
 def rowwise_kronecker(A: Features, B: Features) -> Features:

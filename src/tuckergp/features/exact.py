@@ -82,7 +82,7 @@ class Exact(FeatureMap):
             new = np.flatnonzero(np.diff(_one_hot(self.rows_, selected).indptr) == 0)
             rows = selected.take(new)
             first, code = distinct(rows)
-            levels = NewFeatures.of(sparse.csr_array(np.eye(len(first)))[code], row_keys(rows.take(first)))
+            levels = NewFeatures.of(sparse.eye_array(len(first), format="csr")[code], row_keys(rows.take(first)))
             return None if levels is None else levels.put(new, len(table))
         values, names = zip(*(encoder.new_levels(selected) for encoder in self.encoders_), strict=True)
         features = hstack(values)

@@ -196,7 +196,7 @@ class FittedMode:
     """A mode whose feature maps have been fitted to its distinct training inputs.
 
     ``set_block`` is the block that may be not known of newcomers (`tuckergp.model.newcomers`), where rows are learned
-    one by one: the widest Cosine block of which every training row has some features.
+    one by one: a Cosine block of which every training row has some features, named by its column when it is fitted.
     """
 
     mode: Mode
@@ -214,8 +214,12 @@ class FittedMode:
         whitening: dict[str, tuple[float, float]],
         rng: np.random.Generator,
         any_residual: bool = True,
+        set_column: str | None = None,
     ) -> tuple[FittedMode, ModeTable]:
-        """Fit the feature maps to the distinct inputs ``rows``, already whitened; also return their table."""
+        """Fit the feature maps to the distinct inputs ``rows``, already whitened; also return their table.
+
+        ``set_column`` may hold sets that are not known of newcomers.
+        """
         plan = mode.plan()
         place, residual, residual_sd = _find_residual(mode, plan, rows, any_residual)
         blocks: list[Block] = []
@@ -236,12 +240,12 @@ class FittedMode:
             width += fitted.n_features_
         fitted_mode = cls(mode, whitening, tuple(blocks), residual, residual_sd)
         table = fitted_mode._known(rows)
-        sets = [g for g, block in enumerate(blocks) if block.average is not None]
-        if not (sets and table.residual.exchangeable):
+        columns = [block.kernel.reads(list(rows.columns)) if block.average is not None else [] for block in blocks]
+        if set_column is None or [set_column] not in columns or not table.residual.exchangeable:
             return fitted_mode, table
-        widest = max(sets, key=lambda g: blocks[g].map.n_features_)
-        blocks[widest] = replace(blocks[widest], average=None)
-        return replace(fitted_mode, blocks=tuple(blocks), set_block=widest), replace(table, set_block=widest)
+        g = columns.index([set_column])
+        blocks[g] = replace(blocks[g], average=None)
+        return replace(fitted_mode, blocks=tuple(blocks), set_block=g), replace(table, set_block=g)
 
     def features(self, rows: Table) -> Matrix:
         """The features of inputs as the kernel sees them, whitened already."""
@@ -402,13 +406,18 @@ class Design:
         codes: Sequence[npt.NDArray[Any]],
         random_state: int | np.random.Generator | None = None,
         any_residual: bool = True,
+        set_column: str | None = None,
     ) -> tuple[Design, tuple[FittedMode, ...]]:
-        """Fit every mode to its own table of distinct inputs; ``codes[d]`` are the observations' rows in table d."""
+        """Fit every mode to its own table of distinct inputs; ``codes[d]`` are the observations' rows in table d.
+
+        ``set_column`` of some tables may hold sets that are not known of newcomers.
+        """
         rng = np.random.default_rng(random_state)
         fitted, mode_tables = [], []
         for mode, table in zip(modes, tables, strict=True):
             whitening = whitening_of(table.select(mode.columns), None) if mode.whiten else {}
-            fitted_mode, mode_table = FittedMode.fit(mode, whiten(table, whitening), whitening, rng, any_residual)
+            inputs = whiten(table, whitening)
+            fitted_mode, mode_table = FittedMode.fit(mode, inputs, whitening, rng, any_residual, set_column)
             fitted.append(fitted_mode)
             mode_tables.append(mode_table)
         return cls(tuple(mode_tables), _stack(codes)), tuple(fitted)

@@ -27,6 +27,8 @@ Floats = npt.NDArray[np.float64]
 INTERCEPT, RIDGE = 1e-3, 10.0
 # What is added to the diagonal of the Gram matrix of observations, relative to its mean.
 SHRINKAGE = 1e-3
+# The least variance of a factor around the regression, relative to the mean over the ranks.
+FLOOR = 1e-6
 # The names under which draws keep the two arrays.
 NAMES = ("newcomer_weights", "newcomer_root")
 
@@ -115,6 +117,7 @@ class NewcomerRegression:
         gram, f = z.T @ z, (z * left[rows]).sum(axis=1)
         gram[np.diag_indices(r)] += SHRINKAGE * np.trace(gram) / r + np.finfo(float).tiny
         weights[0] += np.linalg.solve(gram, z.T @ f)
-        # the covariance of what is left is R'R, also where there are fewer rows than ranks
+        # the covariance of what is left is R'R; the floor is for fewer rows than ranks
         scaled = self.root * left / self.freedom**0.5
-        return Newcomers(weights, np.asarray(np.linalg.qr(np.vstack([scaled, np.zeros((r, r))]), mode="r")))
+        floor = np.sqrt(FLOOR * (scaled**2).sum() / r + np.finfo(np.float64).tiny) * np.eye(r)
+        return Newcomers(weights, np.asarray(np.linalg.qr(np.vstack([scaled, floor]), mode="r")))

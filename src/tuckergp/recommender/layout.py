@@ -12,7 +12,7 @@ from tuckergp.data.history import KEYS, History
 from tuckergp.data.periods import Unit
 from tuckergp.data.tables import Table, distinct_rows
 from tuckergp.model.design import Design, FittedMode, Mode
-from tuckergp.recommender.attributes import Attributes, join
+from tuckergp.recommender.attributes import WHO_RATED_WHAT, Attributes, join
 from tuckergp.recommender.circumstances import Circumstance, Context, Drift
 from tuckergp.recommender.decisions import Choice
 from tuckergp.recommender.entities import Side, who_rated_what, with_sets
@@ -72,7 +72,7 @@ class Layout:
             first, code = distinct_rows(inputs, list(inputs.columns))
             rows = inputs.take(first)
             modes, encoded, index = [*modes, reader.mode(rows)], [*encoded, rows], [*index, code]
-        design, fitted = Design.of_entities(modes, encoded, index, rng)
+        design, fitted = Design.of_entities(modes, encoded, index, rng, set_column=WHO_RATED_WHAT)
         users, items = (Side.of(history.ids[d], tables[d], attributes[d], fitted[d]) for d in range(2))
         averages = [_average(design, d) for d in range(2, len(modes))]
         circumstances = tuple(Circumstance(*parts) for parts in zip(readers, fitted[2:], averages, strict=True))
