@@ -70,7 +70,7 @@ def test_repeated_inputs_with_different_targets_are_averaged(make):
 @pytest.mark.parametrize("targets", [np.full(12, 5.0), np.r_[np.full(11, 5.0), 5.0 + 1e-9]], ids=["same", "nearly"])
 def test_targets_that_are_all_the_same_are_predicted(make, targets):
     X = np.linspace(0, 1, 12)[:, None]
-    np.testing.assert_allclose(make().fit(X, targets).predict(X), 5.0, atol=0.05)
+    np.testing.assert_allclose(make().fit(X, targets).predict(X), 5.0, atol=0.1)
 
 
 @every
