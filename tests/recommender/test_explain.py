@@ -209,3 +209,17 @@ def test_circumstances_that_the_model_does_not_know_are_refused(data):
     rec = fitted(data, inference="als")
     with pytest.raises(InputError, match="does not know 'device'; the circumstances of this model are none"):
         rec.explain("a", "b", device="tv")
+
+
+@pytest.mark.parametrize("implicit", [True, False])
+def test_newcomers_are_as_uncertain_as_in_predictions(implicit):
+    data = make_ratings(n_users=40, n_items=30, n_ratings=500, random_state=0)
+    model = TuckerRecommender(rank=2, draws=40, warmup=20, implicit=implicit, time=None, random_state=0)
+    model.fit(data.train, data.users, data.items)
+    known = data.train["user_id"][0]
+    for user, item in [("nobody", data.train["item_id"][0]), (known, "nothing"), ("nobody", "nothing")]:
+        pair = {"user_id": [user], "item_id": [item]}
+        mean, std = model.predict(pair, return_std=True, include_noise=False, clip=False)
+        explained = model.explain(user, item)
+        np.testing.assert_allclose(explained.std, std[0], rtol=1e-5)
+        np.testing.assert_allclose(explained.total, mean[0], rtol=1e-5)

@@ -142,6 +142,7 @@ class NUTS(WeightSampler):
 
     name: ClassVar[str] = "nuts"
 
+    warmup: int = setting(300, whole(1))  # nutpie needs one step
     chains: int = setting(4, whole(1))
     max_depth: int = setting(10, whole(1, 20))
     target: float = setting(0.8, probability())

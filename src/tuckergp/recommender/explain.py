@@ -20,8 +20,9 @@ from tuckergp.data.tables import Table
 from tuckergp.kernels import Constant, Scaled
 from tuckergp.model.design import Block, Design, FittedMode
 from tuckergp.model.mode_table import ModeTable
-from tuckergp.posterior.draws import Draws
+from tuckergp.posterior.draws import PREDICTION_SEED, Draws
 from tuckergp.posterior.fitted import Fit
+from tuckergp.random import DrawStreams, stream
 from tuckergp.recommender.attributes import WHO_RATED_WHAT
 from tuckergp.recommender.circumstances import Context
 from tuckergp.recommender.explanation import Contribution, Explanation, Importance
@@ -71,8 +72,11 @@ class ModeParts:
         """Factors of the average row in each draw, (S, r)."""
         return np.asarray(draws.mean(self.mean[None])[0])
 
-    def of(self, table: ModeTable, d: int, draws: Draws) -> list[Floats]:
-        """What each part adds to the average factors, for the rows of a table in each draw, (M, S, r) each."""
+    def of(self, table: ModeTable, d: int, draws: Draws, streams: DrawStreams | None = None) -> list[Floats]:
+        """What each part adds to the average factors, for the rows of a table in each draw, (M, S, r) each.
+
+        What a draw does not determine has its mean, or with ``streams`` is drawn.
+        """
         mode = draws.modes[d]
         parts = []
         for blocks in self.groups.values():
@@ -81,7 +85,7 @@ class ModeParts:
                 own = replace(mode, B=mode.B[columns])
                 difference += own.mean(table.features[:, columns]) - own.mean(self.mean[None, columns])
             parts.append(difference)
-        rest, rows = draws.factors(d, table) - mode.mean(table.features), table.newcomers
+        rest, rows = draws.factors(d, table, streams) - mode.mean(table.features), table.newcomers
         for blocks, part in zip(self.groups.values(), parts, strict=True):
             # what else there is of newcomers is due to the set that is not known
             if table.set_block is not None and self.mode.blocks[table.set_block] in blocks:
@@ -117,7 +121,9 @@ def _groups(mode: FittedMode, attributes: Sequence[Any]) -> dict[str, tuple[Bloc
     return groups
 
 
-def _shares(parts: Sequence[ModeParts], draws: Draws, design: Design) -> tuple[Floats, list[list[Floats]]]:
+def _shares(
+    parts: Sequence[ModeParts], draws: Draws, design: Design, streams: DrawStreams | None = None
+) -> tuple[Floats, list[list[Floats]]]:
     """f of the average in each draw (S,), and what each part of each mode adds to it, (N, S) each.
 
     The Shapley value of part a of mode d is the integral over s from 0 to 1 of f with a in mode d and the average plus
@@ -125,7 +131,8 @@ def _shares(parts: Sequence[ModeParts], draws: Draws, design: Design) -> tuple[F
     """
     core, index = draws.model.core, design.index
     base = [part.base(mode) for part, mode in zip(parts, draws.modes, strict=True)]
-    added = [part.of(table, d, draws) for d, (part, table) in enumerate(zip(parts, design.modes, strict=True))]
+    tables = zip(parts, design.modes, strict=True)
+    added = [part.of(table, d, draws, streams) for d, (part, table) in enumerate(tables)]
     at = [np.sum(each, axis=0)[index[:, d]] for d, each in enumerate(added)]
     nodes, weights = np.polynomial.legendre.leggauss(len(base) // 2 + 1)
     between = [[b + (node + 1) / 2 * a for b, a in zip(base, at, strict=True)] for node in nodes]
@@ -146,14 +153,17 @@ def explain(layout: Layout, fit: Fit, pair: Table) -> Explanation:
     design = layout.pairs(pair).compact()  # its own rows alone
     parts = parts_of(layout)
     starts, shares = _shares(parts, fit.draws, design)
+    drawn = shares
+    if fit.draws.sampled and any(table.undetermined.any() for table in design.modes):  # as uncertain as in `predict`
+        drawn = _shares(parts, fit.draws, design, fit.draws.streams(stream(PREDICTION_SEED)))[1]
     base = fit.mean + fit.scale * starts
     lines = [Contribution("", "base", "", float(base.mean()), _deviation(base))]
     for d, part in enumerate(parts):
         for k, name in enumerate(part.names):
-            values = fit.scale * shares[d][k][0]
+            mean, deviation = fit.scale * float(shares[d][k][0].mean()), _deviation(fit.scale * drawn[d][k][0])
             shown = _value(part, name, design.modes[d], layout, d)
-            lines.append(Contribution(part.name, name, shown, float(values.mean()), _deviation(values)))
-    total = starts + sum(value[0] for each in shares for value in each)
+            lines.append(Contribution(part.name, name, shown, mean, deviation))
+    total = starts + sum(value[0] for each in drawn for value in each)
     predicted = float(fit.predict(design)[0])
     ids = {side.key: pair[side.key].tolist()[0] for side in layout.sides}
     spread = _deviation(fit.scale * total)
