@@ -128,11 +128,15 @@ class FoldIn:
         Without ``seed`` their means. Drift and context without data are at their means.
         """
         draws, index = self.fit.draws, self.design.index
-        psi = [draws.factors(d, table) for d, table in enumerate(self.design.modes)]
         noise = self._noise(seed)
-        prior = [local.prior(d, draws) for d, local in enumerate(self.locals)]
+        prior = {d: local.prior(d, draws) for d, local in enumerate(self.locals) if local.free}
         free = self.locals[1].free
         several = self.fit.likelihood.augmented or free > 0
+        # users who are drawn at once may start anywhere
+        psi = [
+            prior[0][0].copy() if d == 0 and not several else draws.factors(d, table)
+            for d, table in enumerate(self.design.modes)
+        ]
         of_mode = {0: np.arange(len(index)), 1: np.flatnonzero(index[:, 1] < free)}
         rngs: Rngs = [] if seed is None else [local.streams(seed, d) for d, local in enumerate(self.locals)]
         for _ in range(SCANS if several else 1):
