@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, field, fields
+from functools import cache
 from typing import Any, Self, TypeVar
 
 import numpy as np
@@ -85,9 +86,9 @@ class Checked:
     """A dataclass of parameters, refused if one of them is not what its declaration allows."""
 
     def __post_init__(self) -> None:
-        for each in fields(self):
-            if "allowed" in each.metadata:
-                check(self._label(each.name), getattr(self, each.name), each.metadata["allowed"])
+        for name, allowed in _declared(type(self)):
+            if not allowed.holds(getattr(self, name)):
+                check(self._label(name), getattr(self, name), allowed)
 
     def _label(self, name: str) -> str:
         """What refusals call a parameter."""
@@ -97,6 +98,12 @@ class Checked:
     def of(cls, estimator: Any) -> Self:
         """The parameters of an estimator as they are now."""
         return cls(**{each.name: getattr(estimator, each.name) for each in fields(cls)})
+
+
+@cache
+def _declared(parameters: Any) -> list[tuple[str, Allowed]]:
+    """The fields of a class of parameters that have a declaration."""
+    return [(each.name, each.metadata["allowed"]) for each in fields(parameters) if "allowed" in each.metadata]
 
 
 def whole(least: int, most: int | None = None) -> Allowed:

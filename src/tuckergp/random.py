@@ -6,7 +6,7 @@ threads, therefore draws the same numbers.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from functools import cached_property
 
@@ -68,18 +68,18 @@ class DrawStreams:
     Attributes
     ----------
     seed : int
-    names : sequence of tuple of int
+    names : ndarray of int64, shape (S, 2)
         Chain and number of each draw.
     """
 
     seed: int
-    names: Sequence[tuple[int, int]]
+    names: npt.NDArray[np.int64]
     _made: dict[int, np.random.Generator] = field(default_factory=dict, repr=False, compare=False)
 
     def __call__(self, s: int) -> np.random.Generator:
         """The stream of draw s, made when it is first asked for."""
         if s not in self._made:
-            self._made[s] = stream(self.seed, *self.names[s])
+            self._made[s] = stream(self.seed, *self.names[s].tolist())
         return self._made[s]
 
     def of_mode(self, d: int) -> DrawStreams:
@@ -90,7 +90,7 @@ class DrawStreams:
     @cached_property
     def keys(self) -> Keys:
         """A key for each draw, (S,), for random numbers that are functions of chain and number."""
-        chain, number = np.array(self.names, dtype=np.uint64).reshape(-1, 2).T
+        chain, number = self.names.astype(np.uint64).T
         return mixed(mixed(mixed(np.full(len(chain), self.seed, dtype=np.uint64)) ^ chain) ^ number)
 
 

@@ -7,7 +7,7 @@ from tuckergp.compute.keyed import keyed_gammas, keyed_normals
 from tuckergp.random import DrawStreams, mixed
 
 ROWS = np.arange(400, dtype=np.uint64)
-DRAWS = DrawStreams(5, [(0, number) for number in range(150)]).keys
+DRAWS = DrawStreams(5, np.array([(0, number) for number in range(150)])).keys
 
 
 def twin(row, draw, r):
@@ -65,7 +65,7 @@ def test_a_row_has_the_same_numbers_whoever_else_is_asked_about():
 
 
 def test_keys_of_draws_differ_by_seed_chain_and_number():
-    names = [(chain, number) for chain in range(3) for number in range(50)]
+    names = np.array([(chain, number) for chain in range(3) for number in range(50)])
     keys = np.concatenate([DrawStreams(seed, names).keys for seed in (0, 1)])
     assert len(np.unique(keys)) == 300
     assert len(np.unique(mixed(ROWS))) == len(ROWS)

@@ -63,7 +63,7 @@ def test_training_inputs_and_maps_that_know_all_inputs_have_none(kernel, feature
 def test_an_input_alone_has_the_weights_that_it_has_among_others():
     """Keys name levels and inputs, so random numbers do not depend on the order of a call."""
     fitted = realise(0.5 * SE(0.3, "x") + Identity("who"), TRAIN)
-    streams = DrawStreams(3, [(0, s) for s in range(5)])
+    streams = DrawStreams(3, np.array([(0, s) for s in range(5)]))
     spread, tau = np.tile(np.eye(2), (5, 1, 1)), np.ones((5, 2))
     among = fitted.new_features(NEW, joint=False).factors(spread, tau, streams.keys)
     for row in range(6):
@@ -81,7 +81,7 @@ def test_terms_of_a_sum_have_random_numbers_of_their_own():
 
 def test_weights_have_the_prior_of_their_block():
     """The covariance of what is added is new(x)'new(x') Lambda^-1 / tau of the block; 4 standard errors of 20,000."""
-    S, streams = 20_000, DrawStreams(0, [(0, s) for s in range(20_000)])
+    S, streams = 20_000, DrawStreams(0, np.array([(0, s) for s in range(20_000)]))
     fitted = realise(Identity("who") + Linear("genre"), TRAIN)
     new = fitted.new_features(NEW)
     root = np.array([[1.0, 0.0], [0.7, 0.4]])

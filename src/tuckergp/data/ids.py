@@ -116,6 +116,8 @@ def number_ids(table: Table, key: str) -> tuple[list[Any], Codes]:
     values = table[key]
     if values.dtype.kind == "O":
         return _number_objects(table, key, values)
+    if values.dtype.kind in "iu" and len(values) <= FEW:
+        return _numbered(values.tolist())
     missing = is_missing(values)
     if missing.any():
         raise _missing(table, key, int(np.argmax(missing)))
@@ -136,15 +138,13 @@ def number_ids(table: Table, key: str) -> tuple[list[Any], Codes]:
 def _number_objects(table: Table, key: str, values: npt.NDArray[Any]) -> tuple[list[Any], Codes]:
     listed = values.tolist()
     try:
-        ids = list(dict.fromkeys(listed))
+        ids, codes = _numbered(listed)
     except TypeError:
         row, value = next((row, value) for row, value in enumerate(listed) if not _hashable(value))
         raise InputError(
             f"{table.name} column {key!r} holds a {type(value).__name__} at {table.row_label(row)}, which cannot be an "
             f"id; use text, numbers or tuples."
         ) from None
-    places = {value: number for number, value in enumerate(ids)}
-    codes = np.fromiter(map(places.__getitem__, listed), dtype=np.int32, count=len(listed))
     distinct = np.empty(len(ids), dtype=object)
     distinct[:] = ids
     missing = is_missing(distinct)
@@ -153,6 +153,13 @@ def _number_objects(table: Table, key: str, values: npt.NDArray[Any]) -> tuple[l
     if ids and (len({_family(kind) for kind in set(map(type, ids))}) > 1 or isinstance(ids[0], numbers.Number)):
         _refuse_mixed_types(table, key, listed)  # every row, for True equals 1 and so is not among the distinct
     return [value.item() if isinstance(value, np.generic) else value for value in ids], codes
+
+
+def _numbered(values: list[Any]) -> tuple[list[Any], Codes]:
+    """The distinct values in order of first appearance, and the place of every value."""
+    places: dict[Any, int] = {}
+    codes = np.array([places.setdefault(value, len(places)) for value in values], dtype=np.int32)
+    return list(places), codes
 
 
 def _refuse_mixed_types(table: Table, key: str, values: list[Any]) -> None:

@@ -173,7 +173,7 @@ class Draws:
 
     def streams(self, rng: np.random.Generator) -> DrawStreams:
         """The stream of each draw, named by its chain and number, so that a draw can be used alone."""
-        return DrawStreams(int(rng.integers(2**63)), [(chain, number) for chain, number in self.names.tolist()])
+        return DrawStreams(int(rng.integers(2**63)), self.names)
 
     def factors(self, d: int, table: ModeTable, streams: DrawStreams | None = None) -> Floats:
         """psi of the rows of a table of mode d in all draws, (M, S, r)."""

@@ -160,6 +160,8 @@ class Side:
 
     def grown(self, ids: Sequence[Any], rows: ModeTable) -> Side:
         """The same side with new rows for some ids, known or new."""
+        if not ids:
+            return self
         first, before = self.table.n_rows, self.numbers(list(ids))
         more = {**self.more, **{value: first + k for k, value in enumerate(ids)}}
         gone = (*self.gone, *(int(row) for row in before if row != self.unknown))

@@ -235,9 +235,9 @@ class TuckerRecommender(Storable, BaseEstimator):  # type: ignore[misc]
         new ratings and everything else in the draw; a most probable point takes the conditional mean. Items without
         ratings so far follow, given these users; items that had ratings stay unchanged. With such items, and in ordinal
         and Bernoulli models, which have latent utilities to draw as well, the result is the last of 20 Gibbs scans,
-        which is exact in the limit of many. Who rated what is updated for these users. New users and items have the
-        noise factor 1; in weeks without an earlier rating, users do not drift. Time grows with the number of ratings of
-        these users; the draws are copied.
+        which is exact in the limit of many. Who rated what is updated for these users, and their
+        noise factors are drawn with them; in weeks without an earlier rating, users do not drift. Time grows with the
+        number of ratings of these users and the number of draws, not with the number of users.
 
         Parameters
         ----------

@@ -99,10 +99,9 @@ def _problem(
     sets = _sets(mine, (users, items))
     local_users = _local(users, mine.ids[0], np.zeros(0, dtype=np.intp), tables[0], sets[0])
     local_items = _local(items, fresh, rated, tables[1], [sets[1][k] for k in np.flatnonzero(~seen)])
-    place = np.full(items.table.n_rows + len(fresh), -1, dtype=np.intp)
-    place[items.table.n_rows :] = np.arange(len(fresh))
-    place[rated] = len(fresh) + np.arange(len(rated))
-    index: list[Ints] = [codes[0], place[codes[1]]]
+    is_new = codes[1] >= items.table.n_rows
+    place = np.where(is_new, codes[1] - items.table.n_rows, len(fresh) + np.searchsorted(rated, codes[1]))
+    index: list[Ints] = [codes[0], place]
     modes = [local_users.table, local_items.table]
     known = users.rows_at_fit(users.numbers(mine.ids[0]))
     for circumstance in layout.circumstances:
@@ -120,7 +119,7 @@ def _ratings_of(history: History, ids: Sequence[Any], side: Side) -> History:
     if len(base.ids[0]) > side.n_rated:  # ratings of users who came later are among them
         numbers = [np.array([base.users.get(value, -1) for value in ids])]
     numbers += [np.array([piece.users.get(value, -1) for value in ids]) for piece in history.parts]
-    rated = replace(base.of_users(np.full(1, -1)), ids=(list(ids), []))
+    rated = replace(base.take(np.zeros(0, dtype=np.intp)), ids=(list(ids), []))
     for piece, users in zip((base, *history.parts), numbers, strict=True):
         if (users >= 0).any():
             rated = rated.joined(piece.of_users(users), Table({}, "ratings", len(piece)))

@@ -7,7 +7,8 @@ that other processes read too.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from threading import Lock
 from typing import Any, Self
 
 import numpy as np
@@ -73,10 +74,11 @@ class RowsInPlace(ABC):
 
 @dataclass(frozen=True)
 class GrownRows(RowsInPlace):
-    """Rows of ``base`` (M, ...), then those of ``more`` (k, ...)."""
+    """Rows of ``base`` (M, ...), then those of ``more`` (k, ...), which lie in ``room`` where it may grow in place."""
 
     base: Any
     more: Array
+    room: Room | None = field(default=None, repr=False, compare=False)
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -106,11 +108,41 @@ class GrownRows(RowsInPlace):
         return np.concatenate([np.asarray(self.base), self.more])
 
 
+class Room:
+    """An array with room for more rows after the first ``used``: rows added one by one are copied rarely.
+
+    Those that are there are never written to again, so whoever has a view of them keeps what it saw.
+    """
+
+    def __init__(self, rows: Array, capacity: int) -> None:
+        self.rows = np.empty((capacity, *rows.shape[1:]), dtype=rows.dtype)
+        self.used, self._lock = 0, Lock()
+        self.add(0, rows)
+
+    def add(self, after: int, rows: Array) -> Array | None:
+        """Write rows after the first ``after``, and return all up to them; None if others are there, or no room is."""
+        end = after + len(rows)
+        with self._lock:
+            if self.used != after or end > len(self.rows):
+                return None
+            self.used = end
+        self.rows[after:end] = rows
+        return self.rows[:end]
+
+
 def grown(rows: Any, more: Array) -> GrownRows:
-    """The rows of an array, which may have been grown before, and more after them."""
-    if isinstance(rows, GrownRows):
-        return GrownRows(rows.base, np.concatenate([rows.more, more]))
-    return GrownRows(rows, more)
+    """The rows of an array, which may have been grown before, and more after them.
+
+    The cost grows with ``more`` alone, on the average over many calls.
+    """
+    if not isinstance(rows, GrownRows):
+        return GrownRows(rows, more)
+    both = None if rows.room is None else rows.room.add(len(rows.more), more)
+    if both is not None:
+        return GrownRows(rows.base, both, rows.room)
+    both = np.concatenate([rows.more, more])
+    room = Room(both, 2 * len(both))
+    return GrownRows(rows.base, room.rows[: len(both)], room)
 
 
 def rows_in_place(rows: Any) -> Array:
