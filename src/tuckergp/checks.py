@@ -86,7 +86,7 @@ class Checked:
     """A dataclass of parameters, refused if one of them is not what its declaration allows."""
 
     def __post_init__(self) -> None:
-        for name, allowed in _declared(type(self)):
+        for name, allowed in _declared(type(self)):  # type: ignore[arg-type]
             if not allowed.holds(getattr(self, name)):
                 check(self._label(name), getattr(self, name), allowed)
 
@@ -101,7 +101,7 @@ class Checked:
 
 
 @cache
-def _declared(parameters: Any) -> list[tuple[str, Allowed]]:
+def _declared(parameters: type[Checked]) -> list[tuple[str, Allowed]]:
     """The fields of a class of parameters that have a declaration."""
     return [(each.name, each.metadata["allowed"]) for each in fields(parameters) if "allowed" in each.metadata]
 
