@@ -28,6 +28,7 @@ from tuckergp.likelihoods.levels import (
     log_probability,
 )
 from tuckergp.likelihoods.precision import Precision
+from tuckergp.likelihoods.ranked import levels_score
 from tuckergp.likelihoods.row_noise import RowNoise, Sums
 from tuckergp.random import uniforms
 
@@ -304,11 +305,8 @@ class Ordinal(Likelihood):
         return np.asarray((self.probabilities(at).mean(axis=0) * (self.levels <= y[:, None])).sum(axis=1))
 
     def crps(self, at: Predicted, y: Floats) -> Floats:
-        """Of the distribution over levels, by a sum over them: E|X - y| - E|X - X'| / 2."""
-        together = self.probabilities(at).mean(axis=0)
-        below = np.cumsum(together, axis=1)[:, :-1]
-        away = (together * np.abs(self.levels - y[:, None])).sum(axis=1)
-        return np.asarray(away - (below * (1 - below)) @ np.diff(self.levels))
+        """Of the distribution over levels, by a sum over them."""
+        return levels_score(self.probabilities(at).mean(axis=0), self.levels, y)
 
     def quantiles(self, at: Predicted, levels: Sequence[float]) -> Floats:
         """The lowest level that reaches each quantile."""

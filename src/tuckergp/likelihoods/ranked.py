@@ -1,4 +1,4 @@
-"""The continuous ranked probability score of a distribution of which only the distribution function F is known.
+"""The continuous ranked probability score: over levels, or where only the distribution function F is known.
 
 It is the integral of F(x)^2 below the observation and of (1 - F(x))^2 above it. Both are monotone, so that a piece of
 the integral is wrong by at most half its width times the change of the integrand in it: the piece for which this is
@@ -12,7 +12,7 @@ from collections.abc import Callable
 import numpy as np
 import numpy.typing as npt
 
-__all__ = ["ranked_score"]
+__all__ = ["levels_score", "ranked_score"]
 
 Floats = npt.NDArray[np.float64]
 
@@ -54,6 +54,17 @@ def ranked_score(
             middle = np.rint(middle)
         x, F = _inserted(x, worst, middle), _inserted(F, worst, distribution(middle))
     return _integral(x, F, y, unit)
+
+
+def levels_score(probabilities: Floats, levels: Floats, y: Floats) -> Floats:
+    """The continuous ranked probability score of distributions (n, K) over increasing levels, (n,).
+
+    It is E|X - y| - E|X - X'| / 2 with X and X' independent. Of the second term each gap between two levels has the
+    share 2 P(X below) P(X above).
+    """
+    away = (probabilities * np.abs(levels - y[:, None])).sum(axis=1)
+    below = np.cumsum(probabilities, axis=1)[:, :-1]
+    return np.asarray(away - (below * (1 - below)) @ np.diff(levels))
 
 
 def _integral(x: Floats, F: Floats, y: Floats, unit: float) -> Floats:

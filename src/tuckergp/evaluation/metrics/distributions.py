@@ -14,6 +14,7 @@ from scipy.special import ndtr
 
 from tuckergp.errors import InputError
 from tuckergp.evaluation.metrics.errors import column_of
+from tuckergp.likelihoods.ranked import levels_score
 
 __all__ = ["interval_coverage", "levels_crps", "levels_nll", "normal_crps", "normal_nll"]
 
@@ -101,9 +102,7 @@ def levels_crps(y: npt.ArrayLike, levels: npt.ArrayLike, probabilities: npt.Arra
     array([0.25])
     """
     observed, values, p = _levels(y, levels, probabilities)
-    away = (p * np.abs(values - observed[:, None])).sum(axis=1)
-    below = np.cumsum(p, axis=1)[:, :-1]
-    return np.asarray(away - (below * (1 - below)) @ np.diff(values))
+    return levels_score(p, values, observed)
 
 
 def interval_coverage(y: npt.ArrayLike, low: npt.ArrayLike, high: npt.ArrayLike) -> npt.NDArray[np.bool_]:
