@@ -1,7 +1,7 @@
-"""Parameters in the style of scikit-learn, for objects that describe something: kernels and feature maps.
+"""Parameters in the style of scikit-learn: of objects that describe something, such as kernels, and of estimators.
 
 The constructor stores what it is given under the same names; reading, setting, comparing and printing follow from its
-signature, and `sklearn.base.clone` works.
+signature, and `sklearn.base.clone` works. scikit-learn itself, which takes a second to load, is not needed.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ import numpy as np
 
 from tuckergp.errors import InputError
 
-__all__ = ["Parameters"]
+__all__ = ["Estimator", "Parameters", "check_fitted"]
 
 
 class Parameters:
@@ -62,6 +62,27 @@ class Parameters:
     def __repr__(self) -> str:
         shown = (f"{k}={_show(v)}" for k, v in self.get_params(deep=False).items() if v is not None)
         return f"{type(self).__name__}({', '.join(shown)})"
+
+
+class Estimator(Parameters):
+    """A base class of estimators: equal to itself alone, and shown with the parameters that differ from defaults."""
+
+    __eq__ = object.__eq__
+    __hash__ = object.__hash__  # type: ignore[assignment]
+
+    def __repr__(self) -> str:
+        defaults = inspect.signature(type(self)).parameters
+        params = self.get_params(deep=False).items()
+        shown = (f"{k}={_show(v)}" for k, v in params if not _same(v, defaults[k].default))
+        return f"{type(self).__name__}({', '.join(shown)})"
+
+
+def check_fitted(estimator: Any, before: str = "using it") -> None:
+    """Raise scikit-learn's NotFittedError for an estimator without fitted attributes, whose names end in ``_``."""
+    if not any(name.endswith("_") and not name.startswith("__") for name in vars(estimator)):
+        from sklearn.exceptions import NotFittedError
+
+        raise NotFittedError(f"This {type(estimator).__name__} is not fitted yet; call fit before {before}.")
 
 
 @cache

@@ -99,3 +99,20 @@ def test_help_and_version_load_nothing_heavy():
 def test_importing_the_package_loads_nothing_heavy():
     code = "import sys, tuckergp; sys.exit(bool({'numba', 'scipy', 'numpy'} & set(sys.modules)))"
     assert subprocess.run([sys.executable, "-c", code], timeout=60, check=False).returncode == 0
+
+
+def test_one_list_of_a_saved_model_loads_no_scikit_learn(tmp_path):
+    from tuckergp import TuckerRecommender
+
+    ratings = {"user_id": [0, 0, 1, 1], "item_id": [0, 1, 1, 2], "rating": [1.0, 2.0, 3.0, 4.0]}
+    file = tmp_path / "model.tgp"
+    TuckerRecommender(rank=2, draws=5, warmup=2, random_state=0).fit(ratings, progress=False).save(file)
+    lists = (
+        f"import tuckergp; tuckergp.load({str(file)!r}).recommend(0)",
+        f"sys.argv = ['tuckergp', 'recommend', {str(file)!r}, '0']; from tuckergp.cli import main; main()",
+    )
+    for code in lists:
+        heavy = "{'sklearn', 'scipy.stats', 'scipy.optimize', 'pandas'} & set(sys.modules)"
+        code = f"import sys\ntry: exec({code!r})\nexcept SystemExit: pass\nsys.exit(str({heavy}) * bool({heavy}))"
+        done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=120, check=False)
+        assert done.returncode == 0, done.stderr

@@ -5,9 +5,10 @@ Feature i goes to bucket h(i) with sign xi(i), as in the paper's appendix; the v
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 from scipy import sparse
-from sklearn.utils import murmurhash3_32
 
 from tuckergp.data.columns import Encoder, column_kind
 from tuckergp.data.tables import Table
@@ -16,7 +17,7 @@ from tuckergp.features.base import FeatureMap, Features, hstack
 from tuckergp.features.exact import Exact
 from tuckergp.kernels import Constant, Cosine, Identity, Kernel, Linear
 
-__all__ = ["Hashing", "hash_columns"]
+__all__ = ["Hashing", "hash_columns", "murmur"]
 
 
 class Hashing(FeatureMap):
@@ -74,7 +75,7 @@ class Hashing(FeatureMap):
             local = Exact().fit(table, self.kernel_) if len(table) else None
             exact = local.transform(table) if local else sparse.csr_array((0, 0))
             names = local.feature_names_ if local else []
-        hashes = [murmurhash3_32(name.encode(), seed=self.seed_, positive=True) for name in names]
+        hashes = [murmur(name.encode(), self.seed_) for name in names]
         return sparse.csr_array(sparse.csr_array(exact) @ _projection(np.array(hashes, dtype=np.int64), self.n))
 
 
@@ -100,7 +101,7 @@ def hash_columns(matrix: Features, n: int, seed: int) -> Features:
     (5, 64)
     """
     columns = np.arange(matrix.shape[1], dtype=np.int32)
-    projection = _projection(np.asarray(murmurhash3_32(columns, seed=seed, positive=True), dtype=np.int64), n)
+    projection = _projection(np.asarray(murmur(columns, seed), dtype=np.int64), n)
     if sparse.issparse(matrix):
         return sparse.csr_array(matrix @ projection)
     return np.asarray(matrix @ projection)
@@ -111,3 +112,10 @@ def _projection(hashes: np.typing.NDArray[np.int64], n: int) -> sparse.csr_array
     signs = 1.0 - 2.0 * (hashes & 1)
     rows = np.arange(len(hashes) + 1)
     return sparse.csr_array((signs, (hashes >> 1) % n, rows), shape=(len(hashes), n))
+
+
+def murmur(value: Any, seed: int) -> Any:
+    """MurmurHash3 of bytes, or of each number of an array of int32, as numbers from 0 on."""
+    from sklearn.utils import murmurhash3_32  # a second to load, and seldom needed
+
+    return murmurhash3_32(value, seed=seed, positive=True)

@@ -12,7 +12,6 @@ from typing import ClassVar, Self, TypeAlias
 import numpy as np
 import numpy.typing as npt
 from scipy import sparse
-from scipy.spatial.distance import cdist
 from scipy.special import gammaln, ive
 
 from tuckergp.data.columns import Encoder, joint_codes
@@ -193,13 +192,13 @@ class _Radial(Stationary):
     def _gram(self, X: Table, Y: Table) -> Floats:
         x, y = self._numbers(X), self._numbers(Y)
         scale = self.lengthscales(x.shape[1])
-        return self._profile(cdist(x / scale, y / scale))
+        return self._profile(_distances(x / scale, y / scale))
 
     def _pullback(self, X: Table, Y: Table) -> tuple[Floats, Pullback]:
         x, y = self._numbers(X), self._numbers(Y)
         scale = self.lengthscales(x.shape[1])
         x, y = x / scale, y / scale
-        distance = cdist(x, y)
+        distance = _distances(x, y)
         K = self._profile(distance)
 
         def pull(weight: Floats) -> dict[str, Floats]:
@@ -429,3 +428,10 @@ def _per_column(kernel: Kernel, name: str, p: int) -> Floats:
     if values.shape not in {(1,), (p,)}:
         raise InputError(f"{kernel!r} has {values.size} values of {name} for {p} columns; give one, or one per column.")
     return np.broadcast_to(values.astype(np.float64), (p,))
+
+
+def _distances(x: Floats, y: Floats) -> Floats:
+    """Euclidean distances of rows, (len(x), len(y))."""
+    from scipy.spatial.distance import cdist  # a tenth of a second to load, and seldom needed
+
+    return np.asarray(cdist(x, y))

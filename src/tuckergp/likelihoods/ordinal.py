@@ -12,7 +12,6 @@ from typing import ClassVar, Literal, NamedTuple, Self
 
 import numpy as np
 import numpy.typing as npt
-from scipy.optimize import minimize
 
 from tuckergp.compute.ordinal import level_slopes
 from tuckergp.errors import InputError
@@ -195,6 +194,8 @@ class Ordinal(Likelihood):
             return -float(np.sum(logs if weight is None else weight * logs)) - log_prior, -slopes - prior_slopes
 
         bounds = [(LEAST_GAP, LARGEST_GAP)] * (self.n_levels - 2)
+        from scipy.optimize import minimize  # a quarter of a second to load
+
         result = minimize(minus_log_density, self.free, jac=True, method="L-BFGS-B", bounds=bounds)
         return np.asarray(result.x, dtype=np.float64)
 

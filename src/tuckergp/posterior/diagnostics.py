@@ -14,7 +14,6 @@ import numpy as np
 import numpy.typing as npt
 from scipy.fft import irfft, next_fast_len, rfft
 from scipy.special import ndtri
-from scipy.stats import rankdata
 
 from tuckergp.errors import InputError
 
@@ -181,6 +180,8 @@ def _split(x: Floats) -> Floats:
 
 def _normal_scores(x: Floats) -> Floats:
     """Normal quantiles of the ranks over all chains, ties averaged (Blom's offset 3/8)."""
+    from scipy.stats import rankdata  # half a second to load
+
     ranks = rankdata(x.reshape(len(x), -1), axis=1)
     scores: Floats = ndtri((ranks - 0.375) / (ranks.shape[1] + 0.25)).reshape(x.shape)
     return scores

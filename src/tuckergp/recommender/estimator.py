@@ -13,12 +13,11 @@ from typing import Any, Literal, Self
 
 import numpy as np
 import numpy.typing as npt
-from sklearn.base import BaseEstimator
-from sklearn.utils.validation import check_is_fitted
 
 from tuckergp.data.history import Duplicates
 from tuckergp.data.periods import Unit
 from tuckergp.model.cores import CoreSpec
+from tuckergp.params import Estimator, check_fitted
 from tuckergp.posterior.export import as_inference_data, block_names
 from tuckergp.random import stream
 from tuckergp.recommender import answering
@@ -47,7 +46,7 @@ __all__ = ["TuckerRecommender"]
 Floats = npt.NDArray[np.float64]
 
 
-class TuckerRecommender(Storable, BaseEstimator):  # type: ignore[misc]
+class TuckerRecommender(Storable, Estimator):
     """Recommender that learns from ratings and from attributes of users and items.
 
     Parameters
@@ -598,7 +597,7 @@ class TuckerRecommender(Storable, BaseEstimator):  # type: ignore[misc]
     @property
     def _fitted(self) -> FittedRecommender:
         """The fitted attributes as the object that the functions of `answering` take."""
-        check_is_fitted(self)
+        check_fitted(self)
         return FittedRecommender(
             self.layout_,
             self.fit_,

@@ -6,7 +6,7 @@ import re
 import unicodedata
 from collections.abc import Iterable
 
-from sklearn.utils import murmurhash3_32
+from tuckergp.features.hashing import murmur
 
 __all__ = ["BUCKETS", "buckets", "reads_as_text", "words"]
 
@@ -32,7 +32,7 @@ def words(text: str) -> list[str]:
 
 def buckets(text: str) -> tuple[str, ...]:
     """The distinct buckets of a text's words: ``word 0`` to ``word 255``."""
-    hashed = (murmurhash3_32(word.encode("utf-8", "surrogatepass"), seed=0, positive=True) for word in words(text))
+    hashed = (murmur(word.encode("utf-8", "surrogatepass"), 0) for word in words(text))
     return tuple(dict.fromkeys(f"word {number % BUCKETS}" for number in hashed))
 
 

@@ -19,12 +19,12 @@ from typing import Any, BinaryIO
 
 import numpy as np
 import numpy.typing as npt
-from sklearn.utils.validation import check_is_fitted
 
 import tuckergp
 from tuckergp.data.frames import usable_backend
 from tuckergp.errors import InputError
 from tuckergp.files import check_writable, writing
+from tuckergp.params import check_fitted
 from tuckergp.store.archive import Archive, Damage, OtherVersion, add_member
 from tuckergp.store.stored_rows import DamagedFile, StoredRows, damaged, pieces_of, rows_in_piece
 from tuckergp.store.tensors import as_bytes, header_of, read_header, read_tensors, write_tensors
@@ -121,7 +121,7 @@ def load(path: str | Path, verify: bool = False) -> Any:
 
 def check_savable(model: Storable, path: str | Path) -> None:
     """Refuse a model that is not fitted, or a file that cannot be written."""
-    check_is_fitted(model, msg="This %(name)s is not fitted yet; call fit before save.")
+    check_fitted(model, "save")
     try:
         check_writable(Path(path))
     except OSError as error:

@@ -62,6 +62,9 @@ _HOMES: dict[str, tuple[str, ...]] = {
 }
 
 
+_HOME_OF = {name: module for module, names in _HOMES.items() for name in names}
+
+
 class UnknownClass(ValueError):
     """An error for a file that names a class that is not listed."""
 
@@ -88,19 +91,24 @@ _ABSTRACT = (kernels.Kernel, kernels.Stationary, feature_maps.FeatureMap)
 
 
 @cache
-def _classes() -> dict[str, type]:
-    """All classes that a file may hold, by their names in files."""
-    listed = [*_exported(kernels), *_exported(feature_maps), *INFERENCES.values(), *LIKELIHOODS.values()]
-    classes = {kind.__name__: kind for kind in listed}
-    classes |= {f"residuals.{kind.__name__}": kind for kind in RESIDUALS}  # feature maps have the same names
-    for module, names in _HOMES.items():
-        classes |= {name: getattr(importlib.import_module(module), name) for name in names}
-    return classes
+def _listed() -> dict[str, type]:
+    """The classes of the packages that list theirs, by their names in files."""
+    kinds = [*_exported(kernels), *_exported(feature_maps), *INFERENCES.values(), *LIKELIHOODS.values()]
+    classes = {kind.__name__: kind for kind in kinds}
+    return classes | {f"residuals.{kind.__name__}": kind for kind in RESIDUALS}  # feature maps have the same names
 
 
 @cache
 def _names() -> dict[type, str]:
-    return {kind: name for name, kind in _classes().items()} | {SortedHistory: "History"}
+    return {kind: name for name, kind in _listed().items()} | {SortedHistory: "History"}
+
+
+@cache
+def _name_or_none(kind: type) -> str | None:
+    """The name of a class in files; None for a class that is not listed."""
+    if kind in _names():
+        return _names()[kind]
+    return kind.__name__ if kind.__name__ in _HOME_OF and class_of(kind.__name__) is kind else None
 
 
 def class_of(name: str) -> type:
@@ -111,17 +119,20 @@ def class_of(name: str) -> type:
     >>> class_of("SE").__name__
     'SE'
     """
-    if name not in _classes():
+    if name in _HOME_OF:  # the regressor's module, for one, is not loaded for a recommender
+        kind: type = getattr(importlib.import_module(_HOME_OF[name]), name)
+        return kind
+    if name not in _listed():
         raise UnknownClass(name)
-    return _classes()[name]
+    return _listed()[name]
 
 
 def name_of(kind: type) -> str:
     """The name of a class in files; TypeError for a class that is not listed."""
-    try:
-        return _names()[kind]
-    except KeyError:
-        raise TypeError(f"a {kind.__name__} cannot be stored") from None
+    name = _name_or_none(kind)
+    if name is None:
+        raise TypeError(f"a {kind.__name__} cannot be stored")
+    return name
 
 
 def fitted(thing: Any) -> Fields:
@@ -140,7 +151,7 @@ def _is_learned(name: str) -> bool:
 
 def fields(thing: Any) -> Fields | None:
     """The fields that an object is stored as; None for values such as lists, which have none."""
-    name = _names().get(type(thing))
+    name = _name_or_none(type(thing))  # type: ignore[arg-type]
     if name in _SPECIAL:
         return _SPECIAL[name][0](thing)
     if isinstance(thing, Parameters):

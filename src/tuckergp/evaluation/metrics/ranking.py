@@ -10,7 +10,6 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 from scipy import sparse
-from scipy.stats import rankdata
 
 from tuckergp.errors import InputError
 
@@ -163,6 +162,8 @@ def auc(scores: npt.ArrayLike, relevant: npt.ArrayLike) -> Floats:
     candidate = table > -np.inf
     wanted = wanted & candidate
     n_wanted, n_other = wanted.sum(axis=1), (candidate & ~wanted).sum(axis=1)
+    from scipy.stats import rankdata  # half a second to load
+
     # ranks among candidates only: all other items come first
     ranks = rankdata(table, axis=1) - (~candidate).sum(axis=1)[:, None]
     above = np.where(wanted, ranks, 0.0).sum(axis=1) - n_wanted * (n_wanted + 1) / 2
