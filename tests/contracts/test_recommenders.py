@@ -98,8 +98,6 @@ def test_uncertainty_is_refused_by_a_most_probable_point(data):
         model.predict(data.test, return_std=True)
     with pytest.raises(InputError, match="for quantiles use inference='gibbs'"):
         model.predict(data.test, quantiles=[0.5])
-    with pytest.raises(InputError, match="not for several"):
-        model.predict(data.test, return_std=True, quantiles=[0.5])
 
 
 def test_side_information_helps(data):

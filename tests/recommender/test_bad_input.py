@@ -93,10 +93,33 @@ def test_missing_columns_are_refused_and_others_ignored():
     TuckerRecommender(**FAST).fit({**GOOD, "mood": [object()] * 4})
 
 
-def test_more_items_than_there_are():
+def test_more_than_there_are_gives_all_that_are_left():
     model = TuckerRecommender(**FAST).fit(GOOD)
-    with pytest.raises(InputError, match="n is 10, but there are 3 items to recommend; lower n"):
-        model.recommend("a", n=10)
+    rated = {item for user, item in zip(GOOD["user_id"], GOOD["item_id"], strict=True) if user == "a"}
+    assert set(model.recommend("a", n=10)["item_id"]) == set(GOOD["item_id"]) - rated
+    assert set(model.recommend("a", n=10, exclude_seen=False)["item_id"]) == set(GOOD["item_id"])
+    assert len(model.similar_items(GOOD["item_id"][0], n=10)["item_id"]) == len(set(GOOD["item_id"])) - 1
+
+
+def test_ratings_for_one_request_alone_answer_for_their_users():
+    model = TuckerRecommender(**FAST).fit(GOOD)
+    new = {"user_id": ["new", "a", "new"], "item_id": [1, 3, 2], "rating": [1.0, 2.0, 3.0]}
+    lists = model.recommend(ratings=new, exclude_seen=False)
+    assert list(dict.fromkeys(lists["user_id"])) == ["new", "a"]
+    assert "new" not in model.layout_.sides[0].number
+
+
+def test_several_kinds_of_uncertainty_in_one_call():
+    pairs = {"user_id": ["a", "b"], "item_id": [1, 2]}
+    model = TuckerRecommender(rank=2, draws=20, warmup=5, random_state=0).fit(GOOD)
+    mean, std, quantiles, interval = model.predict(pairs, return_std=True, quantiles=[0.1, 0.9], interval=0.8)
+    for value, (first, alone) in (
+        (std, model.predict(pairs, return_std=True)),
+        (quantiles, model.predict(pairs, quantiles=[0.1, 0.9])),
+        (interval, model.predict(pairs, interval=0.8)),
+    ):
+        np.testing.assert_allclose(first, mean, rtol=1e-12)
+        np.testing.assert_array_equal(value, alone)
 
 
 def test_unknown_ids_are_predicted_refused_or_left_open():

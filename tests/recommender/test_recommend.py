@@ -275,7 +275,6 @@ def test_a_context_column_may_have_any_name(data):
 @pytest.mark.parametrize(
     ("question", "message"),
     [
-        (lambda model: model.recommend(n=10_000), "n is 10,000, but there are 50 items to recommend; lower n"),
         (lambda model: model.recommend(items=[]), "There is nothing to recommend: items and exclude leave no item"),
         (lambda model: model.recommend(strategy="ucb", kappa=float("nan")), "kappa must be a finite number, not nan"),
         (lambda model: model.recommend(n=0), "n must be a whole number from 1 on, not 0"),

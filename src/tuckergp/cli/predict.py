@@ -41,8 +41,6 @@ def predict(
 
     check_output(output)
     levels = number_list(quantiles, "--quantiles")
-    if std + (levels is not None) + (interval is not None) > 1:
-        raise InputError("Ask for one of --std, --quantiles and --interval.")
     recommender = load_recommender(model)
     given = as_table(pairs, "pairs")
     sides = recommender.layout_.sides
@@ -54,17 +52,18 @@ def predict(
     predicted = recommender.predict(
         table, return_std=std, quantiles=levels, interval=interval, clip=clip, on_unknown=on_unknown
     )
-    mean, more = predicted if isinstance(predicted, tuple) else (predicted, None)
+    mean, *more = predicted if isinstance(predicted, tuple) else (predicted,)
     clash = next((name for name in ("prediction", "std", "low", "high") if name in given.columns), None)
     if clash is not None:
         raise InputError(f"{given.name} has a column {clash!r} already; rename it.")
     columns = {**given.columns, "prediction": mean}
+    parts = iter(more)
     if std:
-        columns["std"] = more
-    elif levels is not None:
-        columns |= {f"quantile_{level:g}": more[:, j] for j, level in enumerate(levels)}
-    elif interval is not None:
-        columns |= {"low": more[:, 0], "high": more[:, 1]}
+        columns["std"] = next(parts)
+    if levels is not None:
+        columns |= {f"quantile_{level:g}": column for level, column in zip(levels, next(parts).T, strict=True)}
+    if interval is not None:
+        columns |= dict(zip(("low", "high"), next(parts).T, strict=True))
     put_table(columns, output, as_json)
     if unknown:
         say(

@@ -140,6 +140,15 @@ class History:
         order, starts = self._by_user
         return self.alone(order[_ranges(starts, users)[0]])
 
+    def without_ratings(self, users: list[Any]) -> History:
+        """A history of some users with the same columns, and no ratings."""
+        none = np.zeros(0, dtype=np.int32)
+        return History((users, []), (none, none), np.zeros(0), self._occasions(none), self.clicks)
+
+    def _occasions(self, rows: npt.NDArray[np.integer]) -> Table:
+        """The timestamp and context columns at some of the rows as they are stored."""
+        return self.occasion.take(rows)
+
     def sorted(self) -> SortedHistory:
         """The same ratings sorted by user."""
         order, starts = self._by_user
@@ -298,6 +307,9 @@ class SortedHistory(_Elsewhere):
         codes = (np.repeat(users, np.diff(ends)).astype(np.int32), self.item[places])
         some = History(self.ids, codes, self.value[places], self.when.take(places), self.clicks)
         return some.alone(np.arange(len(places)))
+
+    def _occasions(self, rows: npt.NDArray[np.integer]) -> Table:
+        return self.when.take(rows)
 
     @property
     def occasion_columns(self) -> list[str]:

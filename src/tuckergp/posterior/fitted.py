@@ -208,15 +208,15 @@ def predict_with(
     interval: float | None,
     include_noise: bool,
 ) -> Any:
-    """The posterior mean alone, or with standard deviations, quantiles or an interval."""
-    if return_std + (quantiles is not None) + (interval is not None) > 1:
-        raise InputError("Ask for one of standard deviations, quantiles and an interval, not for several.")
+    """The posterior mean alone, or a tuple of it and what else was asked for, in the order of the arguments."""
+    found = []
     if return_std:
         fit.require_draws("a standard deviation")
-        return fit.mean_and_spread(design, include_noise)
-    mean = fit.predict(design)
+        found += fit.mean_and_spread(design, include_noise)
+    else:
+        found.append(fit.predict(design))
     if quantiles is not None:
-        return mean, fit.quantiles(design, quantiles, include_noise)
+        found.append(fit.quantiles(design, quantiles, include_noise))
     if interval is not None:
-        return mean, fit.interval(design, interval, include_noise)
-    return mean
+        found.append(fit.interval(design, interval, include_noise))
+    return tuple(found) if len(found) > 1 else found[0]

@@ -13,7 +13,7 @@ from typing import Any, Literal, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from tuckergp.checks import check, number, one_of
+from tuckergp.checks import check, number, one_of, whole
 from tuckergp.data.frames import as_frame
 from tuckergp.data.history import RATING
 from tuckergp.data.tables import Table, as_table
@@ -28,7 +28,6 @@ from tuckergp.recommender.layout import SIDES, Layout
 from tuckergp.recommender.neighbours import MOST_DRAWS, similarities
 from tuckergp.recommender.questions import (
     allowed_items,
-    asked_number,
     asking_users,
     cells,
     entity_table,
@@ -58,14 +57,12 @@ def predict(
     unknown = _unknown(table, fitted.layout, on_unknown)
     predicted = predict_with(fitted.fit, fitted.layout.pairs(table), return_std, quantiles, interval, include_noise)
     low, high = fitted.rating_range if clip else (-np.inf, np.inf)
-    mean, more = predicted if isinstance(predicted, tuple) else (predicted, None)
-    mean = np.clip(mean, low, high)
-    mean[unknown] = np.nan
-    if more is None:
-        return mean
-    more = more if return_std else np.clip(more, low, high)
-    more[unknown] = np.nan
-    return mean, more
+    parts = list(predicted) if isinstance(predicted, tuple) else [predicted]
+    for k, part in enumerate(parts):
+        if not (k == 1 and return_std):
+            parts[k] = np.clip(part, low, high)
+        parts[k][unknown] = np.nan
+    return tuple(parts) if len(parts) > 1 else parts[0]
 
 
 def _unknown(table: Table, layout: Layout, on_unknown: OnUnknown) -> npt.NDArray[np.bool_]:
@@ -141,11 +138,12 @@ def best_items(
     if not allowed.any():
         raise InputError("There is nothing to recommend: items and exclude leave no item.")
     check("kappa", kappa, number())
+    check("n", n, whole(1))
     asking = layout.sides[0].numbers(table["user_id"])
     request = Request(
         asking,
         table,
-        min(asked_number(n, int(items_side.current.sum()), "items to recommend"), int(allowed.sum())),
+        min(int(n), int(allowed.sum())),
         allowed,
         seen_items(layout, fitted.history, asking) if exclude_seen else None,
         strategy,
@@ -177,7 +175,7 @@ def most_alike(fitted: FittedRecommender, d: int, entity: Any, n: int) -> Any:
     if row == side.unknown:
         raise InputError(f"{side.key} {entity!r} has neither ratings nor attributes to compare.")
     others[row : row + 1] = False
-    n = asked_number(n, int(others.sum()), "others")
+    check("n", n, whole(1))
     alike = similarities(Factors(layout, fitted.fit).thinned(MOST_DRAWS), d, row)
     known = np.flatnonzero(others)
     best = known[np.argsort(-alike[known], kind="stable")[:n]]

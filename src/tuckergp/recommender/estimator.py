@@ -16,6 +16,7 @@ import numpy.typing as npt
 
 from tuckergp.data.history import Duplicates
 from tuckergp.data.periods import Unit
+from tuckergp.data.tables import as_table
 from tuckergp.model.cores import CoreSpec
 from tuckergp.params import Estimator, check_fitted
 from tuckergp.posterior.export import as_inference_data, block_names
@@ -32,7 +33,7 @@ from tuckergp.recommender.fitted import FittedRecommender
 from tuckergp.recommender.growth import compacted
 from tuckergp.recommender.learning import Run, learn
 from tuckergp.recommender.neighbours import Embeddings, embeddings
-from tuckergp.recommender.questions import attributes_of
+from tuckergp.recommender.questions import attributes_of, users_of
 from tuckergp.recommender.reading import Given
 from tuckergp.recommender.serving import Strategy
 from tuckergp.recommender.settings import RecommenderSettings
@@ -335,22 +336,23 @@ class TuckerRecommender(Storable, Estimator):
         return_std : bool
             Also return standard deviations; needs ``inference="gibbs"``.
         quantiles : sequence of float or None
-            Also return these quantiles, shape (n_pairs, len(quantiles)), instead of standard deviations.
+            Also return these quantiles, shape (n_pairs, len(quantiles)).
         include_noise : bool
             Standard deviations, quantiles and intervals of a new rating; False for those of its mean.
         clip : bool
             Keep means, quantiles and intervals within the range of the training ratings (for counts, from 0 on), or
             the ``rating_scale``.
         interval : float or None
-            Also return an interval that holds a new rating with this probability, shape (n_pairs, 2), instead. For
-            ordered levels, as close to it as whole levels allow, and about right on average.
+            Also return an interval that holds a new rating with this probability, shape (n_pairs, 2). For ordered
+            levels, as close to it as whole levels allow, and about right on average.
         on_unknown : {"predict", "nan", "raise"}
             What to do with ids that have neither ratings nor attributes: predict the average, return NaN, or raise an
             error.
 
         Returns
         -------
-        ndarray, shape (n_pairs,), or a pair of it and the standard deviations, quantiles or interval
+        ndarray, shape (n_pairs,), or a tuple of it and what else was asked for
+            Standard deviations first, then quantiles, then the interval.
         """
         return answering.predict(self._fitted, pairs, return_std, quantiles, include_noise, clip, interval, on_unknown)
 
@@ -394,9 +396,10 @@ class TuckerRecommender(Storable, Estimator):
         ----------
         users : id, sequence of ids, table, or None
             A table has a column user_id, and may have timestamp and context columns: when and where to recommend for.
-            It may also have attributes, which are used for new users. None: all users with ratings.
+            It may also have attributes, which are used for new users. None: all users with ratings, or with ``ratings``
+            those who have some there.
         n : int
-            Items per user, at most as many as there are; fewer where fewer are allowed.
+            Items per user; fewer where fewer are left.
         exclude_seen : bool
             Leave out the items that the user has rated.
         items : sequence of ids, or None
@@ -430,7 +433,9 @@ class TuckerRecommender(Storable, Estimator):
         """
         fitted = self._fitted
         if ratings is not None:
-            fitted = with_ratings(fitted, RecommenderSettings.of(self), Given(ratings, attributes_of(users, fitted)))
+            table = as_table(ratings, "ratings")
+            users = users_of(table, fitted) if users is None else users
+            fitted = with_ratings(fitted, RecommenderSettings.of(self), Given(table, attributes_of(users, fitted)))
         return answering.best_items(fitted, users, n, exclude_seen, items, exclude, strategy, kappa, random_state)
 
     def scores(self, users: Sequence[Any], items: Sequence[Any]) -> Floats:

@@ -119,7 +119,7 @@ def _ratings_of(history: History, ids: Sequence[Any], side: Side) -> History:
     if len(base.ids[0]) > side.n_rated:  # ratings of users who came later are among them
         numbers = [np.array([base.users.get(value, -1) for value in ids])]
     numbers += [np.array([piece.users.get(value, -1) for value in ids]) for piece in history.parts]
-    rated = replace(base.take(np.zeros(0, dtype=np.intp)), ids=(list(ids), []))
+    rated = base.without_ratings(list(ids))
     for piece, users in zip((base, *history.parts), numbers, strict=True):
         if (users >= 0).any():
             rated = rated.joined(piece.of_users(users), Table({}, "ratings", len(piece)))

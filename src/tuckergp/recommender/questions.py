@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from tuckergp.checks import check, whole
 from tuckergp.data.history import standard_names
+from tuckergp.data.ids import number_ids
 from tuckergp.data.tables import Table, as_table
 from tuckergp.errors import InputError
 from tuckergp.recommender.entities import Newcomer, Side
@@ -17,13 +17,13 @@ from tuckergp.recommender.fitted import FittedRecommender
 
 __all__ = [
     "allowed_items",
-    "asked_number",
     "asking_users",
     "attributes_of",
     "cells",
     "entity_table",
     "first_rows",
     "is_table",
+    "users_of",
 ]
 
 
@@ -93,6 +93,11 @@ def attributes_of(users: Any, fitted: FittedRecommender) -> Table | None:
     return first_rows(asking_users(users, side, fitted.names), side)
 
 
+def users_of(ratings: Table, fitted: FittedRecommender) -> list[Any]:
+    """The users of a table of ratings, in the order of their first one."""
+    return number_ids(standard_names(ratings, fitted.names), fitted.layout.sides[0].key)[0]
+
+
 def first_rows(table: Table, side: Side) -> Table | None:
     """The first row of each id in a table with attributes of users or items; None for a table without attributes."""
     columns = [side.key, *(a.column for a in side.attributes.used if a.column in table.columns)]
@@ -100,14 +105,6 @@ def first_rows(table: Table, side: Side) -> Table | None:
         return None
     _, first = np.unique(np.array([str(value) for value in table[side.key].tolist()]), return_index=True)
     return table.select(columns).take(np.sort(first))
-
-
-def asked_number(n: Any, most: int, what: str) -> int:
-    """The number of results wanted, checked to be at most ``most``."""
-    check("n", n, whole(1))
-    if n > most:
-        raise InputError(f"n is {n:,}, but there are {most:,} {what}; lower n.")
-    return int(n)
 
 
 def cells(values: Sequence[Any]) -> npt.NDArray[Any]:
