@@ -95,7 +95,7 @@ def test_a_small_case_by_hand():
     assert {(row.side, row.what): pytest.approx(row.contribution, abs=1e-12) for row in found.rows} == expected
     assert [(row.what, row.value) for row in found.rows if row.side == "user"] == [
         ("job", "x"),
-        ("own", "learned from ratings"),
+        ("own", ""),
     ]
 
 
@@ -146,7 +146,10 @@ def test_it_reads_well(data):
     assert values["occupation"] == data.users["occupation"][row]
     assert float(values["age"]) == data.users["age"][row]
     assert values["who rated what"] == f"{(data.train['user_id'] == user).sum()} items"
+    title = data.items["title"][data.items["item_id"].tolist().index(item)]
+    assert {row.what: row.value for row in found.rows if row.side == "item"}["title"] == title
     text = str(found)
+    assert "people who rated the same items" in text
     assert text.splitlines()[1].startswith("base")
     assert f"user occupation={values['occupation']}" in text
     assert "<pre>" in found._repr_html_()
@@ -165,12 +168,32 @@ def test_it_reads_well(data):
     assert set(json.loads(json.dumps(shares.to_dict()))["rows"][0]) == {"side", "what", "share", "std"}
 
 
+def test_times_are_named_and_parts_that_add_nothing_are_left_out(data):
+    rec = fitted(data, **SETTINGS["drift and context"])
+    user, item = data.train["user_id"][0], data.train["item_id"][0]
+    assert "everyone at that time (week of 2026-11-16)" in str(rec.explain(user, item, timestamp="2026-11-17"))
+    assert "(time not given)" in str(rec.explain(user, item))
+    found = rec.explain("nobody", item)
+    assert [row.std for row in found.rows if (row.side, row.what) == ("user", "own")] == [0.0]
+    assert "user's own taste" not in str(found)
+
+
+def test_lists_pairs_and_explanations_agree_on_the_standard_deviation_without_a_time(data):
+    rec = fitted(data, **SETTINGS["drift and context"])
+    user = data.train["user_id"][0]
+    best = rec.recommend(user, n=3)
+    pairs = {"user_id": [user] * 3, "item_id": list(best["item_id"])}
+    _, std = rec.predict(pairs, return_std=True, include_noise=False)
+    np.testing.assert_allclose(std, best["std"], rtol=1e-5)
+    np.testing.assert_allclose([rec.explain(user, item).std for item in pairs["item_id"]], std, rtol=1e-5)
+
+
 def test_after_fold_in_new_users_are_explained_too(data):
     rec = fitted(data, **SETTINGS["gibbs"])
     rec.fold_in({"user_id": ["new"] * 2, "item_id": data.items["item_id"][:2].tolist(), "rating": [1.0, 1.0]})
     item = data.items["item_id"][0]
     found = rec.explain("new", item)
-    assert {row.what: row.value for row in found.rows if row.side == "user"}["own"] == "learned from ratings"
+    assert {row.what: row.value for row in found.rows if row.side == "user"}["own"] == ""
     np.testing.assert_allclose(
         found.total, rec.predict({"user_id": ["new"], "item_id": [item]}, clip=False)[0], atol=1e-10
     )

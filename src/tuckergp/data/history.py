@@ -309,7 +309,8 @@ class SortedHistory(_Elsewhere):
         return some.alone(np.arange(len(places)))
 
     def _occasions(self, rows: npt.NDArray[np.integer]) -> Table:
-        return self.when.take(rows)
+        table: Table = self.when
+        return table.take(rows)
 
     @property
     def occasion_columns(self) -> list[str]:

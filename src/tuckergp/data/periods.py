@@ -10,7 +10,7 @@ import numpy.typing as npt
 from tuckergp.data.tables import Table, is_missing
 from tuckergp.errors import InputError
 
-__all__ = ["UNKNOWN", "Unit", "periods", "times", "times_at", "unit_steps"]
+__all__ = ["UNKNOWN", "Unit", "period_name", "periods", "times", "times_at", "unit_steps"]
 
 Unit: TypeAlias = Literal["week", "month"]
 
@@ -41,6 +41,19 @@ def periods(table: Table, column: str, unit: Unit) -> npt.NDArray[np.int64]:
         out = (when.astype("datetime64[D]").astype(np.int64) + 3) // 7
     out[np.isnat(when)] = UNKNOWN
     return out
+
+
+def period_name(number: int, unit: Unit) -> str:
+    """A week or month in words.
+
+    Examples
+    --------
+    >>> period_name(1, "week"), period_name(1, "month")
+    ('week of 1970-01-05', '1970-02')
+    """
+    if unit == "month":
+        return str(np.datetime64(number, "M"))
+    return f"week of {np.datetime64(7 * number - 3, 'D')}"
 
 
 def times(table: Table, column: str) -> npt.NDArray[Any]:

@@ -209,7 +209,7 @@ def predict_with(
     include_noise: bool,
 ) -> Any:
     """The posterior mean alone, or a tuple of it and what else was asked for, in the order of the arguments."""
-    found = []
+    found: list[Floats] = []
     if return_std:
         fit.require_draws("a standard deviation")
         found += fit.mean_and_spread(design, include_noise)

@@ -192,7 +192,7 @@ def explain_pair(fitted: FittedRecommender, user: Any, item: Any, circumstances:
             listed = ", ".join(known) or "none"
             raise InputError(f"explain does not know {name!r}; the circumstances of this model are {listed}.")
     pair = as_table({"user_id": [user], "item_id": [item], **named}, "pair")
-    return explain(fitted.layout, fitted.fit, pair)
+    return explain(fitted.layout, fitted.fit, pair, fitted.tables)
 
 
 def _frame(fitted: FittedRecommender, columns: Mapping[str, Any]) -> Any:

@@ -14,7 +14,7 @@ import numpy.typing as npt
 
 from tuckergp.data.columns import row_names
 from tuckergp.data.history import TIMESTAMP
-from tuckergp.data.periods import UNKNOWN, Unit, periods
+from tuckergp.data.periods import UNKNOWN, Unit, period_name, periods
 from tuckergp.data.tables import Table
 from tuckergp.kernels import Identity
 from tuckergp.model.design import FittedMode, Mode
@@ -39,12 +39,17 @@ class Drift:
     """Users who drift over periods: f = sum_k u_k v_k t_k, where t is constant plus own and shared drift."""
 
     unit: Unit
-    name: ClassVar[str] = "user in period"
+    name: ClassVar[str] = "time"
 
     def inputs(self, user: Ints, table: Table) -> Table:
         """Numbers of users and periods, one row per rating or request."""
         when = periods(table, TIMESTAMP, self.unit) if TIMESTAMP in table.columns else np.full(len(user), UNKNOWN)
         return Table({"user": user.astype(np.int64), "period": when}, table.name, len(user))
+
+    def when(self, table: Table) -> str:
+        """The period of the first row in words; empty where it is not given."""
+        (number,) = self.inputs(np.zeros(1, dtype=np.intp), table.take(np.zeros(1, dtype=np.intp)))["period"].tolist()
+        return "" if number == UNKNOWN else period_name(number, self.unit)
 
     def mode(self, rows: Table) -> Mode:
         """The mode of these inputs."""

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from textwrap import shorten
 from typing import Any
 
 import numpy as np
@@ -23,9 +24,10 @@ from tuckergp.model.mode_table import ModeTable
 from tuckergp.posterior.draws import PREDICTION_SEED, Draws
 from tuckergp.posterior.fitted import Fit
 from tuckergp.random import DrawStreams, stream
-from tuckergp.recommender.attributes import WHO_RATED_WHAT
-from tuckergp.recommender.circumstances import Context
-from tuckergp.recommender.explanation import Contribution, Explanation, Importance
+from tuckergp.recommender.attributes import WHO_RATED_WHAT, join
+from tuckergp.recommender.circumstances import Context, Drift
+from tuckergp.recommender.entities import Side
+from tuckergp.recommender.explanation import OWN, Contribution, Explanation, Importance
 from tuckergp.recommender.layout import Layout
 from tuckergp.residuals.base import ModeDraws
 
@@ -33,14 +35,11 @@ __all__ = ["explain", "feature_importance"]
 
 Floats = npt.NDArray[np.float64]
 
-OWN = "own"
-"""The name of the part that only the id explains."""
-
 # The largest numbers of ratings and draws from which shares of variance are computed.
 MOST_RATINGS, MOST_DRAWS = 10_000, 100
 
-# How many values are shown of a cell that holds many.
-SHOWN = 4
+# How many values are shown of a cell that holds many, and how many characters of a text.
+SHOWN, LONGEST = 4, 40
 
 
 @dataclass(frozen=True)
@@ -147,8 +146,11 @@ def _shares(
     return (z[0] * base[0]).sum(axis=1) + alone[0], shares
 
 
-def explain(layout: Layout, fit: Fit, pair: Table) -> Explanation:
-    """The contributions to the prediction of one pair; see `TuckerRecommender.explain`."""
+def explain(layout: Layout, fit: Fit, pair: Table, tables: Sequence[Table | None] = (None, None)) -> Explanation:
+    """The contributions to the prediction of one pair; see `TuckerRecommender.explain`.
+
+    Texts of users and items, of which the model knows hashed words alone, are looked up in ``tables``.
+    """
     fit.draws.require_kept()
     design = layout.pairs(pair).compact()  # its own rows alone
     parts = parts_of(layout)
@@ -161,7 +163,9 @@ def explain(layout: Layout, fit: Fit, pair: Table) -> Explanation:
     for d, part in enumerate(parts):
         for k, name in enumerate(part.names):
             mean, deviation = fit.scale * float(shares[d][k][0].mean()), _deviation(fit.scale * drawn[d][k][0])
-            shown = _value(part, name, design.modes[d], layout, d)
+            shown = _value(part, name, design.modes[d], layout, d, pair)
+            if d < len(layout.sides) and shown.endswith(" words"):
+                shown = _text_of(tables[d], layout.sides[d], pair, name) or shown
             lines.append(Contribution(part.name, name, shown, mean, deviation))
     total = starts + sum(value[0] for each in drawn for value in each)
     predicted = float(fit.predict(design)[0])
@@ -175,12 +179,23 @@ def _deviation(values: Floats) -> float:
     return float(np.std(values, ddof=1)) if len(values) > 1 else 0.0
 
 
-def _value(part: ModeParts, name: str, table: ModeTable, layout: Layout, d: int) -> str:
+def _text_of(table: Table | None, side: Side, pair: Table, column: str) -> str:
+    """A text attribute of the user or item of a pair, shortened; empty if the table does not have it."""
+    if table is None or column not in table:
+        return ""
+    (text,) = join(table, side.key, pair[side.key].tolist(), table.name)[column].tolist()
+    return "" if text is None else shorten(str(text), LONGEST, placeholder=" ...")
+
+
+def _value(part: ModeParts, name: str, table: ModeTable, layout: Layout, d: int, pair: Table) -> str:
     """The value of an attribute of one row as text, read from its features."""
     seen = table.residual.seen
     rated = seen is not None and bool(seen[0])
+    reader = layout.circumstances[d - len(layout.sides)].reader if d >= len(layout.sides) else None
+    if isinstance(reader, Drift):
+        return reader.when(pair) or "time not given"
     if name == OWN:
-        return "learned from ratings" if rated else "no ratings"
+        return "" if rated else "no ratings"
     if name == WHO_RATED_WHAT and not rated:
         return "not known"
     words: list[str] = []
@@ -190,7 +205,7 @@ def _value(part: ModeParts, name: str, table: ModeTable, layout: Layout, d: int)
         return "by its kernel"
     if any(a.column == name and a.use == "text" for a in used):
         count = sum(int(np.count_nonzero(_dense(table, block))) for block in part.groups[name])
-        return f"{count} words" if count != 1 else "1 word"
+        return f"{count} words"
     for block in part.groups[name]:
         row = _dense(table, block)
         places = np.flatnonzero(row)

@@ -7,9 +7,28 @@ from dataclasses import asdict, dataclass
 from html import escape
 from typing import Any, NamedTuple
 
+from tuckergp.recommender.decisions import WHO_RATED_WHAT
 from tuckergp.recommender.plots import bars, waterfall
 
 __all__ = ["Contribution", "Explanation", "Importance"]
+
+
+OWN = "own"
+"""The name of the part that only the id explains."""
+
+PHRASES = {
+    ("user", OWN): "user's own taste",
+    ("item", OWN): "item's own appeal",
+    ("user", WHO_RATED_WHAT): "people who rated the same items",
+    ("item", WHO_RATED_WHAT): "items rated by the same people",
+    ("time", "period"): "everyone at that time",
+    ("time", OWN): "user at that time",
+    ("context", OWN): "this combination of contexts",
+}
+"""Parts that are no attributes, in words, by side and name."""
+
+# Smaller contributions, and with smaller standard deviations, are not shown.
+NOTHING = 0.0005
 
 
 class Contribution(NamedTuple):
@@ -23,7 +42,10 @@ class Contribution(NamedTuple):
 
     @property
     def label(self) -> str:
-        """The part as text, such as ``user age=33``."""
+        """The part as text, such as ``user age=33`` or ``user's own taste``."""
+        if (self.side, self.what) in PHRASES:
+            phrase = PHRASES[self.side, self.what]
+            return f"{phrase} ({self.value})" if self.value else phrase
         return " ".join(filter(None, [self.side, f"{self.what}={self.value}" if self.value else self.what]))
 
 
@@ -58,11 +80,15 @@ class Explanation:
         return float(sum(line.contribution for line in self.rows))
 
     def __str__(self) -> str:
-        base, *rest = self.rows
-        lines = [base, *_sorted(rest), Contribution("", "total", "", self.total, self.std)]
+        lines = [self.rows[0], *self._shown(), Contribution("", "total", "", self.total, self.std)]
         if self.latent:
             lines.append(Contribution("", "predicted rating", "", self.predicted, float("nan")))
         return _text(lines, ("part", "adds", "std"))
+
+    def _shown(self) -> list[Contribution]:
+        """The parts besides the base, the largest first, without those that add nothing."""
+        counts = [line for line in self.rows[1:] if max(abs(line.contribution), line.std) >= NOTHING]
+        return sorted(counts, key=lambda line: -abs(line.contribution))
 
     def _repr_html_(self) -> str:
         return f"<pre>{escape(str(self))}</pre>"
@@ -74,11 +100,9 @@ class Explanation:
 
     def plot(self, ax: Any = None) -> Any:
         """Plot the contributions from the base to the prediction (extra ``plot``); returns the axes."""
-        base, *rest = self.rows
-        lines = _sorted(rest)
-        what = self.latent or "rating"
+        lines, what = self._shown(), self.latent or "rating"
         labels, values = [line.label for line in lines], [line.contribution for line in lines]
-        return waterfall(labels, values, base.contribution, f"{what} of {self.item} by {self.user}", ax)
+        return waterfall(labels, values, self.rows[0].contribution, f"{what} of {self.item} by {self.user}", ax)
 
 
 @dataclass(frozen=True)
@@ -102,10 +126,6 @@ class Importance:
         """Plot the shares (extra ``plot``); returns the axes."""
         labels, shares = [line.label for line in self.rows], [line.contribution for line in self.rows]
         return bars(labels, shares, [line.std for line in self.rows], "share of the variance of predictions", ax)
-
-
-def _sorted(lines: Sequence[Contribution]) -> list[Contribution]:
-    return sorted(lines, key=lambda line: -abs(line.contribution))
 
 
 def _text(lines: Sequence[Contribution], head: tuple[str, str, str]) -> str:

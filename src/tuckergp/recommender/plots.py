@@ -10,7 +10,7 @@ import numpy as np
 
 __all__ = ["bars", "waterfall"]
 
-UP, DOWN = "tab:blue", "tab:red"
+UP, DOWN, WHOLE = "tab:blue", "tab:red", "0.2"
 
 
 def _axes(ax: Any, rows: int) -> Any:
@@ -32,12 +32,15 @@ def bars(labels: Sequence[str], values: Sequence[float], errors: Sequence[float]
 
 
 def waterfall(labels: Sequence[str], values: Sequence[float], start: float, title: str, ax: Any = None) -> Any:
-    """Bars that each begin where the one above ends, from ``start`` on; returns the axes."""
+    """The base, bars that each begin where the one above ends, and the total; returns the axes."""
+    labels, ends = ["base", *labels, "total"], start + np.cumsum([0.0, *values])
     ax = _axes(ax, len(labels))
-    ends = start + np.cumsum([0.0, *values])
-    ax.barh(np.arange(len(labels)), values, left=ends[:-1], color=[UP if value >= 0 else DOWN for value in values])
-    for place in (start, ends[-1]):
+    inner = np.arange(1, len(labels) - 1)
+    ax.barh(inner, values, left=ends[:-1], color=[UP if value >= 0 else DOWN for value in values])
+    for row, place in ((0, start), (len(labels) - 1, ends[-1])):
         ax.axvline(place, color="0.6", linewidth=1, linestyle=":")
+        ax.plot(place, row, marker="o", color=WHOLE)
+        ax.annotate(f"{place:.2f}", (place, row), textcoords="offset points", xytext=(6, -3))
     return _finish(ax, labels, title)
 
 
