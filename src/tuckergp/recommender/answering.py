@@ -35,6 +35,7 @@ from tuckergp.recommender.questions import (
 )
 from tuckergp.recommender.reading import pairs_table
 from tuckergp.recommender.serving import Request, Strategy, recommend, seen_items
+from tuckergp.recommender.titles import by_title, titles_of
 
 __all__ = ["OnUnknown", "best_items", "explain_pair", "most_alike", "predict", "predict_proba", "scores"]
 
@@ -94,6 +95,16 @@ def log_density(fitted: FittedRecommender, ratings: Any) -> Floats:
     return fitted.fit.log_density(fitted.layout.pairs(table), table.numeric(RATING))
 
 
+def score(fitted: FittedRecommender, ratings: Any) -> float:
+    """R^2 of the predictions of a table of ratings."""
+    table = pairs_table(ratings, fitted.names, fitted.layout)
+    y = table.numeric(RATING)
+    left, whole_variance = float(((y - predict(fitted, table)) ** 2).mean()), float(y.var())
+    if not whole_variance > 0:
+        raise InputError(f"R^2 needs ratings that differ, and those of {table.name} do not; use evaluate.")
+    return 1.0 - left / whole_variance
+
+
 def crps(fitted: FittedRecommender, ratings: Any) -> Floats:
     """Continuous ranked probability score of the ratings of a table, shape (n_ratings,)."""
     table = pairs_table(ratings, fitted.names, fitted.layout)
@@ -128,6 +139,7 @@ def best_items(
     strategy: Strategy,
     kappa: float,
     random_state: int | np.random.Generator | None,
+    titles: str | None,
 ) -> Any:
     """A data frame with the best items for users, as `TuckerRecommender.recommend` describes."""
     users_side, items_side = fitted.layout.sides
@@ -154,7 +166,7 @@ def best_items(
     asked = table["user_id"].tolist()
     columns = {
         "user_id": [asked[row] for row in lists.request],
-        "item_id": items_side.ids_at(lists.item),
+        **_listed(fitted, 1, lists.item, titles),
         "score": lists.score,
         "std": lists.std,
         "rank": lists.rank,
@@ -162,7 +174,15 @@ def best_items(
     return _frame(fitted, columns)
 
 
-def most_alike(fitted: FittedRecommender, d: int, entity: Any, n: int) -> Any:
+def _listed(fitted: FittedRecommender, d: int, rows: npt.NDArray[np.integer], titles: str | None) -> dict[str, Any]:
+    """The ids of some rows, and their titles if a column of them is named."""
+    side = fitted.layout.sides[d]
+    ids = side.ids_at(rows)
+    more = {} if titles is None else {titles: titles_of(ids, fitted.tables[d], side, titles)}
+    return {side.key: ids, **more}
+
+
+def most_alike(fitted: FittedRecommender, d: int, entity: Any, n: int, titles: str | None = None) -> Any:
     """A data frame with the users (d = 0) or items (d = 1) most similar to one, which may be new."""
     fitted.fit.draws.require_kept()
     layout, side = fitted.layout, fitted.layout.sides[d]
@@ -171,6 +191,7 @@ def most_alike(fitted: FittedRecommender, d: int, entity: Any, n: int) -> Any:
         table = entity_table(entity, SIDES[d], side, fitted.names)
         side, entity = side.enlarged(table), table[side.key].tolist()[0]
         layout = replace(layout, sides=(side, layout.sides[1]) if d == 0 else (layout.sides[0], side))
+    entity = by_title(entity, fitted.tables[d], side)
     row = int(side.numbers([entity])[0])
     if row == side.unknown:
         raise InputError(f"{side.key} {entity!r} has neither ratings nor attributes to compare.")
@@ -179,7 +200,7 @@ def most_alike(fitted: FittedRecommender, d: int, entity: Any, n: int) -> Any:
     alike = similarities(Factors(layout, fitted.fit).thinned(MOST_DRAWS), d, row)
     known = np.flatnonzero(others)
     best = known[np.argsort(-alike[known], kind="stable")[:n]]
-    return _frame(fitted, {side.key: side.ids_at(best), "similarity": alike[best]})
+    return _frame(fitted, {**_listed(fitted, d, best, titles), "similarity": alike[best]})
 
 
 def explain_pair(fitted: FittedRecommender, user: Any, item: Any, circumstances: Mapping[str, Any]) -> Explanation:
@@ -191,6 +212,10 @@ def explain_pair(fitted: FittedRecommender, user: Any, item: Any, circumstances:
         if name not in known:
             listed = ", ".join(known) or "none"
             raise InputError(f"explain does not know {name!r}; the circumstances of this model are {listed}.")
+    for name, value in (("user", user), ("item", item)):
+        if is_table(value):
+            raise InputError(f"explain takes the id of one {name}, not a table; give new ones to fold_in first.")
+    item = by_title(item, fitted.tables[1], fitted.layout.sides[1])
     pair = as_table({"user_id": [user], "item_id": [item], **named}, "pair")
     return explain(fitted.layout, fitted.fit, pair, fitted.tables)
 

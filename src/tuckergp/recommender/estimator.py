@@ -378,6 +378,10 @@ class TuckerRecommender(Storable, Estimator):
         """
         return answering.crps(self._fitted, ratings)
 
+    def score(self, ratings: Any) -> float:
+        """R^2 of the predictions of a table of ratings: the share of their variance that is predicted, at most 1."""
+        return answering.score(self._fitted, ratings)
+
     def recommend(
         self,
         users: Any = None,
@@ -389,6 +393,7 @@ class TuckerRecommender(Storable, Estimator):
         kappa: float = 1.0,
         random_state: int | np.random.Generator | None = None,
         ratings: Any = None,
+        titles: str | None = None,
     ) -> Any:
         """Recommend the best items for each user.
 
@@ -415,6 +420,8 @@ class TuckerRecommender(Storable, Estimator):
             For ``"thompson"``.
         ratings : table of ratings, or None
             New ratings, of known or new users, to use for this call only; see `fold_in`.
+        titles : str or None
+            A column of the item table to show beside the ids, such as ``"title"``.
 
         Returns
         -------
@@ -436,7 +443,9 @@ class TuckerRecommender(Storable, Estimator):
             table = as_table(ratings, "ratings")
             users = users_of(table, fitted) if users is None else users
             fitted = with_ratings(fitted, RecommenderSettings.of(self), Given(table, attributes_of(users, fitted)))
-        return answering.best_items(fitted, users, n, exclude_seen, items, exclude, strategy, kappa, random_state)
+        return answering.best_items(
+            fitted, users, n, exclude_seen, items, exclude, strategy, kappa, random_state, titles
+        )
 
     def scores(self, users: Sequence[Any], items: Sequence[Any]) -> Floats:
         """Predictions, not clipped, for each of some users and items, shape (n_users, n_items).
@@ -445,21 +454,24 @@ class TuckerRecommender(Storable, Estimator):
         """
         return answering.scores(self._fitted, users, items)
 
-    def similar_items(self, item: Any, n: int = 10) -> Any:
+    def similar_items(self, item: Any, n: int = 10, titles: str | None = None) -> Any:
         """The items most similar to one: liked by the same users, relative to what all like.
 
         Parameters
         ----------
-        item : id, or a table of one row with attributes
-            A new item is compared by its attributes.
+        item : id, title, or a table of one row with attributes
+            A title is looked up in the column ``title`` or ``name`` of the item table, and must be that of one item. A
+            new item is compared by its attributes.
         n : int
+        titles : str or None
+            A column of the item table to show beside the ids, such as ``"title"``.
 
         Returns
         -------
         data frame with columns item_id and similarity
             Similarity is the correlation of predictions over users, from -1 to 1.
         """
-        return answering.most_alike(self._fitted, 1, item, n)
+        return answering.most_alike(self._fitted, 1, item, n, titles)
 
     def similar_users(self, user: Any, n: int = 10) -> Any:
         """The users most similar to one: who like the same items, relative to their own average.
@@ -508,7 +520,7 @@ class TuckerRecommender(Storable, Estimator):
         Parameters
         ----------
         user, item : id
-            With ratings, with attributes alone, or unknown.
+            With ratings, with attributes alone, or unknown. An item may be given by its title, as in `similar_items`.
         **circumstances
             The timestamp and context columns, such as ``timestamp="1998-04-22"``; the average without them.
 

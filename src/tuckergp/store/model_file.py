@@ -15,7 +15,7 @@ import zlib
 from collections.abc import Iterator, Mapping
 from functools import cached_property
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any, BinaryIO, Self
 
 import numpy as np
 import numpy.typing as npt
@@ -73,6 +73,14 @@ class Storable:
             _save(self, Path(path))
         except OSError as error:
             raise _unwritable(path, error) from error
+
+    @classmethod
+    def load(cls, path: str | Path, verify: bool = False) -> Self:
+        """Read a model of this class that `save` wrote; see `tuckergp.load`."""
+        model = load(path, verify)
+        if not isinstance(model, cls):
+            raise InputError(f"{path} holds a {type(model).__name__}, not a {cls.__name__}; use tuckergp.load.")
+        return model
 
     def _check_parts(self) -> None:
         """Raise a ValueError for a model from a file whose parts do not fit together."""
