@@ -193,3 +193,25 @@ def test_dates_in_objects_are_days_and_missing_numbers_may_be_kept():
         table.numeric("d")
     with pytest.raises(InputError, match="is infinite at row 1"):
         as_table({"x": [np.nan, np.inf]}, "t").numeric("x", missing=True)
+
+
+def test_a_table_is_shown_by_its_first_rows():
+    table = as_table({"id": list(range(9)), "text": ["<b>", None, "a\nb", *["x" * 99] * 6]}, "things")
+    assert repr(table) == str(table)
+    assert str(table).splitlines()[:3] == ["things: 9 rows, 2 columns", "id  text", "0   <b>"]
+    assert str(table).splitlines()[-1] == "..."
+    assert "x" * 41 not in str(table)
+    assert "&lt;b&gt;" in table._repr_html_()
+    assert len(table.head(3)) == 3
+    assert len(table.head(99)) == 9
+    assert list(table.to_pandas().columns) == ["id", "text"]
+    assert str(as_table({"id": []}, "none")) == "none: 0 rows, 1 columns\nid"
+
+
+def test_data_sets_are_shown_by_their_tables():
+    from tuckergp.datasets import make_ratings
+
+    shown = repr(make_ratings(n_users=30, n_items=20, n_ratings=300, random_state=0))
+    assert shown.startswith("SyntheticRatings\nnoise_floor = ")
+    assert "items = items: 20 rows, 4 columns" in shown
+    assert len(shown) < 3000

@@ -16,14 +16,19 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from tuckergp.data.frames import as_frame
 from tuckergp.data.reading import is_text_file, line_of_row, lines_of_rows, no_column, read_columns, wanted_columns
 from tuckergp.errors import InputError
+from tuckergp.showing import Shown
+
+# The rows, and the characters of a cell, that are shown of a table.
+HEAD, WIDEST = 5, 40
 
 __all__ = ["Table", "as_table", "distinct_rows", "is_missing", "require_finite", "show_cell", "stacked"]
 
 
-@dataclass(frozen=True)
-class Table:
+@dataclass(frozen=True, repr=False)
+class Table(Shown):
     """Named columns of one length.
 
     Attributes
@@ -55,6 +60,22 @@ class Table:
             return self.columns[column]
         except KeyError:
             raise no_column(self.name, column, list(self.columns)) from None
+
+    def head(self, n: int = 5) -> Table:
+        """The first rows."""
+        return self.take(np.arange(min(n, len(self))))
+
+    def to_pandas(self) -> Any:
+        """The columns as a pandas DataFrame."""
+        return as_frame(self.columns, "pandas")
+
+    def __str__(self) -> str:
+        shown = {name: [str(name), *map(_cell_text, v[:HEAD].tolist())] for name, v in self.columns.items()}
+        widths = {name: max(map(len, cells)) for name, cells in shown.items()}
+        rows = zip(*([cell.ljust(widths[name]) for cell in cells] for name, cells in shown.items()), strict=True)
+        more = ["..."] if len(self) > HEAD else []
+        size = f"{self.name}: {len(self):,} rows, {len(self.columns)} columns"
+        return "\n".join([size, *("  ".join(row).rstrip() for row in rows), *more])
 
     def row_label(self, row: int) -> str:
         """The words for a row in messages: a line of a file, or a row counted from 0."""
@@ -97,6 +118,13 @@ class Table:
                     f"{show_cell(value)}."
                 ) from None
         return require_finite(numbers, self, column, missing)
+
+
+def _cell_text(value: Any) -> str:
+    """A cell of a table that is shown, on one line and shortened."""
+    text = ", ".join(map(str, value)) if isinstance(value, list | tuple) else str(value)
+    text = " ".join(text.split())
+    return text if len(text) <= WIDEST else f"{text[:WIDEST]}..."
 
 
 def as_table(data: Any, name: str, columns: Sequence[str] | None = None, optional: Sequence[str] = ()) -> Table:

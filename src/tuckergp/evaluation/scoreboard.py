@@ -12,6 +12,7 @@ import numpy as np
 from tuckergp.errors import InputError
 from tuckergp.evaluation.metrics.intervals import Estimate, Part, estimate
 from tuckergp.evaluation.scoring import DISTRIBUTIONS, KINDS, RANKING
+from tuckergp.showing import Shown
 
 if TYPE_CHECKING:
     from rich.table import Table as RichTable
@@ -21,8 +22,8 @@ __all__ = ["Scoreboard"]
 WITHOUT_K = ("auc",)
 
 
-@dataclass(frozen=True)
-class Scoreboard:
+@dataclass(frozen=True, repr=False)
+class Scoreboard(Shown):
     """Figures of one or more models on the same test parts.
 
     Attributes

@@ -21,6 +21,7 @@ from tuckergp.errors import DataWarning
 from tuckergp.recommender.attributes import Attributes
 from tuckergp.recommender.feature_report import FeatureReport
 from tuckergp.recommender.layout import SIDES
+from tuckergp.showing import Shown
 
 __all__ = ["Bar", "Counts", "Description", "Finding", "Known", "RatingValues", "describe"]
 
@@ -100,8 +101,8 @@ class Known:
     not_in_table: int
 
 
-@dataclass(frozen=True)
-class Description:
+@dataclass(frozen=True, repr=False)
+class Description(Shown):
     """The result of `describe`: counts, distributions and findings.
 
     Attributes

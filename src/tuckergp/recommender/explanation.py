@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
-from html import escape
 from typing import Any, NamedTuple
 
 from tuckergp.recommender.decisions import WHO_RATED_WHAT
 from tuckergp.recommender.plots import bars, waterfall
+from tuckergp.showing import Shown
 
 __all__ = ["Contribution", "Explanation", "Importance"]
 
@@ -49,8 +49,8 @@ class Contribution(NamedTuple):
         return " ".join(filter(None, [self.side, f"{self.what}={self.value}" if self.value else self.what]))
 
 
-@dataclass(frozen=True)
-class Explanation:
+@dataclass(frozen=True, repr=False)
+class Explanation(Shown):
     """An explanation of one prediction as a sum of contributions.
 
     Attributes
@@ -90,9 +90,6 @@ class Explanation:
         counts = [line for line in self.rows[1:] if max(abs(line.contribution), line.std) >= NOTHING]
         return sorted(counts, key=lambda line: -abs(line.contribution))
 
-    def _repr_html_(self) -> str:
-        return f"<pre>{escape(str(self))}</pre>"
-
     def to_dict(self) -> dict[str, Any]:
         """Plain values, for JSON."""
         rows = [line._asdict() for line in self.rows]
@@ -105,17 +102,14 @@ class Explanation:
         return waterfall(labels, values, self.rows[0].contribution, f"{what} of {self.item} by {self.user}", ax)
 
 
-@dataclass(frozen=True)
-class Importance:
+@dataclass(frozen=True, repr=False)
+class Importance(Shown):
     """The share of the variance of f that each part explains; the contributions in ``rows`` are shares, with sum 1."""
 
     rows: tuple[Contribution, ...]
 
     def __str__(self) -> str:
         return _text(self.rows, ("part", "share", "std"))
-
-    def _repr_html_(self) -> str:
-        return f"<pre>{escape(str(self))}</pre>"
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values, for JSON."""

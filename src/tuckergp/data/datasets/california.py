@@ -24,6 +24,7 @@ from tuckergp.data.datasets.files import (
     to_float,
     to_int,
 )
+from tuckergp.data.datasets.shown import DataSet
 from tuckergp.data.tables import Table
 from tuckergp.errors import InputError
 
@@ -32,8 +33,8 @@ __all__ = ["California", "load_california"]
 _HEADER = "longitude,latitude,median_house_value"
 
 
-@dataclass(frozen=True)
-class California:
+@dataclass(frozen=True, repr=False)
+class California(DataSet):
     """House prices in California, 1990: one row for each of 20,640 block groups.
 
     Attributes

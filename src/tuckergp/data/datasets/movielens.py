@@ -24,6 +24,7 @@ from tuckergp.data.datasets.files import (
     to_float,
     to_int,
 )
+from tuckergp.data.datasets.shown import DataSet
 from tuckergp.data.tables import Table
 from tuckergp.errors import InputError
 
@@ -62,8 +63,8 @@ COLLECTION = Collection(
 )
 
 
-@dataclass(frozen=True)
-class MovieLens:
+@dataclass(frozen=True, repr=False)
+class MovieLens(DataSet):
     """The MovieLens 100K data set in memory.
 
     Attributes

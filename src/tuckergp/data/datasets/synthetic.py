@@ -14,6 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from tuckergp.data.datasets.files import objects
+from tuckergp.data.datasets.shown import DataSet
 from tuckergp.data.tables import Table
 from tuckergp.errors import InputError
 
@@ -46,8 +47,8 @@ _NOUNS = (
 )
 
 
-@dataclass(frozen=True)
-class SyntheticRatings:
+@dataclass(frozen=True, repr=False)
+class SyntheticRatings(DataSet):
     """Synthetic ratings with everything that produced them.
 
     Attributes

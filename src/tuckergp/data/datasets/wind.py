@@ -24,6 +24,7 @@ from tuckergp.data.datasets.files import (
     to_float,
     to_int,
 )
+from tuckergp.data.datasets.shown import DataSet
 from tuckergp.data.tables import Table
 from tuckergp.errors import InputError
 
@@ -49,8 +50,8 @@ _DATE = ["year", "month", "day"]
 _FIRST_DAY = np.datetime64("1961-01-01")
 
 
-@dataclass(frozen=True)
-class Wind:
+@dataclass(frozen=True, repr=False)
+class Wind(DataSet):
     """Wind speed in Ireland.
 
     Attributes

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from tuckergp.evaluation.tuning.space import Params
+from tuckergp.showing import Shown
 
 if TYPE_CHECKING:
     from rich.table import Table as RichTable
@@ -38,8 +39,8 @@ class Trial:
         return float(np.std(self.folds, ddof=1)) if self.failed is None and len(self.folds) > 1 else np.nan
 
 
-@dataclass(frozen=True)
-class Tuning:
+@dataclass(frozen=True, repr=False)
+class Tuning(Shown):
     """The result of `tuckergp.tune`.
 
     Attributes
