@@ -17,12 +17,13 @@ from scipy.special import ndtri
 
 from tuckergp.errors import InputError
 
-__all__ = ["ESS_LIMIT", "RHAT_LIMIT", "Diagnostics", "ess_bulk", "ess_tail", "rhat", "summarise"]
+__all__ = ["ERROR_LIMIT", "Diagnostics", "ess_bulk", "ess_tail", "rhat", "summarise"]
 
 Floats = npt.NDArray[np.float64]
 
-RHAT_LIMIT = 1.05
-ESS_LIMIT = 100.0
+ERROR_LIMIT = 0.2
+"""The largest Monte Carlo error of a mean, in posterior standard deviations, that raises no warning."""
+
 LEAST_DRAWS = 4
 ENTRIES_AT_ONCE = 2**22
 
@@ -59,10 +60,16 @@ class Diagnostics:
         """The smallest bulk or tail ESS of any quantity; NaN if there is none."""
         return float(np.fmin.reduce(np.fmin(self.ess_bulk, self.ess_tail), axis=None, initial=np.nan))
 
-    def warning(self, share: float = 0.0) -> str | None:
-        """One sentence with the remedy if the draws should not be trusted yet, else None.
+    @property
+    def mean_error(self) -> Floats:
+        """The Monte Carlo error of the mean of each quantity, in posterior standard deviations: ESS^-1/2."""
+        return np.asarray(1.0 / np.sqrt(self.ess_bulk))
 
-        A ``share`` of the quantities may be beyond the limits without a warning: by chance, or because of rare rows.
+    def warning(self, share: float = 0.0) -> str | None:
+        """One sentence with the remedy if the means should not be trusted yet, else None.
+
+        The Monte Carlo error of a ``share`` of the quantities may be above the limit without a warning: by chance, or
+        because of rare rows. Chains that disagree have a large error.
         """
         if self.rhat.size == 0:
             return None
@@ -75,26 +82,18 @@ class Diagnostics:
             return f"{self.draws} draws per chain are too few to judge convergence; raise draws."
         if np.isnan(self.worst_rhat):
             return "No quantity varies over the draws, so the chains are stuck; try another start or smaller steps."
-        above = int(np.sum(self.rhat > RHAT_LIMIT))
-        if above > share * self.rhat.size:
-            return (
-                f"The draws have not mixed: R-hat reaches {self.worst_rhat:.2f} ({above} of {self.rhat.size} "
-                f"quantities above {RHAT_LIMIT}), effective sample size falls to {self.lowest_ess:.0f}; "
-                "raise warmup and draws"
-                + (", and run several chains to see whether they agree." if self.chains == 1 else ".")
-            )
-        ess = np.fmin(self.ess_bulk, self.ess_tail)
-        low = float(np.nanquantile(ess, share, method="higher")) if share > 0 else self.lowest_ess
-        if low < ESS_LIMIT:
-            return (
-                f"Few independent draws: the effective sample size falls to {low:.0f}, "
-                f"below {ESS_LIMIT:.0f}; raise draws to about {self._draws_needed(low)}."
-            )
-        return None
+        error = float(np.nanquantile(self.mean_error, 1.0 - share, method="lower"))
+        if error <= ERROR_LIMIT:
+            return None
+        return (
+            f"Predictions may still move by {error:.0%} of their posterior standard deviation, for the draws are worth "
+            f"{1 / error**2:.0f} independent ones (R-hat reaches {self.worst_rhat:.2f}); raise draws to about "
+            f"{self._draws_needed(error)}, and warmup with them."
+        )
 
-    def _draws_needed(self, ess: float) -> int:
-        """Draws per chain that would bring an ESS to its limit, rounded up to two digits."""
-        needed = self.draws * ESS_LIMIT / max(ess, 1.0)
+    def _draws_needed(self, error: float) -> int:
+        """Draws per chain that would bring a Monte Carlo error to its limit, rounded up to two digits."""
+        needed = self.draws * (error / ERROR_LIMIT) ** 2
         unit = 10.0 ** max(int(np.log10(needed)) - 1, 0)
         return int(np.ceil(needed / unit) * unit)
 

@@ -1,4 +1,4 @@
-"""The progress line on a terminal: steps done, speed, time left, figures such as the training error."""
+"""The progress line in terminals and notebooks: steps done, speed, time left, figures such as the training error."""
 
 from __future__ import annotations
 
@@ -6,6 +6,9 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from datetime import timedelta
+
+import numpy as np
 
 from tuckergp.inference.base import Info
 
@@ -13,6 +16,8 @@ __all__ = ["progress_line"]
 
 # Figures in units of the targets' standard deviation.
 SCALED = ("train_rmse", "noise")
+# Seconds between two states of the line in a notebook.
+EVERY = 0.5
 NAMES = {"train_rmse": "RMSE", "elbo": "ELBO", "log_probability": "log p"}
 
 
@@ -22,11 +27,16 @@ def progress_line(
 ) -> Iterator[Callable[[Info], None]]:
     """Show a progress line and yield the function to call after every step.
 
-    ``show=None`` shows the line when standard error is a terminal. ``done`` steps of the ``total`` were taken in an
-    earlier run. Figures in standard deviations of the targets are multiplied by ``unit``.
+    ``show=None`` shows the line when standard error is a terminal, or in a notebook. ``done`` steps of the ``total``
+    were taken in an earlier run. Figures in standard deviations of the targets are multiplied by ``unit``.
     """
-    if not (sys.stderr.isatty() if show is None else show):
+    notebook = _in_notebook()
+    if not (sys.stderr.isatty() or notebook if show is None else show):
         yield lambda info: None
+        return
+    if notebook:
+        yield _line_of_notebook(name, total, unit, done)
+        print(file=sys.stderr)
         return
     from rich.console import Console
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
@@ -46,9 +56,37 @@ def progress_line(
 
         def advance(info: Info) -> None:
             steps = int(bar.tasks[0].completed) + 1 - done
-            figures = [f"{steps / max(time.monotonic() - began, 1e-9):.1f}/s"]
-            for key, value in info.figures.items():
-                figures.append(f"{NAMES.get(key, key)} {value * unit if key in SCALED else value:.4g}")
-            bar.update(task, advance=1, figures=" ".join(figures))
+            rate = steps / max(time.monotonic() - began, 1e-9)
+            bar.update(task, advance=1, figures=f"{rate:.1f}/s {_figures(info, unit)}")
 
         yield advance
+
+
+def _figures(info: Info, unit: float) -> str:
+    shown = {key: value * unit if key in SCALED else value for key, value in info.figures.items()}
+    return " ".join(f"{NAMES.get(key, key)} {value:.4g}" for key, value in shown.items())
+
+
+def _in_notebook() -> bool:
+    """Whether a kernel of Jupyter runs this."""
+    shell = getattr(sys.modules.get("IPython"), "get_ipython", lambda: None)()
+    return type(shell).__name__ == "ZMQInteractiveShell"
+
+
+def _line_of_notebook(name: str, total: int, unit: float, done: int) -> Callable[[Info], None]:
+    """A function that writes the line anew after a step: a carriage return, which all front ends understand."""
+    began, shown, steps = time.monotonic(), -np.inf, 0
+
+    def advance(info: Info) -> None:
+        nonlocal shown, steps
+        steps += 1
+        now = time.monotonic()
+        if now - shown < EVERY and done + steps < total:
+            return
+        shown = now
+        rate = steps / max(now - began, 1e-9)
+        left = timedelta(seconds=round((total - done - steps) / rate))
+        line = f"{name} {done + steps}/{total} {left} left {rate:.1f}/s {_figures(info, unit)}"
+        print(f"\r{line:<100}", end="", file=sys.stderr, flush=True)
+
+    return advance
