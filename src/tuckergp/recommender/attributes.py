@@ -18,7 +18,7 @@ from tuckergp.data.ids import number_ids
 from tuckergp.data.tables import Table, is_missing
 from tuckergp.errors import DataWarning, InputError
 from tuckergp.kernels import Cosine, Identity, Kernel, Linear, Scaled
-from tuckergp.recommender.decisions import WHO_RATED_WHAT, Attribute, Choice, as_numbers, decide
+from tuckergp.recommender.decisions import WHO_RATED_WHAT, Attribute, Choice, as_numbers, as_vectors, decide
 from tuckergp.recommender.words import buckets
 
 __all__ = ["WHO_RATED_WHAT", "Attribute", "Attributes", "check_keys", "join"]
@@ -58,7 +58,7 @@ class Attributes:
             The id column.
         table : Table or None
             None for no attributes.
-        choices : mapping of str to Kernel, {"number", "category", "bag", "text"} or None, optional
+        choices : mapping of str to Kernel, {"number", "category", "bag", "text", "vector"} or None, optional
             How to use some columns instead: read them as this kind, compare them with this kernel, or leave them out
             (None). Kernels get standardised numbers, so lengthscales are in standard deviations of the column; a period
             is in units of the column. A kernel with a scale in front (``0.5 * SE(1.0)``) keeps it; others get the
@@ -94,7 +94,11 @@ class Attributes:
         encoded: dict[str, npt.NDArray[Any]] = {self.key: table[self.key]}
         for attribute in self.used:
             values = table[attribute.column]
-            if attribute.numeric:
+            if attribute.means:
+                vectors = as_vectors(table, attribute.column, len(attribute.means)) - attribute.means
+                standardised = np.nan_to_num(vectors / attribute.spreads)  # a missing vector counts as the mean
+                encoded |= dict(zip(attribute.vector_columns, standardised.T, strict=True))
+            elif attribute.numeric:
                 numbers = as_numbers(table, attribute.column)
                 missing = np.isnan(numbers)
                 numbers[missing] = attribute.mean
@@ -130,6 +134,8 @@ def _terms(attribute: Attribute) -> list[Kernel]:
     """The kernels on the encoded columns of an attribute."""
     if attribute.use == "number":
         return [Linear(attribute.column), Linear(attribute.level_column)]
+    if attribute.use == "vector":
+        return [Linear(attribute.vector_columns)]
     if attribute.kernel is not None:
         return [attribute.kernel, Linear(attribute.missing_column)] if attribute.numeric else [attribute.kernel]
     # sets of rated items and texts differ in size by orders of magnitude, other attributes do not

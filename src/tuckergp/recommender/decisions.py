@@ -23,14 +23,14 @@ from tuckergp.errors import InputError
 from tuckergp.kernels import Constant, Identity, Kernel, Linear, Periodic, Product, Scaled, Sum
 from tuckergp.recommender.words import BUCKETS, buckets, reads_as_text
 
-__all__ = ["WHO_RATED_WHAT", "Attribute", "Choice", "Use", "as_numbers", "decide"]
+__all__ = ["WHO_RATED_WHAT", "Attribute", "Choice", "Use", "as_numbers", "as_vectors", "decide"]
 
-Use: TypeAlias = Literal["number", "category", "bag", "text", "kernel", "nothing"]
+Use: TypeAlias = Literal["number", "category", "bag", "text", "vector", "kernel", "nothing"]
 Choice: TypeAlias = Kernel | str | None
 
 WHO_RATED_WHAT = "who rated what"
 N_LEVELS = 10
-READINGS = ("number", "category", "bag", "text")
+READINGS = ("number", "category", "bag", "text", "vector")
 
 _DATE = re.compile(r"\d{4}-\d\d-\d\d([T ].*)?")
 
@@ -42,7 +42,7 @@ class Attribute:
     Attributes
     ----------
     column : str
-    use : {"number", "category", "bag", "text", "kernel", "nothing"}
+    use : {"number", "category", "bag", "text", "vector", "kernel", "nothing"}
     note : str
         The reason, or details.
     mean, spread : float
@@ -55,6 +55,8 @@ class Attribute:
         The kernel chosen for the column.
     numeric : bool
         Whether the column is standardised.
+    means, spreads : tuple of float
+        Mean and standard deviation of each coordinate of a vector; a missing vector is replaced by the means.
     says_nothing : bool
         Whether it is left out because all its values are missing or the same.
     """
@@ -69,6 +71,18 @@ class Attribute:
     kernel: Kernel | None = None
     numeric: bool = False
     says_nothing: bool = False
+    means: tuple[float, ...] = ()
+    spreads: tuple[float, ...] = ()
+
+    @property
+    def vector_columns(self) -> list[str]:
+        """The names of the encoded columns with the coordinates of a vector."""
+        return [f"{self.column}[{k}]" for k in range(len(self.means))]
+
+    @property
+    def encoded_columns(self) -> list[str]:
+        """The names of all columns that it may be encoded as."""
+        return [self.column, self.level_column, self.missing_column, *self.vector_columns]
 
     @property
     def level_column(self) -> str:
@@ -88,7 +102,7 @@ def decide(table: Table, column: str, choice: Choice = "auto") -> Attribute:
     ----------
     table : Table
     column : str
-    choice : Kernel, {"auto", "number", "category", "bag", "text"} or None
+    choice : Kernel, {"auto", "number", "category", "bag", "text", "vector"} or None
         ``"auto"`` looks at the values; None leaves the column out.
     """
     if choice is None:
@@ -109,7 +123,8 @@ def decide(table: Table, column: str, choice: Choice = "auto") -> Attribute:
     use = _reading(table, column, missing) if choice == "auto" else choice
     if isinstance(use, Attribute):
         return use
-    attribute = {"number": _number, "category": _category, "bag": _bag, "text": _text}[use](table, column, missing)
+    readers = {"number": _number, "category": _category, "bag": _bag, "text": _text, "vector": _vector}
+    attribute = readers[use](table, column, missing)
     return replace(attribute, note=asked + attribute.note) if attribute.use != "nothing" else attribute
 
 
@@ -120,6 +135,8 @@ def _reading(table: Table, column: str, missing: npt.NDArray[np.bool_]) -> str |
     if values.dtype.kind in "fiuM" or _all_numbers(present) or _all_dates(present):
         constant = _spread(as_numbers(table, column)) == 0
         return "category" if constant and missing.any() else "number"
+    if _all_vectors(present):
+        return "vector"
     if column_kind(values) == "bag" and (_has_collections(present) or _parted(present)):
         return "bag"
     levels = {str(value) for value in present}
@@ -181,10 +198,51 @@ def _text(table: Table, column: str, missing: npt.NDArray[np.bool_]) -> Attribut
     return Attribute(column, "text", f"words, hashed to {BUCKETS}{_how_many(missing)}", common=common)
 
 
+def _vector(table: Table, column: str, missing: npt.NDArray[np.bool_]) -> Attribute:
+    vectors = as_vectors(table, column)[~missing]
+    means, spreads = vectors.mean(axis=0), vectors.std(axis=0)
+    constant = spreads <= 1e-12 * np.abs(means)
+    if constant.all():
+        return _constant(column)
+    note = f"vector of {vectors.shape[1]}, standardised{_how_many(missing)}"
+    spreads = np.where(constant, 1.0, spreads)
+    return Attribute(column, "vector", note, means=tuple(means.tolist()), spreads=tuple(spreads.tolist()))
+
+
+def as_vectors(table: Table, column: str, size: int | None = None) -> npt.NDArray[np.float64]:
+    """A column of vectors of one length as an array, (n, k); NaN where a vector is missing.
+
+    The length is that of the first, or ``size``.
+    """
+    values = table[column]
+    present = np.flatnonzero(~is_missing(values))
+    size = len(values[present[0]]) if size is None else size
+    vectors = np.full((len(values), size), np.nan)
+    for row in present.tolist():
+        where = f"{table.name} column {column!r} at {table.row_label(row)}"
+        if not _all_vectors([values[row]]):
+            raise InputError(f"{where} holds {show_cell(values[row])}, where a vector of {size} numbers is expected.")
+        if len(values[row]) != size:
+            raise InputError(
+                f"{where} has a vector of length {len(values[row])}, and others are of length {size}; give all the "
+                f"same length, or choose 'bag' to compare single numbers."
+            )
+        vectors[row] = values[row]
+        if not np.isfinite(vectors[row]).all():
+            raise InputError(f"{where} has a vector with NaN or infinity; repair it, or leave the cell empty.")
+    return vectors
+
+
 def _with_kernel(table: Table, column: str, kernel: Kernel) -> Attribute:
     values = table[column]
     missing = is_missing(values)
     present = values[~missing]
+    if _all_vectors(present):
+        vector = _vector(table, column, missing)
+        if vector.use == "nothing":
+            return vector
+        bound = _bind(kernel, table, vector.vector_columns, 1.0)
+        return replace(vector, use="kernel", note=f"{kernel!r} on the {vector.note}", kernel=bound)
     if values.dtype.kind in "fiuMb" or _all_numbers(present) or _all_dates(present):
         numbers = as_numbers(table, column)
         spread = _spread(numbers)
@@ -202,17 +260,18 @@ def _with_kernel(table: Table, column: str, kernel: Kernel) -> Attribute:
     return Attribute(column, "kernel", f"{kernel!r} as asked", kernel=_bind(kernel, table, column, 1.0))
 
 
-def _bind(kernel: Kernel, table: Table, column: str, spread: float) -> Kernel:
-    """The kernel with all its terms on this column, and periods in standard deviations."""
+def _bind(kernel: Kernel, table: Table, column: str | list[str], spread: float) -> Kernel:
+    """The kernel with all its terms on this column, or these, and periods in standard deviations."""
     if isinstance(kernel, Sum | Product):
         return type(kernel)(_bind(kernel.k1, table, column, spread), _bind(kernel.k2, table, column, spread))
     if isinstance(kernel, Scaled):
         return Scaled(_bind(kernel.kernel, table, column, spread), kernel.scale)
     if isinstance(kernel, Constant):
         return kernel
-    if kernel.reads([column]) != [column]:
+    columns = [column] if isinstance(column, str) else column
+    if kernel.reads(columns) != columns:
         raise InputError(
-            f"The kernel {kernel!r} chosen for {table.name} column {column!r} names other columns; give it none."
+            f"The kernel {kernel!r} chosen for {table.name} column {columns[0]!r} names other columns; give it none."
         )
     if isinstance(kernel, Identity | Linear):
         return type(kernel)(column)
@@ -262,6 +321,14 @@ def _all_numbers(values: Sequence[Any] | npt.NDArray[Any]) -> bool:
 
 def _has_collections(values: npt.NDArray[Any]) -> bool:
     return any(isinstance(value, COLLECTIONS) for value in values)
+
+
+def _all_vectors(values: Sequence[Any] | npt.NDArray[Any]) -> bool:
+    """Whether all cells are lists or arrays of numbers, and one of them has a number that is no whole one's type."""
+    if not len(values) or not all(isinstance(v, list | tuple | np.ndarray) and len(v) for v in values):
+        return False
+    floats = any(isinstance(x, float | np.floating) for v in values for x in v)
+    return floats and all(_all_numbers(v) for v in values)
 
 
 def _parted(values: npt.NDArray[Any]) -> bool:

@@ -90,8 +90,8 @@ class TuckerRecommender(Storable, Estimator):
     attributes : dict or None
         How to use some columns of the user and item tables, instead of what their values suggest:
         ``{"users": {"zip_code": None, "age": SE(1.0)}, "items": {"title": "text"}}``. None leaves a column out;
-        ``"number"``, ``"category"``, ``"bag"`` and ``"text"`` say how to read it; a kernel compares its values (numbers
-        are standardised first).
+        ``"number"``, ``"category"``, ``"bag"``, ``"text"`` and ``"vector"`` (a list of floats in each cell, such as an
+        embedding) say how to read it; a kernel compares its values (numbers are standardised first).
     context : str or sequence of str
         Columns of the ratings that say where or how, such as device, place, hour: a further mode. Needs ``"gibbs"`` and
         a core that is ``"identity"``, ``"superdiagonal"`` or ``"pairwise"``.

@@ -108,7 +108,7 @@ def parts_of(layout: Layout) -> list[ModeParts]:
 
 def _groups(mode: FittedMode, attributes: Sequence[Any]) -> dict[str, tuple[Block, ...]]:
     """The feature blocks of each attribute; a number has two."""
-    source = {name: a.column for a in attributes for name in (a.level_column, a.missing_column, a.column)}
+    source = {name: a.column for a in attributes for name in a.encoded_columns}
     groups: dict[str, tuple[Block, ...]] = {}
     for block in mode.blocks:
         kernel = block.kernel.kernel if isinstance(block.kernel, Scaled) else block.kernel
@@ -201,6 +201,9 @@ def _value(part: ModeParts, name: str, table: ModeTable, layout: Layout, d: int,
     words: list[str] = []
     used = _attributes_of(layout, d)
     number = next((a for a in used if a.column == name and a.use == "number"), None)
+    vector = next((a for a in used if a.column == name and a.means), None)
+    if vector is not None:
+        return f"vector of {len(vector.means)}"
     if any(a.column == name and a.use == "kernel" for a in used):
         return "by its kernel"
     if any(a.column == name and a.use == "text" for a in used):

@@ -63,7 +63,7 @@ def rows_of(side: Side, ids: Sequence[Any], table: Table | None, sets: Sequence[
         name
         for attribute in side.attributes.used
         if attribute.column in rows.columns
-        for name in (attribute.column, attribute.level_column, attribute.missing_column)
+        for name in attribute.encoded_columns
     }
     parts: list[Matrix] = []
     new: list[NewFeatures | None] = []
