@@ -85,6 +85,20 @@ def test_the_gradient_is_that_of_finite_differences(core, ranks, kind, noise):
     np.testing.assert_allclose(target(x)[1], numeric, rtol=1e-5, atol=1e-5)
 
 
+def test_without_data_the_density_is_that_of_a_turned_prior():
+    """Normal coordinates, and |diagonal|^power for the turn, up to a constant."""
+    rng = np.random.default_rng(0)
+    problem = random_problem(rng, "full", (3, 3), "dense")
+    coordinates = Coordinates.of(problem)
+    prior = Target(coordinates, 1e12, 1.0, 0.5)
+    rest = []
+    for _ in range(5):
+        x = coordinates.project(vector_of(problem.model.init(problem.design, rng))) / prior.scale
+        turned = coordinates.power > 0
+        rest.append(prior(x)[0] + 0.5 * x @ x - coordinates.power[turned] @ np.log(np.abs(x[turned])))
+    np.testing.assert_allclose(rest, rest[0], atol=1e-6)
+
+
 def test_noise_is_integrated_out():
     """Ratios of the density, against a sum over noise precisions."""
     rng = np.random.default_rng(0)

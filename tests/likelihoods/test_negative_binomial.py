@@ -219,9 +219,11 @@ def test_means_variances_and_samples_agree():
 def test_folding_in_draws_omega():
     """Working precisions and targets are those of `augment` with the same unknowns, on average."""
     rng = np.random.default_rng(0)
-    given = Predicted(np.array([[0.3, -0.5]]), {"dispersion": np.array([2.0])})
+    exposure = np.array([2.0, 0.25])
+    given = Predicted(np.array([[0.3, -0.5]]), {"dispersion": np.array([2.0])}, None, exposure)
     likelihood, y = NegativeBinomial(mean=0.9), np.array([4.0, 0.0])
-    data = observed(np.repeat(y, 5000), offset=np.full(10_000, 0.9))
+    offset = 0.9 + np.log(exposure)
+    data = observed(np.repeat(y, 5000), offset=np.repeat(offset, 5000))
     target, precision = likelihood.augment(NegativeBinomialState(2.0), data, lambda: np.repeat(given.f[0], 5000), rng)
     drawn = np.stack([likelihood.working(given, y, rng)[1][0] for _ in range(5000)])
     expected = precision.weight.reshape(2, 5000)
@@ -229,8 +231,8 @@ def test_folding_in_draws_omega():
     assert (np.abs(drawn.mean(axis=0) - expected.mean(axis=1)) < 4.5 * error).all()
     at_mean, omega = likelihood.working(given, y, None)
     np.testing.assert_allclose(omega[0], expected.mean(axis=1), rtol=0.05)
-    np.testing.assert_allclose((at_mean * omega)[0] - (np.log(2) - 0.9) * omega[0], (y - 2) / 2)
-    np.testing.assert_allclose(target - (np.log(2) - 0.9), (data.y - 2) / 2 / precision.weight)
+    np.testing.assert_allclose((at_mean * omega)[0] - (np.log(2) - offset) * omega[0], (y - 2) / 2)
+    np.testing.assert_allclose(target - (np.log(2) - data.offset), (data.y - 2) / 2 / precision.weight)
 
 
 def test_what_makes_no_sense_is_refused():

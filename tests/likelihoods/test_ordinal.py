@@ -306,3 +306,14 @@ def test_latent_draws_have_the_variance_of_the_noise_factor(root, level):
     z, w = likelihood.working(at, y.astype(float), rng)
     assert stats.kstest(z[0], exact).statistic < 0.031
     np.testing.assert_array_equal(w, a)
+
+
+def test_the_prior_of_cut_points_is_normal_and_gamma():
+    prior = CutPrior(shape=2.5, rate=0.7, first_sd=3.0)
+    at = np.array([-4.0, 0.5, 7.0])
+    found = np.array([prior.log_first(cut) for cut in at])
+    exact = stats.norm(0, 3.0).logpdf(at)
+    np.testing.assert_allclose(found - found[0], exact - exact[0])
+    spacing = np.array([0.1, 1.0, 5.0])
+    found, exact = np.array([prior.log_spacing(x) for x in spacing]), stats.gamma(2.5, scale=1 / 0.7).logpdf(spacing)
+    np.testing.assert_allclose(found - found[0], exact - exact[0])
