@@ -4,11 +4,25 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from importlib.util import find_spec
-from typing import Any
+from typing import Any, Protocol
 
-__all__ = ["as_frame", "backend_of", "usable_backend"]
+__all__ = ["Frame", "as_frame", "backend_of", "usable_backend"]
 
 BACKENDS = ("pandas", "polars", "pyarrow", "modin", "cudf")
+
+
+class Frame(Protocol):
+    """What the tables of pandas, polars and PyArrow have in common."""
+
+    def __getitem__(self, column: str, /) -> Any:
+        """One column."""
+
+    def __len__(self) -> int:
+        """The number of rows."""
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """The numbers of rows and columns."""
 
 
 def backend_of(data: Any) -> str:
@@ -27,8 +41,9 @@ def usable_backend(name: str) -> str:
     return name if name in BACKENDS and find_spec(name) else backend_of(None)
 
 
-def as_frame(columns: Mapping[str, Any], backend: str) -> Any:
+def as_frame(columns: Mapping[str, Any], backend: str) -> Frame:
     """A data frame of one of pandas, polars and PyArrow."""
     import narwhals as nw
 
-    return nw.from_dict(dict(columns), backend=backend).to_native()  # type: ignore[arg-type]
+    frame: Frame = nw.from_dict(dict(columns), backend=backend).to_native()  # type: ignore[arg-type]
+    return frame

@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from tuckergp.checks import check, number, one_of, whole
-from tuckergp.data.frames import as_frame
+from tuckergp.data.frames import Frame, as_frame
 from tuckergp.data.history import RATING
 from tuckergp.data.tables import Table, as_table
 from tuckergp.errors import InputError
@@ -140,7 +140,7 @@ def best_items(
     kappa: float,
     random_state: int | np.random.Generator | None,
     titles: str | None,
-) -> Any:
+) -> Frame:
     """A data frame with the best items for users, as `TuckerRecommender.recommend` describes."""
     users_side, items_side = fitted.layout.sides
     table = asking_users(users, users_side, fitted.names)
@@ -182,7 +182,7 @@ def _listed(fitted: FittedRecommender, d: int, rows: npt.NDArray[np.integer], ti
     return {side.key: ids, **more}
 
 
-def most_alike(fitted: FittedRecommender, d: int, entity: Any, n: int, titles: str | None = None) -> Any:
+def most_alike(fitted: FittedRecommender, d: int, entity: Any, n: int, titles: str | None = None) -> Frame:
     """A data frame with the users (d = 0) or items (d = 1) most similar to one, which may be new."""
     fitted.fit.draws.require_kept()
     layout, side = fitted.layout, fitted.layout.sides[d]
@@ -220,7 +220,7 @@ def explain_pair(fitted: FittedRecommender, user: Any, item: Any, circumstances:
     return explain(fitted.layout, fitted.fit, pair, fitted.tables)
 
 
-def _frame(fitted: FittedRecommender, columns: Mapping[str, Any]) -> Any:
+def _frame(fitted: FittedRecommender, columns: Mapping[str, Any]) -> Frame:
     """A data frame of the same library and with the same column names as the training tables."""
     names = fitted.names or {}
     return as_frame({names.get(name, name): values for name, values in columns.items()}, fitted.backend)

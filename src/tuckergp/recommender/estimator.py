@@ -14,6 +14,7 @@ from typing import Any, Literal, Self
 import numpy as np
 import numpy.typing as npt
 
+from tuckergp.data.frames import Frame
 from tuckergp.data.history import Duplicates
 from tuckergp.data.periods import Unit
 from tuckergp.data.tables import as_table
@@ -394,7 +395,7 @@ class TuckerRecommender(Storable, Estimator):
         random_state: int | np.random.Generator | None = None,
         ratings: Any = None,
         titles: str | None = None,
-    ) -> Any:
+    ) -> Frame:
         """Recommend the best items for each user.
 
         Parameters
@@ -454,7 +455,7 @@ class TuckerRecommender(Storable, Estimator):
         """
         return answering.scores(self._fitted, users, items)
 
-    def similar_items(self, item: Any, n: int = 10, titles: str | None = None) -> Any:
+    def similar_items(self, item: Any, n: int = 10, titles: str | None = None) -> Frame:
         """The items most similar to one: liked by the same users, relative to what all like.
 
         Parameters
@@ -473,7 +474,7 @@ class TuckerRecommender(Storable, Estimator):
         """
         return answering.most_alike(self._fitted, 1, item, n, titles)
 
-    def similar_users(self, user: Any, n: int = 10) -> Any:
+    def similar_users(self, user: Any, n: int = 10) -> Frame:
         """The users most similar to one: who like the same items, relative to their own average.
 
         Parameters
