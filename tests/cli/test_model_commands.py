@@ -98,12 +98,16 @@ def test_ids_that_look_like_numbers_are_still_text_ids(tmp_path):
     (tmp_path / "ratings.csv").write_text("\n".join(["user_id,item_id,rating", *lines]) + "\n")
     succeed("fit", "ratings.csv", "-o", "m.tgp", "--inference", "als", "--rank", "1", cwd=tmp_path)
     model = load(tmp_path / "m.tgp")
-    (tmp_path / "pairs.csv").write_text("user_id,item_id\n01,1\n02,2\n01,9\n")
+    (tmp_path / "pairs.csv").write_text("user_id,item_id\n01,001\n02,002\n01,1\n")
     done = run("predict", "m.tgp", "pairs.csv", "--on-unknown", "nan", cwd=tmp_path)
+    assert [row["item_id"] for row in rows_of(done.stdout)] == ["001", "002", "1"]
     values = [row["prediction"] for row in rows_of(done.stdout)]
     known = as_table({"user_id": ["01", "02"], "item_id": model.history_.ids[1][1:3]}, "pairs")
     np.testing.assert_allclose([float(value) for value in values[:2]], model.predict(known))
     assert values[2] == ""
+    listed = rows_of(succeed("recommend", "m.tgp", "--user", "01", "-n", "2", "--include-seen", cwd=tmp_path))
+    assert {row["user_id"] for row in listed} == {"01"}
+    assert "knows no user '1'. Did you mean '01'?" in refuse("recommend", "m.tgp", "--user", "1", cwd=tmp_path)
 
 
 def test_unknown_ids_are_predicted_with_a_note_or_refused(ready, tmp_path):

@@ -60,9 +60,9 @@ def test_ids_of_mixed_types():
 def test_ids_of_another_type_than_those_learned_are_noticed():
     model = TuckerRecommender(**FAST).fit(GOOD)
     with pytest.warns(
-        DataWarning, match="No item_id of pairs is known: ids are like '1' there, and the model's like 1"
+        DataWarning, match="No item_id of pairs is known: ids are like '01' there, and the model's like 1"
     ):
-        model.predict({"user_id": ["a"], "item_id": ["1"]})
+        model.predict({"user_id": ["a"], "item_id": ["01"]})
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         model.predict({"user_id": ["a", "nobody"], "item_id": [1, 99]})

@@ -145,7 +145,7 @@ def test_tables_of_users_are_joined_and_checked():
     twice = {name: [*values, values[0]] for name, values in users.items()}
     assert "an earlier row has" in only(describe(ratings(), twice)).what
     foreign = {**users, "user_id": range(13)}
-    assert "ids are like 'user 0' there and 0 here" in only(describe(ratings(), foreign)).what
+    assert "ids are like 'user 0' there and '0' here" in only(describe(ratings(), foreign)).what
 
 
 def test_lines_of_files_are_named_where_cells_span_lines(tmp_path):

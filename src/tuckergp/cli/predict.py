@@ -31,7 +31,7 @@ def predict(
     as_json: Json = False,
 ) -> None:
     """Predict the rating of each pair of user and item; prints CSV without --output."""
-    from tuckergp.cli.ids import align, unknown_rows
+    from tuckergp.cli.ids import unknown_rows
     from tuckergp.cli.models import load_recommender
     from tuckergp.cli.notes import say
     from tuckergp.cli.tables import check_output, put_table
@@ -49,7 +49,7 @@ def predict(
     table = standard_names(given, recommender.columns)
     for key in KEYS:
         table[key]  # says so if there is none
-    table = align(table, sides)
+    table = recommender.layout_.aligned(table)
     unknown = unknown_rows(table, sides) if on_unknown == "predict" else 0
     predicted = recommender.predict(
         table, return_std=std, quantiles=levels, interval=interval, clip=clip, on_unknown=on_unknown

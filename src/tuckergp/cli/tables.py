@@ -27,11 +27,16 @@ MOST_SHOWN = 200
 
 def read_table(source: Path | Table, name: str, columns: Mapping[str, str], needed: Sequence[str] = ()) -> Table:
     """Read a table with the usual names; the error for a missing column tells the option that names it."""
-    table = standard_names(as_table(source, name), columns)
+    table = standard_names(as_table(source, name, ids=_ids(columns)), columns)
     for column in needed:
         if column not in table:
             raise _no_column(table, column, columns)
     return table
+
+
+def _ids(columns: Mapping[str, str]) -> list[str]:
+    """The names of the columns with ids."""
+    return [columns.get(key, key) for key in KEYS]
 
 
 def _no_column(table: Table, column: str, columns: Mapping[str, str]) -> InputError:
@@ -45,7 +50,7 @@ def _no_column(table: Table, column: str, columns: Mapping[str, str]) -> InputEr
 
 def read_ratings(path: Path, columns: Mapping[str, str], needed: Sequence[str] = KEYS, name: str = "ratings") -> Table:
     """Read a table of ratings with the usual names; it must have all columns that options name."""
-    table = as_table(path, name)
+    table = as_table(path, name, ids=_ids(columns))
     for usual, theirs in columns.items():
         if theirs not in table:
             raise _no_column(table, usual, columns)

@@ -13,6 +13,7 @@ from typing import Any, Literal, Self, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
+from tuckergp.data.id_types import ID_COLUMNS
 from tuckergp.data.ids import number_ids
 from tuckergp.data.periods import times
 from tuckergp.data.tables import Table, stacked
@@ -34,7 +35,7 @@ Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int32]
 Duplicates: TypeAlias = Literal["keep", "mean", "refuse"]
 
-KEYS = ("user_id", "item_id")
+KEYS = ID_COLUMNS
 RATING = "rating"
 TIMESTAMP = "timestamp"
 USUAL = (*KEYS, RATING, TIMESTAMP)
@@ -56,9 +57,11 @@ def standard_names(table: Table, names: Mapping[str, str] | None) -> Table:
         if usual not in USUAL:
             raise InputError(f"columns gives other names for {', '.join(USUAL)}; it has {usual!r}.")
     usual_of = {theirs: usual for usual, theirs in names.items() if theirs in table.columns}
+    for theirs, usual in usual_of.items():
+        table = table.with_ids(theirs) if usual in KEYS else table
     replaced = set(usual_of.values()) - set(usual_of)
     columns = {usual_of.get(name, name): values for name, values in table.columns.items() if name not in replaced}
-    return replace(table, columns=columns)
+    return replace(table, columns=columns, ids=tuple(usual_of.get(name, name) for name in table.ids))
 
 
 def id_names(names: Mapping[str, str] | None) -> dict[str, str]:

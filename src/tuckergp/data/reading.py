@@ -15,6 +15,7 @@ from typing import IO, Any
 import numpy as np
 import numpy.typing as npt
 
+from tuckergp.data.id_types import integers_of
 from tuckergp.errors import InputError
 
 __all__ = ["is_text_file", "line_of_row", "lines_of_rows", "no_column", "read_columns", "wanted_columns"]
@@ -23,7 +24,9 @@ Columns = dict[str, npt.NDArray[Any]]
 _DELIMITERS = {".csv": ",", ".tsv": "\t", ".txt": "\t"}
 
 
-def read_columns(path: Path, columns: Sequence[str] | None = None, optional: Sequence[str] = ()) -> Columns:
+def read_columns(
+    path: Path, columns: Sequence[str] | None = None, optional: Sequence[str] = (), ids: Sequence[str] = ()
+) -> Columns:
     """Columns of a file, all of them or those wanted.
 
     Parameters
@@ -34,6 +37,8 @@ def read_columns(path: Path, columns: Sequence[str] | None = None, optional: Seq
         What to read; None for everything.
     optional : sequence of str
         What to read besides ``columns`` if the file has it.
+    ids : sequence of str
+        Columns with ids, which keep their spelling; see `tuckergp.data.id_types`.
 
     Returns
     -------
@@ -48,7 +53,7 @@ def read_columns(path: Path, columns: Sequence[str] | None = None, optional: Seq
         if path.suffix == ".parquet":
             return _read_parquet(path, columns, optional)
         if is_text_file(path):
-            return _read_text(path, columns, optional)
+            return _read_text(path, columns, optional, ids)
     except (pa.ArrowException, OSError, EOFError, zlib.error, csv.Error) as error:
         raise InputError(f"{path.name} cannot be read: {str(error).splitlines()[0].rstrip('.')}.") from None
     raise InputError(f"{path.name} must end in .csv, .tsv or .parquet, so that its format is known (.csv.gz is fine).")
@@ -103,7 +108,7 @@ def _read_parquet(path: Path, columns: Sequence[str] | None, optional: Sequence[
         return {name: _as_array(file.read(columns=[name]).column(name)) for name in names}
 
 
-def _read_text(path: Path, columns: Sequence[str] | None, optional: Sequence[str]) -> Columns:
+def _read_text(path: Path, columns: Sequence[str] | None, optional: Sequence[str], ids: Sequence[str]) -> Columns:
     import pyarrow as pa
     from pyarrow import csv as arrow_csv
 
@@ -114,17 +119,27 @@ def _read_text(path: Path, columns: Sequence[str] | None, optional: Sequence[str
             path,
             # cells may hold line breaks: without this a large file with such cells cannot be read
             parse_options=arrow_csv.ParseOptions(delimiter=_DELIMITERS[_ending(path)], newlines_in_values=True),
-            convert_options=arrow_csv.ConvertOptions(include_columns=names),
+            convert_options=arrow_csv.ConvertOptions(
+                include_columns=names, column_types={name: pa.string() for name in names if name in ids}
+            ),
         )
-    except pa.ArrowInvalid:
+    except pa.ArrowInvalid as error:
         _refuse_broken_line(path, header)
+        if "UTF8" in str(error):
+            raise _not_unicode(path) from None
         raise
     arrays = {name: table.column(name) for name in names}
     if any(pa.types.is_binary(column.type) for column in arrays.values()):
         raise _not_unicode(path)
     _refuse_open_quote(path, table)
     del table
-    return {name: _as_array(arrays.pop(name), None) for name in names}
+    return {name: _as_ids(arrays.pop(name)) if name in ids else _as_array(arrays.pop(name), None) for name in names}
+
+
+def _as_ids(column: Any) -> npt.NDArray[Any]:
+    """Ids as integers, or as text where these would lose their spelling."""
+    integers = integers_of(column)
+    return _as_array(column, None) if integers is None else integers
 
 
 def _as_array(column: Any, empty: str | None = "") -> npt.NDArray[Any]:

@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from tuckergp.data.id_types import ID_COLUMNS
 from tuckergp.data.reading import is_text_file, line_of_row, lines_of_rows, no_column, read_columns, wanted_columns
 from tuckergp.errors import InputError
 
@@ -36,6 +37,8 @@ class Table:
         Line number of the first row in its text file, None for tables in memory.
     path : Path or None
         The text file, for tables read from one: messages look up the line of a row in it.
+    ids : tuple of str
+        Columns of a text file that were read as ids, see `tuckergp.data.id_types`.
     """
 
     columns: dict[str, npt.NDArray[Any]]
@@ -43,6 +46,7 @@ class Table:
     n_rows: int
     first_line: int | None = None
     path: Path | None = None
+    ids: tuple[str, ...] = ()
 
     def __len__(self) -> int:
         return self.n_rows
@@ -76,6 +80,13 @@ class Table:
         """Some of the columns, in the order given."""
         return replace(self, columns={name: self[name] for name in columns})
 
+    def with_ids(self, column: str) -> Table:
+        """The same table, with a column that holds ids read again from its text file where it was read otherwise."""
+        if self.path is None or column in self.ids or not self.path.is_file():
+            return self
+        values = read_columns(self.path, [column], ids=[column])[column]
+        return replace(self, columns={**self.columns, column: values}, ids=(*self.ids, column))
+
     def numeric(self, column: str, missing: bool = False) -> npt.NDArray[np.float64]:
         """One column as float64 numbers; dates become days since 1970-01-01.
 
@@ -99,7 +110,13 @@ class Table:
         return require_finite(numbers, self, column, missing)
 
 
-def as_table(data: Any, name: str, columns: Sequence[str] | None = None, optional: Sequence[str] = ()) -> Table:
+def as_table(
+    data: Any,
+    name: str,
+    columns: Sequence[str] | None = None,
+    optional: Sequence[str] = (),
+    ids: Sequence[str] = ID_COLUMNS,
+) -> Table:
     """Read any supported table.
 
     Parameters
@@ -111,6 +128,8 @@ def as_table(data: Any, name: str, columns: Sequence[str] | None = None, optiona
         Take these columns alone, and do not read the others; one that is not there is refused. None takes all.
     optional : sequence of str
         Take these as well where they are there; only with ``columns``.
+    ids : sequence of str
+        Columns with ids, which keep their spelling when they come from a text file; see `tuckergp.data.id_types`.
 
     Examples
     --------
@@ -123,11 +142,11 @@ def as_table(data: Any, name: str, columns: Sequence[str] | None = None, optiona
         )
     if isinstance(data, str | Path):
         path = Path(data)
-        read = {key: _as_column(values) for key, values in read_columns(path, columns, optional).items()}
+        read = {key: _as_column(values) for key, values in read_columns(path, columns, optional, ids).items()}
         n_rows = len(next(iter(read.values()), ()))
-        return (
-            Table(read, path.name, n_rows, 2, path.absolute()) if is_text_file(path) else Table(read, path.name, n_rows)
-        )
+        if is_text_file(path):
+            return Table(read, path.name, n_rows, 2, path.absolute(), tuple(key for key in read if key in ids))
+        return Table(read, path.name, n_rows)
     if isinstance(data, Mapping):
         keys = {str(key): key for key in data}
         taken = {key: _as_column(data[keys[key]]) for key in wanted_columns(list(keys), name, columns, optional)}

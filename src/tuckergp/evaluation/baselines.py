@@ -15,6 +15,7 @@ from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
 from tuckergp.data.history import KEYS, RATING, History, read_ratings
+from tuckergp.data.ids import with_aligned_ids
 from tuckergp.data.tables import Table, as_table
 from tuckergp.errors import InputError
 
@@ -141,7 +142,8 @@ class Biases(_RatingBaseline):
         total = np.full(len(pairs), self.mean_)
         for key in KEYS:
             bias = self.biases_[key]
-            total += np.fromiter((bias.get(value, 0.0) for value in pairs[key].tolist()), np.float64, len(pairs))
+            ids = with_aligned_ids(pairs, key, next(iter(bias)))[key].tolist()
+            total += np.fromiter((bias.get(value, 0.0) for value in ids), np.float64, len(pairs))
         return total
 
 
@@ -168,7 +170,8 @@ class Popularity(BaseEstimator):  # type: ignore[misc]
     def predict(self, pairs: Any, clip: bool = True) -> Floats:
         """Score each row of ``pairs`` by the number of ratings of its item."""
         check_is_fitted(self)
-        items = as_table(pairs, "pairs")["item_id"].tolist()
+        table = with_aligned_ids(as_table(pairs, "pairs"), "item_id", next(iter(self.counts_)))
+        items = table["item_id"].tolist()
         return np.fromiter((self.counts_.get(item, 0) for item in items), np.float64, len(items))
 
 

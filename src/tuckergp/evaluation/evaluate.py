@@ -18,7 +18,8 @@ import numpy as np
 import numpy.typing as npt
 from sklearn.base import clone
 
-from tuckergp.data.history import RATING, id_names, standard_names
+from tuckergp.data.history import KEYS, RATING, id_names, standard_names
+from tuckergp.data.ids import with_aligned_ids
 from tuckergp.data.splits import GivenParts, Holdout, KFold, Splitter
 from tuckergp.data.tables import Table, as_table
 from tuckergp.errors import InputError
@@ -240,7 +241,11 @@ def parts_of(split: Any, data: Any, names: Mapping[str, str] | None = None) -> I
         raise InputError("There are no ratings: give data, or a list of (train, test) as split.")
     splitter: Splitter = Holdout() if split is None else split
     for train, test in splitter.split(data):
-        yield standard_names(train, names), standard_names(test, names)
+        learned, asked = standard_names(train, names), standard_names(test, names)
+        for key in KEYS:
+            if len(learned) and key in learned and key in asked:
+                asked = with_aligned_ids(asked, key, learned[key][:1].tolist()[0])
+        yield learned, asked
 
 
 def attribute_tables(users: Any, items: Any, names: Mapping[str, str] | None = None) -> list[Table | None]:

@@ -33,6 +33,7 @@ from tuckergp.recommender.questions import (
     cells,
     entity_table,
     is_table,
+    known_type,
 )
 from tuckergp.recommender.reading import pairs_table
 from tuckergp.recommender.serving import Request, Strategy, recommend, seen_items
@@ -111,7 +112,7 @@ def scores(fitted: FittedRecommender, users: Sequence[Any], items: Sequence[Any]
         pairs = {"user_id": np.repeat(cells(users), len(items)), "item_id": np.tile(cells(items), len(users))}
         predicted = predict(fitted, Table(pairs, "pairs", len(users) * len(items)))
         return np.asarray(predicted).reshape(len(users), len(items))
-    numbers = [side.numbers(ids) for side, ids in zip(layout.sides, (users, items), strict=True)]
+    numbers = [side.numbers(known_type(ids, side)) for side, ids in zip(layout.sides, (users, items), strict=True)]
     factors = Factors(layout, fit)
     vectors, alone = factors.users(numbers[0], Table({}, "users", len(users)))
     V = factors.draws.factors(1, layout.sides[1].table.take(numbers[1])).astype(np.float32)
@@ -173,7 +174,7 @@ def most_alike(fitted: FittedRecommender, d: int, entity: Any, n: int) -> Any:
         table = entity_table(entity, SIDES[d], side, fitted.names)
         side, entity = side.enlarged(table), table[side.key].tolist()[0]
         layout = replace(layout, sides=(side, layout.sides[1]) if d == 0 else (layout.sides[0], side))
-    row = int(side.numbers([entity])[0])
+    row = int(side.numbers(known_type([entity], side))[0])
     if row == side.unknown:
         raise InputError(f"{side.key} {entity!r} has neither ratings nor attributes to compare.")
     others[row : row + 1] = False
@@ -194,7 +195,7 @@ def explain_pair(fitted: FittedRecommender, user: Any, item: Any, circumstances:
             listed = ", ".join(known) or "none"
             raise InputError(f"explain does not know {name!r}; the circumstances of this model are {listed}.")
     pair = as_table({"user_id": [user], "item_id": [item], **named}, "pair")
-    return explain(fitted.layout, fitted.fit, pair)
+    return explain(fitted.layout, fitted.fit, fitted.layout.aligned(pair))
 
 
 def _frame(fitted: FittedRecommender, columns: Mapping[str, Any]) -> Any:

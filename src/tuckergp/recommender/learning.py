@@ -123,7 +123,7 @@ def _control(run: Run, layout: Layout, settings: RecommenderSettings) -> Control
     """The run's control, with the design of the pairs whose moments are wanted."""
     control = run.control
     if run.moments_of is not None:
-        pairs = layout.pairs(pairs_table(run.moments_of, settings.columns))
+        pairs = layout.pairs(pairs_table(run.moments_of, settings.columns, layout))
         control = replace(control, moments_of=MomentsOf(pairs))
     return replace(control, keep=run.keep)
 

@@ -24,6 +24,7 @@ __all__ = [
     "entity_table",
     "first_rows",
     "is_table",
+    "known_type",
 ]
 
 
@@ -39,10 +40,15 @@ def asking_users(users: Any, side: Side, names: Mapping[str, str] | None) -> Tab
     elif is_table(users):
         table = standard_names(as_table(users, "users"), names)
         table[side.key]  # says so if there is none
-        return table
+        return side.aligned(table)
     else:
         ids = _listed(users, side)
-    return Table({side.key: cells(ids)}, "users", len(ids))
+    return side.aligned(Table({side.key: cells(ids)}, "users", len(ids)))
+
+
+def known_type(ids: Sequence[Any], side: Side) -> list[Any]:
+    """Ids in the type that was decided at the fit."""
+    return list(side.aligned(Table({side.key: cells(ids)}, side.key, len(ids)))[side.key].tolist())
 
 
 def _listed(users: Any, side: Side) -> list[Any]:
@@ -60,7 +66,7 @@ def _listed(users: Any, side: Side) -> list[Any]:
 
 def entity_table(entity: Any, name: str, side: Side, names: Mapping[str, str] | None) -> Table:
     """One user or item given by attributes, with an id of its own unless it has one."""
-    table = standard_names(as_table(entity, name), names)
+    table = side.aligned(standard_names(as_table(entity, name), names))
     if len(table) != 1:
         raise InputError(f"similar_{name} compares one with all others; the table has {len(table)} rows.")
     columns = {side.key: cells([Newcomer()]), **table.columns}
@@ -73,7 +79,7 @@ def allowed_items(items: Any, exclude: Any, side: Side) -> npt.NDArray[np.bool_]
     for name, given, value in (("items", items, True), ("exclude", exclude, False)):
         if given is None:
             continue
-        ids = _listed(given, side)
+        ids = known_type(_listed(given, side), side)
         numbers = side.numbers(ids)
         unknown = numbers == side.unknown
         if value and unknown.any():

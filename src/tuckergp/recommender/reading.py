@@ -35,7 +35,8 @@ class Given(NamedTuple):
 def ratings_table(ratings: Any, settings: RecommenderSettings) -> Table:
     """The columns of ratings that are needed to learn from them, by their usual names."""
     names = settings.columns or {}
-    table = as_table(ratings, "ratings", settings.contexts, [*KEYS, RATING, TIMESTAMP, *names.values()])
+    wanted = [*KEYS, RATING, TIMESTAMP, *names.values()]
+    table = as_table(ratings, "ratings", settings.contexts, wanted, [names.get(key, key) for key in KEYS])
     renamed = standard_names(table, names)
     for usual in dict.fromkeys((*KEYS, *names)):
         if usual not in renamed.columns:
@@ -54,10 +55,10 @@ def attribute_tables(given: Given, settings: RecommenderSettings) -> Attributes:
     return read[0], read[1]
 
 
-def pairs_table(pairs: Any, names: Mapping[str, str] | None, layout: Layout | None = None) -> Table:
-    """Read pairs to predict, by the usual names; with a layout, warn of ids of another type than the known ones."""
-    table = standard_names(as_table(pairs, "pairs"), names)
-    for side in layout.sides if layout is not None else ():
+def pairs_table(pairs: Any, names: Mapping[str, str] | None, layout: Layout) -> Table:
+    """Read pairs to predict, by the usual names; warn of ids that cannot have the type of the known ones."""
+    table = layout.aligned(standard_names(as_table(pairs, "pairs"), names))
+    for side in layout.sides:
         side.warn_of_other_types(table)
     return table
 
