@@ -4,9 +4,9 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from tuckergp.data.history import standard_names
 from tuckergp.data.id_types import aligned, integers_of
 from tuckergp.data.ids import number_ids
+from tuckergp.data.names import standard_names
 from tuckergp.data.tables import Table, as_table
 from tuckergp.errors import InputError
 

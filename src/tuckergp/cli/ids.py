@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from tuckergp.cli.tables import read_table
-from tuckergp.data.history import KEYS, standard_names
+from tuckergp.data.names import KEYS, standard_names
 from tuckergp.data.tables import Table
 from tuckergp.errors import InputError
 from tuckergp.recommender.entities import Side
@@ -37,7 +37,7 @@ def _plain(text: str) -> str:
 
 def ids_of_file(path: Path, side: Side, columns: Mapping[str, str]) -> list[Any]:
     """The ids in the id column of a file."""
-    table = read_table(path, side.key.replace("_id", "s"), columns)
+    table = read_table(path, side.key.replace("_id", "s"), columns, roles=[side.key])
     if side.key not in table and len(table.columns) == 1:
         table = standard_names(table, {side.key: next(iter(table.columns))})
     ids: list[Any] = table[side.key].tolist()

@@ -55,9 +55,13 @@ def recommend(
     if chosen > 1 or (not chosen and ratings is None):
         raise InputError("Say for whom: one of --user ID, --users FILE, --ratings FILE and --all.")
     recommender = load_recommender(model)
-    names = recommender.columns or {}
+    names = recommender.columns_
     layout = recommender.layout_
-    asked: Any = None if users is None else layout.aligned(read_table(users, "users", names, ["user_id"]))
+    asked: Any = (
+        None
+        if users is None
+        else layout.aligned(read_table(users, "users", names, ["user_id"], ["user_id", "timestamp"]))
+    )
     if ratings is not None:
         new = layout.aligned(read_table(ratings, "ratings", names, ["user_id", "item_id"]))
         recommender = recommender.fold_in(new, None if asked is None else first_rows(asked, layout.sides[0]))

@@ -18,7 +18,7 @@ def with_titles(columns: Mapping[str, Any], titles: str, side: Side, names: Mapp
     file, _, column = titles.rpartition(":")
     if not file or not column:
         raise InputError(f"--titles takes a file and a column, such as items.csv:title, not {titles!r}.")
-    table = side.aligned(read_table(Path(file), "items", names, [side.key]))
+    table = side.aligned(read_table(Path(file), "items", names, [side.key], [side.key]))
     title = dict(zip(table[side.key].tolist(), table[column].tolist(), strict=True))
     shown: dict[str, Any] = {}
     for name, values in columns.items():

@@ -8,9 +8,9 @@ from __future__ import annotations
 import csv
 import gzip
 import zlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
-from typing import IO, Any
+from typing import IO, Any, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -18,8 +18,9 @@ import numpy.typing as npt
 from tuckergp.data.id_types import integers_of
 from tuckergp.errors import InputError
 
-__all__ = ["is_text_file", "line_of_row", "lines_of_rows", "no_column", "read_columns", "wanted_columns"]
+__all__ = ["columns_of", "is_text_file", "line_of_row", "lines_of_rows", "no_column", "read_columns", "wanted_columns"]
 
+T = TypeVar("T")
 Columns = dict[str, npt.NDArray[Any]]
 _DELIMITERS = {".csv": ",", ".tsv": "\t", ".txt": "\t"}
 
@@ -45,15 +46,31 @@ def read_columns(
     dict of str to ndarray, shape (n_rows,)
         Text as objects, an empty cell of a text file as None.
     """
+    return _read(
+        path,
+        lambda: _read_parquet(path, columns, optional),
+        lambda: _read_text(path, columns, optional, ids),
+    )
+
+
+def columns_of(path: Path) -> list[str]:
+    """The names of all columns of a file."""
+    from pyarrow import parquet
+
+    return _read(path, lambda: list(parquet.read_schema(path).names), lambda: _header(path))
+
+
+def _read(path: Path, parquet: Callable[[], T], text: Callable[[], T]) -> T:
+    """Read a file in one of two ways, with errors that name it."""
     import pyarrow as pa
 
     if not path.is_file():
         raise InputError(f"There is no file {path}.")
     try:
         if path.suffix == ".parquet":
-            return _read_parquet(path, columns, optional)
+            return parquet()
         if is_text_file(path):
-            return _read_text(path, columns, optional, ids)
+            return text()
     except (pa.ArrowException, OSError, EOFError, zlib.error, csv.Error) as error:
         raise InputError(f"{path.name} cannot be read: {str(error).splitlines()[0].rstrip('.')}.") from None
     raise InputError(f"{path.name} must end in .csv, .tsv or .parquet, so that its format is known (.csv.gz is fine).")

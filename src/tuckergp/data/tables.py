@@ -17,10 +17,18 @@ import numpy as np
 import numpy.typing as npt
 
 from tuckergp.data.id_types import ID_COLUMNS
-from tuckergp.data.reading import is_text_file, line_of_row, lines_of_rows, no_column, read_columns, wanted_columns
+from tuckergp.data.reading import (
+    columns_of,
+    is_text_file,
+    line_of_row,
+    lines_of_rows,
+    no_column,
+    read_columns,
+    wanted_columns,
+)
 from tuckergp.errors import InputError
 
-__all__ = ["Table", "as_table", "distinct_rows", "is_missing", "require_finite", "show_cell", "stacked"]
+__all__ = ["Table", "as_table", "column_names", "distinct_rows", "is_missing", "require_finite", "show_cell", "stacked"]
 
 
 @dataclass(frozen=True)
@@ -167,6 +175,19 @@ def as_table(
     series = {str(one.name): one for one in frame.iter_columns()}
     taken = {key: _as_column(series[key].to_numpy()) for key in wanted_columns(list(series), name, columns, optional)}
     return Table(taken, name, frame.shape[0])
+
+
+def column_names(data: Any, name: str) -> tuple[list[str], str]:
+    """The columns of a table that `as_table` reads, and what messages call it, without reading its rows."""
+    if isinstance(data, Table):
+        return list(data.columns), data.name
+    if isinstance(data, str | Path):
+        return columns_of(Path(data)), Path(data).name
+    if isinstance(data, Mapping):
+        return [str(key) for key in data], name
+    if hasattr(data, "columns") or hasattr(data, "column_names"):
+        return [str(key) for key in getattr(data, "column_names", None) or data.columns], name
+    return list(as_table(data, name).columns), name
 
 
 def _as_column(values: Any) -> npt.NDArray[Any]:

@@ -15,10 +15,11 @@ import numpy as np
 import numpy.typing as npt
 
 from tuckergp.data.findings import SHOWN, Finding, as_numbers, as_times, find, usual_range
-from tuckergp.data.history import KEYS, RATING, TIMESTAMP, standard_names
+from tuckergp.data.history import KEYS, RATING, TIMESTAMP
 from tuckergp.data.id_types import describe_type
 from tuckergp.data.ids import with_aligned_ids
-from tuckergp.data.tables import Table, as_table, distinct_rows, is_missing, show_cell
+from tuckergp.data.names import missing_column, named_table, taken_names, words
+from tuckergp.data.tables import Table, column_names, distinct_rows, is_missing, show_cell
 from tuckergp.errors import DataWarning
 from tuckergp.recommender.attributes import Attributes
 from tuckergp.recommender.feature_report import FeatureReport
@@ -115,6 +116,8 @@ class Description:
         Numbers of usable ratings, and of users and items in them.
     density : float
         Share of all pairs of user and item that have a rating.
+    columns : dict of str to str
+        The columns taken for ``user_id``, ``item_id``, ``rating`` and ``timestamp`` that have other names.
     id_types : dict of str to str
         For ``user_id`` and ``item_id``, whether ids are integers or text: decided here, for all later tables.
     n_repeated : int
@@ -138,6 +141,7 @@ class Description:
     n_users: int
     n_items: int
     density: float
+    columns: Mapping[str, str]
     id_types: Mapping[str, str]
     n_repeated: int
     per_user: Counts | None
@@ -161,6 +165,7 @@ class Description:
         return {
             **{name: getattr(self, name) for name in plain},
             **{name: None if value is None else asdict(value) for name, value in objects.items()},
+            "columns": dict(self.columns),
             "id_types": dict(self.id_types),
             "tables": {side: asdict(known) for side, known in self.tables.items()},
             "attributes": [
@@ -176,6 +181,8 @@ class Description:
     def _lines(self) -> Iterator[str]:
         yield f"{self.name}: {self.n_ratings:,} ratings of {self.n_items:,} items by {self.n_users:,} users"
         yield f"  density           {self.density:.3%} of all pairs"
+        if self.columns:
+            yield f"  columns           {words(self.columns)}"
         if self.n_rows:
             kinds = ", ".join(f"{key} {kind}" for key, kind in self.id_types.items())
             text = " (007 and 7 are two)" if "text" in self.id_types.values() else ""
@@ -247,7 +254,11 @@ def describe(
       ratings: 1 row with a user and an item that an earlier row has: row 3. All are learned from, unless duplicates \
 is 'mean' or 'refuse'.
     """
-    table = standard_names(as_table(ratings, "ratings"), columns)
+    taken = taken_names(*column_names(ratings, "ratings"), columns)
+    table = named_table(ratings, "ratings", taken)
+    for key in KEYS:
+        if key not in table:
+            raise missing_column(table.name, key, list(table.columns), columns or {})
     sound = ~(is_missing(table[KEYS[0]]) | is_missing(table[KEYS[1]]))
     y = as_numbers(table[RATING]) if RATING in table else np.ones(len(table))
     sound &= np.isfinite(y)
@@ -262,7 +273,7 @@ is 'mean' or 'refuse'.
     attributes: dict[str, Any] = {}
     for source, side, key, rated in zip((users, items), SIDES, KEYS, ids, strict=True):
         if source is not None:
-            known = standard_names(as_table(source, side), columns)
+            known = named_table(source, side, taken, [key])
             if rated and key in known:
                 known = with_aligned_ids(known, key, rated[0])
             tables[side] = _known(known, key, set(rated))
@@ -278,6 +289,7 @@ is 'mean' or 'refuse'.
         n_ratings=len(kept),
         n_users=len(ids[0]),
         n_items=len(ids[1]),
+        columns=taken,
         id_types={key: describe_type(table[key]) for key in KEYS},
         density=pairs / max(len(ids[0]) * len(ids[1]), 1),
         n_repeated=len(kept) - pairs,

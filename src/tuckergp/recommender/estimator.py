@@ -85,8 +85,8 @@ class TuckerRecommender(Storable, BaseEstimator):  # type: ignore[misc]
         ``"auto"``: rows where the inference and the likelihood support it, except for ``"bernoulli"``, where the
         factors have this role.
     columns : dict or None
-        The names of ``user_id``, ``item_id``, ``rating`` and ``timestamp`` in your tables, where they differ:
-        ``{"user_id": "userId"}``.
+        The names of ``user_id``, ``item_id``, ``rating`` and ``timestamp`` in your tables:
+        ``{"user_id": "kunde"}``. Common names, such as userId, movieId, isbn, stars and date, are found without it.
     attributes : dict or None
         How to use some columns of the user and item tables, instead of what their values suggest:
         ``{"users": {"zip_code": None, "age": SE(1.0)}, "items": {"title": "text"}}``. None leaves a column out;
@@ -113,6 +113,9 @@ class TuckerRecommender(Storable, BaseEstimator):  # type: ignore[misc]
         How each column of the user and item tables is used, or why not: print it.
     time_ : {"week", "month"} or None
         The unit of drift that is used.
+    columns_ : dict
+        The columns that were taken for ``user_id``, ``item_id``, ``rating`` and ``timestamp``, where they have other
+        names.
     layout_ : Layout
         Users, items and circumstances as modes.
     history_ : History
@@ -589,7 +592,7 @@ class TuckerRecommender(Storable, BaseEstimator):  # type: ignore[misc]
         """Set the fitted attributes, which users and model files know, from what was learned."""
         self.layout_, self.fit_, self.history_, self.time_ = fitted.layout, fitted.fit, fitted.history, fitted.time
         self.tables_, self.features_, self.rating_range_ = fitted.tables, fitted.features, fitted.rating_range
-        self.backend_ = fitted.backend
+        self.backend_, self.columns_ = fitted.backend, dict(fitted.names or {})
         self.__dict__.pop("moments_", None)
         if fitted.moments is not None:
             self.moments_ = fitted.moments
@@ -607,6 +610,6 @@ class TuckerRecommender(Storable, BaseEstimator):  # type: ignore[misc]
             self.tables_,
             self.rating_range_,
             self.backend_,
-            self.columns,
+            {**getattr(self, "columns_", {}), **(self.columns or {})},
             getattr(self, "moments_", None),
         )

@@ -9,8 +9,8 @@ import numpy as np
 import numpy.typing as npt
 
 from tuckergp.checks import check, whole
-from tuckergp.data.history import standard_names
-from tuckergp.data.tables import Table, as_table
+from tuckergp.data.names import TIMESTAMP, named_table
+from tuckergp.data.tables import Table
 from tuckergp.errors import InputError
 from tuckergp.recommender.entities import Newcomer, Side
 from tuckergp.recommender.fitted import FittedRecommender
@@ -38,7 +38,7 @@ def asking_users(users: Any, side: Side, names: Mapping[str, str] | None) -> Tab
     if users is None:
         ids: Sequence[Any] = side.rated_ids
     elif is_table(users):
-        table = standard_names(as_table(users, "users"), names)
+        table = named_table(users, "users", names, [side.key, TIMESTAMP])
         table[side.key]  # says so if there is none
         return side.aligned(table)
     else:
@@ -66,7 +66,7 @@ def _listed(users: Any, side: Side) -> list[Any]:
 
 def entity_table(entity: Any, name: str, side: Side, names: Mapping[str, str] | None) -> Table:
     """One user or item given by attributes, with an id of its own unless it has one."""
-    table = side.aligned(standard_names(as_table(entity, name), names))
+    table = side.aligned(named_table(entity, name, names, [side.key]))
     if len(table) != 1:
         raise InputError(f"similar_{name} compares one with all others; the table has {len(table)} rows.")
     columns = {side.key: cells([Newcomer()]), **table.columns}

@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-from tuckergp.data.history import KEYS, standard_names
-from tuckergp.data.tables import Table, as_table
+from tuckergp.data.names import KEYS, named_table
+from tuckergp.data.tables import Table
 from tuckergp.inference.algorithm import Sampled
 from tuckergp.random import seed_of, stream
 from tuckergp.recommender.choosing import inference_of
@@ -14,7 +14,6 @@ from tuckergp.recommender.continuation import check_continuation, continued_seed
 from tuckergp.recommender.fitted import FittedRecommender
 from tuckergp.recommender.fold_in import Folded, fold_in
 from tuckergp.recommender.growth import compacted, merged_tables
-from tuckergp.recommender.layout import Layout
 from tuckergp.recommender.learning import Material, Run, learn_from
 from tuckergp.recommender.reading import Attributes, Given, attribute_tables
 from tuckergp.recommender.settings import RecommenderSettings
@@ -25,7 +24,7 @@ __all__ = ["go_on", "with_ratings"]
 
 def with_ratings(fitted: FittedRecommender, settings: RecommenderSettings, given: Given) -> FittedRecommender:
     """The recommender with new ratings folded in, as `TuckerRecommender.fold_in` describes."""
-    table, tables = _read(fitted.layout, settings, given)
+    table, tables = _read(fitted, settings, given)
     seed = int(stream(seed_of(settings.random_state), 4, len(fitted.history)).integers(2**63))
     for side in fitted.layout.sides:
         side.warn_of_other_types(table)
@@ -57,20 +56,23 @@ def go_on(
     check_continuation(fitted.fit, inference, ranks_of(settings.rank, 2)[0], settings.likelihood)
     last = Folded(fitted.layout, last_draws(fitted.fit), fitted.history)
     seed = continued_seed(settings.random_state, run.control.checkpoint, last.fit)
-    table, tables = _read(fitted.layout, settings, given)
+    table, tables = _read(fitted, settings, given)
     if len(table):
         last = fold_in(*last, table, tables, **_reading(settings), seed=seed)
     last = Folded(*compacted(*last))
-    material = Material(last.history.flat, _merged(fitted.tables, tables), fitted.time, seed, fitted.backend)
+    material = Material(
+        last.history.flat, _merged(fitted.tables, tables), fitted.time, seed, fitted.backend, fitted.names or {}
+    )
     return learn_from(settings, inference, material, run, last)
 
 
-def _read(layout: Layout, settings: RecommenderSettings, given: Given) -> tuple[Table, Attributes]:
+def _read(fitted: FittedRecommender, settings: RecommenderSettings, given: Given) -> tuple[Table, Attributes]:
     """The new ratings and attributes, with ids of the types that were decided at the fit."""
-    table = layout.aligned(standard_names(as_table(given.ratings, "ratings"), settings.columns))
+    layout = fitted.layout
+    table = layout.aligned(named_table(given.ratings, "ratings", fitted.names))
     users, items = (
-        None if table is None else side.aligned(table)
-        for side, table in zip(layout.sides, attribute_tables(given, settings), strict=True)
+        None if one is None else side.aligned(one)
+        for side, one in zip(layout.sides, attribute_tables(given, settings, fitted.names), strict=True)
     )
     return table, (users, items)
 
