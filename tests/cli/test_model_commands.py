@@ -200,7 +200,7 @@ def test_what_the_model_cannot_answer_is_one_line(ready, arguments, message):
         ("user_id,item_id,rating\n", "ratings.csv is empty; there is nothing to learn from."),
         (
             "kunde,item_id,rating\n1,2,3\n",
-            "its columns are kunde, item_id, rating. Say which it is: columns={'user_id': 'kunde'}, or --user-column kunde.",
+            "its columns are kunde, item_id, rating. Say which it is: columns={'user_id': 'kunde'}, or --user-column",
         ),
         ("user_id,item_id,rating\n1,2,3\n1,2\n", "ratings.csv line 3 has 2 values"),
         ("user_id,item_id,rating\n1,2,3\n1,3,good\n", "line 3 holds 'good'"),

@@ -76,7 +76,9 @@ def test_a_column_that_turns_out_to_hold_ids_is_read_again(tmp_path):
 def test_numbers_with_decimals_from_a_text_file_are_no_ids(tmp_path):
     path = tmp_path / "r.csv"
     path.write_text("a\n1.5\n2.5\n")
-    with pytest.raises(InputError, match=r"r\.csv column 'a' holds numbers with decimals, which are no ids; write"):
+    with pytest.raises(
+        InputError, match=r"r\.csv column 'a' holds numbers with decimals or beyond 64 bits, which are no ids; write"
+    ):
         number_ids(as_table(path, "ratings"), "a")
     ids, _ = number_ids(Table({"a": np.array([1.5, 2.5])}, "ratings", 2), "a")
     assert ids == [1.5, 2.5]

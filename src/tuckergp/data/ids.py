@@ -126,10 +126,10 @@ def number_ids(table: Table, key: str) -> tuple[list[Any], Codes]:
     import pyarrow as pa
 
     if values.dtype.kind == "f":
-        if table.path is not None:
+        if table.sources:
             raise InputError(
-                f"{table.name} column {key!r} holds numbers with decimals, which are no ids; write them as text or as "
-                f"whole numbers."
+                f"{table.name} column {key!r} holds numbers with decimals or beyond 64 bits, which are no ids; write "
+                f"them as text or as whole numbers."
             )
         values = values.astype(np.float64) + 0.0  # -0.0 and 0.0 are one id
     plain = values.view(np.int64) if values.dtype.kind == "M" else values
