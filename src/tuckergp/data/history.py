@@ -70,7 +70,7 @@ class History:
         if len(table) == 0:
             raise InputError(f"{table.name} is empty; there is nothing to learn from.")
         ids, codes = zip(*(number_ids(table, key) for key in KEYS), strict=True)
-        y = np.ones(len(table)) if clicks else table.numeric(RATING)
+        y = np.ones(len(table)) if clicks else table.numeric(RATING, dates=False)
         if scale is not None and not clicks:
             _check_scale(table, y, scale)
         kept = replace(table.select(occasion), n_rows=len(table))

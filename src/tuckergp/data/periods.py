@@ -7,10 +7,10 @@ from typing import Any, Literal, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from tuckergp.data.tables import Table, is_missing
+from tuckergp.data.tables import Table, is_missing, show_cell
 from tuckergp.errors import InputError
 
-__all__ = ["UNKNOWN", "Unit", "periods", "times", "times_at", "unit_steps"]
+__all__ = ["FINEST", "UNKNOWN", "Unit", "periods", "times", "times_at", "unit_steps"]
 
 Unit: TypeAlias = Literal["week", "month"]
 
@@ -19,6 +19,8 @@ UNKNOWN = np.iinfo(np.int64).min
 
 # Seconds since 1970 stay below this for 3,000 years; larger numbers are milli-, micro- or nanoseconds.
 LARGEST_SECONDS = 1e11
+# Of the units in steps of a thousand from seconds on, the finest that is used: nanoseconds.
+FINEST = 3
 
 
 def periods(table: Table, column: str, unit: Unit) -> npt.NDArray[np.int64]:
@@ -62,15 +64,22 @@ def times_at(table: Table, column: str, rows: npt.NDArray[np.intp]) -> npt.NDArr
         for place, value in enumerate(values):
             try:
                 times[place] = np.datetime64(value.replace(" ", "T") if isinstance(value, str) else value, "s")
-            except (TypeError, ValueError):
-                raise InputError(
-                    f"{table.name} column {column!r} must hold times, but {table.row_label(int(rows[place]))} holds "
-                    f"{value!r}; write 1998-04-22 10:30, or seconds since 1970."
-                ) from None
+            except (TypeError, ValueError, OverflowError):
+                raise _no_time(table, column, int(rows[place])) from None
         return times
-    numbers = table.take(rows).numeric(column)
-    steps = int(unit_steps(numbers).max(initial=0))
+    numbers = np.asarray(table.numeric(column, missing=True)[rows])
+    finest = unit_steps(numbers)
+    if (finest > FINEST).any():
+        raise _no_time(table, column, int(rows[np.argmax(finest > FINEST)]))
+    steps = int(finest.max(initial=0))
     return (numbers / 1_000.0**steps).astype(np.int64).astype("datetime64[s]")
+
+
+def _no_time(table: Table, column: str, row: int) -> InputError:
+    return InputError(
+        f"{table.name} column {column!r} must hold times, but {table.row_label(row)} holds "
+        f"{show_cell(table[column][row])}; write 1998-04-22 10:30, or seconds since 1970."
+    )
 
 
 def unit_steps(numbers: npt.NDArray[np.float64]) -> npt.NDArray[np.int64]:

@@ -167,7 +167,9 @@ def sources_of(path: str | Path, sep: str | None = None, encoding: str | None = 
             return [replace(_source(Path(one)), **how) for one in _matches(str(found))]
         return [replace(_source(found), **how)]
     except (OSError, RuntimeError) as error:
-        raise InputError(f"{_short(text)} cannot be read: {getattr(error, 'strerror', None) or error}.") from None
+        raise InputError(
+            f"{_short(text)} cannot be read: {str(getattr(error, 'strerror', None) or error).rstrip('.')}."
+        ) from None
 
 
 def separated(text: str, dialect: Dialect) -> str:

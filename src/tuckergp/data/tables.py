@@ -107,12 +107,14 @@ class Table:
         parts = [read_columns(source, [column], ids=[column])[column] for source, _ in self.sources]
         return replace(self, columns={**self.columns, column: _joined_ids(parts)}, ids=(*self.ids, column))
 
-    def numeric(self, column: str, missing: bool = False) -> npt.NDArray[np.float64]:
-        """One column as float64 numbers; dates become days since 1970-01-01.
+    def numeric(self, column: str, missing: bool = False, dates: bool = True) -> npt.NDArray[np.float64]:
+        """One column as float64 numbers; dates become days since 1970-01-01, or are refused without ``dates``.
 
         Missing values are refused, or NaN with ``missing``; infinite ones are always refused.
         """
         values = self[column]
+        if not dates:
+            self._refuse_dates(column)
         if values.dtype.kind == "M":
             days = values.astype("datetime64[us]").astype(np.float64) / 86_400e6
             return require_finite(np.where(np.isnat(values), np.nan, days), self, column, missing)
@@ -122,12 +124,32 @@ class Table:
         for row, value in enumerate(values):
             try:
                 numbers[row] = _as_float(value)
+            except OverflowError:
+                raise InputError(
+                    f"{self.name} column {column!r} holds a number at {self.row_label(row)} that is too large; correct "
+                    f"or remove it, or divide the column by a number."
+                ) from None
             except (TypeError, ValueError):
                 raise InputError(
                     f"{self.name} column {column!r} must be numeric, but {self.row_label(row)} holds "
                     f"{show_cell(value)}."
                 ) from None
         return require_finite(numbers, self, column, missing)
+
+    def _refuse_dates(self, column: str) -> None:
+        values = self[column]
+        kinds = (datetime.date, datetime.datetime, np.datetime64)
+        flags = (
+            np.full(len(values), values.dtype.kind == "M")
+            if values.dtype.kind != "O"
+            else np.fromiter((isinstance(value, kinds) for value in values), dtype=bool, count=len(values))
+        )
+        if flags.any():
+            row = int(np.argmax(flags))
+            raise InputError(
+                f"{self.name} column {column!r} must be numeric, but {self.row_label(row)} holds the date "
+                f"{values[row]}; name the right column with columns={{{column!r}: ...}}."
+            )
 
 
 def as_table(
@@ -167,7 +189,10 @@ def as_table(
     data = data if unnamed is None else unnamed
     if isinstance(data, Mapping):
         keys = {str(key): key for key in data}
-        taken = {key: _as_column(data[keys[key]]) for key in wanted_columns(list(keys), name, columns, optional)}
+        given = {key: data[keys[key]] for key in wanted_columns(list(keys), name, columns, optional)}
+        taken = {key: _as_column([value] if _is_scalar(value) else value) for key, value in given.items()}
+        longest = max(map(len, taken.values()), default=0)
+        taken |= {key: np.repeat(taken[key], longest) for key, value in given.items() if _is_scalar(value)}
         lengths = {key: len(value) for key, value in taken.items()}
         if len(set(lengths.values())) > 1:
             shown = ", ".join(f"{key!r} has {length}" for key, length in lengths.items())
@@ -184,8 +209,22 @@ def as_table(
         ) from None
     frame = frame.collect() if isinstance(frame, nw.LazyFrame) else frame
     series = {str(one.name): one for one in frame.iter_columns()}
-    taken = {key: _as_column(series[key].to_numpy()) for key in wanted_columns(list(series), name, columns, optional)}
+    taken = {key: _of_series(series[key]) for key in wanted_columns(list(series), name, columns, optional)}
     return Table(taken, name, frame.shape[0])
+
+
+def _of_series(series: Any) -> npt.NDArray[Any]:
+    try:
+        return _as_column(series.to_numpy())
+    except Exception:  # a type that NumPy does not have, such as integers of 128 bits
+        return _as_column(series.to_list())
+
+
+def _is_scalar(value: Any) -> bool:
+    """Whether a value of a dict is one cell, which stands for a column of equal ones."""
+    return (
+        isinstance(value, str | bytes | np.generic) or not hasattr(value, "__iter__") or getattr(value, "ndim", 1) == 0
+    )
 
 
 def read_table(
@@ -411,5 +450,8 @@ def _factorize(values: npt.NDArray[Any]) -> tuple[npt.NDArray[Any], npt.NDArray[
 
 def show_cell(value: Any) -> str:
     """A value as messages show it: short, and without NumPy's names."""
-    text = repr(value.item() if isinstance(value, np.generic) else value)
+    try:
+        text = repr(value.item() if isinstance(value, np.generic) else value)
+    except ValueError:  # an integer of more digits than Python writes
+        text = "an integer of very many digits"
     return text if len(text) <= 40 else text[:37] + "..."

@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 from tuckergp.checks import check, whole
 from tuckergp.data.names import TIMESTAMP, named_table
-from tuckergp.data.tables import Table
+from tuckergp.data.tables import Table, show_cell
 from tuckergp.errors import InputError
 from tuckergp.recommender.entities import Newcomer, Side
 from tuckergp.recommender.fitted import FittedRecommender
@@ -46,18 +46,34 @@ def asking_users(users: Any, side: Side, names: Mapping[str, str] | None) -> Tab
     return side.aligned(Table({side.key: cells(ids)}, "users", len(ids)))
 
 
-def known_type(ids: Sequence[Any], side: Side) -> list[Any]:
-    """Ids in the type that was decided at the fit."""
+def known_type(ids: Any, side: Side) -> list[Any]:
+    """One id, or several, in the type that was decided at the fit."""
+    ids = _listed(ids, side)
     return list(side.aligned(Table({side.key: cells(ids)}, side.key, len(ids)))[side.key].tolist())
 
 
 def _listed(users: Any, side: Side) -> list[Any]:
     """One id, or several, as Python objects."""
+    listed = _as_list(users, side)
+    for value in listed:
+        if isinstance(value, list | dict | set | np.ndarray):
+            raise _no_id(value, side)
+    return listed
+
+
+def _no_id(value: Any, side: Side) -> InputError:
+    return InputError(f"{show_cell(value)} is no {side.key}; give an id, or a list of ids.")
+
+
+def _as_list(users: Any, side: Side) -> list[Any]:
     if isinstance(users, np.generic):
         return [users.item()]
     for name in ("to_pylist", "tolist", "to_list"):  # of PyArrow, NumPy and pandas, polars
         if hasattr(users, name):
-            return list(getattr(users, name)())
+            read = getattr(users, name)()
+            return list(read) if isinstance(read, list) else [read]
+    if isinstance(users, Mapping):
+        raise _no_id(users, side)
     several = isinstance(users, list | range | set | frozenset) or (
         isinstance(users, tuple) and users not in side.number
     )
@@ -68,7 +84,9 @@ def entity_table(entity: Any, name: str, side: Side, names: Mapping[str, str] | 
     """One user or item given by attributes, with an id of its own unless it has one."""
     table = side.aligned(named_table(entity, name, names, [side.key]))
     if len(table) != 1:
-        raise InputError(f"similar_{name} compares one with all others; the table has {len(table)} rows.")
+        raise InputError(
+            f"similar_{name} compares one with all others; give one id, or a table of one row, not of {len(table)}."
+        )
     columns = {side.key: cells([Newcomer()]), **table.columns}
     return Table(columns, table.name, 1, table.first_line)
 
@@ -79,7 +97,7 @@ def allowed_items(items: Any, exclude: Any, side: Side) -> npt.NDArray[np.bool_]
     for name, given, value in (("items", items, True), ("exclude", exclude, False)):
         if given is None:
             continue
-        ids = known_type(_listed(given, side), side)
+        ids = known_type(given, side)
         numbers = side.numbers(ids)
         unknown = numbers == side.unknown
         if value and unknown.any():

@@ -25,6 +25,7 @@ from tuckergp.data.tables import Table, as_table, column_names
 from tuckergp.errors import InputError
 from tuckergp.likelihoods import LIKELIHOODS
 from tuckergp.likelihoods.base import Label
+from tuckergp.likelihoods.standardised import LARGEST
 from tuckergp.recommender.layout import SIDES, Layout
 from tuckergp.recommender.settings import LIKELIHOOD, RecommenderSettings
 
@@ -99,6 +100,12 @@ def read_history(table: Table, settings: RecommenderSettings) -> History:
     history = History.read(table, occasion, clicks, settings.rating_scale, settings.duplicates)
     if not clicks:
         kind, ratings = LIKELIHOODS[settings.likelihood], table.numeric(RATING)
+        large = np.abs(ratings) > LARGEST
+        if large.any():
+            row = int(np.argmax(large))
+            raise InputError(
+                f"{rating_label(table)(row)} is {ratings[row]:g}, which is too large; divide the ratings by a number."
+            )
         kind.check(ratings, rating_label(table))
         if settings.duplicates == "mean" and not kind.averages and not np.isin(history.rating, ratings).all():
             kind.refuse_means()
