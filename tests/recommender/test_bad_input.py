@@ -159,3 +159,17 @@ def test_times_of_all_kinds_may_follow_each_other():
     np.testing.assert_array_equal(kept[:4], first["timestamp"].astype("datetime64[s]"))
     assert (kept[4:7].astype("datetime64[D]") == np.datetime64("1998-03-02")).all()
     assert np.isnat(kept[7])
+
+
+def test_times_that_cannot_be_read_are_left_out_unless_asked_for():
+    table = {**GOOD, "timestamp": ["yesterday", "1998-01-01", "x", "y"]}
+    quick = {"rank": 1, "draws": 2, "warmup": 1, "random_state": 0}
+    with pytest.warns(
+        DataWarning, match="ratings column 'timestamp' must hold times, but row 0 holds 'yesterday'; .*left"
+    ):
+        model = TuckerRecommender(**quick).fit(table)
+    assert model.time_ is None
+    assert model.history_.occasion_columns == []
+    assert np.isfinite(model.predict(table)).all()
+    with pytest.raises(InputError, match="must hold times, but row 0 holds 'yesterday'"):
+        TuckerRecommender(**quick, time="week").fit(table)

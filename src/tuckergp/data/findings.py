@@ -286,8 +286,7 @@ def _times(table: Table) -> Iterator[_Unlabelled]:
         yield from _at(
             unreadable,
             f"{{n}} whose timestamp cannot be read, such as {shown}",
-            "Write 1998-04-22 10:30, or seconds since 1970.",
-            refused=True,
+            "All times are left out, unless drift is asked for; write 1998-04-22 10:30, or seconds since 1970.",
         )
     if values.dtype.kind in "iuf":
         rows = np.flatnonzero(~np.isnat(times))

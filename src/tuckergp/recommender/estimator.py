@@ -79,7 +79,8 @@ class TuckerRecommender(Storable, BaseEstimator):  # type: ignore[misc]
         Let users drift: in each week or month of the ratings' ``timestamp`` column the tastes and mood of a user may
         differ from the user's average, by an amount that is learned. Needs ``"gibbs"`` and an identity core.
         ``"auto"``: weeks if there is a timestamp column, drift is possible, and short runs on a part of the ratings
-        predict held-out ratings better with weeks than without.
+        predict held-out ratings better with weeks than without. Times that cannot be read are then left out, with a
+        warning.
     noise : {"auto", "shared", "rows"}
         One noise variance, or a factor for each user and item (some rate erratically, some divide opinions).
         ``"auto"``: rows where the inference and the likelihood support it, except for ``"bernoulli"``, where the

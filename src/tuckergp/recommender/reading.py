@@ -6,7 +6,9 @@ Ids, files and data frames are read in `tuckergp.data`; the use of attributes is
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
@@ -21,8 +23,9 @@ from tuckergp.data.names import (
     standard_names,
     taken_names,
 )
+from tuckergp.data.periods import times
 from tuckergp.data.tables import Table, as_table, column_names
-from tuckergp.errors import InputError
+from tuckergp.errors import DataWarning, InputError
 from tuckergp.likelihoods import LIKELIHOODS
 from tuckergp.likelihoods.base import Label
 from tuckergp.likelihoods.standardised import LARGEST
@@ -56,7 +59,20 @@ def ratings_table(ratings: Any, settings: RecommenderSettings) -> tuple[Table, d
         raise _no_ratings(name, existing)
     names = {usual: taken.get(usual, usual) for usual in roles}
     table = as_table(ratings, "ratings", settings.contexts, list(names.values()), [names[key] for key in KEYS])
-    return standard_names(table, taken), taken
+    return _with_times(standard_names(table, taken), settings), taken
+
+
+def _with_times(table: Table, settings: RecommenderSettings) -> Table:
+    """Ratings with times where they can be read; if not, and if it was not asked for them, they are left out."""
+    if settings.time != "auto" or TIMESTAMP not in table or TIMESTAMP in settings.contexts:
+        return table
+    try:
+        read = {TIMESTAMP: times(table, TIMESTAMP)}
+    except InputError as error:
+        warnings.warn(f"{error} The times are left out: time='auto' means None here.", DataWarning, stacklevel=2)
+        read = {}
+    others = {name: values for name, values in table.columns.items() if name != TIMESTAMP}
+    return replace(table, columns={**others, **read})
 
 
 def _no_ratings(name: str, existing: Sequence[str]) -> InputError:
