@@ -12,6 +12,8 @@ from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from tuckergp.data.tables import from_matrix as from_matrix
+    from tuckergp.data.tables import read_table as read_table
     from tuckergp.evaluation.tuning import tune as tune
     from tuckergp.model.design import Mode as Mode
     from tuckergp.recommender import TuckerRecommender as TuckerRecommender
@@ -36,11 +38,22 @@ _HOMES = {
     "Mode": "tuckergp.model.design",
     "TuckerGPRegressor": "tuckergp.regressor",
     "TuckerRecommender": "tuckergp.recommender",
+    "from_matrix": "tuckergp.data.tables",
     "load": "tuckergp.store.model_file",
+    "read_table": "tuckergp.data.tables",
     "tune": "tuckergp.evaluation.tuning",
 }
 
-__all__ = ["Mode", "TuckerGPRegressor", "TuckerRecommender", "__version__", "load", "tune"]
+__all__ = [
+    "Mode",
+    "TuckerGPRegressor",
+    "TuckerRecommender",
+    "__version__",
+    "from_matrix",
+    "load",
+    "read_table",
+    "tune",
+]
 
 
 def __getattr__(name: str) -> Any:

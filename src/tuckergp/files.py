@@ -11,7 +11,32 @@ from typing import BinaryIO
 
 from tuckergp.errors import InputError
 
-__all__ = ["check_writable", "write_bytes", "write_text", "writing"]
+__all__ = ["as_path", "check_writable", "write_bytes", "write_text", "writing"]
+
+
+LONGEST = 100
+
+
+def as_path(path: object, what: str) -> Path:
+    """A path that a file system can have, or a refusal; ``what`` it is the path of begins the sentence.
+
+    Examples
+    --------
+    >>> as_path("", "checkpoint")
+    Traceback (most recent call last):
+    ...
+    tuckergp.errors.InputError: checkpoint must be a path, not ''.
+    """
+    if not isinstance(path, str | os.PathLike) or not str(path) or "\0" in str(path):
+        raise InputError(f"{what} must be a path, not {path!r}.")
+    try:
+        os.stat(path)
+    except FileNotFoundError:
+        pass
+    except OSError as error:
+        shown = str(path) if len(str(path)) <= LONGEST else f"{str(path)[:LONGEST]}..."
+        raise InputError(f"{shown} cannot be used: {error.strerror or error}.") from None
+    return Path(path)
 
 
 def check_writable(path: Path) -> None:

@@ -1,7 +1,9 @@
 """evaluate, tune, data describe and doctor, as a user would run them."""
 
+import io
 import json
 import subprocess
+import sys
 
 import pytest
 
@@ -88,6 +90,17 @@ def test_describe_lists_all_faults_with_their_lines(tmp_path):
     assert found["refused"]
     assert found["n_ratings"] == 7
     assert json.loads((tmp_path / "found.json").read_text()) == found
+
+
+def test_files_of_other_kinds_and_standard_input(tmp_path, monkeypatch):
+    text = "userId;movieId;rating\n1;10;4,5\n2;10;3\n"
+    (tmp_path / "r.CSV").write_text(text)
+    assert "2 ratings of 1 items by 2 users" in succeed("data", "describe", "r.CSV", cwd=tmp_path)
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(text.encode())))
+    assert "standard input: 2 ratings" in succeed("data", "describe", "-")
+    assert "header names 1 columns" in refuse("--sep", ",", "data", "describe", "r.CSV", cwd=tmp_path)
+    assert "encoding 'x' is not known" in refuse("--encoding", "x", "data", "describe", "r.CSV", cwd=tmp_path)
+    assert "2 ratings" in succeed("data", "describe", "r.CSV", cwd=tmp_path)
 
 
 def test_describe_shows_how_attributes_would_be_used(folder):

@@ -98,12 +98,37 @@ def test_ids_that_look_like_numbers_are_still_text_ids(tmp_path):
     (tmp_path / "ratings.csv").write_text("\n".join(["user_id,item_id,rating", *lines]) + "\n")
     succeed("fit", "ratings.csv", "-o", "m.tgp", "--inference", "als", "--rank", "1", cwd=tmp_path)
     model = load(tmp_path / "m.tgp")
-    (tmp_path / "pairs.csv").write_text("user_id,item_id\n01,1\n02,2\n01,9\n")
+    (tmp_path / "pairs.csv").write_text("user_id,item_id\n01,001\n02,002\n01,1\n")
     done = run("predict", "m.tgp", "pairs.csv", "--on-unknown", "nan", cwd=tmp_path)
+    assert [row["item_id"] for row in rows_of(done.stdout)] == ["001", "002", "1"]
     values = [row["prediction"] for row in rows_of(done.stdout)]
     known = as_table({"user_id": ["01", "02"], "item_id": model.history_.ids[1][1:3]}, "pairs")
     np.testing.assert_allclose([float(value) for value in values[:2]], model.predict(known))
     assert values[2] == ""
+    listed = rows_of(succeed("recommend", "m.tgp", "--user", "01", "-n", "2", "--include-seen", cwd=tmp_path))
+    assert {row["user_id"] for row in listed} == {"01"}
+    assert "knows no user '1'. Did you mean '01'?" in refuse("recommend", "m.tgp", "--user", "1", cwd=tmp_path)
+
+
+def test_columns_of_common_names_are_taken_and_named(tmp_path):
+    lines = [f"{user},{item},{1 + (user * item) % 5}" for user in range(6) for item in range(8)]
+    (tmp_path / "ratings.csv").write_text("\n".join(["userId,movieId,stars", *lines]) + "\n")
+    (tmp_path / "movies.csv").write_text("movieId,title\n" + "".join(f"{k},Film {k}\n" for k in range(8)))
+    fast = ("--inference", "als", "--rank", "1", "--items", "movies.csv")
+    assert "Columns: userId as user_id, movieId as item_id, stars as rating." in succeed(
+        "fit", "ratings.csv", "-o", "m.tgp", *fast, cwd=tmp_path
+    )
+    (tmp_path / "pairs.csv").write_text("user,movieId\n1,2\n")
+    assert list(rows_of(succeed("predict", "m.tgp", "pairs.csv", cwd=tmp_path))[0])[:2] == ["user", "movieId"]
+    listed = rows_of(
+        succeed(
+            "recommend", "m.tgp", "--all", "-n", "1", "--include-seen", "--titles", "movies.csv:title", cwd=tmp_path
+        )
+    )
+    assert (listed[0]["userId"], listed[0]["title"]) == ("0", f"Film {listed[0]['movieId']}")
+    assert "userId as user_id" in succeed("data", "describe", "ratings.csv", "--items", "movies.csv", cwd=tmp_path)
+    (tmp_path / "pairs.csv").write_text("kunde,movieId\n1,2\n")
+    assert "Say which it is" in refuse("predict", "m.tgp", "pairs.csv", cwd=tmp_path)
 
 
 def test_unknown_ids_are_predicted_with_a_note_or_refused(ready, tmp_path):
@@ -174,8 +199,8 @@ def test_what_the_model_cannot_answer_is_one_line(ready, arguments, message):
         ("", "ratings.csv is empty; its first line must name the columns."),
         ("user_id,item_id,rating\n", "ratings.csv is empty; there is nothing to learn from."),
         (
-            "user,item_id,rating\n1,2,3\n",
-            "its columns are user, item_id, rating. Name the right one with --user-column.",
+            "kunde,item_id,rating\n1,2,3\n",
+            "its columns are kunde, item_id, rating. Say which it is: columns={'user_id': 'kunde'}, or --user-column",
         ),
         ("user_id,item_id,rating\n1,2,3\n1,2\n", "ratings.csv line 3 has 2 values"),
         ("user_id,item_id,rating\n1,2,3\n1,3,good\n", "line 3 holds 'good'"),

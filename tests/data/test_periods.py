@@ -5,7 +5,7 @@ import datetime
 import numpy as np
 import pytest
 
-from tuckergp.data.periods import UNKNOWN, periods
+from tuckergp.data.periods import UNKNOWN, periods, times
 from tuckergp.data.tables import as_table
 from tuckergp.errors import InputError
 
@@ -42,3 +42,14 @@ def test_missing_times_have_no_period_and_bad_ones_are_named():
     assert periods(times_of([0, None]), "timestamp", "week").tolist() == [0, UNKNOWN]
     with pytest.raises(InputError, match="column 'timestamp' must hold times, but row 1 holds 'soon'"):
         periods(times_of(["1998-04-20", "soon"]), "timestamp", "week")
+
+
+def test_text_may_have_a_time_zone_or_be_a_number():
+    noon = np.datetime64("2020-01-01T12:00:00")
+    texts = ["2020-01-01 12:00", "2020-01-01T12:00:00Z", "2020-01-01T14:00:00+02:00", " 2020-01-01 07:00:00-0500"]
+    assert (times(as_table({"t": texts}, "r"), "t") == noon).all()
+    aware = datetime.datetime(2020, 1, 1, 13, tzinfo=datetime.timezone(datetime.timedelta(hours=1)))
+    assert times(as_table({"t": [aware, "2020-01-01"]}, "r"), "t")[0] == noon
+    seconds = str(noon.astype(int))
+    assert (times(as_table({"t": [seconds, f"{seconds}000"[:10]]}, "r"), "t") == noon).all()
+    assert times(as_table({"t": ["1998", "1998-04"]}, "r"), "t")[1] == np.datetime64("1998-04-01")

@@ -60,9 +60,9 @@ def test_ids_of_mixed_types():
 def test_ids_of_another_type_than_those_learned_are_noticed():
     model = TuckerRecommender(**FAST).fit(GOOD)
     with pytest.warns(
-        DataWarning, match="No item_id of pairs is known: ids are like '1' there, and the model's like 1"
+        DataWarning, match="No item_id of pairs is known: ids are like '01' there, and the model's like 1"
     ):
-        model.predict({"user_id": ["a"], "item_id": ["1"]})
+        model.predict({"user_id": ["a"], "item_id": ["01"]})
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         model.predict({"user_id": ["a", "nobody"], "item_id": [1, 99]})
@@ -182,3 +182,17 @@ def test_times_of_all_kinds_may_follow_each_other():
     np.testing.assert_array_equal(kept[:4], first["timestamp"].astype("datetime64[s]"))
     assert (kept[4:7].astype("datetime64[D]") == np.datetime64("1998-03-02")).all()
     assert np.isnat(kept[7])
+
+
+def test_times_that_cannot_be_read_are_left_out_unless_asked_for():
+    table = {**GOOD, "timestamp": ["yesterday", "1998-01-01", "x", "y"]}
+    quick = {"rank": 1, "draws": 2, "warmup": 1, "random_state": 0}
+    with pytest.warns(
+        DataWarning, match="ratings column 'timestamp' must hold times, but row 0 holds 'yesterday'; .*left"
+    ):
+        model = TuckerRecommender(**quick).fit(table)
+    assert model.time_ is None
+    assert model.history_.occasion_columns == []
+    assert np.isfinite(model.predict(table)).all()
+    with pytest.raises(InputError, match="must hold times, but row 0 holds 'yesterday'"):
+        TuckerRecommender(**quick, time="week").fit(table)

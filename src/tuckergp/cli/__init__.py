@@ -43,8 +43,21 @@ Version = Annotated[
 
 
 @app.callback()
-def options(version: Version = False) -> None:
+def options(
+    context: typer.Context,
+    version: Version = False,
+    sep: Annotated[
+        str | None, typer.Option(help="Delimiter of all text files that are read; else found out.", metavar="TEXT")
+    ] = None,
+    encoding: Annotated[
+        str | None, typer.Option(help="Encoding of all text files that are read; else found out.", metavar="NAME")
+    ] = None,
+) -> None:
     """Tucker Gaussian Processes: recommenders that use side information, regression on space, time and grids."""
+    if sep is not None or encoding is not None:
+        from tuckergp.data.sources import insisting
+
+        context.with_resource(insisting("\t" if sep == "\\t" else sep, encoding))
 
 
 @app.command()

@@ -30,13 +30,16 @@ def describe(
     settings: Settings,
 ) -> None:
     """Show counts, density, repeated pairs, a histogram of ratings, attributes, and all rows that look wrong."""
-    from tuckergp.cli.tables import check_output, read_ratings, read_side, to_json, write_result
+    from tuckergp.cli.tables import check_output, ratings_names, read_side, to_json, write_result
+    from tuckergp.data.names import KEYS
+    from tuckergp.data.tables import as_table
     from tuckergp.recommender.describe import describe as describe_ratings
 
     check_output(output, [".json"])
-    table = read_ratings(ratings, settings.columns)
-    user_table, item_table = read_side(users, "users", settings.columns), read_side(items, "items", settings.columns)
-    description = describe_ratings(table, user_table, item_table)
+    names = ratings_names(ratings, settings.columns)
+    table = as_table(ratings, "ratings", ids=[names.get(key, key) for key in KEYS])
+    user_table, item_table = read_side(users, "users", names), read_side(items, "items", names)
+    description = describe_ratings(table, user_table, item_table, names)
     if output is not None:
         write_result(output, description.to_dict())
     print(to_json(description.to_dict()) if as_json else str(description))

@@ -40,13 +40,15 @@ def fit(
     import time
 
     from tuckergp.cli.notes import collected, say
-    from tuckergp.cli.tables import read_ratings, read_side, to_json
+    from tuckergp.cli.tables import ratings_names, read_side, read_table, to_json
+    from tuckergp.data.names import KEYS
     from tuckergp.files import check_writable
 
     check_writable(output)
-    table = read_ratings(ratings, settings.columns)
-    sides = [read_side(path, side, settings.columns, settings.exclude) for path, side in _sides(users, items)]
-    model = settings.recommender()
+    names = ratings_names(ratings, settings.columns)
+    table = read_table(ratings, "ratings", names, KEYS)
+    sides = [read_side(path, side, names, settings.exclude) for path, side in _sides(users, items)]
+    model = settings.recommender(columns=names or None)
     began = time.perf_counter()
     with collected() as notes:
         show_progress = False if quiet else None
@@ -77,6 +79,7 @@ def summary(model: Any, seconds: float, output: Path, notes: list[str]) -> dict[
         "users": len(history.ids[0]),
         "items": len(history.ids[1]),
         "clicks": history.clicks,
+        "columns": model.columns_,
         "inference": model.inference,
         "likelihood": model.likelihood,
         "rank": model.rank,
@@ -91,6 +94,7 @@ def summary(model: Any, seconds: float, output: Path, notes: list[str]) -> dict[
 
 def show(result: dict[str, Any]) -> None:
     """Print the summary as text."""
+    from tuckergp.data.names import words
     from tuckergp.inference import INFERENCES
 
     what = "clicks" if result["clicks"] else "ratings"
@@ -98,6 +102,8 @@ def show(result: dict[str, Any]) -> None:
         f"Learned from {result['ratings']:,} {what} of {result['items']:,} items by {result['users']:,} users in "
         f"{result['seconds']:.1f} seconds."
     )
+    if result["columns"]:
+        print(f"Columns: {words(result['columns'])}.")
     drift = "" if result["time"] is None else f", drift by {result['time']}"
     draws = f", {result['draws']:,} draws" if "draws" in INFERENCES[result["inference"]].takes else ""
     print(f"Rank {result['rank']}, {result['inference']}, {result['likelihood']}{draws}{drift}.")

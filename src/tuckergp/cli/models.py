@@ -16,4 +16,6 @@ def load_recommender(path: Path) -> TuckerRecommender:
     model = load(path)
     if not isinstance(model, TuckerRecommender):
         raise InputError(f"{path} holds a {type(model).__name__}; this command needs what tuckergp fit has written.")
+    if not hasattr(model, "columns_"):  # of an earlier version
+        model.columns_ = dict(model.columns or {})
     return model

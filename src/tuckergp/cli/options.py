@@ -21,7 +21,12 @@ __all__ = ["Items", "Json", "Model", "Output", "Quiet", "Ratings", "Settings", "
 
 MODEL, COLUMNS = "Settings of the model", "Columns"
 
-Ratings = Annotated[Path, typer.Argument(help="Table of ratings: CSV, TSV or Parquet.", show_default=False)]
+Ratings = Annotated[
+    Path,
+    typer.Argument(
+        help="Table of ratings: CSV, JSON lines, Parquet, ..., or - for standard input.", show_default=False
+    ),
+]
 Model = Annotated[Path, typer.Argument(help="File that fit has written.", show_default=False)]
 Users = Annotated[Path | None, typer.Option(help="Table of users: user_id and attributes.", metavar="FILE")]
 Items = Annotated[Path | None, typer.Option(help="Table of items: item_id and attributes.", metavar="FILE")]

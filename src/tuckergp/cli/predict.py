@@ -31,23 +31,21 @@ def predict(
     as_json: Json = False,
 ) -> None:
     """Predict the rating of each pair of user and item; prints CSV without --output."""
-    from tuckergp.cli.ids import align, unknown_rows
+    from tuckergp.cli.ids import unknown_rows
     from tuckergp.cli.models import load_recommender
     from tuckergp.cli.notes import say
-    from tuckergp.cli.tables import check_output, put_table
-    from tuckergp.data.history import KEYS, standard_names
-    from tuckergp.data.tables import as_table
+    from tuckergp.cli.tables import check_output, put_table, read_table
+    from tuckergp.data.names import KEYS, taken_names
+    from tuckergp.data.tables import as_table, column_names
     from tuckergp.errors import InputError
 
     check_output(output)
     levels = number_list(quantiles, "--quantiles")
     recommender = load_recommender(model)
-    given = as_table(pairs, "pairs")
+    names = taken_names(*column_names(pairs, "pairs"), recommender.columns_)
+    given = as_table(pairs, "pairs", ids=[names.get(key, key) for key in KEYS])
     sides = recommender.layout_.sides
-    table = standard_names(given, recommender.columns)
-    for key in KEYS:
-        table[key]  # says so if there is none
-    table = align(table, sides)
+    table = recommender.layout_.aligned(read_table(given, "pairs", recommender.columns_, KEYS))
     unknown = unknown_rows(table, sides) if on_unknown == "predict" else 0
     predicted = recommender.predict(
         table, return_std=std, quantiles=levels, interval=interval, clip=clip, on_unknown=on_unknown

@@ -42,7 +42,7 @@ def recommend(
     as_json: Json = False,
 ) -> None:
     """Recommend the best items for each user; prints a table on a terminal, CSV in a pipe."""
-    from tuckergp.cli.ids import align, ids_of_file, known_id
+    from tuckergp.cli.ids import ids_of_file, known_id
     from tuckergp.cli.models import load_recommender
     from tuckergp.cli.tables import check_output, put_table, read_table
     from tuckergp.cli.titles import with_titles
@@ -55,12 +55,16 @@ def recommend(
     if chosen > 1 or (not chosen and ratings is None):
         raise InputError("Say for whom: one of --user ID, --users FILE, --ratings FILE and --all.")
     recommender = load_recommender(model)
-    names = recommender.columns or {}
-    sides = recommender.layout_.sides
-    asked: Any = None if users is None else align(read_table(users, "users", names, ["user_id"]), sides)
+    names = recommender.columns_
+    layout = recommender.layout_
+    asked: Any = (
+        None
+        if users is None
+        else layout.aligned(read_table(users, "users", names, ["user_id"], ["user_id", "timestamp"]))
+    )
     if ratings is not None:
-        new = align(read_table(ratings, "ratings", names, ["user_id", "item_id"]), sides)
-        recommender = recommender.fold_in(new, None if asked is None else first_rows(asked, sides[0]))
+        new = layout.aligned(read_table(ratings, "ratings", names, ["user_id", "item_id"]))
+        recommender = recommender.fold_in(new, None if asked is None else first_rows(asked, layout.sides[0]))
         if not chosen:
             asked = list(dict.fromkeys(new["user_id"].tolist()))
     users_side, items_side = recommender.layout_.sides

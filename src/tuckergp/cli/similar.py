@@ -43,5 +43,5 @@ def similar(
     if titles is not None and item is None:
         raise InputError("--titles is for items; leave it out with --user.")
     if titles is not None:
-        columns = with_titles(columns, titles, items, recommender.columns or {})
+        columns = with_titles(columns, titles, items, recommender.columns_)
     put_table(columns, output, as_json, f"Most like {item if user is None else user}")

@@ -13,43 +13,55 @@ from typing import Any
 
 import numpy as np
 
-from tuckergp.data.history import KEYS, standard_names
-from tuckergp.data.tables import Table, as_table
+from tuckergp.data.names import KEYS, USUAL, missing_column, named_table, taken_names
+from tuckergp.data.tables import Table, column_names
 from tuckergp.errors import InputError
 from tuckergp.files import check_writable, write_bytes, write_text
 
-__all__ = ["check_output", "put_table", "read_ratings", "read_side", "read_table", "records", "to_json", "write_result"]
+__all__ = [
+    "check_output",
+    "put_table",
+    "ratings_names",
+    "read_ratings",
+    "read_side",
+    "read_table",
+    "records",
+    "to_json",
+    "write_result",
+]
 
 TABLES = {".csv": ",", ".tsv": "\t", ".parquet": ""}
 ENDINGS = (*TABLES, ".json")
 MOST_SHOWN = 200
 
 
-def read_table(source: Path | Table, name: str, columns: Mapping[str, str], needed: Sequence[str] = ()) -> Table:
+def read_table(
+    source: Path | Table,
+    name: str,
+    columns: Mapping[str, str],
+    needed: Sequence[str] = (),
+    roles: Sequence[str] = USUAL,
+) -> Table:
     """Read a table with the usual names; the error for a missing column tells the option that names it."""
-    table = standard_names(as_table(source, name), columns)
+    table = named_table(source, name, columns, roles)
     for column in needed:
         if column not in table:
-            raise _no_column(table, column, columns)
+            raise missing_column(table.name, column, list(table.columns), columns)
     return table
 
 
-def _no_column(table: Table, column: str, columns: Mapping[str, str]) -> InputError:
-    option = f"--{column.removesuffix('_id')}-column"
-    listed = ", ".join(table.columns) or "none"
-    return InputError(
-        f"{table.name} has no column {columns.get(column, column)!r}; its columns are {listed}. "
-        f"Name the right one with {option}."
-    )
+def ratings_names(path: Path, columns: Mapping[str, str], name: str = "ratings") -> dict[str, str]:
+    """The columns of a table of ratings that have other names than usual; all that options name must be there."""
+    existing, file = column_names(path, name)
+    for usual, theirs in columns.items():
+        if theirs not in existing:
+            raise missing_column(file, usual, existing, columns)
+    return taken_names(existing, file, columns)
 
 
 def read_ratings(path: Path, columns: Mapping[str, str], needed: Sequence[str] = KEYS, name: str = "ratings") -> Table:
     """Read a table of ratings with the usual names; it must have all columns that options name."""
-    table = as_table(path, name)
-    for usual, theirs in columns.items():
-        if theirs not in table:
-            raise _no_column(table, usual, columns)
-    return read_table(table, name, columns, needed)
+    return read_table(path, name, ratings_names(path, columns, name), needed)
 
 
 def read_side(path: Path | None, side: str, columns: Mapping[str, str], exclude: Sequence[str] = ()) -> Table | None:
@@ -63,7 +75,7 @@ def read_side(path: Path | None, side: str, columns: Mapping[str, str], exclude:
             raise InputError(f"--exclude {side}.{dropped[0]} leaves out a column of a table; give it with --{side}.")
         return None
     key = f"{side.removesuffix('s')}_id"
-    table = read_table(path, side, columns, [key])
+    table = read_table(path, side, columns, [key], [key])
     for name in dropped:
         table[name]  # says so if there is none
         if name == key:

@@ -6,7 +6,6 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from tuckergp.cli.ids import align
 from tuckergp.cli.tables import read_table
 from tuckergp.errors import InputError
 from tuckergp.recommender.entities import Side
@@ -19,7 +18,7 @@ def with_titles(columns: Mapping[str, Any], titles: str, side: Side, names: Mapp
     file, _, column = titles.rpartition(":")
     if not file or not column:
         raise InputError(f"--titles takes a file and a column, such as items.csv:title, not {titles!r}.")
-    table = align(read_table(Path(file), "items", names, [side.key]), [side])
+    table = side.aligned(read_table(Path(file), "items", names, [side.key], [side.key]))
     title = dict(zip(table[side.key].tolist(), table[column].tolist(), strict=True))
     shown: dict[str, Any] = {}
     for name, values in columns.items():

@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from tuckergp.data.history import KEYS, RATING, TIMESTAMP
-from tuckergp.data.periods import times_at, unit_steps
+from tuckergp.data.periods import FINEST, times_at, unit_steps
 from tuckergp.data.tables import Table, distinct_rows, is_missing, show_cell
 from tuckergp.errors import InputError
 
@@ -113,6 +113,8 @@ def as_numbers(values: npt.NDArray[Any]) -> Floats:
     for row, value in enumerate(values.tolist()):
         try:
             numbers[row] = float(value)
+        except OverflowError:
+            numbers[row] = np.inf
         except (TypeError, ValueError):
             continue
     return numbers
@@ -137,6 +139,7 @@ def as_times(table: Table) -> npt.NDArray[Any]:
     if values.dtype.kind in "iuf":
         numbers = values.astype(np.float64)
         rows = rows[np.isfinite(numbers[rows])]
+        rows = rows[unit_steps(numbers[rows]) <= FINEST]
         steps = unit_steps(numbers[rows])
         times[rows] = (numbers[rows] / 1_000.0**steps).astype(np.int64).astype("datetime64[s]")
         return times
@@ -283,8 +286,7 @@ def _times(table: Table) -> Iterator[_Unlabelled]:
         yield from _at(
             unreadable,
             f"{{n}} whose timestamp cannot be read, such as {shown}",
-            "Write 1998-04-22 10:30, or seconds since 1970.",
-            refused=True,
+            "All times are left out, unless drift is asked for; write 1998-04-22 10:30, or seconds since 1970.",
         )
     if values.dtype.kind in "iuf":
         rows = np.flatnonzero(~np.isnat(times))

@@ -30,7 +30,7 @@ def backend_of(data: Any) -> str:
     import narwhals as nw
 
     try:
-        frame: Any = nw.from_native(data, eager_only=True)
+        frame: Any = nw.from_native(data)
         return str(nw.get_native_namespace(frame).__name__)
     except TypeError:
         return "pandas" if find_spec("pandas") else "pyarrow"

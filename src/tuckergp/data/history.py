@@ -5,7 +5,7 @@ Ids keep their type and are numbered by first appearance. Columns may have other
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, Literal, Self, TypeAlias
@@ -14,56 +14,16 @@ import numpy as np
 import numpy.typing as npt
 
 from tuckergp.data.ids import number_ids
+from tuckergp.data.names import KEYS, RATING, TIMESTAMP
 from tuckergp.data.periods import times
 from tuckergp.data.tables import Table, stacked
 from tuckergp.errors import InputError
 
-__all__ = [
-    "KEYS",
-    "RATING",
-    "TIMESTAMP",
-    "Duplicates",
-    "History",
-    "SortedHistory",
-    "id_names",
-    "read_ratings",
-    "standard_names",
-]
+__all__ = ["KEYS", "RATING", "TIMESTAMP", "Duplicates", "History", "SortedHistory", "read_ratings"]
 
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int32]
 Duplicates: TypeAlias = Literal["keep", "mean", "refuse"]
-
-KEYS = ("user_id", "item_id")
-RATING = "rating"
-TIMESTAMP = "timestamp"
-USUAL = (*KEYS, RATING, TIMESTAMP)
-
-
-def standard_names(table: Table, names: Mapping[str, str] | None) -> Table:
-    """Rename the columns of a table to user_id, item_id, rating and timestamp; ``names`` maps these to the given names.
-
-    Examples
-    --------
-    >>> from tuckergp.data.tables import as_table
-    >>> table = as_table({"userId": [1], "item_id": [2]}, "ratings")
-    >>> list(standard_names(table, {"user_id": "userId"}).columns)
-    ['user_id', 'item_id']
-    """
-    if not names:
-        return table
-    for usual in names:
-        if usual not in USUAL:
-            raise InputError(f"columns gives other names for {', '.join(USUAL)}; it has {usual!r}.")
-    usual_of = {theirs: usual for usual, theirs in names.items() if theirs in table.columns}
-    replaced = set(usual_of.values()) - set(usual_of)
-    columns = {usual_of.get(name, name): values for name, values in table.columns.items() if name not in replaced}
-    return replace(table, columns=columns)
-
-
-def id_names(names: Mapping[str, str] | None) -> dict[str, str]:
-    """The names of the id columns alone, for attribute tables, which have no rating and no timestamp."""
-    return {usual: theirs for usual, theirs in (names or {}).items() if usual in KEYS}
 
 
 @dataclass(frozen=True)
@@ -110,7 +70,7 @@ class History:
         if len(table) == 0:
             raise InputError(f"{table.name} is empty; there is nothing to learn from.")
         ids, codes = zip(*(number_ids(table, key) for key in KEYS), strict=True)
-        y = np.ones(len(table)) if clicks else table.numeric(RATING)
+        y = np.ones(len(table)) if clicks else table.numeric(RATING, dates=False)
         if scale is not None and not clicks:
             _check_scale(table, y, scale)
         kept = replace(table.select(occasion), n_rows=len(table))

@@ -8,7 +8,7 @@ from __future__ import annotations
 import datetime
 import numbers
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import repeat
 from typing import Any
@@ -16,10 +16,11 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from tuckergp.data.id_types import aligned
 from tuckergp.data.tables import Table, is_missing
 from tuckergp.errors import InputError
 
-__all__ = ["Ids", "number_ids"]
+__all__ = ["Ids", "number_ids", "with_aligned_ids"]
 
 Codes = npt.NDArray[np.int32]
 
@@ -125,6 +126,11 @@ def number_ids(table: Table, key: str) -> tuple[list[Any], Codes]:
     import pyarrow as pa
 
     if values.dtype.kind == "f":
+        if table.sources:
+            raise InputError(
+                f"{table.name} column {key!r} holds numbers with decimals or beyond 64 bits, which are no ids; write "
+                f"them as text or as whole numbers."
+            )
         values = values.astype(np.float64) + 0.0  # -0.0 and 0.0 are one id
     plain = values.view(np.int64) if values.dtype.kind == "M" else values
     array = pa.array(np.ascontiguousarray(plain, dtype=plain.dtype.newbyteorder("=")))
@@ -133,6 +139,11 @@ def number_ids(table: Table, key: str) -> tuple[list[Any], Codes]:
     return _natives(
         distinct.view(values.dtype) if values.dtype.kind == "M" else distinct
     ), encoded.indices.to_numpy().astype(np.int32, copy=False)
+
+
+def with_aligned_ids(table: Table, key: str, example: Any) -> Table:
+    """A table with the ids of a column in the type of known ones, of which one is given; see `id_types.aligned`."""
+    return replace(table, columns={**table.columns, key: aligned(table[key], example)})
 
 
 def _number_objects(table: Table, key: str, values: npt.NDArray[Any]) -> tuple[list[Any], Codes]:

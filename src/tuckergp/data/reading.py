@@ -1,62 +1,88 @@
-"""CSV and Parquet files as NumPy columns, and where in a file a row or a fault is.
+"""Files as NumPy columns, and where in a file a row or a fault is.
 
-Files are read by PyArrow; only a broken file is read again line by line, to name the line.
+Files are read by PyArrow; only a broken file is read again line by line, to name the line. What a file is, and how its
+text is written, is found out in `tuckergp.data.sources`.
 """
 
 from __future__ import annotations
 
 import csv
-import gzip
+import io
+import sys
+import warnings
 import zlib
-from collections.abc import Iterator, Sequence
-from pathlib import Path
-from typing import IO, Any
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
+from typing import Any, TypeVar
 
 import numpy as np
 import numpy.typing as npt
 
-from tuckergp.errors import InputError
+from tuckergp.data.id_types import integers_of
+from tuckergp.data.sources import GUESS, Source, separated
+from tuckergp.errors import DataWarning, InputError
 
-__all__ = ["is_text_file", "line_of_row", "lines_of_rows", "no_column", "read_columns", "wanted_columns"]
+__all__ = ["columns_of", "lines_of_rows", "no_column", "read_columns", "wanted_columns"]
 
+T = TypeVar("T")
 Columns = dict[str, npt.NDArray[Any]]
-_DELIMITERS = {".csv": ",", ".tsv": "\t", ".txt": "\t"}
 
 
-def read_columns(path: Path, columns: Sequence[str] | None = None, optional: Sequence[str] = ()) -> Columns:
+def read_columns(
+    source: Source, columns: Sequence[str] | None = None, optional: Sequence[str] = (), ids: Sequence[str] = ()
+) -> Columns:
     """Columns of a file, all of them or those wanted.
 
     Parameters
     ----------
-    path : Path
-        Ends in .csv, .tsv, .txt (tabs), .parquet, or one of the text endings and .gz.
+    source : Source
     columns : sequence of str or None
         What to read; None for everything.
     optional : sequence of str
         What to read besides ``columns`` if the file has it.
+    ids : sequence of str
+        Columns with ids, which keep their spelling; see `tuckergp.data.id_types`.
 
     Returns
     -------
     dict of str to ndarray, shape (n_rows,)
         Text as objects, an empty cell of a text file as None.
     """
+
+    def read() -> Columns:
+        if source.format == "text":
+            return _read_text(source, columns, optional, ids)
+        return _READERS[source.format](source, columns, optional)
+
+    return _named_errors(source, read)
+
+
+def columns_of(source: Source) -> list[str]:
+    """The names of all columns of a file."""
+
+    def read() -> list[str]:
+        import pyarrow as pa
+        from pyarrow import parquet
+
+        if source.format == "text":
+            return _header(source)
+        if source.format == "parquet":
+            return list(parquet.read_schema(source.arrow()).names)
+        if source.format == "feather":
+            return list(pa.ipc.open_file(source.arrow()).schema.names)
+        return list(_json_table(source).column_names)
+
+    return _named_errors(source, read)
+
+
+def _named_errors(source: Source, read: Callable[[], T]) -> T:
+    """Read a file, with errors that name it."""
     import pyarrow as pa
 
-    if not path.is_file():
-        raise InputError(f"There is no file {path}.")
     try:
-        if path.suffix == ".parquet":
-            return _read_parquet(path, columns, optional)
-        if is_text_file(path):
-            return _read_text(path, columns, optional)
-    except (pa.ArrowException, OSError, EOFError, zlib.error, csv.Error) as error:
-        raise InputError(f"{path.name} cannot be read: {str(error).splitlines()[0].rstrip('.')}.") from None
-    raise InputError(f"{path.name} must end in .csv, .tsv or .parquet, so that its format is known (.csv.gz is fine).")
-
-
-def is_text_file(path: Path) -> bool:
-    """Whether rows are lines, going by the file's name."""
-    return _ending(path) in _DELIMITERS
+        return read()
+    except (pa.ArrowException, OSError, EOFError, zlib.error, csv.Error, UnicodeError) as error:
+        raise InputError(f"{source.name} cannot be read: {str(error).splitlines()[0].rstrip('.')}.") from None
 
 
 def wanted_columns(
@@ -77,16 +103,12 @@ def no_column(name: str, column: str, existing: Sequence[str]) -> InputError:
     return InputError(f"{name} has no column {column!r}; its columns are {listed}.")
 
 
-def line_of_row(path: Path, row: int) -> int:
-    """The line (from 1) on which a row (from 0, below the header) of a text file begins."""
-    return lines_of_rows(path, [row])[0]
-
-
-def lines_of_rows(path: Path, rows: Sequence[int]) -> list[int]:
-    """The lines on which some rows begin, in one pass over the file."""
+def lines_of_rows(source: Source, rows: Sequence[int]) -> list[int]:
+    """The lines (from 1) on which some rows (from 0, below the header) begin, in one pass over the file."""
     wanted, last = set(rows), max(rows, default=-1)
     lines: dict[int, int] = {}
-    for row, (line, _) in enumerate(_records(path), start=-1):
+    header = source.format == "text" and source.dialect.header
+    for row, (line, _) in enumerate(_records(source), start=-1 if header else 0):
         if row in wanted:
             lines[row] = line
         if row >= last:
@@ -94,43 +116,125 @@ def lines_of_rows(path: Path, rows: Sequence[int]) -> list[int]:
     return [lines.get(row, row + 2) for row in rows]
 
 
-def _read_parquet(path: Path, columns: Sequence[str] | None, optional: Sequence[str]) -> Columns:
+def _read_parquet(source: Source, columns: Sequence[str] | None, optional: Sequence[str]) -> Columns:
     from pyarrow import parquet
 
-    with parquet.ParquetFile(path) as file:
-        names = wanted_columns(file.schema_arrow.names, path.name, columns, optional)
+    with parquet.ParquetFile(source.arrow()) as file:
+        names = wanted_columns(file.schema_arrow.names, source.name, columns, optional)
         # one at a time, so that no more than one column is held twice
         return {name: _as_array(file.read(columns=[name]).column(name)) for name in names}
 
 
-def _read_text(path: Path, columns: Sequence[str] | None, optional: Sequence[str]) -> Columns:
-    import pyarrow as pa
-    from pyarrow import csv as arrow_csv
+def _read_feather(source: Source, columns: Sequence[str] | None, optional: Sequence[str]) -> Columns:
+    from pyarrow import feather
 
-    header = _header(path)
-    names = wanted_columns(header, path.name, columns, optional)
+    table = feather.read_table(source.arrow())
+    names = wanted_columns(table.column_names, source.name, columns, optional)
+    return {name: _as_array(table.column(name)) for name in names}
+
+
+def _read_json(source: Source, columns: Sequence[str] | None, optional: Sequence[str]) -> Columns:
+    table = _json_table(source)
+    names = wanted_columns(table.column_names, source.name, columns, optional)
+    return {name: _as_array(table.column(name), None) for name in names}
+
+
+def _json_table(source: Source) -> Any:
+    from pyarrow import json
+
+    return json.read_json(source.arrow())
+
+
+_READERS = {"parquet": _read_parquet, "feather": _read_feather, "jsonl": _read_json}
+
+
+def _read_text(source: Source, columns: Sequence[str] | None, optional: Sequence[str], ids: Sequence[str]) -> Columns:
+    import pyarrow as pa
+
+    header = _header(source)
+    names = wanted_columns(header, source.name, columns, optional)
+    if source.dialect.encoding == GUESS and source.encoding is None:
+        _warn_of_guess(source)
     try:
-        table = arrow_csv.read_csv(
-            path,
-            # cells may hold line breaks: without this a large file with such cells cannot be read
-            parse_options=arrow_csv.ParseOptions(delimiter=_DELIMITERS[_ending(path)], newlines_in_values=True),
-            convert_options=arrow_csv.ConvertOptions(include_columns=names),
-        )
-    except pa.ArrowInvalid:
-        _refuse_broken_line(path, header)
+        table = _arrow_table(source, header, names, ids)
+    except UnicodeError:
+        if source.dialect.encoding != GUESS:
+            raise
+        return _read_text(replace(source, encoding="latin-1"), columns, optional, ids)
+    except pa.ArrowInvalid as error:
+        if "UTF8" in str(error):
+            return _read_guessed(source, columns, optional, ids)
+        _refuse_open_quote(source)
+        _refuse_broken_line(source, header)
         raise
     arrays = {name: table.column(name) for name in names}
     if any(pa.types.is_binary(column.type) for column in arrays.values()):
-        raise _not_unicode(path)
-    _refuse_open_quote(path, table)
+        return _read_guessed(source, columns, optional, ids)
+    last = table.slice(max(0, table.num_rows - 1)).to_pylist()
+    if any(isinstance(cell, str) and "\n" in cell for row in last for cell in row.values()):
+        _refuse_open_quote(source)
     del table
-    return {name: _as_array(arrays.pop(name), None) for name in names}
+    return {name: _as_ids(arrays.pop(name)) if name in ids else _as_array(arrays.pop(name), None) for name in names}
+
+
+def _arrow_table(source: Source, header: Sequence[str], names: Sequence[str], ids: Sequence[str]) -> Any:
+    import pyarrow as pa
+    from pyarrow import csv as arrow_csv
+
+    dialect = source.dialect
+    several = len(dialect.delimiter) > 1
+    content = source.arrow()
+    if several:
+        with source.open() as file:
+            text = file.read()
+        content = pa.BufferReader(text.replace(dialect.delimiter.encode(), dialect.sign.encode()))
+    return arrow_csv.read_csv(
+        content,
+        read_options=arrow_csv.ReadOptions(
+            encoding=dialect.encoding, column_names=None if dialect.header else list(header)
+        ),
+        # cells may hold line breaks: without this a large file with such cells cannot be read
+        parse_options=arrow_csv.ParseOptions(
+            delimiter=dialect.sign, newlines_in_values=not several, quote_char=False if several else '"'
+        ),
+        convert_options=arrow_csv.ConvertOptions(
+            include_columns=names,
+            column_types={name: pa.string() for name in names if name in ids},
+            decimal_point=dialect.decimal,
+        ),
+    )
+
+
+def _read_guessed(
+    source: Source, columns: Sequence[str] | None, optional: Sequence[str], ids: Sequence[str]
+) -> Columns:
+    """Read a file that turned out not to be UTF-8."""
+    if source.encoding is not None:
+        raise _not_unicode(source, "give the encoding that it has")
+    _warn_of_guess(source)
+    return _read_text(replace(source, encoding=GUESS), columns, optional, ids)
+
+
+def _warn_of_guess(source: Source) -> None:
+    warnings.warn(
+        str(_not_unicode(source, "it was read as Windows-1252; if that is wrong, give its encoding to read_table")),
+        DataWarning,
+        stacklevel=2,
+    )
+
+
+def _as_ids(column: Any) -> npt.NDArray[Any]:
+    """Ids as integers, or as text where these would lose their spelling."""
+    integers = integers_of(column)
+    return _as_array(column, None) if integers is None else integers
 
 
 def _as_array(column: Any, empty: str | None = "") -> npt.NDArray[Any]:
     """An arrow column as an array; equal texts are one object, and ``empty`` stands for empty ones."""
     import pyarrow as pa
 
+    if pa.types.is_dictionary(column.type):
+        column = column.cast(column.type.value_type)
     if not (pa.types.is_string(column.type) or pa.types.is_large_string(column.type)):
         return np.asarray(column.to_numpy())
     encoded = column.dictionary_encode().unify_dictionaries()
@@ -147,74 +251,71 @@ def _as_array(column: Any, empty: str | None = "") -> npt.NDArray[Any]:
     return array
 
 
-def _ending(path: Path) -> str:
-    return Path(path.stem).suffix if path.suffix == ".gz" else path.suffix
-
-
-def _open(path: Path) -> IO[bytes]:
-    return gzip.open(path) if path.suffix == ".gz" else path.open("rb")  # type: ignore[return-value]
-
-
-def _records(path: Path) -> Iterator[tuple[int, list[str]]]:
+def _records(source: Source) -> Iterator[tuple[int, list[str]]]:
     """The line on which each record begins, and its cells; blank lines are skipped."""
-    import io
-
-    with _open(path) as file, io.TextIOWrapper(file, "utf-8-sig", errors="surrogateescape", newline="") as text:
-        reader = csv.reader(text, delimiter=_DELIMITERS[_ending(path)])
-        while True:
-            line = reader.line_num + 1
-            try:
-                cells = next(reader)
-            except StopIteration:
-                return
-            if cells:
-                yield line, cells
-
-
-def _header(path: Path) -> list[str]:
-    _, header = next(_records(path), (1, []))
-    if not header:
-        raise InputError(f"{path.name} is empty; its first line must name the columns.")
+    if source.format == "jsonl":
+        with source.open() as file:
+            yield from ((line, []) for line, text in enumerate(file, 1) if text.strip())
+        return
+    dialect = source.dialect
+    encoding = "utf-8-sig" if dialect.encoding == "utf-8" else dialect.encoding
+    quoting: Any = csv.QUOTE_NONE if len(dialect.delimiter) > 1 else csv.QUOTE_MINIMAL
+    longest = csv.field_size_limit(sys.maxsize)  # a quote that is not closed makes one cell of the rest of a file
     try:
-        "".join(header).encode()
-    except UnicodeEncodeError:
-        raise _not_unicode(path) from None
+        with source.open() as file, io.TextIOWrapper(file, encoding, errors="surrogateescape", newline="") as text:
+            lines = (separated(line, dialect) for line in text)
+            reader = csv.reader(lines, delimiter=dialect.sign, quoting=quoting)
+            while True:
+                line = reader.line_num + 1
+                try:
+                    cells = next(reader)
+                except StopIteration:
+                    return
+                if cells:
+                    yield line, cells
+    finally:
+        csv.field_size_limit(longest)
+
+
+def _header(source: Source) -> list[str]:
+    _, header = next(_records(source), (1, []))
+    if not header:
+        raise InputError(f"{source.name} is empty; its first line must name the columns.")
+    if not source.dialect.header:
+        return [f"column_{number}" for number in range(1, len(header) + 1)]
     for number, name in enumerate(header):
         if name in header[:number]:
-            raise InputError(f"{path.name} has two columns called {name!r}; rename one.")
+            raise InputError(f"{source.name} has two columns called {name!r}; rename one.")
     return header
 
 
-def _refuse_broken_line(path: Path, header: list[str]) -> None:
-    for line, cells in _records(path):
+def _refuse_broken_line(source: Source, header: list[str]) -> None:
+    for line, cells in _records(source):
         if len(cells) != len(header):
             values = "1 value" if len(cells) == 1 else f"{len(cells)} values"
             raise InputError(
-                f"{path.name} line {line} has {values}, but the header names {len(header)} columns "
+                f"{source.name} line {line} has {values}, but the header names {len(header)} columns "
                 f"({', '.join(header)}); correct or remove that line."
             )
 
 
-def _refuse_open_quote(path: Path, table: Any) -> None:
+def _refuse_open_quote(source: Source) -> None:
     """Refuse a quote that is never closed, which would silently make one cell of the rest of the file."""
-    last = table.slice(max(0, table.num_rows - 1)).to_pylist()
-    if not any(isinstance(cell, str) and "\n" in cell for row in last for cell in row.values()):
-        return
-    *_, (line, _) = _records(path)
-    with _open(path) as file:
+    line = 1
+    for line, _ in _records(source):  # noqa: B007
+        pass
+    with source.open() as file:
         quotes = sum(text.count(b'"') for number, text in enumerate(file, 1) if number >= line)
     if quotes % 2:
-        raise InputError(f'{path.name} line {line} opens a quote (") that is never closed; close or remove it.')
+        raise InputError(f'{source.name} line {line} opens a quote (") that is never closed; close or remove it.')
 
 
-def _not_unicode(path: Path) -> InputError:
-    with _open(path) as file:
+def _not_unicode(source: Source, remedy: str) -> InputError:
+    with source.open() as file:
         for line, text in enumerate(file, 1):
             try:
                 text.decode()
             except UnicodeDecodeError as error:
                 byte = text[error.start]
-                return InputError(
-                    f"{path.name} line {line} is not UTF-8 text (byte 0x{byte:02x}); save the file as UTF-8."
-                )
-    return InputError(f"{path.name} is not UTF-8 text; save the file as UTF-8.")
+                return InputError(f"{source.name} line {line} is not UTF-8 text (byte 0x{byte:02x}); {remedy}.")
+    return InputError(f"{source.name} is not UTF-8 text; {remedy}.")

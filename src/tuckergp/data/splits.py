@@ -14,6 +14,7 @@ from typing import Any, Protocol, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
+from tuckergp.data.names import KEYS, TIMESTAMP, named_table
 from tuckergp.data.parting import both, count_of, parted, refuse_missing, share_of, times_of
 from tuckergp.data.periods import times_at
 from tuckergp.data.tables import Table, as_table, distinct_rows
@@ -36,8 +37,6 @@ __all__ = [
 
 Parts: TypeAlias = Iterator[tuple[Table, Table]]
 Ints: TypeAlias = npt.NDArray[np.intp]
-
-TIMESTAMP = "timestamp"
 
 
 class Splitter(Protocol):
@@ -107,7 +106,7 @@ class Holdout:
     def split(self, ratings: Any) -> Parts:
         """Yield one (train, test)."""
         train, test = holdout(
-            as_table(ratings, "ratings"),
+            named_table(ratings, "ratings", None, KEYS),
             test_size=self.test_size,
             new_users=self.new_users,
             new_items=self.new_items,
@@ -132,7 +131,7 @@ class KFold:
 
     def split(self, ratings: Any) -> Parts:
         """Yield (train, test), ``n_folds`` of them."""
-        table = as_table(ratings, "ratings")
+        table = named_table(ratings, "ratings", None, KEYS)
         n_folds = count_of(self.n_folds, "n_folds", least=2)
         if len(table) < n_folds:
             raise InputError(f"{table.name} has {len(table)} ratings, too few for {n_folds} folds.")
@@ -243,7 +242,7 @@ class UserHoldout:
 
     def split(self, ratings: Any) -> Parts:
         """Yield one (train, test)."""
-        table = as_table(ratings, "ratings")
+        table = named_table(ratings, "ratings", None, KEYS)
         order = stream(self.seed).permutation(len(table))
         yield _last_of_users(table, order, self.n, self.share, self.keep)
 
@@ -274,7 +273,7 @@ class LastN:
 
     def split(self, ratings: Any) -> Parts:
         """Yield one (train, test)."""
-        table = as_table(ratings, "ratings")
+        table = named_table(ratings, "ratings", None, [*KEYS, *({TIMESTAMP} & {self.column})])
         order = np.argsort(times_of(table, self.column), kind="stable")
         yield _last_of_users(table, order, self.n, None, self.keep)
 
@@ -306,7 +305,7 @@ class TimeSplit:
 
     def split(self, ratings: Any) -> Parts:
         """Yield one (train, test)."""
-        table = as_table(ratings, "ratings")
+        table = named_table(ratings, "ratings", None, [*KEYS, *({TIMESTAMP} & {self.column})])
         if self.at is not None and self.share is not None:
             raise InputError("Give share or at, not both.")
         when = times_of(table, self.column)
@@ -338,7 +337,7 @@ class ColdUsers:
 
     def split(self, ratings: Any) -> Parts:
         """Yield one (train, test)."""
-        yield _cold(as_table(ratings, "ratings"), "user_id", self.share, self.seed)
+        yield _cold(named_table(ratings, "ratings", None, KEYS), "user_id", self.share, self.seed)
 
 
 @dataclass(frozen=True)
@@ -358,7 +357,7 @@ class ColdItems:
 
     def split(self, ratings: Any) -> Parts:
         """Yield one (train, test)."""
-        yield _cold(as_table(ratings, "ratings"), "item_id", self.share, self.seed)
+        yield _cold(named_table(ratings, "ratings", None, KEYS), "item_id", self.share, self.seed)
 
 
 def _cold(table: Table, key: str, share: float, seed: int) -> tuple[Table, Table]:

@@ -17,14 +17,29 @@ import numpy as np
 import numpy.typing as npt
 
 from tuckergp.data.frames import as_frame
-from tuckergp.data.reading import is_text_file, line_of_row, lines_of_rows, no_column, read_columns, wanted_columns
+from tuckergp.data.id_types import ID_COLUMNS, aligned
+from tuckergp.data.reading import columns_of, lines_of_rows, no_column, read_columns, wanted_columns
+from tuckergp.data.sources import Source, sources_of
+from tuckergp.data.unnamed import columns_by_order, matrix_columns
 from tuckergp.errors import InputError
 from tuckergp.showing import Shown
 
 # The rows, and the characters of a cell, that are shown of a table.
 HEAD, WIDEST = 5, 40
 
-__all__ = ["Table", "as_table", "distinct_rows", "is_missing", "require_finite", "show_cell", "stacked"]
+__all__ = [
+    "Table",
+    "as_table",
+    "column_names",
+    "distinct_rows",
+    "from_matrix",
+    "is_missing",
+    "joined_arrays",
+    "read_table",
+    "require_finite",
+    "show_cell",
+    "stacked",
+]
 
 
 @dataclass(frozen=True, repr=False)
@@ -39,15 +54,18 @@ class Table(Shown):
     n_rows : int
     first_line : int or None
         Line number of the first row in its text file, None for tables in memory.
-    path : Path or None
-        The text file, for tables read from one: messages look up the line of a row in it.
+    sources : tuple of (Source, int)
+        The text files that it was read from, and the rows of each: messages look up the line of a row in them.
+    ids : tuple of str
+        Columns of a text file that were read as ids, see `tuckergp.data.id_types`.
     """
 
     columns: dict[str, npt.NDArray[Any]]
     name: str
     n_rows: int
     first_line: int | None = None
-    path: Path | None = None
+    sources: tuple[tuple[Source, int], ...] = ()
+    ids: tuple[str, ...] = ()
 
     def __len__(self) -> int:
         return self.n_rows
@@ -79,15 +97,21 @@ class Table(Shown):
 
     def row_label(self, row: int) -> str:
         """The words for a row in messages: a line of a file, or a row counted from 0."""
-        if self.path is not None and self.path.is_file():
-            return f"line {line_of_row(self.path, row)}"
-        return f"row {row}" if self.first_line is None else f"line {self.first_line + row}"
+        return self.row_labels([row])[0]
 
     def row_labels(self, rows: Sequence[int]) -> list[str]:
         """The words for several rows in messages; faster than one label after the other."""
-        if self.path is not None and self.path.is_file():
-            return [f"line {line}" for line in lines_of_rows(self.path, rows)]
-        return [self.row_label(row) for row in rows]
+        if not self.sources or not all(source.is_there for source, _ in self.sources):
+            return [f"row {row}" if self.first_line is None else f"line {self.first_line + row}" for row in rows]
+        labels: dict[int, str] = {}
+        first = 0
+        for source, count in self.sources:
+            inside = [row for row in rows if first <= row < first + count]
+            of = "" if len(self.sources) == 1 else f" of {source.name}"
+            lines = lines_of_rows(source, [row - first for row in inside]) if inside else []
+            labels |= {row: f"line {line}{of}" for row, line in zip(inside, lines, strict=True)}
+            first += count
+        return [labels.get(row, f"row {row}") for row in rows]
 
     def take(self, rows: npt.NDArray[np.integer]) -> Table:
         """The same columns at some rows (line numbers are lost)."""
@@ -97,12 +121,21 @@ class Table(Shown):
         """Some of the columns, in the order given."""
         return replace(self, columns={name: self[name] for name in columns})
 
-    def numeric(self, column: str, missing: bool = False) -> npt.NDArray[np.float64]:
-        """One column as float64 numbers; dates become days since 1970-01-01.
+    def with_ids(self, column: str) -> Table:
+        """The same table, with a column that holds ids read again from its text file where it was read otherwise."""
+        if column in self.ids or not self.sources or not all(source.is_there for source, _ in self.sources):
+            return self
+        parts = [read_columns(source, [column], ids=[column])[column] for source, _ in self.sources]
+        return replace(self, columns={**self.columns, column: _joined_ids(parts)}, ids=(*self.ids, column))
+
+    def numeric(self, column: str, missing: bool = False, dates: bool = True) -> npt.NDArray[np.float64]:
+        """One column as float64 numbers; dates become days since 1970-01-01, or are refused without ``dates``.
 
         Missing values are refused, or NaN with ``missing``; infinite ones are always refused.
         """
         values = self[column]
+        if not dates:
+            self._refuse_dates(column)
         if values.dtype.kind == "M":
             days = values.astype("datetime64[us]").astype(np.float64) / 86_400e6
             return require_finite(np.where(np.isnat(values), np.nan, days), self, column, missing)
@@ -112,12 +145,32 @@ class Table(Shown):
         for row, value in enumerate(values):
             try:
                 numbers[row] = _as_float(value)
+            except OverflowError:
+                raise InputError(
+                    f"{self.name} column {column!r} holds a number at {self.row_label(row)} that is too large; correct "
+                    f"or remove it, or divide the column by a number."
+                ) from None
             except (TypeError, ValueError):
                 raise InputError(
                     f"{self.name} column {column!r} must be numeric, but {self.row_label(row)} holds "
                     f"{show_cell(value)}."
                 ) from None
         return require_finite(numbers, self, column, missing)
+
+    def _refuse_dates(self, column: str) -> None:
+        values = self[column]
+        kinds = (datetime.date, datetime.datetime, np.datetime64)
+        flags = (
+            np.full(len(values), values.dtype.kind == "M")
+            if values.dtype.kind != "O"
+            else np.fromiter((isinstance(value, kinds) for value in values), dtype=bool, count=len(values))
+        )
+        if flags.any():
+            row = int(np.argmax(flags))
+            raise InputError(
+                f"{self.name} column {column!r} must be numeric, but {self.row_label(row)} holds the date "
+                f"{values[row]}; name the right column with columns={{{column!r}: ...}}."
+            )
 
 
 def _cell_text(value: Any) -> str:
@@ -127,18 +180,27 @@ def _cell_text(value: Any) -> str:
     return text if len(text) <= WIDEST else f"{text[:WIDEST]}..."
 
 
-def as_table(data: Any, name: str, columns: Sequence[str] | None = None, optional: Sequence[str] = ()) -> Table:
+def as_table(
+    data: Any,
+    name: str,
+    columns: Sequence[str] | None = None,
+    optional: Sequence[str] = (),
+    ids: Sequence[str] = ID_COLUMNS,
+) -> Table:
     """Read any supported table.
 
     Parameters
     ----------
-    data : pandas, polars or pyarrow table, dict of columns, or path to a CSV or Parquet file
+    data : pandas, polars (also lazy) or pyarrow table, dict of columns, list of tuples or dicts, 2-D array, or path
+        Also a sparse matrix of SciPy, users by items. `read_table` describes paths.
     name : str
         What messages call it; a file keeps its own name.
     columns : sequence of str or None
         Take these columns alone, and do not read the others; one that is not there is refused. None takes all.
     optional : sequence of str
         Take these as well where they are there; only with ``columns``.
+    ids : sequence of str
+        Columns with ids, which keep their spelling when they come from a text file; see `tuckergp.data.id_types`.
 
     Examples
     --------
@@ -150,15 +212,15 @@ def as_table(data: Any, name: str, columns: Sequence[str] | None = None, optiona
             data if columns is None else data.select(wanted_columns(list(data.columns), data.name, columns, optional))
         )
     if isinstance(data, str | Path):
-        path = Path(data)
-        read = {key: _as_column(values) for key, values in read_columns(path, columns, optional).items()}
-        n_rows = len(next(iter(read.values()), ()))
-        return (
-            Table(read, path.name, n_rows, 2, path.absolute()) if is_text_file(path) else Table(read, path.name, n_rows)
-        )
+        return read_table(data, columns=columns, optional=optional, ids=ids)
+    unnamed = columns_by_order(data, name)
+    data = data if unnamed is None else unnamed
     if isinstance(data, Mapping):
         keys = {str(key): key for key in data}
-        taken = {key: _as_column(data[keys[key]]) for key in wanted_columns(list(keys), name, columns, optional)}
+        given = {key: data[keys[key]] for key in wanted_columns(list(keys), name, columns, optional)}
+        taken = {key: _as_column([value] if _is_scalar(value) else value) for key, value in given.items()}
+        longest = max(map(len, taken.values()), default=0)
+        taken |= {key: np.repeat(taken[key], longest) for key, value in given.items() if _is_scalar(value)}
         lengths = {key: len(value) for key, value in taken.items()}
         if len(set(lengths.values())) > 1:
             shown = ", ".join(f"{key!r} has {length}" for key, length in lengths.items())
@@ -167,15 +229,121 @@ def as_table(data: Any, name: str, columns: Sequence[str] | None = None, optiona
     import narwhals as nw
 
     try:
-        frame = nw.from_native(data, eager_only=True)
+        frame: Any = nw.from_native(data)
     except TypeError:
         raise InputError(
-            f"{name} must be a pandas, polars or pyarrow table, a dict of columns, or a path to a CSV or Parquet file; "
-            f"got {type(data).__name__}."
+            f"{name} must be a pandas, polars or pyarrow table, a dict of columns, a list of tuples, or a path to a "
+            f"CSV or Parquet file; got {type(data).__name__}."
         ) from None
+    frame = frame.collect() if isinstance(frame, nw.LazyFrame) else frame
     series = {str(one.name): one for one in frame.iter_columns()}
-    taken = {key: _as_column(series[key].to_numpy()) for key in wanted_columns(list(series), name, columns, optional)}
+    taken = {key: _of_series(series[key]) for key in wanted_columns(list(series), name, columns, optional)}
     return Table(taken, name, frame.shape[0])
+
+
+def _of_series(series: Any) -> npt.NDArray[Any]:
+    try:
+        return _as_column(series.to_numpy())
+    except Exception:  # a type that NumPy does not have, such as integers of 128 bits
+        return _as_column(series.to_list())
+
+
+def _is_scalar(value: Any) -> bool:
+    """Whether a value of a dict is one cell, which stands for a column of equal ones."""
+    return (
+        isinstance(value, str | bytes | np.generic) or not hasattr(value, "__iter__") or getattr(value, "ndim", 1) == 0
+    )
+
+
+def read_table(
+    path: str | Path,
+    sep: str | None = None,
+    encoding: str | None = None,
+    columns: Sequence[str] | None = None,
+    optional: Sequence[str] = (),
+    ids: Sequence[str] = ID_COLUMNS,
+) -> Table:
+    r"""Read a table from a file; wherever a table is expected, the result will do, and so will the path itself.
+
+    Parameters
+    ----------
+    path : path
+        Text (``.csv``, ``.tsv``, ``.txt``, ``.dat``), ``.jsonl``, ``.feather`` or ``.parquet``; text also compressed
+        (``.gz``, ``.bz2``, ``.xz``, ``.zip``). ``~`` is the home folder, ``part-*.csv`` several files with the same
+        columns, and ``-`` standard input.
+    sep, encoding : str or None
+        The delimiter, such as ``";"`` or ``"::"``, and the encoding of text; None finds them out.
+    columns, optional, ids
+        As in `as_table`.
+
+    Examples
+    --------
+    >>> import tempfile, pathlib
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     path = pathlib.Path(folder, "ratings.csv")
+    ...     _ = path.write_text("user_id;item_id;rating\n007;1;4,5\n")
+    ...     read_table(path).columns
+    {'user_id': array(['007'], dtype=object), 'item_id': array([1]), 'rating': array([4.5])}
+    """
+    sources = sources_of(path, sep, encoding)
+    name = sources[0].name if len(sources) == 1 else Path(path).name
+    parts = [read_columns(source, columns, optional, ids) for source in sources]
+    for source, part in zip(sources, parts, strict=True):
+        if list(part) != list(parts[0]):
+            raise InputError(
+                f"{source.name} has the columns {', '.join(part)}, and {sources[0].name} has {', '.join(parts[0])}; "
+                f"give all files the same."
+            )
+    sizes = [len(next(iter(part.values()), ())) for part in parts]
+    joined = {}
+    for key in parts[0]:
+        arrays = [_as_column(part[key]) for part in parts]
+        joined[key] = _joined_ids(arrays) if key in ids else joined_arrays(arrays)
+    if not all(source.is_text for source in sources):
+        return Table(joined, name, sum(sizes))
+    first = 1 + (sources[0].format == "text" and sources[0].dialect.header)
+    read_as_ids = tuple(key for key in joined if key in ids)
+    return Table(joined, name, sum(sizes), first, tuple(zip(sources, sizes, strict=True)), read_as_ids)
+
+
+def from_matrix(matrix: Any, users: Sequence[Any] | None = None, items: Sequence[Any] | None = None) -> Table:
+    """A sparse matrix of SciPy, users by items, as a table of ratings: one row per stored entry.
+
+    Parameters
+    ----------
+    matrix : sparse matrix, shape (n_users, n_items)
+    users, items : sequence of ids, or None
+        The ids of rows and of columns; None numbers them from 0 on.
+
+    Examples
+    --------
+    >>> from scipy import sparse
+    >>> from_matrix(sparse.csr_array([[5, 0], [0, 3]]), items=["Heat", "Big"])["item_id"]
+    array(['Heat', 'Big'], dtype=object)
+    """
+    return as_table(matrix_columns(matrix, users, items), "ratings")
+
+
+def column_names(data: Any, name: str) -> tuple[list[str], str]:
+    """The columns of a table that `as_table` reads, and what messages call it, without reading its rows."""
+    if isinstance(data, Table):
+        return list(data.columns), data.name
+    if isinstance(data, str | Path):
+        sources = sources_of(data)
+        return columns_of(sources[0]), sources[0].name if len(sources) == 1 else Path(data).name
+    if isinstance(data, Mapping):
+        return [str(key) for key in data], name
+    if hasattr(data, "collect_schema"):
+        return [str(key) for key in data.collect_schema().names()], name
+    if hasattr(data, "columns") or hasattr(data, "column_names"):
+        return [str(key) for key in getattr(data, "column_names", None) or data.columns], name
+    return list(as_table(data, name).columns), name
+
+
+def _joined_ids(parts: Sequence[npt.NDArray[Any]]) -> npt.NDArray[Any]:
+    """Ids of several files: all of them text if those of one file are."""
+    text = next((value for part in parts if part.dtype.kind == "O" for value in part if isinstance(value, str)), None)
+    return joined_arrays(parts if text is None else [aligned(part, text) for part in parts])
 
 
 def _as_column(values: Any) -> npt.NDArray[Any]:
@@ -237,11 +405,18 @@ def stacked(first: Table, second: Table) -> Table:
             for table in (first, second)
             if len(table)
         ]
-        if len({array.dtype.kind for array in arrays}) > 1:  # dates finer than microseconds would become numbers
-            dates = [array.astype("datetime64[us]") if array.dtype.kind == "M" else array for array in arrays]
-            arrays = [array.astype(object) for array in dates]
-        columns[column] = np.concatenate(arrays) if arrays else first.columns.get(column, second.columns.get(column))
+        columns[column] = joined_arrays(arrays) if arrays else first.columns.get(column, second.columns.get(column))
     return Table(columns, second.name, len(first) + len(second))  # type: ignore[arg-type]
+
+
+def joined_arrays(arrays: Sequence[npt.NDArray[Any]]) -> npt.NDArray[Any]:
+    """Columns one after the other, as objects where their types differ."""
+    if len(arrays) == 1:
+        return arrays[0]
+    if len({array.dtype.kind for array in arrays}) > 1:  # dates finer than microseconds would become numbers
+        dates = [array.astype("datetime64[us]") if array.dtype.kind == "M" else array for array in arrays]
+        arrays = [array.astype(object) for array in dates]
+    return np.concatenate(arrays)
 
 
 def is_missing(values: npt.NDArray[Any]) -> npt.NDArray[np.bool_]:
@@ -303,5 +478,8 @@ def _factorize(values: npt.NDArray[Any]) -> tuple[npt.NDArray[Any], npt.NDArray[
 
 def show_cell(value: Any) -> str:
     """A value as messages show it: short, and without NumPy's names."""
-    text = repr(value.item() if isinstance(value, np.generic) else value)
+    try:
+        text = repr(value.item() if isinstance(value, np.generic) else value)
+    except ValueError:  # an integer of more digits than Python writes
+        text = "an integer of very many digits"
     return text if len(text) <= 40 else text[:37] + "..."

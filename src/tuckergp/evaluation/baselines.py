@@ -15,7 +15,9 @@ from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
 from tuckergp.data.history import KEYS, RATING, History, read_ratings
-from tuckergp.data.tables import Table, as_table
+from tuckergp.data.ids import with_aligned_ids
+from tuckergp.data.names import named_table
+from tuckergp.data.tables import Table
 from tuckergp.errors import InputError
 
 __all__ = ["BASELINES", "Biases", "GlobalMean", "Popularity"]
@@ -35,7 +37,7 @@ class _RatingBaseline(BaseEstimator):  # type: ignore[misc]
 
     def fit(self, ratings: Any, users: Any = None, items: Any = None) -> Self:
         """Learn from a table with columns user_id, item_id and rating."""
-        table = as_table(ratings, "ratings")
+        table = named_table(ratings, "ratings", None)
         y, ids, codes = read_ratings(table)
         self.rating_range_ = (float(y.min()), float(y.max()))
         self._learn(y, ids, codes)
@@ -54,7 +56,7 @@ class _RatingBaseline(BaseEstimator):  # type: ignore[misc]
         if return_std and quantiles is not None:
             raise InputError("Ask for standard deviations or for quantiles, not both.")
         low, high = self.rating_range_ if clip else (-np.inf, np.inf)
-        mean = self._mean(as_table(pairs, "pairs"))
+        mean = self._mean(named_table(pairs, "pairs", None))
         if return_std:
             return np.clip(mean, low, high), np.full(len(mean), self.std_)
         if quantiles is not None:
@@ -141,7 +143,8 @@ class Biases(_RatingBaseline):
         total = np.full(len(pairs), self.mean_)
         for key in KEYS:
             bias = self.biases_[key]
-            total += np.fromiter((bias.get(value, 0.0) for value in pairs[key].tolist()), np.float64, len(pairs))
+            ids = with_aligned_ids(pairs, key, next(iter(bias)))[key].tolist()
+            total += np.fromiter((bias.get(value, 0.0) for value in ids), np.float64, len(pairs))
         return total
 
 
@@ -159,7 +162,7 @@ class Popularity(BaseEstimator):  # type: ignore[misc]
 
     def fit(self, ratings: Any, users: Any = None, items: Any = None) -> Self:
         """Count the ratings of a table with columns user_id, item_id and rating, or clicks without ratings."""
-        table = as_table(ratings, "ratings")
+        table = named_table(ratings, "ratings", None)
         history = History.read(table, clicks=RATING not in table.columns)
         counts = np.bincount(history.codes[1]).tolist()
         self.counts_: dict[Hashable, int] = dict(zip(history.ids[1], counts, strict=True))
@@ -168,7 +171,8 @@ class Popularity(BaseEstimator):  # type: ignore[misc]
     def predict(self, pairs: Any, clip: bool = True) -> Floats:
         """Score each row of ``pairs`` by the number of ratings of its item."""
         check_is_fitted(self)
-        items = as_table(pairs, "pairs")["item_id"].tolist()
+        table = with_aligned_ids(named_table(pairs, "pairs", None), "item_id", next(iter(self.counts_)))
+        items = table["item_id"].tolist()
         return np.fromiter((self.counts_.get(item, 0) for item in items), np.float64, len(items))
 
 

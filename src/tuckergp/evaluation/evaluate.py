@@ -18,7 +18,8 @@ import numpy as np
 import numpy.typing as npt
 from sklearn.base import clone
 
-from tuckergp.data.history import RATING, id_names, standard_names
+from tuckergp.data.ids import with_aligned_ids
+from tuckergp.data.names import KEYS, RATING, id_names, named_table
 from tuckergp.data.splits import GivenParts, Holdout, KFold, Splitter
 from tuckergp.data.tables import Table, as_table
 from tuckergp.errors import InputError
@@ -230,9 +231,9 @@ def _relevance(relevant: Any) -> Callable[[npt.NDArray[np.float64], npt.NDArray[
 
 def parts_of(split: Any, data: Any, names: Mapping[str, str] | None = None) -> Iterator[tuple[Table, Table]]:
     """The pairs (train, test) of a splitter or of a list of pairs; None holds out a random fifth."""
-    if names and data is not None:
+    if data is not None:
         table = as_table(data, "ratings")
-        renamed = standard_names(table, names)
+        renamed = named_table(table, "ratings", names)
         data = replace(renamed, columns={**table.columns, **renamed.columns})  # a splitter may ask for either
     if split is not None and (isinstance(split, str) or not hasattr(split, "split")):
         split = GivenParts(split)
@@ -240,14 +241,18 @@ def parts_of(split: Any, data: Any, names: Mapping[str, str] | None = None) -> I
         raise InputError("There are no ratings: give data, or a list of (train, test) as split.")
     splitter: Splitter = Holdout() if split is None else split
     for train, test in splitter.split(data):
-        yield standard_names(train, names), standard_names(test, names)
+        learned, asked = (named_table(part, part.name, names) for part in (train, test))
+        for key in KEYS:
+            if len(learned) and key in learned and key in asked:
+                asked = with_aligned_ids(asked, key, learned[key][:1].tolist()[0])
+        yield learned, asked
 
 
 def attribute_tables(users: Any, items: Any, names: Mapping[str, str] | None = None) -> list[Table | None]:
     """The attributes of users and items, read once for all fits."""
     return [
-        None if source is None else standard_names(as_table(source, name), id_names(names))
-        for source, name in ((users, "users"), (items, "items"))
+        None if source is None else named_table(source, name, id_names(names), [key])
+        for source, name, key in ((users, "users", KEYS[0]), (items, "items", KEYS[1]))
     ]
 
 

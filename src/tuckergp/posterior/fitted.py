@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy.special import logsumexp
 
+from tuckergp.checks import Allowed, check, one_of, probability
 from tuckergp.errors import InputError
 from tuckergp.inference.base import Info
 from tuckergp.likelihoods import Likelihood
@@ -25,6 +26,12 @@ Floats = npt.NDArray[np.float64]
 
 # How many values of f, or of the factors of rows, are computed at once over all draws.
 BLOCK = 4_000_000
+
+
+LEVELS = Allowed(
+    ("a list of probabilities between 0 and 1",),
+    lambda value: np.ndim(value) == 1 and len(value) > 0 and all(map(probability().holds, value)),
+)
 
 
 @dataclass(frozen=True)
@@ -140,8 +147,7 @@ class Fit:
     def quantiles(self, design: Design, levels: Sequence[float], include_noise: bool) -> Floats:
         """Quantiles of a new observation or, without noise, of its mean over the draws, shape (N, len(levels))."""
         self.require_draws("quantiles")
-        if not all(0 < level < 1 for level in levels):
-            raise InputError(f"quantiles must be between 0 and 1, not {list(levels)}.")
+        check("quantiles", levels, LEVELS)
         out = np.empty((design.n_observations, len(levels)))
         for rows, at in self.blocks(design, unseen=True):
             if include_noise:
@@ -152,8 +158,7 @@ class Fit:
 
     def interval(self, design: Design, share: float, include_noise: bool) -> Floats:
         """The bounds between which a new observation, or its mean, is with probability ``share``, shape (N, 2)."""
-        if not 0 < share < 1:
-            raise InputError(f"interval must be a probability between 0 and 1, not {share!r}.")
+        check("interval", share, probability())
         if not include_noise:
             tail = (1 - float(share)) / 2
             return self.quantiles(design, [tail, 1 - tail], include_noise)
@@ -209,6 +214,8 @@ def predict_with(
     include_noise: bool,
 ) -> Any:
     """The posterior mean alone, or a tuple of it and what else was asked for, in the order of the arguments."""
+    for name, flag in (("return_std", return_std), ("include_noise", include_noise)):
+        check(name, flag, one_of(True, False))
     found: list[Floats] = []
     if return_std:
         fit.require_draws("a standard deviation")

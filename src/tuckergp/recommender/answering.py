@@ -16,10 +16,11 @@ import numpy.typing as npt
 from tuckergp.checks import check, number, one_of, whole
 from tuckergp.data.frames import Frame, as_frame
 from tuckergp.data.history import RATING
-from tuckergp.data.tables import Table, as_table
+from tuckergp.data.tables import Table, as_table, show_cell
 from tuckergp.errors import InputError
 from tuckergp.posterior.fitted import predict_with
 from tuckergp.random import seed_of
+from tuckergp.recommender.entities import Side
 from tuckergp.recommender.explain import explain
 from tuckergp.recommender.explanation import Explanation
 from tuckergp.recommender.factors import Factors
@@ -32,6 +33,7 @@ from tuckergp.recommender.questions import (
     cells,
     entity_table,
     is_table,
+    known_type,
 )
 from tuckergp.recommender.reading import pairs_table
 from tuckergp.recommender.serving import Request, Strategy, recommend, seen_items
@@ -54,6 +56,7 @@ def predict(
     on_unknown: OnUnknown = "predict",
 ) -> Any:
     """Predictions for pairs and their uncertainty, as `TuckerRecommender.predict` describes."""
+    check("clip", clip, one_of(True, False))
     table = pairs_table(pairs, fitted.names, fitted.layout)
     unknown = _unknown(table, fitted.layout, on_unknown)
     predicted = predict_with(fitted.fit, fitted.layout.pairs(table), return_std, quantiles, interval, include_noise)
@@ -115,16 +118,17 @@ def scores(fitted: FittedRecommender, users: Sequence[Any], items: Sequence[Any]
     """Predictions, not clipped, for each of some users and items, shape (n_users, n_items)."""
     layout, fit = fitted.layout, fitted.fit
     fit.draws.require_kept()
+    ids = [known_type(given, side) for given, side in zip((users, items), layout.sides, strict=True)]
     if not fit.likelihood.linear:
-        pairs = {"user_id": np.repeat(cells(users), len(items)), "item_id": np.tile(cells(items), len(users))}
-        predicted = predict(fitted, Table(pairs, "pairs", len(users) * len(items)))
-        return np.asarray(predicted).reshape(len(users), len(items))
-    numbers = [side.numbers(ids) for side, ids in zip(layout.sides, (users, items), strict=True)]
+        pairs = {"user_id": np.repeat(cells(ids[0]), len(ids[1])), "item_id": np.tile(cells(ids[1]), len(ids[0]))}
+        predicted = predict(fitted, Table(pairs, "pairs", len(ids[0]) * len(ids[1])))
+        return np.asarray(predicted).reshape(len(ids[0]), len(ids[1]))
+    numbers = [side.numbers(asked) for side, asked in zip(layout.sides, ids, strict=True)]
     factors = Factors(layout, fit)
-    vectors, alone = factors.users(numbers[0], Table({}, "users", len(users)))
+    vectors, alone = factors.users(numbers[0], Table({}, "users", len(ids[0])))
     V = factors.draws.factors(1, layout.sides[1].table.take(numbers[1])).astype(np.float32)
     width = V.shape[1] * V.shape[2]
-    f = vectors.reshape(len(users), width) @ V.reshape(len(items), width).T
+    f = vectors.reshape(len(ids[0]), width) @ V.reshape(len(ids[1]), width).T
     total = f.astype(np.float64) + alone.sum(axis=1)[:, None]
     return np.asarray(fit.mean + fit.scale * total / len(fit.draws))
 
@@ -142,6 +146,7 @@ def best_items(
     titles: str | None,
 ) -> Frame:
     """A data frame with the best items for users, as `TuckerRecommender.recommend` describes."""
+    check("exclude_seen", exclude_seen, one_of(True, False))
     users_side, items_side = fitted.layout.sides
     table = asking_users(users, users_side, fitted.names)
     layout = replace(fitted.layout, sides=(users_side.enlarged(table), items_side))
@@ -192,7 +197,7 @@ def most_alike(fitted: FittedRecommender, d: int, entity: Any, n: int, titles: s
         side, entity = side.enlarged(table), table[side.key].tolist()[0]
         layout = replace(layout, sides=(side, layout.sides[1]) if d == 0 else (layout.sides[0], side))
     entity = by_title(entity, fitted.tables[d], side)
-    row = int(side.numbers([entity])[0])
+    row = int(side.numbers(_one(entity, side))[0])
     if row == side.unknown:
         raise InputError(f"{side.key} {entity!r} has neither ratings nor attributes to compare.")
     others[row : row + 1] = False
@@ -216,8 +221,18 @@ def explain_pair(fitted: FittedRecommender, user: Any, item: Any, circumstances:
         if is_table(value):
             raise InputError(f"explain takes the id of one {name}, not a table; give new ones to fold_in first.")
     item = by_title(item, fitted.tables[1], fitted.layout.sides[1])
+    for value, side in zip((user, item), fitted.layout.sides, strict=True):
+        _one(value, side)
     pair = as_table({"user_id": [user], "item_id": [item], **named}, "pair")
-    return explain(fitted.layout, fitted.fit, pair, fitted.tables)
+    return explain(fitted.layout, fitted.fit, fitted.layout.aligned(pair), fitted.tables)
+
+
+def _one(entity: Any, side: Side) -> list[Any]:
+    """One id in the type that was decided at the fit."""
+    ids = known_type(entity, side)
+    if len(ids) != 1 or isinstance(entity, list | set | np.ndarray):
+        raise InputError(f"{show_cell(entity)} is no {side.key}; give one id.")
+    return ids
 
 
 def _frame(fitted: FittedRecommender, columns: Mapping[str, Any]) -> Frame:

@@ -15,8 +15,11 @@ import numpy as np
 import numpy.typing as npt
 
 from tuckergp.data.findings import SHOWN, Finding, as_numbers, as_times, find, usual_range
-from tuckergp.data.history import KEYS, RATING, TIMESTAMP, standard_names
-from tuckergp.data.tables import Table, as_table, distinct_rows, is_missing, show_cell
+from tuckergp.data.history import KEYS, RATING, TIMESTAMP
+from tuckergp.data.id_types import describe_type
+from tuckergp.data.ids import with_aligned_ids
+from tuckergp.data.names import missing_column, named_table, taken_names, words
+from tuckergp.data.tables import Table, column_names, distinct_rows, is_missing, show_cell
 from tuckergp.errors import DataWarning
 from tuckergp.recommender.attributes import Attributes
 from tuckergp.recommender.feature_report import FeatureReport
@@ -114,6 +117,10 @@ class Description(Shown):
         Numbers of usable ratings, and of users and items in them.
     density : float
         Share of all pairs of user and item that have a rating.
+    columns : dict of str to str
+        The columns taken for ``user_id``, ``item_id``, ``rating`` and ``timestamp`` that have other names.
+    id_types : dict of str to str
+        For ``user_id`` and ``item_id``, whether ids are integers or text: decided here, for all later tables.
     n_repeated : int
         Rows with a user and an item that an earlier row has.
     per_user, per_item : Counts or None
@@ -135,6 +142,8 @@ class Description(Shown):
     n_users: int
     n_items: int
     density: float
+    columns: Mapping[str, str]
+    id_types: Mapping[str, str]
     n_repeated: int
     per_user: Counts | None
     per_item: Counts | None
@@ -157,6 +166,8 @@ class Description(Shown):
         return {
             **{name: getattr(self, name) for name in plain},
             **{name: None if value is None else asdict(value) for name, value in objects.items()},
+            "columns": dict(self.columns),
+            "id_types": dict(self.id_types),
             "tables": {side: asdict(known) for side, known in self.tables.items()},
             "attributes": [
                 dict(zip(("table", "column", "use", "note"), row, strict=True)) for row in self.attributes.rows()
@@ -171,6 +182,12 @@ class Description(Shown):
     def _lines(self) -> Iterator[str]:
         yield f"{self.name}: {self.n_ratings:,} ratings of {self.n_items:,} items by {self.n_users:,} users"
         yield f"  density           {self.density:.3%} of all pairs"
+        if self.columns:
+            yield f"  columns           {words(self.columns)}"
+        if self.n_rows:
+            kinds = ", ".join(f"{key} {kind}" for key, kind in self.id_types.items())
+            text = " (007 and 7 are two)" if "text" in self.id_types.values() else ""
+            yield f"  ids               {kinds}{text}"
         for label, counts in (("ratings per user", self.per_user), ("ratings per item", self.per_item)):
             if counts is not None:
                 yield (
@@ -226,6 +243,7 @@ def describe(
     >>> print(report)
     ratings: 4 ratings of 2 items by 2 users
       density           75.000% of all pairs
+      ids               user_id integers, item_id integers
       ratings per user  2 to 2, median 2, mean 2.0
       ratings per item  1 to 3, median 2, mean 2.0
       repeated pairs    1
@@ -237,7 +255,11 @@ def describe(
       ratings: 1 row with a user and an item that an earlier row has: row 3. All are learned from, unless duplicates \
 is 'mean' or 'refuse'.
     """
-    table = standard_names(as_table(ratings, "ratings"), columns)
+    taken = taken_names(*column_names(ratings, "ratings"), columns)
+    table = named_table(ratings, "ratings", taken)
+    for key in KEYS:
+        if key not in table:
+            raise missing_column(table.name, key, list(table.columns), columns or {})
     sound = ~(is_missing(table[KEYS[0]]) | is_missing(table[KEYS[1]]))
     y = as_numbers(table[RATING]) if RATING in table else np.ones(len(table))
     sound &= np.isfinite(y)
@@ -252,7 +274,9 @@ is 'mean' or 'refuse'.
     attributes: dict[str, Any] = {}
     for source, side, key, rated in zip((users, items), SIDES, KEYS, ids, strict=True):
         if source is not None:
-            known = standard_names(as_table(source, side), columns)
+            known = named_table(source, side, taken, [key])
+            if rated and key in known:
+                known = with_aligned_ids(known, key, rated[0])
             tables[side] = _known(known, key, set(rated))
             findings += _faults_of(known, key, tables[side], rated)
             with warnings.catch_warnings():
@@ -266,6 +290,8 @@ is 'mean' or 'refuse'.
         n_ratings=len(kept),
         n_users=len(ids[0]),
         n_items=len(ids[1]),
+        columns=taken,
+        id_types={key: describe_type(table[key]) for key in KEYS},
         density=pairs / max(len(ids[0]) * len(ids[1]), 1),
         n_repeated=len(kept) - pairs,
         per_user=Counts.of(codes[0]) if len(kept) else None,

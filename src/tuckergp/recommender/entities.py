@@ -16,7 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from tuckergp.data.columns import row_keys
-from tuckergp.data.ids import Ids
+from tuckergp.data.ids import Ids, with_aligned_ids
 from tuckergp.data.tables import Table, as_table
 from tuckergp.errors import DataWarning, InputError
 from tuckergp.model.design import FittedMode, whiten
@@ -134,6 +134,12 @@ class Side:
         base = [self.base.place(self.added[row - first]) if row >= first else row for row in rows.tolist()]
         return np.array([row if place < 0 else place for row, place in zip(rows.tolist(), base, strict=True)])
 
+    def aligned(self, table: Table) -> Table:
+        """A table whose ids, if it has any, are of the type that was decided at the fit."""
+        if self.key not in table or not len(self.base):
+            return table
+        return with_aligned_ids(table, self.key, self.base.values[0])
+
     def warn_of_other_types(self, table: Table) -> None:
         """Warn if no id of a table is known and their type differs from that of known ids, as text from numbers."""
         asked = table[self.key]
@@ -227,7 +233,7 @@ def read_attributes(source: Any, name: str, key: str, rated: Sequence[Any]) -> T
     """Read an attribute table with one row per id, some of which must have ratings; None for none."""
     if source is None:
         return None
-    table = as_table(source, name)
+    table = with_aligned_ids(as_table(source, name), key, rated[0])
     check_keys(table, key)
     table = replace(table, columns={**table.columns, key: as_objects(table[key])})
     known = set(table[key])

@@ -16,8 +16,8 @@ import numpy.typing as npt
 
 from tuckergp.data.frames import Frame
 from tuckergp.data.history import Duplicates
+from tuckergp.data.names import named_table
 from tuckergp.data.periods import Unit
-from tuckergp.data.tables import as_table
 from tuckergp.model.cores import CoreSpec
 from tuckergp.params import Estimator, check_fitted
 from tuckergp.posterior.export import as_inference_data, block_names
@@ -80,14 +80,15 @@ class TuckerRecommender(Storable, Estimator):
         Let users drift: in each week or month of the ratings' ``timestamp`` column the tastes and mood of a user may
         differ from the user's average, by an amount that is learned. Needs ``"gibbs"`` and an identity core.
         ``"auto"``: weeks if there is a timestamp column, drift is possible, and short runs on a part of the ratings
-        predict held-out ratings better with weeks than without.
+        predict held-out ratings better with weeks than without. Times that cannot be read are then left out, with a
+        warning.
     noise : {"auto", "shared", "rows"}
         One noise variance, or a factor for each user and item (some rate erratically, some divide opinions).
         ``"auto"``: rows where the inference and the likelihood support it, except for ``"bernoulli"``, where the
         factors have this role.
     columns : dict or None
-        The names of ``user_id``, ``item_id``, ``rating`` and ``timestamp`` in your tables, where they differ:
-        ``{"user_id": "userId"}``.
+        The names of ``user_id``, ``item_id``, ``rating`` and ``timestamp`` in your tables:
+        ``{"user_id": "kunde"}``. Common names, such as userId, movieId, isbn, stars and date, are found without it.
     attributes : dict or None
         How to use some columns of the user and item tables, instead of what their values suggest:
         ``{"users": {"zip_code": None, "age": SE(1.0)}, "items": {"title": "text"}}``. None leaves a column out;
@@ -114,6 +115,9 @@ class TuckerRecommender(Storable, Estimator):
         How each column of the user and item tables is used, or why not: print it.
     time_ : {"week", "month"} or None
         The unit of drift that is used.
+    columns_ : dict
+        The columns that were taken for ``user_id``, ``item_id``, ``rating`` and ``timestamp``, where they have other
+        names.
     layout_ : Layout
         Users, items and circumstances as modes.
     history_ : History
@@ -441,7 +445,7 @@ class TuckerRecommender(Storable, Estimator):
         """
         fitted = self._fitted
         if ratings is not None:
-            table = as_table(ratings, "ratings")
+            table = named_table(ratings, "ratings", fitted.names)
             users = users_of(table, fitted) if users is None else users
             fitted = with_ratings(fitted, RecommenderSettings.of(self), Given(table, attributes_of(users, fitted)))
         return answering.best_items(
@@ -606,7 +610,7 @@ class TuckerRecommender(Storable, Estimator):
         """Set the fitted attributes, which users and model files know, from what was learned."""
         self.layout_, self.fit_, self.history_, self.time_ = fitted.layout, fitted.fit, fitted.history, fitted.time
         self.tables_, self.features_, self.rating_range_ = fitted.tables, fitted.features, fitted.rating_range
-        self.backend_ = fitted.backend
+        self.backend_, self.columns_ = fitted.backend, dict(fitted.names or {})
         self.__dict__.pop("moments_", None)
         if fitted.moments is not None:
             self.moments_ = fitted.moments
@@ -624,6 +628,6 @@ class TuckerRecommender(Storable, Estimator):
             self.tables_,
             self.rating_range_,
             self.backend_,
-            self.columns,
+            {**getattr(self, "columns_", {}), **(self.columns or {})},
             getattr(self, "moments_", None),
         )

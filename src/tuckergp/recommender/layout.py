@@ -88,6 +88,12 @@ class Layout:
         """The names of the modes."""
         return [*KEYS, *(circumstance.reader.name for circumstance in self.circumstances)]
 
+    def aligned(self, table: Table) -> Table:
+        """A table whose ids of users and items are of the types that were decided at the fit."""
+        for side in self.sides:
+            table = side.aligned(table)
+        return table
+
     def pairs(self, table: Table) -> Design:
         """The design of pairs to predict: one row per user_id and item_id, with circumstances where they are given."""
         users, items = (side.numbers(table[side.key]) for side in self.sides)

@@ -5,7 +5,7 @@ Each step is in a file of its own. How a fitted recommender takes in more rating
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any, NamedTuple, TypeAlias
 
@@ -45,13 +45,14 @@ class Run(NamedTuple):
 
 
 class Material(NamedTuple):
-    """The data to learn from, after reading: ratings, attributes, unit of drift, seed, kind of data frames."""
+    """The data to learn from: ratings, attributes, unit of drift, seed, kind of data frames, names of columns."""
 
     history: History
     tables: tuple[Table | None, Table | None]
     unit: Unit | None
     seed: int
     backend: str
+    names: Mapping[str, str]
 
 
 def learn(
@@ -62,11 +63,11 @@ def learn(
     ``drift_helps`` decides what ``time="auto"`` means where drift is possible.
     """
     inference = inference_of(settings)
-    table = ratings_table(given.ratings, settings)
+    table, names = ratings_table(given.ratings, settings)
     seed = seed_for(settings.random_state, run.control.checkpoint)
     check_context(settings, inference)
     history = read_history(table, settings)
-    sources = zip(attribute_tables(given, settings), SIDES, KEYS, history.ids, strict=True)
+    sources = zip(attribute_tables(given, settings, names), SIDES, KEYS, history.ids, strict=True)
     users, items = (read_attributes(source, name, key, ids) for source, name, key, ids in sources)
 
     def helps() -> bool:
@@ -75,7 +76,8 @@ def learn(
     unit = time_unit(settings, inference, table, history.clicks, helps)
     if unit is None:
         history = replace(history, occasion=history.occasion.select(settings.contexts))
-    material = Material(history, (users, items), unit, seed, backend_of(given.ratings))
+    names = {**(settings.columns or {}), **names}
+    material = Material(history, (users, items), unit, seed, backend_of(given.ratings), names)
     return learn_from(settings, inference, material, run)
 
 
@@ -108,22 +110,22 @@ def learn_from(
         inference=inference,
         seed=seed,
         likelihood=settings.likelihood,
-        control=_control(run, layout, settings),
+        control=_control(run, layout, material.names),
         start=last and start_from(last.layout, last.fit, layout, design, occasion, inference, seed),
     )
     low, high = settings.rating_scale if settings.rating_scale is not None else fit.likelihood.target_range(y)
     between = (float(low), float(high))
     moments = None if run.moments_of is None else _clipped(fit.moments(), between)
     return FittedRecommender(
-        layout, fit, history, material.unit, material.tables, between, material.backend, settings.columns, moments
+        layout, fit, history, material.unit, material.tables, between, material.backend, material.names, moments
     )
 
 
-def _control(run: Run, layout: Layout, settings: RecommenderSettings) -> Control:
+def _control(run: Run, layout: Layout, names: Mapping[str, str]) -> Control:
     """The run's control, with the design of the pairs whose moments are wanted."""
     control = run.control
     if run.moments_of is not None:
-        pairs = layout.pairs(pairs_table(run.moments_of, settings.columns))
+        pairs = layout.pairs(pairs_table(run.moments_of, names, layout))
         control = replace(control, moments_of=MomentsOf(pairs))
     return replace(control, keep=run.keep)
 

@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from tuckergp.data.history import standard_names
 from tuckergp.data.ids import number_ids
-from tuckergp.data.tables import Table, as_table
+from tuckergp.data.names import TIMESTAMP, named_table
+from tuckergp.data.tables import Table, show_cell
 from tuckergp.errors import InputError
 from tuckergp.recommender.entities import Newcomer, Side
 from tuckergp.recommender.fitted import FittedRecommender
@@ -23,6 +23,7 @@ __all__ = [
     "entity_table",
     "first_rows",
     "is_table",
+    "known_type",
     "users_of",
 ]
 
@@ -37,21 +38,42 @@ def asking_users(users: Any, side: Side, names: Mapping[str, str] | None) -> Tab
     if users is None:
         ids: Sequence[Any] = side.rated_ids
     elif is_table(users):
-        table = standard_names(as_table(users, "users"), names)
+        table = named_table(users, "users", names, [side.key, TIMESTAMP])
         table[side.key]  # says so if there is none
-        return table
+        return side.aligned(table)
     else:
         ids = _listed(users, side)
-    return Table({side.key: cells(ids)}, "users", len(ids))
+    return side.aligned(Table({side.key: cells(ids)}, "users", len(ids)))
+
+
+def known_type(ids: Any, side: Side) -> list[Any]:
+    """One id, or several, in the type that was decided at the fit."""
+    ids = _listed(ids, side)
+    return list(side.aligned(Table({side.key: cells(ids)}, side.key, len(ids)))[side.key].tolist())
 
 
 def _listed(users: Any, side: Side) -> list[Any]:
     """One id, or several, as Python objects."""
+    listed = _as_list(users, side)
+    for value in listed:
+        if isinstance(value, list | dict | set | np.ndarray):
+            raise _no_id(value, side)
+    return listed
+
+
+def _no_id(value: Any, side: Side) -> InputError:
+    return InputError(f"{show_cell(value)} is no {side.key}; give an id, or a list of ids.")
+
+
+def _as_list(users: Any, side: Side) -> list[Any]:
     if isinstance(users, np.generic):
         return [users.item()]
     for name in ("to_pylist", "tolist", "to_list"):  # of PyArrow, NumPy and pandas, polars
         if hasattr(users, name):
-            return list(getattr(users, name)())
+            read = getattr(users, name)()
+            return list(read) if isinstance(read, list) else [read]
+    if isinstance(users, Mapping):
+        raise _no_id(users, side)
     several = isinstance(users, list | range | set | frozenset) or (
         isinstance(users, tuple) and users not in side.number
     )
@@ -60,9 +82,11 @@ def _listed(users: Any, side: Side) -> list[Any]:
 
 def entity_table(entity: Any, name: str, side: Side, names: Mapping[str, str] | None) -> Table:
     """One user or item given by attributes, with an id of its own unless it has one."""
-    table = standard_names(as_table(entity, name), names)
+    table = side.aligned(named_table(entity, name, names, [side.key]))
     if len(table) != 1:
-        raise InputError(f"similar_{name} compares one with all others; the table has {len(table)} rows.")
+        raise InputError(
+            f"similar_{name} compares one with all others; give one id, or a table of one row, not of {len(table)}."
+        )
     columns = {side.key: cells([Newcomer()]), **table.columns}
     return Table(columns, table.name, 1, table.first_line)
 
@@ -73,7 +97,7 @@ def allowed_items(items: Any, exclude: Any, side: Side) -> npt.NDArray[np.bool_]
     for name, given, value in (("items", items, True), ("exclude", exclude, False)):
         if given is None:
             continue
-        ids = _listed(given, side)
+        ids = known_type(given, side)
         numbers = side.numbers(ids)
         unknown = numbers == side.unknown
         if value and unknown.any():
@@ -95,7 +119,8 @@ def attributes_of(users: Any, fitted: FittedRecommender) -> Table | None:
 
 def users_of(ratings: Table, fitted: FittedRecommender) -> list[Any]:
     """The users of a table of ratings, in the order of their first one."""
-    return number_ids(standard_names(ratings, fitted.names), fitted.layout.sides[0].key)[0]
+    side = fitted.layout.sides[0]
+    return number_ids(side.aligned(ratings), side.key)[0]
 
 
 def first_rows(table: Table, side: Side) -> Table | None:

@@ -40,7 +40,7 @@ __all__ = ["RecommenderSettings"]
 def _is_scale(value: Any) -> bool:
     try:
         low, high = map(float, value)
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         return False
     return low < high and not isinstance(value, str)
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-from tuckergp.data.history import KEYS, standard_names
-from tuckergp.data.tables import as_table
+from tuckergp.data.names import KEYS, named_table
+from tuckergp.data.tables import Table
 from tuckergp.inference.algorithm import Sampled
 from tuckergp.random import seed_of, stream
 from tuckergp.recommender.choosing import inference_of
@@ -24,8 +24,7 @@ __all__ = ["go_on", "with_ratings"]
 
 def with_ratings(fitted: FittedRecommender, settings: RecommenderSettings, given: Given) -> FittedRecommender:
     """The recommender with new ratings folded in, as `TuckerRecommender.fold_in` describes."""
-    table = standard_names(as_table(given.ratings, "ratings"), settings.columns)
-    tables = attribute_tables(given, settings)
+    table, tables = _read(fitted, settings, given)
     seed = int(stream(seed_of(settings.random_state), 4, len(fitted.history)).integers(2**63))
     for side in fitted.layout.sides:
         side.warn_of_other_types(table)
@@ -57,13 +56,25 @@ def go_on(
     check_continuation(fitted.fit, inference, ranks_of(settings.rank, 2)[0], settings.likelihood)
     last = Folded(fitted.layout, last_draws(fitted.fit), fitted.history)
     seed = continued_seed(settings.random_state, run.control.checkpoint, last.fit)
-    table = standard_names(as_table(given.ratings, "ratings"), settings.columns)
-    tables = attribute_tables(given, settings)
+    table, tables = _read(fitted, settings, given)
     if len(table):
         last = fold_in(*last, table, tables, **_reading(settings), seed=seed)
     last = Folded(*compacted(*last))
-    material = Material(last.history.flat, _merged(fitted.tables, tables), fitted.time, seed, fitted.backend)
+    material = Material(
+        last.history.flat, _merged(fitted.tables, tables), fitted.time, seed, fitted.backend, fitted.names or {}
+    )
     return learn_from(settings, inference, material, run, last)
+
+
+def _read(fitted: FittedRecommender, settings: RecommenderSettings, given: Given) -> tuple[Table, Attributes]:
+    """The new ratings and attributes, with ids of the types that were decided at the fit."""
+    layout = fitted.layout
+    table = layout.aligned(named_table(given.ratings, "ratings", fitted.names))
+    users, items = (
+        None if one is None else side.aligned(one)
+        for side, one in zip(layout.sides, attribute_tables(given, settings, fitted.names), strict=True)
+    )
+    return table, (users, items)
 
 
 def _reading(settings: RecommenderSettings) -> dict[str, Any]:

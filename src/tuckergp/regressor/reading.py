@@ -58,7 +58,10 @@ def read_observations(table: Table, y: Any, sample_weight: Any, exposure: Any, l
 def _weights(sample_weight: Any, table: Table) -> Floats | None:
     if sample_weight is None:
         return None
-    values = np.asarray(sample_weight)
+    try:
+        values = np.asarray(sample_weight)
+    except ValueError:  # rows of several lengths
+        values = np.empty((0, 0))
     if values.ndim == 0:
         values = np.full(len(table), values)
     if values.shape != (len(table),):

@@ -12,6 +12,7 @@ import numpy as np
 
 from tuckergp.checks import check, one_of, whole
 from tuckergp.errors import InputError
+from tuckergp.files import as_path
 from tuckergp.inference.base import Info
 from tuckergp.posterior.moments import MomentsOf
 
@@ -64,6 +65,8 @@ class Control:
             raise InputError(f"callback must be a function of one argument or None, not {self.callback!r}.")
         if not isinstance(self.checkpoint, str | Path | None):
             raise InputError(f"checkpoint must be the path of a folder or None, not {self.checkpoint!r}.")
+        if self.checkpoint is not None:
+            as_path(self.checkpoint, "checkpoint")
         if self.keep is not None:
             check("keep", self.keep, whole(0))
         if self.keep == 0 and self.moments_of is None:

@@ -23,7 +23,7 @@ import numpy.typing as npt
 import tuckergp
 from tuckergp.data.frames import usable_backend
 from tuckergp.errors import InputError
-from tuckergp.files import check_writable, writing
+from tuckergp.files import as_path, check_writable, writing
 from tuckergp.params import check_fitted
 from tuckergp.store.archive import Archive, Damage, OtherVersion, add_member
 from tuckergp.store.stored_rows import DamagedFile, StoredRows, damaged, pieces_of, rows_in_piece
@@ -112,7 +112,7 @@ def load(path: str | Path, verify: bool = False) -> Any:
         If there is no such file, it is damaged, or it needs a newer tuckergp. A damaged piece of draws or ratings
         raises it here with ``verify``, otherwise in each prediction that needs the piece.
     """
-    path = Path(path)
+    path = as_path(path, "A model file")
     if path.is_dir():
         raise InputError(f"{path} is a folder; name the model file in it.")
     try:
@@ -131,7 +131,7 @@ def check_savable(model: Storable, path: str | Path) -> None:
     """Refuse a model that is not fitted, or a file that cannot be written."""
     check_fitted(model, "save")
     try:
-        check_writable(Path(path))
+        check_writable(as_path(path, "A model file"))
     except OSError as error:
         raise _unwritable(path, error) from error
 
@@ -212,6 +212,9 @@ def _load(file: BinaryIO, name: str, verify: bool) -> Any:
     from tuckergp.store.schema import UnknownClass
 
     newer = False
+    if file.read(1) != b"P":
+        raise damaged(name, "it is no file that save or tuckergp fit has written")
+    file.seek(0)
     try:
         archive = Archive(file)
         manifest = _read_manifest(archive)
