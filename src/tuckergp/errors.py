@@ -4,6 +4,7 @@ from __future__ import annotations
 
 __all__ = [
     "ApproximationWarning",
+    "CheckpointWarning",
     "DataWarning",
     "DivergenceError",
     "InputError",
@@ -23,6 +24,10 @@ class NotPositiveDefinite(InputError):
 
 class ApproximationWarning(UserWarning):
     """Features that are too few for their kernel; the text says what follows and what to raise."""
+
+
+class CheckpointWarning(UserWarning):
+    """A checkpoint that could not be written; the text says why, and that the run goes on."""
 
 
 class DataWarning(UserWarning):

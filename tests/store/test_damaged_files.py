@@ -366,7 +366,7 @@ def test_levels_of_encoders_and_marks_of_residuals_out_of_range_are_refused(tmp_
     for mode, name, value, sentence in (
         (2, "column_", np.array([0, 0], dtype=np.int32), "its rows are not numbered"),
         (2, "column_", np.array([0, -1], dtype=np.int32), "its rows are not numbered"),
-        (2, "column_", np.array([0.0, 1.0]), "its rows are not numbered"),
+        (2, "column_", np.array([0.0, 1.0]), "column_ of a Rows is a ndarray that cannot be there"),
         (1, "order_", 4, "its chains are of another order"),
     ):
         changed = copy.deepcopy(model)

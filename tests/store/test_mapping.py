@@ -107,9 +107,9 @@ def test_saving_and_loading_take_little_memory(model, tmp_path):
         replace(
             mode,
             B=np.zeros((len(mode.B), S, 2), np.float32),
-            covariance=np.ones((S, 2, 2)),
+            covariance=np.tile(np.eye(2), (S, 1, 1)),
             rows={"psi": np.ones((len(mode.rows["psi"]), S, 2), np.float32)},
-            values={name: np.ones((S, *values.shape[1:])) for name, values in mode.values.items()},
+            values={name: np.repeat(values[:1], S, axis=0) for name, values in mode.values.items()},
             row_noise=None,
         )
         for mode in draws.modes

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import signal
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -28,6 +32,7 @@ def fit(
     checkpoint: Annotated[
         Path | None, typer.Option(help="Folder to which sampling is saved; the same command continues it.")
     ] = None,
+    checkpoint_minutes: Annotated[float, typer.Option(help="Minutes between saves to the checkpoint.", min=0.0)] = 5.0,
     keep: Annotated[
         int | None, typer.Option(help="Draws to keep, evenly spread; fewer make a smaller file.", min=1)
     ] = None,
@@ -36,7 +41,10 @@ def fit(
     *,
     settings: Settings,
 ) -> None:
-    """Learn from a table of ratings and write the model to a file."""
+    """Learn from a table of ratings and write the model to a file.
+
+    Ctrl-C and SIGTERM end learning early, with a model of what was learned so far; a second one gives up.
+    """
     import time
 
     from tuckergp.cli.notes import collected, say
@@ -52,7 +60,16 @@ def fit(
     began = time.perf_counter()
     with collected() as notes:
         show_progress = False if quiet else None
-        model.fit(table, *sides, checkpoint=checkpoint, max_time=max_time, keep=keep, progress=show_progress)
+        with _sigterm_is_ctrl_c():
+            model.fit(
+                table,
+                *sides,
+                checkpoint=checkpoint,
+                checkpoint_minutes=checkpoint_minutes,
+                max_time=max_time,
+                keep=keep,
+                progress=show_progress,
+            )
     seconds = time.perf_counter() - began
     model.save(output)
     result = summary(model, seconds, output, notes)
@@ -61,6 +78,19 @@ def fit(
         return
     show(result)
     say(*notes)
+
+
+@contextmanager
+def _sigterm_is_ctrl_c() -> Iterator[None]:
+    """Stop as after Ctrl-C where a scheduler asks to end."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    before = signal.signal(signal.SIGTERM, lambda *_: signal.raise_signal(signal.SIGINT))
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)
 
 
 def _sides(users: Path | None, items: Path | None) -> list[tuple[Path | None, str]]:

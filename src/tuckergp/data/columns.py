@@ -184,6 +184,8 @@ def as_bag(value: Any) -> tuple[Any, ...]:
     """The distinct values of a cell: of a collection, or of text separated by ``|``."""
     if isinstance(value, str):
         value = [text.strip() for text in value.split("|") if text.strip()]
+    if isinstance(value, set | frozenset):  # whose order differs between processes
+        return tuple(sorted(value, key=lambda each: (type(each).__name__, _text(each))))
     return tuple(dict.fromkeys(value)) if isinstance(value, COLLECTIONS) else (value,)
 
 
@@ -205,6 +207,8 @@ def _text(value: Any) -> str:
     """A value in words, so that equal values read the same: 3 and 3.0 are both ``3``."""
     if value is None:
         return "<missing>"
+    if isinstance(value, set | frozenset):
+        return f"{{{', '.join(sorted(map(_text, value)))}}}"
     if isinstance(value, int | float | np.number) and not isinstance(value, bool) and float(value).is_integer():
         return str(int(value))
     return str(value)

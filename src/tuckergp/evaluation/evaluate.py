@@ -27,6 +27,7 @@ from tuckergp.evaluation.baselines import BASELINES
 from tuckergp.evaluation.metrics.intervals import Part
 from tuckergp.evaluation.scoreboard import Scoreboard
 from tuckergp.evaluation.scoring import DISTRIBUTIONS, ERRORS, METRICS, RANKING, Candidates, rank, rate
+from tuckergp.running.loop import ctrl_c_interrupts
 
 __all__ = ["DISTRIBUTIONS", "ERRORS", "METRICS", "RANKING", "cross_validate", "evaluate"]
 
@@ -260,7 +261,8 @@ def fit_afresh(model: Any, train: Table, tables: Sequence[Table | None], progres
     """A clone of the model, fitted with the tables of users and items."""
     fresh = clone(model, safe=False)
     more = {"progress": progress} if "progress" in signature(fresh.fit).parameters else {}
-    fresh.fit(train, users=tables[0], items=tables[1], **more)
+    with ctrl_c_interrupts():  # a model that was stopped early is not the one to be evaluated
+        fresh.fit(train, users=tables[0], items=tables[1], **more)
     return fresh
 
 

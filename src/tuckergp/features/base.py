@@ -102,6 +102,10 @@ class FeatureMap(Parameters):
         """Whether this map is a natural choice for a kernel that is neither a sum nor scaled."""
         raise NotImplementedError
 
+    def fault(self) -> str | None:
+        """What is wrong with what it learned, where a file that was edited holds it; None for nothing."""
+        return None
+
     def _fit(self, table: Table, kernel: Kernel, rng: np.random.Generator) -> None:
         raise NotImplementedError
 
@@ -148,10 +152,6 @@ class ResidualMap(FeatureMap):
     def of_rows(self, table: Table) -> Self:
         """The same mark for other training rows, those of ``table``."""
         raise TypeError(f"a {type(self).__name__} learns from all rows together")
-
-    def fault(self) -> str | None:
-        """What is wrong with what it learned, where a file that was edited holds it; None for nothing."""
-        return None
 
     def refusal(self, term: Kernel, mode: str) -> str:
         """The message for a term that the user marked but that cannot be the residual of its mode."""

@@ -62,6 +62,9 @@ class Cholesky(FeatureMap):
     True
     """
 
+    pivots_: Table
+    L_: Floats
+
     def __init__(self, tolerance: float = 1e-10, max_features: int | None = None) -> None:
         self.tolerance = tolerance
         self.max_features = max_features
@@ -77,6 +80,10 @@ class Cholesky(FeatureMap):
 
     def _transform(self, table: Table) -> Features:
         return through(self.kernel_, table, self.pivots_, self.L_)
+
+    def fault(self) -> str | None:
+        """It must have a root with as many rows as there are points."""
+        return fault_of_points(self, getattr(self, "pivots_", None), getattr(self, "L_", None))
 
     def _new_features(self, table: Table, joint: bool) -> NewFeatures | None:
         return left_out(self.kernel_, table, self.pivots_, self.L_, joint)
@@ -152,6 +159,15 @@ def spread_out(inputs: Table) -> Table:
     if len(inputs) <= INSPECTED:
         return inputs
     return inputs.take(np.linspace(0, len(inputs) - 1, INSPECTED).astype(np.intp))
+
+
+def fault_of_points(fitted: FeatureMap, points: Table | None, L: Floats | None) -> str | None:
+    """What is wrong with the points and the root of a feature map of a file that was edited; None for nothing."""
+    n, columns = fitted.n_features_, () if points is None else points.columns
+    if L is None or L.shape != (n, n) or points is None or len(points) != n or not (np.diag(L) > 0).all():
+        return "its features do not fit to their points"
+    known = set(fitted.kernel_.reads(list(columns))) <= set(columns)
+    return None if known else "its features lack a column"
 
 
 def pivoted_cholesky(

@@ -131,11 +131,24 @@ class _Composed(FeatureMap):
         return False
 
 
+def _count(fitted: FeatureMap, *names: str) -> list[int]:
+    """The number of features of parts of a map; -1 for those that it lacks."""
+    return [getattr(getattr(fitted, name, None), "n_features_", -1) for name in names]
+
+
 class ScaledMap(_Composed):
     """Features of a `Scaled` kernel: the square root of the scale times those of the inner kernel."""
 
+    root_: float
+    base_: FeatureMap
+
     def __init__(self, base: FeatureMap) -> None:
         self.base = base
+
+    def fault(self) -> str | None:
+        """It must have as many features as what it scales."""
+        right = hasattr(self, "root_") and _count(self, "base_") == [self.n_features_]
+        return None if right else "its features differ from what they scale"
 
     def _fit(self, table: Table, kernel: Kernel, rng: np.random.Generator) -> None:
         if not isinstance(kernel, Scaled):
@@ -159,8 +172,15 @@ class ScaledMap(_Composed):
 class Concatenated(_Composed):
     """Features of a sum: a block for each of its terms, side by side."""
 
+    maps_: list[FeatureMap]
+
     def __init__(self, maps: Sequence[FeatureMap]) -> None:
         self.maps = maps
+
+    def fault(self) -> str | None:
+        """It must have the features of its terms."""
+        counts = [getattr(fitted, "n_features_", -1) for fitted in getattr(self, "maps_", [])]
+        return None if counts and sum(counts) == self.n_features_ else "its features differ from those of its terms"
 
     def _fit(self, table: Table, kernel: Kernel, rng: np.random.Generator) -> None:
         pairs = zip(self.maps, kernel.terms(), strict=True)
@@ -188,9 +208,17 @@ class Concatenated(_Composed):
 class Kronecker(_Composed):
     """Features of a `Product`: in each row, every feature of the one times every feature of the other."""
 
+    left_: FeatureMap
+    right_: FeatureMap
+
     def __init__(self, left: FeatureMap, right: FeatureMap) -> None:
         self.left = left
         self.right = right
+
+    def fault(self) -> str | None:
+        """It must have the products of the features of its parts."""
+        left, right = _count(self, "left_", "right_")
+        return None if left * right == self.n_features_ else "its features differ from products of its parts"
 
     def _fit(self, table: Table, kernel: Kernel, rng: np.random.Generator) -> None:
         if not isinstance(kernel, Product):

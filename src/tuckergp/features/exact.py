@@ -42,6 +42,8 @@ class Exact(FeatureMap):
     """
 
     feature_names_: list[str]
+    rows_: Table
+    encoders_: list[Encoder]
 
     def suits(self, kernel: Kernel) -> bool:
         """Whether the kernel is Identity, Constant, Linear or Cosine."""
@@ -64,6 +66,17 @@ class Exact(FeatureMap):
                 f"{kernel!r} has no exact finite features; use Cholesky, Fourier or Nystrom, or realise for sums."
             )
         self.n_features_ = len(self.feature_names_)
+
+    def fault(self) -> str | None:
+        """It must have what its kernel needs, in as many features."""
+        if isinstance(self.kernel_, Constant):
+            count = 1
+        elif isinstance(self.kernel_, Linear):
+            count = sum(len(encoder.feature_names) for encoder in getattr(self, "encoders_", ()))
+        else:
+            rows = getattr(self, "rows_", None)
+            count = len(rows) if rows is not None and rows.columns else -1
+        return None if count == self.n_features_ else "its features do not fit to their kernel"
 
     def _transform(self, table: Table) -> Features:
         if isinstance(self.kernel_, Constant):

@@ -43,6 +43,11 @@ class Fourier(FeatureMap):
     array([[0.6]])
     """
 
+    columns_: list[str]
+    variance_: float
+    frequencies_: Floats
+    phases_: Floats | None
+
     def __init__(self, n: int = 100, pairs: bool = True) -> None:
         self.n = n
         self.pairs = pairs
@@ -62,6 +67,16 @@ class Fourier(FeatureMap):
         self.frequencies_ = kernel.frequencies(self.n // 2 if self.pairs else self.n, self.columns_, rng)
         self.phases_ = None if self.pairs else rng.uniform(0, 2 * np.pi, self.n)
         self.n_features_ = self.n
+
+    def fault(self) -> str | None:
+        """It must have as many frequencies and phases as features."""
+        learned = [getattr(self, name, None) for name in ("columns_", "variance_", "frequencies_")]
+        if any(part is None for part in learned) or self.n < 1 or self.n_features_ != self.n or self.variance_ < 0:
+            return "its waves lack something"
+        count, phases = (self.n // 2, None) if self.pairs else (self.n, (self.n,))
+        found = None if self.phases_ is None else self.phases_.shape
+        right = self.frequencies_.shape == (count, len(self.columns_)) and found == phases
+        return None if right else "its waves have other shapes"
 
     def _transform(self, table: Table) -> Features:
         # sqrt(2 variance / n) (cos V x, sin V x), or sqrt(2 variance / n) cos(V x + b)

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from tuckergp.data.columns import Encoder, column_kind
+from tuckergp.data.columns import Encoder, Kind, column_kind
 from tuckergp.data.tables import Table
 from tuckergp.errors import InputError
 from tuckergp.features.base import FeatureMap, Features, hstack
@@ -38,6 +38,10 @@ class Hashing(FeatureMap):
     array([[1.]])
     """
 
+    seed_: int
+    base_: FeatureMap
+    kinds_: dict[str, Kind]
+
     def __init__(self, n: int = 1024, base: FeatureMap | None = None) -> None:
         self.n = n
         self.base = base
@@ -62,6 +66,14 @@ class Hashing(FeatureMap):
                 f"{kernel!r} has no exact features to hash; give a base, as in Hashing(n, base=Fourier())."
             )
         self.n_features_ = self.n
+
+    def fault(self) -> str | None:
+        """It must have what its kernel or its base needs."""
+        plain = isinstance(self.kernel_, Identity | Constant)
+        needed = ("seed_", *(("base_",) if self.base is not None else () if plain else ("kinds_",)))
+        if self.n < 1 or self.n_features_ != self.n or not all(hasattr(self, name) for name in needed):
+            return "its hashed features lack something"
+        return None if 0 <= self.seed_ < 2**32 else "its hashed features have no seed"
 
     def _transform(self, table: Table) -> Features:
         if self.base is not None:

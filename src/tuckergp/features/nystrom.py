@@ -10,8 +10,8 @@ import numpy as np
 from tuckergp.data.columns import numbers
 from tuckergp.data.tables import Table
 from tuckergp.errors import InputError
-from tuckergp.features.base import FeatureMap, Features
-from tuckergp.features.cholesky import distinct_inputs, left_out, pivoted_cholesky, through, too_few
+from tuckergp.features.base import FeatureMap, Features, Floats
+from tuckergp.features.cholesky import distinct_inputs, fault_of_points, left_out, pivoted_cholesky, through, too_few
 from tuckergp.features.new import NewFeatures
 from tuckergp.kernels import Constant, Identity, Kernel, Linear
 from tuckergp.linalg import safe_cholesky
@@ -46,6 +46,9 @@ class Nystrom(FeatureMap):
     True
     """
 
+    points_: Table
+    L_: Floats
+
     def __init__(self, n: int = 100, points: str = "kmeans") -> None:
         self.n = n
         self.points = points
@@ -71,6 +74,10 @@ class Nystrom(FeatureMap):
                 self.points_ = _centres(inputs, self.n, rng)
             self.L_ = safe_cholesky(kernel(self.points_), f"the Gram matrix of {kernel!r} at the Nystrom points")
         self.n_features_ = len(self.L_)
+
+    def fault(self) -> str | None:
+        """It must have a root with as many rows as there are points."""
+        return fault_of_points(self, getattr(self, "points_", None), getattr(self, "L_", None))
 
     def _transform(self, table: Table) -> Features:
         return through(self.kernel_, table, self.points_, self.L_)

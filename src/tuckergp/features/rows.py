@@ -86,6 +86,8 @@ class Rows(ResidualMap):
 
     def fault(self) -> str | None:
         """Training rows must have the columns 0, 1, ..., each once."""
+        if not hasattr(self, "column_") or not hasattr(self, "onehot_"):
+            return "its rows are not numbered"
         column, count = np.asarray(self.column_), self.onehot_.n_features_
         numbered = np.zeros(count, dtype=np.bool_)
         if column.dtype.kind in "iu" and column.shape == (count,):

@@ -2,24 +2,33 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from typing import Any
+
 import numpy as np
 
-from tuckergp.data.history import History, SortedHistory
-from tuckergp.data.ids import Ids
+from tuckergp.data.history import SortedHistory
 from tuckergp.model.mode_table import ModeTable
-from tuckergp.posterior.fitted import Fit
 from tuckergp.recommender.circumstances import Circumstance
 from tuckergp.recommender.entities import Side
+from tuckergp.recommender.fitted import FittedRecommender
 from tuckergp.recommender.layout import Layout
 from tuckergp.store.checks import check_fit, check_modes, check_new, inside, require
+from tuckergp.store.schema import declared
+from tuckergp.store.stored_rows import StoredRows
+from tuckergp.store.typed import check_fields
 
 __all__ = ["check_parts"]
 
 
-def check_parts(layout: Layout, history: History, fit: Fit) -> None:
+def check_parts(fitted: FittedRecommender) -> None:
     """Raise a ValueError for a recommender whose parts do not fit together."""
-    require(isinstance(layout, Layout) and isinstance(history, History), "its parts are of other classes")
-    require(len(layout.sides) == 2, "it has no users or items")
+    check_fields(replace(fitted, rating_range=(0.0, 0.0)), declared(FittedRecommender))
+    layout, fit, history = fitted.layout, fitted.fit, fitted.history
+    low, high = map(float, fitted.rating_range)  # counts have no largest
+    require(low <= high, "its range of ratings is empty")
+    if isinstance(history, SortedHistory) and isinstance(history.value, StoredRows):
+        history.value.limit(low, high)
     check_modes(layout.modes)
     check_fit(fit, layout.modes)
     for d, side in enumerate(layout.sides):
@@ -33,6 +42,7 @@ def check_parts(layout: Layout, history: History, fit: Fit) -> None:
 def _check_history(history: SortedHistory, layout: Layout) -> None:
     """Check the ratings; numbers of items and places in files are checked when they are first read."""
     for side, ids in zip(layout.sides, history.ids, strict=True):
+        _check_ids(ids)
         require(len(ids) == side.n_rated, "it has ratings of other users or items than it knows")
     starts, count = history.starts, len(history)
     require(len(starts) == len(history.ids[0]) + 1 and inside(starts, count + 1), "its ratings are not in order")
@@ -45,13 +55,20 @@ def _check_history(history: SortedHistory, layout: Layout) -> None:
     require(history.value.dtype == np.float64, "its ratings are no numbers")
 
 
+def _check_ids(ids: list[Any]) -> None:
+    try:
+        require(len(set(ids)) == len(ids), "it has an id twice")
+    except TypeError:
+        require(False, "it has an id that cannot be one")
+
+
 def _width(side: Side | Circumstance) -> int:
     return sum(block.map.n_features_ for block in side.mode.blocks)
 
 
 def _check_side(side: Side, rows: int | None) -> None:
     """Check users or items: one row per id and one for unknown ids, and as many ``rows`` in draws that were kept."""
-    require(isinstance(side, Side) and isinstance(side.base, Ids), "its users or items are of another class")
+    _check_ids(side.base.values)
     table, width = side.table, _width(side)
     require(isinstance(table, ModeTable) and table.more is None, "its users or items are in parts")
     require(not (side.more or side.added or side.gone), "its users or items are in parts")

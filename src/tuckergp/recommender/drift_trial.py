@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 import warnings
 from dataclasses import replace
 from typing import Any
@@ -10,7 +11,7 @@ import numpy as np
 
 from tuckergp.data.periods import Unit
 from tuckergp.data.tables import Table
-from tuckergp.errors import NotConvergedWarning
+from tuckergp.errors import DataWarning, NotConvergedWarning
 from tuckergp.evaluation.metrics import normal_nll
 from tuckergp.random import stream
 from tuckergp.recommender.answering import predict
@@ -19,6 +20,7 @@ from tuckergp.recommender.reading import Given
 from tuckergp.recommender.settings import RecommenderSettings
 from tuckergp.running.control import Control
 from tuckergp.running.fit import ranks_of
+from tuckergp.running.loop import ctrl_c_interrupts
 
 __all__ = ["drift_helps"]
 
@@ -30,11 +32,12 @@ RANK, WARMUP, DRAWS = 8, 30, 30
 UNITS: tuple[Unit | None, ...] = ("week", None)
 
 
-def drift_helps(model: Any, ratings: Table, users: Any, items: Any, seed: int) -> bool:
+def drift_helps(model: Any, ratings: Table, users: Any, items: Any, seed: int, max_time: float | None = None) -> bool:
     """Whether drift over weeks raises the log score of held-out ratings by more than its standard error.
 
     Runs two short chains on nine tenths of the ratings (of some users, where there are many), with and without weeks.
-    ``model`` is a recommender or its settings.
+    ``model`` is a recommender or its settings. With less than it takes in ``max_time`` seconds, the answer is no, with
+    a warning. Ctrl-C interrupts it: there is no result so far.
     """
     if len(ratings) < LEAST_RATINGS:
         return False
@@ -52,10 +55,21 @@ def drift_helps(model: Any, ratings: Table, users: Any, items: Any, seed: int) -
         random_state=seed,
     )
     scores = []
+    until = None if max_time is None else time.monotonic() + max_time
     for unit in UNITS:
-        with warnings.catch_warnings():
+        left = None if until is None else max(0.0, until - time.monotonic())
+        control = Control(progress=False, max_time=left)
+        with warnings.catch_warnings(), ctrl_c_interrupts():
             warnings.simplefilter("ignore", NotConvergedWarning)
-            trial = learn(replace(short, time=unit), Given(kept, users, items), Run(Control(progress=False)))
+            trial = learn(replace(short, time=unit), Given(kept, users, items), Run(control))
+        if len(trial.fit.steps) < WARMUP + DRAWS:
+            warnings.warn(
+                "The time was too short to try out whether users drift, so they do not; raise max_time, or say it by "
+                "time='week' or time=None.",
+                DataWarning,
+                stacklevel=6,
+            )
+            return False
         mean, std = predict(trial, held, return_std=True, clip=False)
         scores.append(normal_nll(held.numeric("rating"), mean, std))
     gain = scores[1] - scores[0]

@@ -604,7 +604,8 @@ class TuckerRecommender(Storable, Estimator):
         return as_inference_data(fit.draws, block_names(layout.modes, layout.names))
 
     def _check_parts(self) -> None:
-        check_parts(self.layout_, self.history_, self.fit_)
+        RecommenderSettings.of(self)
+        check_parts(self._fitted)
 
     def _keep(self, fitted: FittedRecommender) -> Self:
         """Set the fitted attributes, which users and model files know, from what was learned."""

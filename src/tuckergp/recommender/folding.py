@@ -16,6 +16,7 @@ import numpy.typing as npt
 
 from tuckergp.compute.row_in_draws import row_in_draws
 from tuckergp.data.history import History
+from tuckergp.errors import NotPositiveDefinite
 from tuckergp.likelihoods.base import Predicted
 from tuckergp.model.design import Design
 from tuckergp.model.mode_table import ModeTable
@@ -224,7 +225,10 @@ class FoldIn:
                     gammas = rngs[d][m].standard_gamma((nu[:, None] + len(mine)) / 2, (draws, turns))
             given = z, y, w, mine, mean[m], precision[m], normals, gammas, nu, factors[m]
             if not row_in_draws(*given, psi[m]):
-                raise FloatingPointError("the precision of a row is not positive definite")
+                raise NotPositiveDefinite(
+                    "The precision of a row to fold in is not positive definite: the model, or its file, holds numbers "
+                    "out of all proportion. Fit it again."
+                )
 
 
 def _by_owner(owner: Ints, count: int) -> list[npt.NDArray[np.intp]]:

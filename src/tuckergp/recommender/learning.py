@@ -5,6 +5,7 @@ Each step is in a file of its own. How a fitted recommender takes in more rating
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any, NamedTuple, TypeAlias
@@ -26,14 +27,17 @@ from tuckergp.recommender.fold_in import Folded
 from tuckergp.recommender.layout import SIDES, Layout
 from tuckergp.recommender.reading import Given, attribute_tables, pairs_table, ratings_table, read_history
 from tuckergp.recommender.settings import RecommenderSettings
+from tuckergp.running.checkpoint import store_choice, stored_choice
 from tuckergp.running.control import Control
 from tuckergp.running.fit import Inference, fit_model, ranks_of, seed_for
+from tuckergp.store.trees import digest
 
 __all__ = ["Material", "Run", "learn", "learn_from"]
 
 
-# A function that tells whether drift over weeks helps, given settings, ratings, both attribute tables, and a seed.
-Trial: TypeAlias = Callable[[RecommenderSettings, Table, Any, Any, int], bool]
+# A function that tells whether drift over weeks helps, given settings, ratings, both attribute tables, a seed, and
+# seconds for the answer.
+Trial: TypeAlias = Callable[[RecommenderSettings, Table, Any, Any, int, float | None], bool]
 
 
 class Run(NamedTuple):
@@ -62,6 +66,7 @@ def learn(
 
     ``drift_helps`` decides what ``time="auto"`` means where drift is possible.
     """
+    began = time.monotonic()
     inference = inference_of(settings)
     table, names = ratings_table(given.ratings, settings)
     seed = seed_for(settings.random_state, run.control.checkpoint)
@@ -71,13 +76,24 @@ def learn(
     users, items = (read_attributes(source, name, key, ids) for source, name, key, ids in sources)
 
     def helps() -> bool:
-        return drift_helps(settings, table, given.users, given.items, seed)
+        folder = run.control.checkpoint
+        whose = "" if folder is None else digest((table.columns, seed))
+        known = stored_choice(folder, whose)
+        if known is None:
+            # at most half of the time is for the trial
+            limit = None if run.control.max_time is None else run.control.max_time / 2
+            known = {"choice": drift_helps(settings, table, given.users, given.items, seed, limit)}
+            store_choice(folder, whose, known["choice"])
+        return bool(known["choice"])
 
     unit = time_unit(settings, inference, table, history.clicks, helps)
     if unit is None:
         history = replace(history, occasion=history.occasion.select(settings.contexts))
     names = {**(settings.columns or {}), **names}
     material = Material(history, (users, items), unit, seed, backend_of(given.ratings), names)
+    if run.control.max_time is not None:
+        left = max(0.0, run.control.max_time - (time.monotonic() - began))
+        run = run._replace(control=replace(run.control, max_time=left))
     return learn_from(settings, inference, material, run)
 
 

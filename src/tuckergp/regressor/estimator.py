@@ -430,6 +430,7 @@ class TuckerGPRegressor(Storable, ReadsTables, RegressorMixin, BaseEstimator):  
         return self._fitted.design(self._read(X, reset=False))
 
     def _check_parts(self) -> None:
+        RegressorSettings.of(self)
         check_modes(self.modes_)
         check_fit(self.fit_, self.modes_)
 

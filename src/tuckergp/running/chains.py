@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+import warnings
 from collections.abc import Callable, Generator, Sequence
 from contextlib import closing
 from copy import deepcopy
@@ -13,6 +14,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from tuckergp.errors import CheckpointWarning, InputError
 from tuckergp.inference.base import ChainSampler, Info, Problem, Sampler
 from tuckergp.posterior import moments
 from tuckergp.posterior.draws import Stack
@@ -23,10 +25,15 @@ from tuckergp.running.control import Callback
 from tuckergp.running.threads import few_threads
 from tuckergp.store.trees import contiguous
 
-__all__ = ["Task"]
+__all__ = ["Task", "warn_of_checkpoint"]
 
 # The number of training observations at which f is recorded to judge convergence.
 WATCHED = 100
+
+
+def warn_of_checkpoint(text: str) -> None:
+    """Warn that a checkpoint could not be written."""
+    warnings.warn(text, CheckpointWarning, stacklevel=2)
 
 
 @dataclass(frozen=True)
@@ -63,12 +70,16 @@ class Task:
         """The problem restricted to ``observations``."""
         return self.problem.take(self.observations)
 
-    def run(self, chain: int, stop: Callable[[], bool], report: Callback) -> ChainRecord:
+    def run(
+        self, chain: int, stop: Callable[[], bool], report: Callback, warn: Callable[[str], None] | None = None
+    ) -> ChainRecord:
         """Run the remaining sweeps of a chain, until all are done or ``stop`` says so.
 
         An unfinished chain takes at least one sweep. With a checkpoint it is saved from time to time, at the end, and
-        before an error of ``report`` is raised.
+        before an error of ``report`` is raised. Where that fails, as on a full disk, the chain goes on, and the next
+        interval tries again; ``warn`` is told.
         """
+        warn = warn or warn_of_checkpoint
         record = self.load(chain)
         if isinstance(self.sampler, ChainSampler):  # nothing to go on from
             record = self._fresh(ChainRecord(chain, draws=Stack(self.most_draws)))
@@ -84,14 +95,14 @@ class Task:
                 try:
                     report(info)
                 except Exception:  # what goes wrong before leaves a record that is not whole, and is not saved
-                    self._save(record)
+                    self._save(record, warn)
                     raise
                 if stop():
                     break
                 if (time.monotonic() - last_saved) / 60 >= self.checkpoint_minutes:
-                    self._save(record)
+                    self._save(record, warn)
                     last_saved = time.monotonic()
-        self._save(record)
+        self._save(record, warn)
         return record
 
     def _steps(self, record: ChainRecord, stop: Callable[[], bool]) -> Generator[tuple[Any, Info], None, None]:
@@ -106,10 +117,18 @@ class Task:
         for t in range(len(record.steps) + 1, sampler.n_steps + 1):
             yield sampler.step(problem, record.state, stream(seed, chain, t))
 
-    def _save(self, record: ChainRecord) -> None:
+    def _save(self, record: ChainRecord, warn: Callable[[str], None]) -> None:
         unfinished = len(record.steps) < self.sampler.n_steps
-        if self.checkpoint is not None and not (unfinished and isinstance(self.sampler, ChainSampler)):
+        if self.checkpoint is None or (unfinished and isinstance(self.sampler, ChainSampler)):
+            return
+        try:
             self.checkpoint.save(record)
+        except (OSError, InputError) as error:  # the folder may be gone
+            why = str(error).rstrip(".") if isinstance(error, InputError) else error.strerror or error
+            warn(
+                f"Chain {record.chain} cannot be saved in the checkpoint {self.checkpoint.folder}: {why}. Sampling "
+                f"goes on without; what is learned is kept in memory, and the next save tries again."
+            )
 
     def load(self, chain: int) -> ChainRecord:
         """The chain from the checkpoint, or before its first sweep where there is none."""

@@ -2,7 +2,9 @@
 
 ``chain-0.safetensors`` holds the state, steps, traces and moments of chain 0. Its draws are in files of their own, so
 that each is written once: ``chain-0-draws-0.safetensors`` and so on, by the number of the first. Files are replaced
-atomically, those of draws before the one that counts them: a run that dies leaves a valid folder. No pickle.
+atomically, those of draws before the one that counts them: a run that dies leaves a valid folder. Every file has the
+fingerprint of its run and its own name, so that none takes the place of another. ``choice.json`` holds what was chosen
+before sampling, by trial. No pickle.
 """
 
 from __future__ import annotations
@@ -10,7 +12,8 @@ from __future__ import annotations
 import json
 import os
 import zlib
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from itertools import pairwise
 from pathlib import Path
@@ -22,16 +25,17 @@ from safetensors import SafetensorError, safe_open
 from safetensors.numpy import save
 
 from tuckergp.errors import InputError
-from tuckergp.files import write_bytes
+from tuckergp.files import in_use, remove_abandoned, write_bytes, write_text
 from tuckergp.inference.base import Info
 from tuckergp.posterior.draws import Stack
 from tuckergp.posterior.moments import Running
 from tuckergp.store.trees import decode, encode
 
-__all__ = ["ChainRecord", "Checkpoint", "stored_seed"]
+__all__ = ["ChainRecord", "Checkpoint", "store_choice", "stored_choice", "stored_seed"]
 
 FORMAT = "tuckergp checkpoint"
 VERSION = "2"
+CHOICE = "choice.json"
 
 
 @dataclass
@@ -72,8 +76,20 @@ class Checkpoint:
     seed: int
     steps: int
 
-    def prepare(self, chains: int) -> list[int]:
-        """Create the folder where needed and return how many sweeps of each chain it holds; refuse other runs."""
+    @contextmanager
+    def held(self) -> Iterator[None]:
+        """Create the folder where needed, and keep other runs out of it."""
+        self.make_folder()
+        with in_use(self.folder, f"The checkpoint {self.folder}"):
+            remove_abandoned(self.folder)
+            yield
+
+    def sweeps(self, chains: int) -> list[int]:
+        """How many sweeps of each chain it holds; an error where it is of another run."""
+        return [self._sweeps(chain) for chain in range(chains)]
+
+    def make_folder(self) -> None:
+        """Create the folder where it is not there yet; refuse a place where it cannot be."""
         if self.folder.exists() and not self.folder.is_dir():
             raise InputError(f"The checkpoint {self.folder} is a file; name a folder, new or of an earlier run.")
         if not self.folder.parent.is_dir():
@@ -84,7 +100,6 @@ class Checkpoint:
             raise InputError(f"The checkpoint folder {self.folder} cannot be made: {error.strerror}.") from error
         if not os.access(self.folder, os.W_OK):
             raise InputError(f"The checkpoint folder {self.folder} cannot be written to; name another.")
-        return [self._sweeps(chain) for chain in range(chains)]
 
     def _sweeps(self, chain: int) -> int:
         path = self._path(chain)
@@ -109,7 +124,7 @@ class Checkpoint:
         path = self._path(empty.chain)
         if not path.exists():
             return empty
-        record: ChainRecord = replace(_read(path), draws=empty.draws)
+        record: ChainRecord = replace(self._read(path), draws=empty.draws)
         for first, end in pairwise([0, *record.stored]):
             record.draws.extend(self._read_draws(record.chain, first, end))
         return record
@@ -118,10 +133,21 @@ class Checkpoint:
         path = self._path(chain, first)
         if not path.exists():
             raise InputError(f"The checkpoint lacks its file {path}; delete the folder to start again.")
-        draws = _read(path)
+        draws = self._read(path)
         if not isinstance(draws, Stack) or len(draws) != end - first:
             raise _damaged(path)
         return draws
+
+    def _read(self, path: Path) -> Any:
+        """The content of a file of this run, that of no other chain and no other piece of one."""
+        known = _metadata(path)
+        # files of earlier versions do not say which they are
+        if known["fingerprint"] != self.fingerprint or known.get("file", path.name) != path.name:
+            raise InputError(
+                f"The checkpoint file {path} belongs to another run or another chain; put its own file back, or delete "
+                f"the folder to start again."
+            )
+        return _read(path)
 
     def save(self, record: ChainRecord) -> None:
         """Write the draws that are new, then everything else."""
@@ -142,11 +168,31 @@ class Checkpoint:
             "format": FORMAT,
             "version": VERSION,
             "fingerprint": self.fingerprint,
+            "file": path.name,
             "seed": str(self.seed),
             "checksum": _checksum(arrays),
             **more,
         }
         write_bytes(path, save(arrays, metadata))
+
+
+def stored_choice(folder: str | Path | None, fingerprint: str) -> Any:
+    """What a run with this fingerprint chose before it sampled, as {"choice": ...}; None where it has not yet."""
+    path = None if folder is None else Path(folder) / CHOICE
+    if path is None or not path.is_file():
+        return None
+    try:
+        known = json.loads(path.read_bytes())
+        return {"choice": known["choice"]} if known["fingerprint"] == fingerprint else None
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        raise _damaged(path) from error
+
+
+def store_choice(folder: str | Path | None, fingerprint: str, choice: Any) -> None:
+    """Keep what a run chose, so that it is not chosen anew when the run goes on."""
+    if folder is not None:
+        Checkpoint(Path(folder), fingerprint, 0, 0).make_folder()
+        write_text(Path(folder) / CHOICE, json.dumps({"fingerprint": fingerprint, "choice": choice}))
 
 
 def stored_seed(folder: str | Path | None) -> int | None:

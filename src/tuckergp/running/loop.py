@@ -7,7 +7,8 @@ import threading
 import time
 import warnings
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
+from contextvars import ContextVar
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -29,7 +30,7 @@ from tuckergp.running.progress import progress_line
 from tuckergp.running.threads import few_threads
 from tuckergp.store.trees import digest
 
-__all__ = ["Result", "run", "sample"]
+__all__ = ["Result", "ctrl_c_interrupts", "run", "sample"]
 
 # Settings that say how long a run is, not what it draws: with a checkpoint they may be raised.
 LENGTHS = ("draws", "chains")
@@ -49,7 +50,7 @@ class Result:
 def run(
     algorithm: Algorithm[Any], problem: Problem, seed: int, control: Control | None = None, start: Any = None
 ) -> Result:
-    """Take the algorithm's steps until it is done or its time is up.
+    """Take the algorithm's steps until it is done, its time is up, or Ctrl-C asks for the result so far.
 
     Parameters
     ----------
@@ -68,14 +69,19 @@ def run(
     state = algorithm.init(problem, stream(seed, 0)) if start is None else start
     steps: list[Info] = []
     name = type(algorithm).__name__
-    with progress_line(name, algorithm.n_steps, control.progress, control.unit) as advance, few_threads(problem):
+    with (
+        progress_line(name, algorithm.n_steps, control.progress, control.unit) as advance,
+        _ctrl_c_asks() as interrupted,
+        few_threads(problem),
+    ):
         for t in range(1, algorithm.n_steps + 1):
             state, info = algorithm.step(problem, state, stream(seed, t))
             steps.append(info)
             advance(info)
             if control.callback is not None:
                 control.callback(info)
-            if info.done or (control.max_time is not None and time.monotonic() - began > control.max_time):
+            late = control.max_time is not None and time.monotonic() - began > control.max_time
+            if info.done or late or interrupted():
                 break
     return Result(algorithm.parameters(problem, state), steps, state)
 
@@ -94,8 +100,20 @@ def sample(
     """
     control = control or Control()
     checkpoint = _checkpoint(sampler, problem, seed, control, starts)
+    with nullcontext() if checkpoint is None else checkpoint.held():
+        return _sample(sampler, problem, seed, control, starts, checkpoint)
+
+
+def _sample(
+    sampler: Sampler[Any] | ChainSampler,
+    problem: Problem,
+    seed: int,
+    control: Control,
+    starts: Sequence[Any] | None,
+    checkpoint: Checkpoint | None,
+) -> tuple[Draws, list[Info]]:
     chains = range(sampler.chains)
-    stored = [0] * sampler.chains if checkpoint is None else checkpoint.prepare(sampler.chains)
+    stored = [0] * sampler.chains if checkpoint is None else checkpoint.sweeps(sampler.chains)
     task = Task(
         sampler,
         problem,
@@ -130,7 +148,7 @@ def sample(
     draws = _assemble(task, [records[chain] for chain in sorted(records)])
     warning = draws.diagnostics().warning(share=0.25)
     if warning is not None:
-        warnings.warn(warning, NotConvergedWarning, stacklevel=5)
+        warnings.warn(warning, NotConvergedWarning, stacklevel=6)
     steps = [info for chain in sorted(records) for info in records[chain].steps]
     _warn_of_divergences(steps)
     return draws, steps
@@ -144,7 +162,7 @@ def _warn_of_size(count: int, problem: Problem) -> None:
             f"The draws will take {count * each / 1e9:.1f} GB of memory, and as much in a file: {count} of "
             f"{each / 1e6:.1f} MB each. keep={max(1, int(MUCH / each))} would keep 1 GB of them.",
             SizeWarning,
-            stacklevel=6,
+            stacklevel=7,
         )
 
 
@@ -158,7 +176,7 @@ def _warn_of_divergences(steps: list[Info]) -> None:
             f"{draws} after the warm-up diverged, so parts of the posterior may be missing: raise target towards 1, "
             f"or warmup.",
             NotConvergedWarning,
-            stacklevel=6,
+            stacklevel=7,
         )
 
 
@@ -190,6 +208,22 @@ def _checkpoint(
     return Checkpoint(Path(control.checkpoint), whose, seed, sampler.n_steps)
 
 
+_INTERRUPTS: ContextVar[bool] = ContextVar("ctrl_c_interrupts", default=False)
+
+
+@contextmanager
+def ctrl_c_interrupts() -> Iterator[None]:
+    """Let Ctrl-C interrupt at once, also inside runs, where it otherwise asks for the result so far.
+
+    For runs that are a part of something else, whose result is nothing by itself.
+    """
+    token = _INTERRUPTS.set(True)
+    try:
+        yield
+    finally:
+        _INTERRUPTS.reset(token)
+
+
 @contextmanager
 def _ctrl_c_asks() -> Iterator[Callable[[], bool]]:
     """Yield a function that tells whether Ctrl-C was pressed, to be asked between sweeps; a second one interrupts."""
@@ -201,7 +235,7 @@ def _ctrl_c_asks() -> Iterator[Callable[[], bool]]:
             raise KeyboardInterrupt
         asked = True
 
-    if threading.current_thread() is not threading.main_thread():
+    if threading.current_thread() is not threading.main_thread() or _INTERRUPTS.get():
         yield lambda: False
         return
     before = signal.signal(signal.SIGINT, ask)

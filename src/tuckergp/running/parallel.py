@@ -18,7 +18,7 @@ from typing import Any
 import numba
 from joblib.externals.loky.backend import get_context
 
-from tuckergp.running.chains import Task
+from tuckergp.running.chains import Task, warn_of_checkpoint
 from tuckergp.running.checkpoint import ChainRecord
 from tuckergp.running.control import Callback
 
@@ -76,6 +76,8 @@ def run_in_processes(
                         report(content)
                     except Exception as error:
                         failure = error
+                elif kind == "warning":
+                    warn_of_checkpoint(content)
                 elif kind == "chain":
                     records.append(content)
                 elif kind == "error":
@@ -88,7 +90,7 @@ def run_in_processes(
                     _tell_to_stop(connection)
     finally:
         for process in working.values():
-            process.terminate()
+            process.kill()
             process.join()
     if failure is not None:
         raise failure
@@ -128,7 +130,8 @@ def _tell_to_stop(connection: Connection) -> None:
 
 def _work(task: Task, todo: Sequence[Turn], threads: int, connection: Connection) -> None:
     """Run chains one after the other in a worker process and send the records to the parent."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    for request in (signal.SIGINT, signal.SIGTERM):  # which whole groups of processes get; the parent decides
+        signal.signal(request, signal.SIG_IGN)
     numba.set_num_threads(min(threads, numba.get_num_threads()))
     stopped = False
 
@@ -145,6 +148,7 @@ def _work(task: Task, todo: Sequence[Turn], threads: int, connection: Connection
                 chain,
                 lambda until=until: asked() or _past(until),  # type: ignore[misc]
                 lambda info: connection.send(("sweep", info)),
+                lambda text: connection.send(("warning", text)),
             )
             connection.send(("chain", record))
         connection.send(("end", None))

@@ -14,8 +14,7 @@ from scipy import sparse
 
 from tuckergp.compute.contract import FULL, IDENTITY, SPARSE
 from tuckergp.data.columns import Encoder
-from tuckergp.features import Exact
-from tuckergp.features.base import ResidualMap
+from tuckergp.features.base import FeatureMap, ResidualMap
 from tuckergp.features.new import NewFeatures
 from tuckergp.likelihoods import Likelihood
 from tuckergp.likelihoods.row_noise import NU
@@ -60,18 +59,22 @@ def check_modes(modes: Sequence[FittedMode]) -> None:
         if mode.residual is not None:
             require(isinstance(mode.residual, ResidualMap), "its residuals are of another class")
             _check_map(mode.residual)
-            fault = mode.residual.fault()
-            require(fault is None, str(fault))
 
 
 def _check_map(fitted: Any) -> None:
     """Check that levels and distinct rows, which become columns of sparse matrices, are numbered in order."""
+    require(_is_fitted(fitted), "its features were not learned")
     for piece in _parts(fitted):
         if isinstance(piece, Encoder):
             numbers = list(piece.levels.values())
             require(numbers == list(range(len(numbers))), f"the levels of {piece.name!r} are not numbered in order")
-        if isinstance(piece, Exact) and hasattr(piece, "rows_"):
-            require(len(piece.rows_) == piece.n_features_ and piece.rows_.columns, "its rows are not numbered")
+        if isinstance(piece, FeatureMap) and _is_fitted(piece):
+            fault = piece.fault()
+            require(fault is None, str(fault))
+
+
+def _is_fitted(fitted: Any) -> bool:
+    return isinstance(fitted, FeatureMap) and hasattr(fitted, "n_features_") and hasattr(fitted, "kernel_")
 
 
 def _parts(thing: Any) -> Iterator[Any]:
@@ -158,11 +161,28 @@ def _check_mode_draws(own: ModeDraws, mode: FittedMode, r: int, count: int, dtyp
         values = own.B if name == "B" else own.rows[name]
         require(values.dtype == dtype, "its draws have other numbers")
         require(values.shape == (rows, count, *shape), "its draws have other rows, ranks or numbers than its modes")
+    for values in (own.B, own.row_noise, *own.rows.values()):
+        require(not isinstance(values, np.ndarray) or np.isfinite(values).all(), "its draws are not finite")
     if own.row_noise is not None:
         require(own.row_noise.dtype == dtype, "its noise has other numbers")
+        require(not isinstance(own.row_noise, np.ndarray) or (own.row_noise > 0).all(), "its noise is not positive")
         require(own.row_noise.shape == (mode.n_groups, count), "its noise has other rows than its modes")
     scales = {"spread": (r, r), "tau": (len(mode.blocks),)}
     _check_numbers(own.values, besides | {name: scales[name] for name in scales if name in own.values}, count)
     require(("spread" in own.values) == ("tau" in own.values), "its draws lack something")
-    require((own.values.get("tau", np.ones(1)) > 0).all(), "tau is not positive")
+    for name in ("tau", "lengthscale"):
+        require((own.values.get(name, np.ones(1)) > 0).all(), f"{name} is not positive")
     _check_numbers({"covariance": own.covariance}, {"covariance": (r, r)}, count)
+    require(mode.residual is None or _are_positive(own.covariance), "covariance is not positive definite")
+    require("spread" not in own.values or _are_positive(own.values["spread"]), "spread is not positive definite")
+
+
+def _are_positive(matrices: Any) -> bool:
+    """Whether matrices are symmetric and positive definite, as draws of them are."""
+    if not np.allclose(matrices, np.swapaxes(matrices, -1, -2), rtol=1e-6):
+        return False
+    try:
+        np.linalg.cholesky(matrices)
+    except np.linalg.LinAlgError:
+        return False
+    return True

@@ -246,12 +246,16 @@ def _load(file: BinaryIO, name: str, verify: bool) -> Any:
 
 def _read_manifest(archive: Archive) -> dict[str, Any]:
     try:
-        manifest = json.loads(archive.read(MANIFEST))
+        manifest = json.loads(archive.read(MANIFEST), parse_constant=_no_number)
     except (ValueError, RecursionError) as error:
         raise Damage(f"{MANIFEST} cannot be read") from error
     if not isinstance(manifest, dict) or manifest.get("format") != FORMAT:
         raise Damage(f"{MANIFEST} is of something else")
     return manifest
+
+
+def _no_number(text: str) -> None:
+    raise ValueError(f"{text} is no number of JSON")
 
 
 def _check_version(manifest: Mapping[str, Any]) -> bool:
@@ -290,6 +294,8 @@ class _Content:
 
     def rows(self, key: str, shape: list[int], below: int | None, times: str | None = None) -> StoredRows:
         """A mapped tensor, whose rows are compared with its checksums when they are first read."""
+        if not (below is None or (type(below) is int and times is None)):
+            raise ValueError(f"the numbers of {key} have no bound")
         member = _rows(key)
         size, expected = self.archive.member(member).file_size, self.members[member]
         ((name, place),) = read_header(self.archive.head(member, 8 + LONGEST_HEADER), size, LONGEST_HEADER).items()

@@ -6,7 +6,10 @@ that a file may hold are listed in `tuckergp.store.schema`.
 
 from __future__ import annotations
 
+import datetime
+import decimal
 import re
+import uuid
 from collections.abc import Mapping
 from typing import Any, Protocol
 
@@ -20,11 +23,18 @@ from tuckergp.store.cells import Column, read_columns, write_columns
 from tuckergp.store.plain import pack
 from tuckergp.store.stored_rows import StoredRows
 from tuckergp.store.trees import Reader, Writer
+from tuckergp.store.typed import check_fields
 
 __all__ = ["Packer", "Unpacker"]
 
 Array = npt.NDArray[Any]
 Json = Any
+
+CELLS = (
+    *(bool, int, float, str, bytes, list, tuple, set, frozenset, np.datetime64, np.timedelta64, datetime.date),
+    *(datetime.time, datetime.timedelta, uuid.UUID, decimal.Decimal),
+)
+"""What a cell of a table may be."""
 
 LONG = 100
 """Lists of at least this length become Parquet."""
@@ -149,6 +159,8 @@ def _check_sparse(data: Array, indices: Array, indptr: Array, rows: int, columns
         raise ValueError("the rows of a sparse matrix do not lie one after the other")
     if len(indices) and not (indices.min() >= 0 and indices.max() < columns):
         raise ValueError("a sparse matrix has entries outside")
+    if data.dtype.kind == "f" and not np.isfinite(data).all():
+        raise ValueError("a sparse matrix is not finite")
 
 
 def _fortran(values: Array) -> bool:
@@ -197,6 +209,8 @@ class Unpacker(Reader):
         if tag == "objects":
             objects = np.empty(len(content), dtype=object)
             objects[:] = self.decode(content)
+            if not all(value is None or isinstance(value, CELLS) for value in objects):
+                raise ValueError("a cell holds what no table has")
             return objects
         if tag == "column":
             key, kind, length = content
@@ -214,7 +228,9 @@ class Unpacker(Reader):
         values = [] if file is None else read_columns(self.content.table(file), kinds, n_rows)
         if not all(isinstance(column, np.ndarray) for column in values):
             raise ValueError(f"{file} has columns that are no arrays")
-        return Table(dict(zip(names, values, strict=True)), name, n_rows, first_line)  # type: ignore[arg-type]
+        table = Table(dict(zip(names, values, strict=True)), name, n_rows, first_line)  # type: ignore[arg-type]
+        check_fields(table, schema.declared(Table))
+        return table
 
     def _sparse(self, shape: list[int], data: Json, indices: Json, indptr: Json) -> Any:
         values, places, ends = map(self.decode, (data, indices, indptr))

@@ -28,9 +28,22 @@ from tuckergp.likelihoods import LIKELIHOODS
 from tuckergp.params import Parameters
 from tuckergp.residuals import RESIDUALS
 from tuckergp.residuals.base import ModeDraws
+from tuckergp.store.stored_rows import StoredRows
 from tuckergp.store.trees import fields_of
+from tuckergp.store.typed import check_fields, hints_of
 
-__all__ = ["ESTIMATORS", "AsRows", "UnknownClass", "build", "class_of", "fields", "fitted", "learn", "name_of"]
+__all__ = [
+    "ESTIMATORS",
+    "AsRows",
+    "UnknownClass",
+    "build",
+    "class_of",
+    "declared",
+    "fields",
+    "fitted",
+    "learn",
+    "name_of",
+]
 
 Fields = dict[str, Any]
 
@@ -127,6 +140,15 @@ def class_of(name: str) -> type:
     return _listed()[name]
 
 
+class _Classes(dict[str, type]):
+    """The classes by their names, each module loaded when one of its classes is asked for."""
+
+    def __missing__(self, name: str) -> type:
+        if name not in _HOME_OF:
+            raise KeyError(name)
+        return class_of(name)
+
+
 def name_of(kind: type) -> str:
     """The name of a class in files; TypeError for a class that is not listed."""
     name = _name_or_none(kind)
@@ -160,13 +182,22 @@ def fields(thing: Any) -> Fields | None:
 
 
 def build(kind: Any, values: Fields) -> Any:
-    """Build an object of a class from its fields."""
+    """Build an object of a class from its fields; ValueError where one is not what the class declares."""
     name = name_of(kind)
     if name in _SPECIAL:
-        return _SPECIAL[name][1](values)
-    if issubclass(kind, Parameters):
-        return _described(kind, values)
-    return _made(kind, values)
+        made = _SPECIAL[name][1](values)
+    elif issubclass(kind, Parameters):
+        made = _described(kind, values)
+    else:
+        made = _made(kind, values)
+    check_fields(made, declared(type(made)))  # type: ignore[arg-type]  # classes have a hash, though instances may not
+    return made
+
+
+@cache
+def declared(kind: type) -> dict[str, Any]:
+    """The types that the fields of a class have."""
+    return hints_of(kind, _Classes(_listed()))
 
 
 def _made(kind: Any, values: Fields) -> Any:
@@ -210,6 +241,13 @@ def _draws_fields(draws: Any) -> Fields:
     own = fields_of(draws) or {}
     own |= {"B": AsRows(draws.B), "rows": {name: AsRows(values) for name, values in draws.rows.items()}}
     return own | {"row_noise": None if draws.row_noise is None else AsRows(draws.row_noise)}
+
+
+def _build_draws(values: Fields) -> Any:
+    made = _made(ModeDraws, values)
+    if isinstance(made.row_noise, StoredRows):
+        made.row_noise.limit(np.finfo(np.float64).smallest_subnormal, np.inf)
+    return made
 
 
 # Files hold a learning curve as a table with one row per step.
@@ -280,7 +318,7 @@ _SPECIAL: dict[str | None, tuple[Callable[[Any], Fields], Callable[[Fields], Any
     "Sum": (_sum_fields, _build_sum),
     "History": (_history_fields, _build_history),
     "Fit": (_fit_fields, _build_fit),
-    "ModeDraws": (_draws_fields, lambda values: _made(ModeDraws, values)),
+    "ModeDraws": (_draws_fields, _build_draws),
     "FeatureReport": (_report_fields, _build_report),
     "GridData": (_grid_fields, lambda values: _made(class_of("GridData"), values)),
     "Coordinate": (_grid_fields, lambda values: _made(class_of("Coordinate"), values)),

@@ -26,6 +26,9 @@ Ints = npt.NDArray[np.integer]
 PIECE = 1 << 20
 """Bytes per checksum, approximately."""
 
+LARGEST = 1e100
+"""No float of a model is larger; the squares of numbers beyond would soon be infinite."""
+
 
 class DamagedFile(InputError):
     """The error for a damaged file."""
@@ -68,6 +71,8 @@ class StoredRows(RowsInPlace):
         Names of the file and of the tensor, for messages.
     below : int or None
         Whole numbers must be from 0 to ``below`` - 1.
+    between : tuple of float
+        The smallest and the largest float that there may be.
     draws : slice, ndarray of int, or None
         Which of the draws to read; None for all.
     checked : ndarray of bool, shape (pieces,)
@@ -81,11 +86,16 @@ class StoredRows(RowsInPlace):
     name: str
     below: int | None = None
     draws: Any = None
+    between: tuple[float, float] = (-LARGEST, LARGEST)
     checked: Any = field(default=None, repr=False)
 
     def __post_init__(self) -> None:
         if self.checked is None:
             object.__setattr__(self, "checked", np.zeros(len(self.checksums), dtype=bool))
+
+    def limit(self, low: float, high: float) -> None:
+        """Refuse floats outside when they are read."""
+        object.__setattr__(self, "between", (max(low, -LARGEST), min(high, LARGEST)))
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -139,7 +149,7 @@ class StoredRows(RowsInPlace):
             self.checked[piece] = True
 
     def _makes_sense(self, smallest: Any, largest: Any) -> bool:
-        """Whether floats with these extremes are all finite (NaN would be an extreme), or whole numbers in range."""
+        """Whether numbers with these extremes (NaN would be one) are in range."""
         if self.dtype.kind == "f":
-            return bool(np.isfinite(smallest) and np.isfinite(largest))
+            return float(smallest) >= self.between[0] and float(largest) <= self.between[1]
         return self.below is None or bool(smallest >= 0 and largest < self.below)

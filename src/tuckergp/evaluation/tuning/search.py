@@ -102,7 +102,7 @@ def tune(
     Notes
     -----
     Each configuration is fitted on the same folds, with the same seed. One that fails has the reason in its row. After
-    Ctrl-C (twice while sampling), the result has the configurations finished so far, without a refit.
+    Ctrl-C, the result has the configurations finished so far, without a refit.
 
     Examples
     --------
@@ -161,6 +161,8 @@ def tune(
                 best.backend_ = backend_of(ratings)
         except FAILURES as error:  # the search is not lost with it
             warnings.warn(f"The best configuration fails on all ratings, and is not fitted: {error}", stacklevel=2)
+        except KeyboardInterrupt:
+            warnings.warn("The best configuration was interrupted, and is not fitted.", stacklevel=2)
     return replace(tuning, best_model=best)
 
 

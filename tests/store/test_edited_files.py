@@ -1,0 +1,103 @@
+"""Model files that were edited, with checksums that are right: an answer or one sentence, soon and in little memory."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from tests.store.edits import MODELS, in_time, trials
+from tests.store.files import rewrite
+from tuckergp import TuckerRecommender, load
+from tuckergp.errors import InputError
+from tuckergp.store.typed import fits
+
+
+@pytest.mark.parametrize(("kind", "count"), [("recommender", 60), ("regressor", 60)])
+def test_edited_files_answer_or_are_refused(kind, count, tmp_path):
+    """A sample; ``python -m tests.store.edits 10000`` makes more of them."""
+    ends = [how for _, what, how, where, memory in checked(kind, count, tmp_path)]
+    assert {"answered", "refused"} == set(ends)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", MODELS)
+def test_thousands_of_edited_files_answer_or_are_refused(kind, tmp_path):
+    assert len(checked(kind, 5_000, tmp_path)) == 5_000
+
+
+def checked(kind, count, folder):
+    ran = list(trials(kind, count, 1, folder))
+    for _, what, how, where, memory in ran:
+        assert how in ("answered", "refused"), (what, how, where)
+        assert memory < 4, what  # times the file; a little more than twice, for what Python itself allocates
+    return ran
+
+
+@pytest.fixture
+def path(tmp_path):
+    ratings = {"user_id": [1, 2, 3, 1], "item_id": [5, 5, 6, 6], "rating": [1.0, 2.0, 3.0, 5.0]}
+    TuckerRecommender(rank=2, draws=3, warmup=1, random_state=0).fit(ratings).save(tmp_path / "model.tgp")
+    return tmp_path / "model.tgp"
+
+
+def put(name, place, value):
+    def change(tensors):
+        tensors[name] = tensors[name].copy()
+        tensors[name][place] = value
+
+    return change
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "what"),
+    [
+        ("fit_.draws.modes.0.covariance", np.nan, "covariance of a ModeDraws is a ndarray that cannot be there"),
+        ("fit_.draws.modes.0.covariance", -1.0, "covariance is not positive definite"),
+        ("fit_.draws.modes.0.values.spread", 1e300, "spread is not positive definite"),
+        ("layout_.sides.0.average", np.inf, "average of a Side is a ndarray that cannot be there"),
+        ("layout_.sides.0.table.features.data", np.nan, "a sparse matrix is not finite"),
+        ("fit_.draws.model.sigma_u", np.nan, "sigma_u of a TuckerModel is a ndarray that cannot be there"),
+    ],
+)
+def test_numbers_out_of_range_are_refused(name, value, what, path):
+    rewrite(path, arrays=put(name, (0, 0, 1) if value == 1e300 else 0, value))
+    with pytest.raises(InputError, match=what):
+        load(path)
+
+
+@pytest.mark.parametrize("value", [0.0, -1.0, np.nan])
+def test_noise_factors_that_are_not_positive_are_found_when_they_are_used(value, path):
+    def change(tensor):
+        return np.where(np.arange(tensor.size).reshape(tensor.shape) == 1, tensor.dtype.type(value), tensor)
+
+    rewrite(path, rows={"fit_.draws.modes.0.row_noise": change})
+    with pytest.raises(InputError, match="numbers that make no sense"):
+        load(path, verify=True)
+    model = load(path).set_params(draws=1)
+    new = {"user_id": [1], "item_id": [5], "rating": [2.0]}
+    with in_time(60), pytest.raises(InputError, match="numbers that make no sense"):
+        model.partial_fit(new, warmup=0)
+
+
+@pytest.mark.parametrize(
+    ("value", "hint"),
+    [
+        (True, int), (1.5, int), ("x", float), (np.inf, float), (None, float), ((1, "x"), tuple[int, ...]),
+        ((1,), tuple[int, str]), ([1], tuple[int, ...]), ("abc", list[str]), ({"a": None}, dict[str, float]),
+        (np.zeros(2, dtype=np.float32), np.typing.NDArray[np.float64]), (3, str | None),
+        (np.array([np.nan]), np.typing.NDArray[np.float64]),
+    ],
+)  # fmt: skip
+def test_values_of_other_types_do_not_fit(value, hint):
+    assert not fits(value, hint)
+
+
+@pytest.mark.parametrize(
+    ("value", "hint"),
+    [
+        (np.int64(3), int), (3, float), ((), tuple[int, ...]), ((1, "x"), tuple[int, str]), (None, str | None),
+        ({"a": 1.0}, dict[str, float]), (np.zeros(2), np.typing.NDArray[np.float64]), (frozenset("a"), frozenset[str]),
+    ],
+)  # fmt: skip
+def test_values_of_their_types_fit(value, hint):
+    assert fits(value, hint)
