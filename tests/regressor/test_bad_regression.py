@@ -9,7 +9,7 @@ from sklearn.preprocessing import StandardScaler
 
 from tuckergp import Mode, TuckerGPRegressor
 from tuckergp.errors import InputError, NotPositiveDefinite
-from tuckergp.features import Cholesky, Nystrom
+from tuckergp.features import Cholesky, Fourier, Nystrom
 from tuckergp.gp import ExactGP, FullRank, GridGP
 from tuckergp.kernels import SE, Identity, Kernel, Matern12, Periodic
 
@@ -40,6 +40,17 @@ def test_constant_columns_change_nothing(make):
     assert_finite(model, X)
     assert_finite(model, X + np.array([1.0, 0.0, 0.0]))
     assert model.score(X, np.sin(5 * t)) > 0.9
+
+
+@pytest.mark.filterwarnings("ignore:The draws have not mixed")
+@pytest.mark.parametrize("features", [None, Fourier(100)])
+def test_huge_weights_and_repeated_features_do_not_end_a_fit(features):
+    x = np.random.default_rng(0).uniform(0, 10, size=(2600, 1))
+    y = np.sin(x[:, 0]) + 0.1 * np.random.default_rng(1).standard_normal(2600)
+    modes = [Mode("x0", SE(1.0), features, whiten=True)]
+    model = TuckerGPRegressor(modes, rank=2, draws=10, warmup=20, random_state=0)
+    for weight in (None, 1e12):
+        assert model.fit(x, y, sample_weight=weight).score(x, y) > 0.9  # 0.98 is what can be had
 
 
 @every

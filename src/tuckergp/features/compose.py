@@ -16,7 +16,7 @@ from tuckergp.data.columns import as_inputs
 from tuckergp.data.tables import Table
 from tuckergp.errors import InputError
 from tuckergp.features.base import FeatureMap, Features, RandomState, hstack
-from tuckergp.features.cholesky import Cholesky, distinct_inputs
+from tuckergp.features.cholesky import EXPLAINED, Cholesky, distinct_inputs, pivoted_cholesky
 from tuckergp.features.exact import Exact
 from tuckergp.features.fourier import Fourier
 from tuckergp.features.new import NewFeatures, side_by_side
@@ -27,7 +27,10 @@ from tuckergp.random import mixed
 __all__ = ["Concatenated", "Kronecker", "ScaledMap", "choose", "realise", "rowwise_kronecker"]
 
 FEW_ROWS = 2000
-"""Up to here distinct inputs get Cholesky features by default."""
+"""Up to here distinct inputs get Cholesky features by default, whatever their number."""
+
+FEW_PIVOTS = 100
+"""Beyond, where so many pivots explain this many of the inputs; more would cost more than random features."""
 
 FEW_JOINT = 200
 """Up to here what features of a product leave out is correlated between inputs: each feature of the one meets all."""
@@ -79,19 +82,26 @@ def realise(
 def choose(kernel: Kernel, X: Any) -> FeatureMap:
     """Choose features for a kernel that is not composed.
 
-    Exact where there are exact ones; pivoted Cholesky for up to 2,000 distinct inputs; beyond, Fourier for stationary
-    kernels and Nystrom for others.
+    Exact where there are exact ones; pivoted Cholesky for up to 2,000 distinct inputs, and for more where 100 pivots
+    leave no more than a millionth of the variance unexplained, as those of a smooth kernel of one column do; otherwise
+    Fourier for stationary kernels and Nystrom for others.
 
     Examples
     --------
     >>> from tuckergp.kernels import SE
     >>> choose(SE(1.0), np.arange(10.0)), choose(SE(1.0), np.arange(5000.0))
     (Cholesky(tolerance=1e-10), Fourier(n=100, pairs=True))
+    >>> choose(SE(1.0), np.linspace(0, 10, 5000))
+    Cholesky(tolerance=1e-06)
     """
     if Exact().suits(kernel):
         return Exact()
-    if len(distinct_inputs(as_inputs(X), kernel)) <= FEW_ROWS:
+    inputs = distinct_inputs(as_inputs(X), kernel)
+    if len(inputs) <= FEW_ROWS:
         return Cholesky()
+    some = inputs.take(np.linspace(0, len(inputs) - 1, FEW_ROWS).astype(np.intp))
+    if len(pivoted_cholesky(kernel, some, EXPLAINED, FEW_PIVOTS + 1)[1]) <= FEW_PIVOTS:
+        return Cholesky(EXPLAINED)
     return Fourier() if kernel.stationary else Nystrom()
 
 

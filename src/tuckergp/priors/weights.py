@@ -8,11 +8,11 @@ from __future__ import annotations
 
 import numpy as np
 import numpy.typing as npt
-from scipy import linalg, sparse
+from scipy import sparse
 from scipy.sparse.linalg import LinearOperator, cg
 
 from tuckergp.errors import InputError
-from tuckergp.linalg import Matrix
+from tuckergp.linalg import Matrix, normal_given_precision
 from tuckergp.random import normals
 
 __all__ = ["joint_precision", "weights_given_data"]
@@ -54,13 +54,11 @@ def weights_given_data(
     n, r = start.shape
     target = np.asarray(features.T @ b)
     if n * r <= LARGEST_DENSE:
-        # system = R'R; B = R^-1 (R^-T target + noise) has covariance R^-1 R^-T = system^-1
-        # (in C order the lower part of a symmetric matrix is what LAPACK reads as its upper one, without a copy)
-        R = linalg.cholesky(joint_precision(features, A, tau, precision).T, lower=False, overwrite_a=True)
-        whitened = linalg.solve_triangular(R, target.T.ravel(), trans="T")
-        if rng is not None:
-            whitened = whitened + noise * rng.standard_normal(n * r)
-        return np.ascontiguousarray(linalg.solve_triangular(R, whitened).reshape(r, n).T)
+        # column by column, as in `joint_precision`
+        normal = 0.0 if rng is None else noise * rng.standard_normal(n * r)
+        system = joint_precision(features, A, tau, precision)
+        B = normal_given_precision(system, target.T.ravel(), normal, "the precision of the weights")
+        return np.ascontiguousarray(B.reshape(r, n).T)
     if rng is not None:
         target = target + noise * _system_noise(features, A, tau, precision, rng)
     return _iterate(features, A, target, tau, precision, start)

@@ -22,6 +22,9 @@ __all__ = ["GridCells", "Observations", "check_coordinates", "read_cells", "read
 
 Floats = npt.NDArray[np.float64]
 
+# Beyond this, sums over observations leave the finite numbers.
+LARGEST_WEIGHT = 1e100
+
 
 class Observations(NamedTuple):
     """Rows of inputs, their targets (N,), and weights and exposures (N,) where they are given."""
@@ -69,6 +72,8 @@ def _weights(sample_weight: Any, table: Table) -> Floats | None:
     if (weight < 0).any():
         row = int(np.argmax(weight < 0))
         raise InputError(f"sample_weight must not be negative, but row {row} holds {weight[row]:g}.")
+    if weight.max() > LARGEST_WEIGHT:
+        raise InputError(f"sample_weight reaches {weight.max():g}, which is too large; divide it by a number.")
     if not weight.any():
         raise InputError("sample_weight is zero everywhere; there is nothing to learn from.")
     return weight
