@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property, reduce
 from math import prod
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -27,6 +27,7 @@ __all__ = [
     "Core",
     "Parameters",
     "SparseCore",
+    "Summand",
     "TuckerModel",
     "make_core",
     "pack",
@@ -41,6 +42,13 @@ Ints = npt.NDArray[np.int64]
 LARGEST_AUTOMATIC = 4_096
 
 SparseCore = Random  # its earlier name
+
+
+class Summand(NamedTuple):
+    """A summand of the prior covariance of f: a weight times the product of the kernels of these modes."""
+
+    weight: float
+    modes: tuple[int, ...]
 
 
 @dataclass(frozen=True)
@@ -102,6 +110,20 @@ class Core:
             variance = np.where(self.coords < 0, 1.0, 1.0 / self.ranks).prod(axis=1)
             return float((self.share * variance.sum()) ** -0.5)
         return 1.0
+
+    def summands(self) -> list[Summand]:
+        """The prior covariance of f in terms of the modes' kernels; the weights have the sum 1.
+
+        The product of all modes, but where entries leave modes out: E W_q^2 prod_d k_d / r_d over the modes of entry q,
+        with entries of the same modes added up.
+        """
+        if not self.leaves_out:
+            return [Summand(1.0, tuple(range(self.modes)))]
+        there = self.coords >= 0
+        weight = self.share * self.default_sigma_w() ** 2 * np.where(there, 1.0 / self.ranks, 1.0).prod(axis=1)
+        groups, group = np.unique(there, axis=0, return_inverse=True)
+        weights = np.bincount(group.ravel(), weight)
+        return [Summand(float(w), tuple(np.flatnonzero(g).tolist())) for w, g in zip(weights, groups, strict=True)]
 
     def dense(self, w: Floats) -> Floats:
         """W as a dense tensor, shape (r_1, ..., r_D).

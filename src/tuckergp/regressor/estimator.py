@@ -79,7 +79,8 @@ class TuckerGPRegressor(Storable, ReadsTables, RegressorMixin, BaseEstimator):  
     hyperparameters : {"fixed", "ml"}
         ``"fixed"``: lengthscales, periods and variances are those in the kernels; only lengthscales of chains are drawn
         by ``"gibbs"``. ``"ml"``: they are learned first, by type-II maximum likelihood of the Gaussian process with the
-        same kernels, starting from the values given; lengthscales of chains are then drawn from the learned ones on.
+        same kernels, their product or what the core makes of them (a sum over pairs of modes), starting from the values
+        given; lengthscales of chains are then drawn from the learned ones on.
     learn_rows : int
         The largest number of rows that ``"ml"`` uses, chosen at random; a step of its search takes O(learn_rows^3).
         Rows on a grid are all used where that is cheaper.
