@@ -54,6 +54,23 @@ def test_huge_weights_and_repeated_features_do_not_end_a_fit(features):
 
 
 @every
+@pytest.mark.parametrize("size", [1e-100, 1e-12, 1e100])
+def test_units_of_targets_and_inputs_do_not_matter(make, size):
+    t = np.random.default_rng(0).uniform(0, 1, (20, 1))
+    y = np.sin(5 * t[:, 0])
+    model = make().fit(t * size, size * y)
+    assert_finite(model, t * size)
+    assert np.corrcoef(model.predict(t * size) / size, y)[0, 1] ** 2 > 0.95
+    np.testing.assert_allclose(model.predict(t * size) / size, make().fit(t, y).predict(t), atol=0.1)
+
+
+@pytest.mark.parametrize(("size", "words"), [(1e308, "too large; divide"), (1e-250, "too small; multiply")])
+def test_targets_whose_squares_are_no_numbers_are_refused(size, words):
+    with pytest.raises(InputError, match=f"The targets reach .*, which is {words} them by a number"):
+        MAKERS["gibbs"]().fit([[0.0], [1.0], [2.0]], [size, -size, size])
+
+
+@every
 def test_one_point_is_enough(make):
     model = make().fit([[1.0, 2.0]], [3.0])
     assert model.predict([[1.0, 2.0]]) == pytest.approx([3.0], abs=0.5)

@@ -16,6 +16,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy.optimize import brentq
 
+from tuckergp.data.standard import mean_and_spread
 from tuckergp.data.tables import Table
 from tuckergp.errors import NotConvergedWarning
 from tuckergp.features import FeatureMap
@@ -101,10 +102,9 @@ def learn_modes(
     True
     """
     kernel = _kernel(as_modes(modes, table), table, weight, summands)
-    mean = float(np.average(y, weights=weight))
-    spread = float(np.sqrt(np.average((y - mean) ** 2, weights=weight)))
+    mean, spread = mean_and_spread(y, weight)
     start = kernel.hyperparameters() | {"noise": np.array([START_NOISE])}
-    if spread <= 1e-12 * max(1.0, abs(mean)):  # targets that are all the same say nothing
+    if not spread:  # targets that are all the same say nothing
         learn(lambda values: (0.0, {}), start, fixed=[*fixed, *start])  # checks the names and the numbers
         return LearnedModes(list(modes), start, 0.0)
     with warnings.catch_warnings():

@@ -12,6 +12,7 @@ from typing import Any, ClassVar, Literal, Self
 import numpy as np
 import numpy.typing as npt
 
+from tuckergp.data.standard import mean_and_spread
 from tuckergp.errors import InputError
 from tuckergp.likelihoods import row_noise
 from tuckergp.likelihoods.base import Likelihood, NoiseSettings, Observed, Predicted
@@ -21,6 +22,9 @@ from tuckergp.likelihoods.row_noise import Sums
 __all__ = ["Standardised"]
 
 Floats = npt.NDArray[np.float64]
+
+# Beyond this the squares of targets, and below its inverse those of their differences, are no numbers any more.
+LARGEST = 1e150
 
 
 @dataclass(frozen=True)
@@ -54,12 +58,13 @@ class Standardised(Likelihood):
     @classmethod
     def read(cls, y: Floats, weight: Floats | None = None, exposure: Floats | None = None) -> Self:
         """The likelihood with the mean and the standard deviation of the targets; 1 where all targets are the same."""
-        mean = float(np.average(y, weights=weight))
-        with np.errstate(over="ignore", invalid="ignore"):
-            spread = float(np.sqrt(np.average((y - mean) ** 2, weights=weight)))
-        if not np.isfinite(spread):
-            raise InputError(f"The targets reach {np.abs(y).max():g}, which is too large; divide them by a number.")
-        return cls(mean=mean, scale=spread if spread > 1e-12 * max(1.0, abs(mean)) else 1.0)
+        top = np.abs(y).max(initial=0.0)
+        mean, spread = mean_and_spread(y, weight)
+        scale = spread or 1.0
+        if top > LARGEST or scale < 1 / LARGEST:
+            size, remedy = ("large", "divide") if top > LARGEST else ("small", "multiply")
+            raise InputError(f"The targets reach {top:g}, which is too {size}; {remedy} them by a number.")
+        return cls(mean=mean, scale=scale)
 
     def targets(self, y: Floats) -> Floats:
         """The standardised targets."""

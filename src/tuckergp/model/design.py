@@ -18,6 +18,7 @@ import numpy.typing as npt
 from scipy import sparse
 
 from tuckergp.data.columns import row_keys
+from tuckergp.data.standard import mean_and_spread
 from tuckergp.data.tables import Table, distinct_rows
 from tuckergp.errors import ApproximationWarning, InputError, NotPositiveDefinite
 from tuckergp.features import RESIDUALS, FeatureMap, realise
@@ -453,10 +454,8 @@ def whitening_of(inputs: Table, weight: Floats | None = None) -> dict[str, tuple
     whitening = {}
     for column, values in inputs.columns.items():
         if values.dtype.kind in "fiubM":
-            numbers = inputs.numeric(column)
-            mean = float(np.average(numbers, weights=weight))
-            spread = float(np.sqrt(np.average((numbers - mean) ** 2, weights=weight)))
-            whitening[column] = (mean, spread if spread > 1e-12 * max(1.0, abs(mean)) else 1.0)
+            mean, spread = mean_and_spread(inputs.numeric(column), weight)
+            whitening[column] = (mean, spread or 1.0)
     return whitening
 
 
