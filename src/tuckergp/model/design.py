@@ -9,7 +9,7 @@ on one column, a Markov process along its values.
 from __future__ import annotations
 
 import warnings
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -40,8 +40,8 @@ class Mode:
 
     Parameters
     ----------
-    columns : str or sequence of str
-        Several columns make one input (longitude and latitude together).
+    columns : str, int, or sequence of such
+        Names of columns, or their numbers from 0 on. Several make one input (longitude and latitude together).
     kernel : Kernel
         A sum of terms; each is realised on its own. Its numbers are in the units of the columns, or in standard
         deviations with ``whiten``.
@@ -69,7 +69,7 @@ class Mode:
 
     def __init__(
         self,
-        columns: str | Sequence[str],
+        columns: str | int | Sequence[str | int],
         kernel: Kernel,
         features: FeatureMap | Sequence[FeatureMap | None] | None = None,
         constant: bool = True,
@@ -77,9 +77,11 @@ class Mode:
     ) -> None:
         if not isinstance(kernel, Kernel):
             raise InputError(f"The kernel of a mode must be a tuckergp kernel, not {kernel!r}.")
-        names = (columns,) if isinstance(columns, str) else tuple(columns)
+        names = tuple(columns) if isinstance(columns, Iterable) and not isinstance(columns, str) else (columns,)
         if not names:
             raise InputError("A mode needs at least one column.")
+        if not all(isinstance(name, str | int | np.integer) and not isinstance(name, bool) for name in names):
+            raise InputError(f"A mode needs names or numbers of columns, not {columns!r}.")
         for field, value in zip(
             ("columns", "kernel", "features", "constant", "whiten"),
             (names, kernel, features, constant, whiten),
@@ -90,7 +92,7 @@ class Mode:
     @property
     def name(self) -> str:
         """The names of the columns, for messages."""
-        return ", ".join(self.columns)
+        return ", ".join(map(str, self.columns))
 
     def plan(self) -> list[tuple[Kernel, FeatureMap | None]]:
         """The kernel's terms, each with the feature map asked for (None: choose), the added Constant first."""

@@ -5,19 +5,17 @@ The values that single parameters may have are declared in `tuckergp.regressor.s
 
 from __future__ import annotations
 
-from tuckergp.data.tables import Table
 from tuckergp.errors import InputError
 from tuckergp.gp.hyper import Values
 from tuckergp.gp.learning import learn_modes
 from tuckergp.likelihoods import LIKELIHOODS
 from tuckergp.model.design import Mode
-from tuckergp.model.inputs import default_modes
 from tuckergp.model.tucker import Core
 from tuckergp.regressor.reading import Observations
 from tuckergp.regressor.settings import RegressorSettings
 from tuckergp.running.fit import Inference, resolve_inference
 
-__all__ = ["inference_of", "learned_modes_of", "modes_of"]
+__all__ = ["inference_of", "learned_modes_of"]
 
 
 def inference_of(settings: RegressorSettings) -> Inference:
@@ -30,11 +28,6 @@ def inference_of(settings: RegressorSettings) -> Inference:
         "sgld": {"batch_size": 20, "step_size": 0.3},
     }
     return resolve_inference(settings, tuned, noise=settings.noise)
-
-
-def modes_of(settings: RegressorSettings, table: Table) -> list[Mode]:
-    """The modes given, or one per column."""
-    return list(settings.modes) if settings.modes is not None else default_modes(table)
 
 
 def learned_modes_of(

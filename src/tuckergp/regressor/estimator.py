@@ -22,7 +22,7 @@ from tuckergp.data.grids import GridData, asked_grid, is_grid
 from tuckergp.likelihoods import LIKELIHOODS
 from tuckergp.model.cores import CoreSpec
 from tuckergp.model.design import Design, Mode
-from tuckergp.model.inputs import ReadsTables
+from tuckergp.model.inputs import Modes, ReadsTables
 from tuckergp.posterior.export import as_inference_data, block_names
 from tuckergp.random import seed_of
 from tuckergp.regressor import answering, component_plots
@@ -53,8 +53,9 @@ class TuckerGPRegressor(Storable, ReadsTables, RegressorMixin, BaseEstimator):  
 
     Parameters
     ----------
-    modes : list of Mode or None
-        The arguments of f. None: one mode per column, with SE on whitened numbers and Identity on anything else.
+    modes : list of Mode, Mode, Kernel or None
+        The arguments of f. None: one mode per column, with SE on whitened numbers and dates and Identity on anything
+        else. In the list, the name or number of a column stands for that mode. A kernel is one mode of all columns.
     rank : int or sequence of int
         Rank of the core in every mode, or one rank per mode.
     inference : {"gibbs", "als", "sgd", "vi", "hmc", "nuts", "sgld"} or Gibbs, ALS, SGD, VI, HMC, NUTS, SGLD
@@ -98,6 +99,8 @@ class TuckerGPRegressor(Storable, ReadsTables, RegressorMixin, BaseEstimator):  
     n_features_in_ : int
     feature_names_in_ : ndarray of str
         When X has column names.
+    column_kinds_ : dict of str to str
+        What each column of X held, in a word: numbers, dates, text.
     modes_ : tuple of FittedMode
     learned_modes_ : list of Mode
         The modes that were used: those given, or with ``hyperparameters="ml"`` the same with learned numbers in their
@@ -143,7 +146,7 @@ class TuckerGPRegressor(Storable, ReadsTables, RegressorMixin, BaseEstimator):  
 
     def __init__(
         self,
-        modes: Sequence[Mode] | None = None,
+        modes: Modes = None,
         rank: int | Sequence[int] = 5,
         inference: str | Inference = "gibbs",
         likelihood: str = "gaussian",

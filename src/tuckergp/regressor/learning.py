@@ -7,9 +7,10 @@ from dataclasses import dataclass, replace
 from tuckergp.data.tables import Table
 from tuckergp.gp.hyper import Values
 from tuckergp.model.design import Design, FittedMode
+from tuckergp.model.inputs import as_modes
 from tuckergp.posterior.moments import Moments, MomentsOf
 from tuckergp.random import stream
-from tuckergp.regressor.choosing import inference_of, learned_modes_of, modes_of
+from tuckergp.regressor.choosing import inference_of, learned_modes_of
 from tuckergp.regressor.reading import Observations
 from tuckergp.regressor.settings import RegressorSettings
 from tuckergp.running.control import Control
@@ -51,7 +52,7 @@ def learn(
     """Fit a regressor to observations; ``keep`` is the number of draws to keep, None for all."""
     inference = inference_of(settings)
     seed = seed_for(settings.random_state, control.checkpoint)
-    modes = modes_of(settings, data.table)
+    modes = as_modes(settings.modes, data.table)
     ranks = ranks_of(settings.rank, len(modes))
     core = inference.core(settings.core, ranks, stream(seed, 1, 0))
     modes, hyperparameters = learned_modes_of(settings, modes, core, data, seed)
