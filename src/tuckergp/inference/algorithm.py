@@ -89,8 +89,8 @@ class Inference(Checked):
                 f"likelihood={likelihood.name!r} leave {them} out."
             )
 
-    def core(self, spec: CoreSpec | Core, ranks: Sequence[int], rng: np.random.Generator) -> Core:
-        """The core that the user asked for; an error for one that it cannot learn."""
+    def core(self, spec: CoreSpec | Core, ranks: Sequence[int], rng: np.random.Generator, n: int = 0) -> Core:
+        """The core that the user asked for, for n observations; an error for one that it cannot learn."""
         core = make_core(spec, ranks, rng)
         refuse_learned(core, f"{type(self).__name__} is")
         return core

@@ -29,6 +29,7 @@ __all__ = [
     "SparseCore",
     "Summand",
     "TuckerModel",
+    "costly_full_core",
     "make_core",
     "pack",
     "refuse_learned",
@@ -40,6 +41,11 @@ Ints = npt.NDArray[np.int64]
 
 # Up to this many entries a core is full unless the user says otherwise.
 LARGEST_AUTOMATIC = 4_096
+
+# Up to here a full core costs no more than the rest of a sweep; beyond, it may take this many multiplications per
+# sweep, about a quarter of a second.
+SMALL_FULL_CORE = 128
+AFFORDABLE = 1e9
 
 SparseCore = Random  # its earlier name
 
@@ -173,6 +179,13 @@ class Core:
         draws = [self.others(W[s], [None if table is None else table[:, s] for table in psi], d) for s in range(len(W))]
         z = np.stack([of_draw for of_draw, _ in draws], axis=1)
         return z, np.stack([np.broadcast_to(alone, len(z)) for _, alone in draws], axis=1)
+
+
+def costly_full_core(entries: int, n: int) -> bool:
+    """Whether drawing a full core of three modes or more given n observations takes most of the time of a sweep."""
+    # the Gram matrix of the entries, and its Cholesky factor
+    operations = entries**2 * (n + entries / 3)
+    return entries > LARGEST_AUTOMATIC or (entries > SMALL_FULL_CORE and operations > AFFORDABLE)
 
 
 def make_core(spec: CoreSpec | Core, ranks: Sequence[int], rng: np.random.Generator | None = None) -> Core:

@@ -70,8 +70,9 @@ class TuckerGPRegressor(Storable, ReadsTables, RegressorMixin, BaseEstimator):  
         ``exposure * exp(f)``; by ``"hmc"``, ``"nuts"``, ``"sgld"`` or ``"sgd"``. Negative binomial: counts with a
         larger variance; by ``"gibbs"``, ``"hmc"``, ``"nuts"`` or ``"sgld"``.
     core : {"auto", "identity", "full", "superdiagonal", "cp", "pairwise"} or one of tuckergp.cores
-        ``"auto"``: full up to 4,096 entries; beyond that, with three or more modes, pairwise by ``"gibbs"``, otherwise
-        the identity. ``"superdiagonal"`` (or ``"cp"``): one learned weight per component, a CP decomposition.
+        ``"auto"`` by ``"gibbs"``: full, but pairwise where drawing a full core of three or more modes would take
+        most of the time (more than 128 entries and a quarter of a second per sweep). By others: full up to 4,096 entries,
+        otherwise the identity. ``"superdiagonal"`` (or ``"cp"``): one learned weight per component, a CP decomposition.
         ``"pairwise"``: an intercept, a main effect of each mode and interactions of each pair of modes.
         `tuckergp.cores.Random` and `tuckergp.cores.Entries`: entries at random or given places.
         `tuckergp.cores.Learned`: it is learned which entries are non-zero, by ``"gibbs"``.

@@ -54,7 +54,7 @@ def learn(
     seed = seed_for(settings.random_state, control.checkpoint)
     modes = as_modes(settings.modes, data.table)
     ranks = ranks_of(settings.rank, len(modes))
-    core = inference.core(settings.core, ranks, stream(seed, 1, 0))
+    core = inference.core(settings.core, ranks, stream(seed, 1, 0), len(data.target))
     modes, hyperparameters = learned_modes_of(settings, modes, core, data, seed)
     design, fitted_modes = Design.fit(modes, data.table, data.weight, stream(seed, 1, 1), inference.any_residual)
     if moments_of is not None:

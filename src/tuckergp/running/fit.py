@@ -122,7 +122,7 @@ def fit_model(
     control = control or Control()
     kind = LIKELIHOODS[likelihood]
     inference.check_likelihood(kind)
-    shape = inference.core(core, ranks, stream(seed, 1, 0))
+    shape = inference.core(core, ranks, stream(seed, 1, 0), len(y))
     model = inference.model(shape, kind.read(y, weight, exposure) if start is None else start.likelihood)
     observed = model.likelihood
     problem = Problem(model, design, observed.targets(y), weight, observed.offset(len(y), exposure))
