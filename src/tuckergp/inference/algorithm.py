@@ -99,6 +99,10 @@ class Inference(Checked):
         """The model with the prior scales of its settings, and with the noise if it is one of them."""
         return model_of_weight_scales(core, likelihood)
 
+    def step_seconds(self, problem: Problem) -> float:
+        """About how many seconds a step takes; 0 where that is not known."""
+        return 0.0
+
     def block_prior(self) -> tuple[float, float] | None:
         """Shape and rate of the gamma prior of a block's precision; None where that is fixed to 1."""
         return None

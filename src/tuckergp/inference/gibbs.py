@@ -17,6 +17,7 @@ import numpy.typing as npt
 from tuckergp.checks import number, one_of, positive, setting, whole
 from tuckergp.inference.algorithm import Sampled, model_of_function_scale
 from tuckergp.inference.base import Info, Problem, as_weights
+from tuckergp.inference.cost import sweep_seconds
 from tuckergp.inference.resuming import ChainValues, weights_at
 from tuckergp.likelihoods import Likelihood
 from tuckergp.likelihoods.base import NoiseSettings
@@ -115,6 +116,10 @@ class Gibbs(Sampled):
     def model(self, core: Core, likelihood: Likelihood) -> TuckerModel:
         """The model with the prior scale of the settings."""
         return model_of_function_scale(core, likelihood, self.scale)
+
+    def step_seconds(self, problem: Problem) -> float:
+        """About how many seconds a sweep takes."""
+        return sweep_seconds(problem)
 
     def block_prior(self) -> tuple[float, float]:
         """Shape and rate of the prior of tau."""

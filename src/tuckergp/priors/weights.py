@@ -21,6 +21,8 @@ Floats = npt.NDArray[np.float64]
 
 # Up to this many unknowns n r the joint system is formed and factored, beyond it solved by conjugate gradients.
 LARGEST_DENSE = 4_000
+# How many rows are summed over at once: their features stay in the cache.
+ROWS = 2_048
 TOLERANCE, ITERATIONS = 1e-8, 2_000
 
 
@@ -71,11 +73,15 @@ def joint_precision(features: Matrix, A: Floats, tau: Floats, precision: Floats)
     """
     n, r = features.shape[1], A.shape[1]
     system, each = np.zeros((r, n, r, n)), np.arange(n)
+    for first in range(0, len(A), ROWS):
+        phi, of_rows = features[first : first + ROWS], A[first : first + ROWS]
+        for k in range(r):
+            for j in range(k + 1):
+                # block (k, j): sum_m A_m[k, j] phi_m phi_m' + Lambda[k, j] T
+                gram = phi.T @ (phi * of_rows[:, k, j, None])
+                system[k, :, j] += gram.toarray() if sparse.issparse(gram) else gram
     for k in range(r):
         for j in range(k + 1):
-            # block (k, j): sum_m A_m[k, j] phi_m phi_m' + Lambda[k, j] T
-            gram = features.T @ (features * A[:, k, j, None])
-            system[k, :, j] = gram.toarray() if sparse.issparse(gram) else gram
             system[k, each, j, each] += precision[k, j] * tau
     return system.reshape(n * r, n * r)
 

@@ -71,9 +71,9 @@ class TuckerGPRegressor(Storable, ReadsTables, RegressorMixin, BaseEstimator):  
         larger variance; by ``"gibbs"``, ``"hmc"``, ``"nuts"`` or ``"sgld"``.
     core : {"auto", "identity", "full", "superdiagonal", "cp", "pairwise"} or one of tuckergp.cores
         ``"auto"`` by ``"gibbs"``: full, but pairwise where drawing a full core of three or more modes would take
-        most of the time (more than 128 entries and a quarter of a second per sweep). By others: full up to 4,096 entries,
-        otherwise the identity. ``"superdiagonal"`` (or ``"cp"``): one learned weight per component, a CP decomposition.
-        ``"pairwise"``: an intercept, a main effect of each mode and interactions of each pair of modes.
+        most of the time (more than 128 entries and a quarter of a second per sweep). By others: full up to 4,096
+        entries, otherwise the identity. ``"superdiagonal"`` (or ``"cp"``): one learned weight per component, a CP
+        decomposition. ``"pairwise"``: an intercept, a main effect of each mode and interactions of each pair of modes.
         `tuckergp.cores.Random` and `tuckergp.cores.Entries`: entries at random or given places.
         `tuckergp.cores.Learned`: it is learned which entries are non-zero, by ``"gibbs"``.
     noise : {"shared", "rows"}
