@@ -206,3 +206,45 @@ class TestScikitLearn:
             k: v for k, v in model.get_params().items() if k != "modes"
         }
         np.testing.assert_array_equal(copy.fit(*data).predict(data[0]), model.fit(*data).predict(data[0]))
+
+
+@pytest.fixture(scope="module")
+def line():
+    x = np.linspace(0, 1, 20)[:, None]
+    return MAKERS["gibbs"]().fit(x, x[:, 0]), x
+
+
+def test_one_quantile_may_be_a_number(line):
+    model, x = line
+    for one in (0.3, np.float64(0.3), np.array([0.3]), (0.3,)):
+        np.testing.assert_array_equal(model.predict(x, quantiles=one)[1], model.predict(x, quantiles=[0.3])[1])
+
+
+@pytest.mark.parametrize(
+    ("asked", "message"),
+    [
+        ({"quantiles": []}, "quantiles must be a list of at least one number between 0 and 1, not"),
+        ({"quantiles": "a"}, "quantiles must be"),
+        ({"quantiles": ["0.5"]}, "quantiles must be"),
+        ({"quantiles": True}, "quantiles must be"),
+        ({"quantiles": [0.5, 1.5]}, "quantiles must be"),
+        ({"return_std": "yes"}, "return_std must be True or False, not 'yes'"),
+        ({"return_cov": "no"}, "return_cov must be True or False, not 'no'"),
+        ({"include_noise": "yes"}, "include_noise must be True or False, not 'yes'"),
+        ({"interval": "a"}, "interval must be a probability between 0 and 1 or None, not 'a'"),
+    ],
+)
+def test_answers_that_make_no_sense_are_refused(asked, message, line):
+    model, x = line
+    with pytest.raises(InputError, match=message):
+        model.predict(x, **asked)
+
+
+@pytest.mark.parametrize("value", [0.0, 1.0])
+def test_targets_that_are_all_the_same_do_not_make_a_binary_model_certain(value):
+    """As many as 50 of them: a probability beyond that of the rule of succession's, short of 1 by the prior."""
+    X = np.random.default_rng(0).normal(size=(50, 2))
+    model = TuckerGPRegressor(rank=2, likelihood="bernoulli", draws=100, warmup=100, random_state=0)
+    probability = model.fit(X, np.full(50, value)).predict_proba(X)[:, int(value)]
+    assert (probability > 0.9).all()
+    assert (probability < 1 - 1e-6).all()

@@ -7,6 +7,7 @@ are in the other files.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from functools import reduce
 from typing import Any
 
 import numpy as np
@@ -24,7 +25,7 @@ from tuckergp.features.nystrom import Nystrom
 from tuckergp.kernels import Kernel, Product, Scaled, Sum
 from tuckergp.random import mixed
 
-__all__ = ["Concatenated", "Kronecker", "ScaledMap", "choose", "realise", "rowwise_kronecker"]
+__all__ = ["Concatenated", "Kronecker", "ScaledMap", "choose", "grouped", "realise", "rowwise_kronecker"]
 
 FEW_ROWS = 2000
 """Up to here distinct inputs get Cholesky features by default, whatever their number."""
@@ -66,7 +67,7 @@ def realise(
     >>> features.transform(table).shape, features.blocks_
     ((3, 5), [slice(0, 2, None), slice(2, 5, None)])
     """
-    table = as_inputs(X)
+    table, kernel = as_inputs(X), grouped(kernel)
     if features is None or isinstance(features, FeatureMap):
         spec = _plan(kernel, table, features)
     else:
@@ -103,6 +104,42 @@ def choose(kernel: Kernel, X: Any) -> FeatureMap:
     if len(pivoted_cholesky(kernel, some, EXPLAINED, FEW_PIVOTS + 1)[1]) <= FEW_PIVOTS:
         return Cholesky(EXPLAINED)
     return Fourier() if kernel.stationary else Nystrom()
+
+
+def grouped(kernel: Kernel) -> Kernel:
+    """The same kernel, with the stationary factors of each product side by side.
+
+    Together they are one stationary kernel, with far fewer features than the products of those of each; so how many
+    there are does not depend on the order of the factors.
+
+    Examples
+    --------
+    >>> from tuckergp.kernels import SE, Identity, Periodic
+    >>> grouped(SE(5.0) * Identity("station") * Periodic(7.0))
+    SE(lengthscale=5.0) * Periodic(period=7.0, lengthscale=1.0) * Identity('station')
+    """
+    if isinstance(kernel, Scaled):
+        return Scaled(grouped(kernel.kernel), kernel.scale)
+    if isinstance(kernel, Sum):
+        return Sum(grouped(kernel.k1), grouped(kernel.k2))
+    if not isinstance(kernel, Product) or kernel.stationary:
+        return kernel
+    factors = [grouped(factor) for factor in _factors(kernel)]
+    stationary = [factor for factor in factors if factor.stationary]
+    if len(stationary) < 2:
+        return kernel
+    together = reduce(Product, stationary)
+    first = next(place for place, factor in enumerate(factors) if factor.stationary)
+    others = [together if place == first else factor for place, factor in enumerate(factors)]
+    return reduce(Product, [factor for factor in others if factor is together or not factor.stationary])
+
+
+def _factors(kernel: Kernel) -> Iterator[Kernel]:
+    if isinstance(kernel, Product):
+        yield from _factors(kernel.k1)
+        yield from _factors(kernel.k2)
+    else:
+        yield kernel
 
 
 def _plan(kernel: Kernel, table: Table, features: FeatureMap | None) -> FeatureMap:

@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy.special import logsumexp
 
+from tuckergp.checks import check, list_of, one_of, probability
 from tuckergp.errors import InputError
 from tuckergp.inference.base import Info
 from tuckergp.likelihoods import Likelihood
@@ -204,11 +205,18 @@ def predict_with(
     fit: Fit,
     design: Design,
     return_std: bool,
-    quantiles: Sequence[float] | None,
+    quantiles: Sequence[float] | float | None,
     interval: float | None,
     include_noise: bool,
 ) -> Any:
     """The posterior mean alone, or with standard deviations, quantiles or an interval."""
+    check("return_std", return_std, one_of(True, False))
+    check("include_noise", include_noise, one_of(True, False))
+    check("interval", interval, probability() | one_of(None))
+    if quantiles is not None:
+        given = np.asarray(quantiles, dtype=object).ravel().tolist()  # one number is a list of one
+        check("quantiles", given, list_of("a list of at least one number between 0 and 1", probability(), least=1))
+        quantiles = given
     if return_std + (quantiles is not None) + (interval is not None) > 1:
         raise InputError("Ask for one of standard deviations, quantiles and an interval, not for several.")
     if return_std:

@@ -244,7 +244,7 @@ class TuckerGPRegressor(Storable, ReadsTables, RegressorMixin, BaseEstimator):  
         X: Any,
         return_std: bool = False,
         return_cov: bool = False,
-        quantiles: Sequence[float] | None = None,
+        quantiles: Sequence[float] | float | None = None,
         include_noise: bool = True,
         interval: float | None = None,
         exposure: Any = None,
@@ -258,8 +258,8 @@ class TuckerGPRegressor(Storable, ReadsTables, RegressorMixin, BaseEstimator):  
             Also return standard deviations; needs a sampler, such as ``inference="gibbs"``.
         return_cov : bool
             Also return the covariance matrix, shape (N, N), instead of standard deviations.
-        quantiles : sequence of float or None
-            Also return these quantiles, shape (N, len(quantiles)), instead of standard deviations.
+        quantiles : sequence of float, float or None
+            Also return these quantiles, shape (N, len(quantiles)), instead of standard deviations; (N, 1) for a number.
         include_noise : bool
             Standard deviations, covariances, quantiles and intervals of new observations; False for those of f, or of
             the mean level or count.
