@@ -7,7 +7,7 @@ import pytest
 
 from tuckergp.errors import InputError
 from tuckergp.kernels import SE, Matern12
-from tuckergp.linalg import cholesky_in_place, inverse_in_place, safe_cholesky
+from tuckergp.linalg import cholesky_in_place, inverse_in_place, normal_given_precision, safe_cholesky
 
 
 def test_a_definite_matrix_is_factorised_without_jitter():
@@ -49,3 +49,19 @@ def test_in_place_work_is_refused_where_it_would_copy():
         cholesky_in_place(np.ones((2, 2)), "K")
     with pytest.raises(InputError, match="not positive definite"):
         cholesky_in_place(np.asfortranarray(-np.eye(2)), "K")
+
+
+def test_a_normal_given_its_precision_has_the_closed_form():
+    A, right = np.random.default_rng(1).normal(size=(5, 5)), np.arange(5.0)
+    H = A @ A.T + np.diag([1e-8, 1.0, 1.0, 1.0, 1e8])
+    expected = np.linalg.solve(H, right)
+    np.testing.assert_allclose(normal_given_precision(np.tril(H), right, 0.0, "H"), expected, rtol=1e-6)
+    roots = np.stack([normal_given_precision(H.copy(), np.zeros(5), unit, "H") for unit in np.eye(5)], axis=1)
+    np.testing.assert_allclose(roots @ roots.T, np.linalg.inv(H), rtol=1e-6, atol=1e-12)
+
+
+def test_a_normal_whose_precision_is_singular_but_for_rounding_is_right_where_it_is_known():
+    x = np.array([[1.0, 1.0, 0.0], [1.0, 1.0, 1e-9]])  # columns 0 and 1 are the same; 2 is in units of its own
+    H = 1e20 * x.T @ x + 1e-6 * np.eye(3)
+    known = x @ normal_given_precision(H, 1e20 * x.T @ np.array([1.0, 3.0]), 0.0, "H")
+    np.testing.assert_allclose(known, [1.0, 3.0], rtol=1e-5)

@@ -11,6 +11,7 @@ __all__ = [
     "NotConvergedWarning",
     "NotPositiveDefinite",
     "SizeWarning",
+    "TimeWarning",
 ]
 
 
@@ -40,6 +41,10 @@ class NotConvergedWarning(UserWarning):
 
 class SizeWarning(UserWarning):
     """Something that will take much memory; the text says how much, and what makes it smaller."""
+
+
+class TimeWarning(UserWarning):
+    """A fit that will take long; the text says about how long, and what makes it shorter."""
 
 
 class DivergenceError(ArithmeticError):

@@ -14,7 +14,15 @@ from scipy.linalg import lapack
 
 from tuckergp.errors import InputError, NotPositiveDefinite
 
-__all__ = ["NEGATIVE", "Matrix", "cholesky_in_place", "inverse_in_place", "no_kernel", "safe_cholesky"]
+__all__ = [
+    "NEGATIVE",
+    "Matrix",
+    "cholesky_in_place",
+    "inverse_in_place",
+    "no_kernel",
+    "normal_given_precision",
+    "safe_cholesky",
+]
 
 Floats: TypeAlias = npt.NDArray[np.float64]
 Matrix: TypeAlias = Floats | sparse.csr_array
@@ -58,6 +66,34 @@ def safe_cholesky(K: Floats, name: str) -> Floats:
             continue
         return L
     raise _indefinite(name)
+
+
+def normal_given_precision(H: Floats, right: Floats, noise: Floats | float, name: str) -> Floats:
+    """The mean of N(H^-1 right, H^-1), with noise that has its covariance; also where H is singular but for rounding.
+
+    Parameters
+    ----------
+    H : ndarray, shape (n, n)
+        The precision, of which the lower triangle is read. It is overwritten.
+    right : ndarray, shape (n,)
+    noise : ndarray, shape (n,), or 0
+        Independent normal numbers; 0 gives the mean.
+    name : str
+        What messages call H.
+
+    Examples
+    --------
+    >>> normal_given_precision(np.array([[4.0, 0.0], [0.0, 2.0]]), np.array([1.0, 1.0]), 0.0, "an example")
+    array([0.25, 0.5 ])
+    """
+    # with a unit diagonal, jitter is as small beside each unknown as beside the others
+    unit = np.diag(H) ** -0.5
+    H *= unit[:, None]
+    H *= unit
+    # H = L L': L^-T (L^-1 right + noise) has covariance L^-T L^-1 = H^-1
+    L = safe_cholesky(H, name)
+    whitened = linalg.solve_triangular(L, unit * right, lower=True, check_finite=False) + noise
+    return np.asarray(unit * linalg.solve_triangular(L, whitened, trans="T", lower=True, check_finite=False))
 
 
 def cholesky_in_place(K: Floats, name: str) -> None:

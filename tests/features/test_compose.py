@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import permutations
+
 import numpy as np
 import pytest
 from scipy import sparse
@@ -83,13 +85,34 @@ def test_a_product_with_an_unseen_identity_is_zero():
         (Constant(), 10, Exact()),
         (SE(), 2000, Cholesky()),
         (SE(), 2001, Fourier()),
-        (Periodic(), 2001, Fourier()),
+        (Periodic(), 2001, Cholesky(1e-6)),  # whole periods apart, all inputs are one
         (SE() * Linear(), 2001, Nystrom()),
     ],
 )
 def test_features_are_chosen_by_kernel_and_number_of_distinct_inputs(kernel, n, expected):
     x = np.tile(np.arange(float(n)), 2)
     assert choose(kernel, x) == expected
+
+
+@pytest.mark.parametrize("kernel", [SE(1.0), Periodic(5.0, 2.0), SE(1.0) * Linear()])
+def test_many_inputs_have_as_few_features_as_a_smooth_kernel_needs(kernel):
+    x = np.random.default_rng(0).normal(size=(4000, 1))
+    assert choose(kernel, x) == Cholesky(1e-6)
+    features = choose(kernel, x).fit(x, kernel)
+    assert features.n_features_ < 25
+    np.testing.assert_allclose(features.gram(x[:50]), kernel(x[:50]), atol=1e-4)
+
+
+def test_how_many_features_a_product_has_does_not_depend_on_its_order():
+    table = {"station": np.repeat(["a", "b", "c"], 30), "day": np.tile(np.arange(30.0), 3)}
+    factors = [Identity("station"), SE(5.0, "day"), 2.0 * Periodic(7.0, 1.0, "day"), Linear("day")]
+    counts = set()
+    for a, b, c, d in permutations(factors):
+        for kernel in (a * b * c * d, a * (b * (c * d)), (a * b) * (c * d)):
+            features = realise(0.5 * kernel + Identity("station"), table)
+            np.testing.assert_allclose(features.gram(table), (0.5 * kernel + Identity("station"))(table), atol=1e-4)
+            counts.add(features.n_features_)
+    assert len(counts) == 1
 
 
 def test_only_the_columns_that_a_kernel_reads_count_as_distinct():

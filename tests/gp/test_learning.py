@@ -10,10 +10,12 @@ from tuckergp.data.tables import as_table
 from tuckergp.errors import InputError
 from tuckergp.features import Fourier
 from tuckergp.gp import ExactGP, GridGP
+from tuckergp.gp.additive import AdditiveKernel
 from tuckergp.gp.exact import evidence
 from tuckergp.gp.learning import learn_modes
-from tuckergp.gp.modes import ModesKernel
+from tuckergp.gp.modes import ModesKernel, with_values
 from tuckergp.kernels import SE, Constant, Identity, Kernel, Matern32, Periodic
+from tuckergp.model.tucker import make_core
 
 RNG = np.random.default_rng(0)
 TABLE = as_table({"a": RNG.uniform(-2, 2, 60), "b": RNG.uniform(5, 9, 60), "c": RNG.choice(["x", "y"], 60)}, "X")
@@ -112,3 +114,22 @@ def test_kernels_without_numbers_are_taken_as_they_are():
 def test_targets_that_are_all_the_same_teach_nothing(rows):
     found = learn_modes(MODES, TABLE.take(np.arange(rows)), np.full(rows, 7.0))
     assert found.modes == MODES
+
+
+def test_numbers_are_learned_for_a_sum_where_the_function_is_one():
+    """Eight columns of which four matter, two of them together."""
+    rng = np.random.default_rng(0)
+    X = rng.uniform(-2, 2, (120, 8))
+    y = np.sin(3 * X[:, 0]) + X[:, 1] + X[:, 2] * X[:, 3] + 0.1 * rng.standard_normal(120)
+    table = as_table({f"x{j}": X[:, j] for j in range(8)}, "X")
+    modes = [Mode(f"x{j}", SE(1.0), whiten=True) for j in range(8)]
+    core = make_core("pairwise", [3] * 8)
+    found, product = (learn_modes(modes, table, y, summands=summands) for summands in (core.summands(), ()))
+    assert found.log_marginal_likelihood > product.log_marginal_likelihood
+    assert found.hyperparameters["x0__k1__kernel__lengthscale"] == pytest.approx([0.5], abs=0.25)
+    assert found.hyperparameters["noise"] * y.var() == pytest.approx([0.01], abs=0.008)
+    # the modes have the variance of f that was learned
+    again = AdditiveKernel.summed(found.modes, table, core.summands())
+    fitted = with_values(AdditiveKernel.summed(modes, table, core.summands()), found.hyperparameters)
+    expected = fitted.scale * fitted.variances(table)[1:].sum()
+    assert again.variances(table)[1:].sum() == pytest.approx(expected, rel=1e-3)

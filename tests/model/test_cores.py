@@ -5,6 +5,7 @@ import pytest
 
 from tests.helpers import flatten, model_of, random_design, unflatten
 from tuckergp import Mode, TuckerGPRegressor, TuckerRecommender, load
+from tuckergp.compute.contract import FULL
 from tuckergp.errors import InputError
 from tuckergp.inference import Gibbs
 from tuckergp.inference.base import Problem
@@ -296,10 +297,29 @@ def test_weights_count_observations_of_a_pairwise_core():
     rng = np.random.default_rng(0)
     X, y, weight = rng.standard_normal((15, 10)), rng.standard_normal(15), rng.integers(0, 5, 15)
     # few draws, because rounding errors grow along a chain
-    model = TuckerGPRegressor(core="pairwise", draws=8, warmup=0, random_state=0)
+    model = TuckerGPRegressor(core="pairwise", draws=5, warmup=0, random_state=0)
     weighted = model.fit(X, y, sample_weight=weight.astype(float)).predict(X)
     repeated = model.fit(np.repeat(X, weight, axis=0), np.repeat(y, weight)).predict(X)
     np.testing.assert_allclose(weighted, repeated, atol=1e-8)
+
+
+@pytest.mark.parametrize(
+    ("ranks", "n", "full"),
+    [
+        ([5] * 3, 10**6, True),  # no more than the rest of a sweep
+        ([5] * 4, 1_000, True),
+        ([5] * 4, 10_000, False),
+        ([5] * 5, 1_000, False),  # 3,125 entries, of which the Cholesky factor takes most
+        ([5] * 5, 10, False),
+        ([16] * 3, 1_000, False),
+        ([50, 50], 10**6, True),  # two modes are drawn by the statistics of rows
+        ([1] * 9, 10**6, True),
+    ],
+)
+def test_the_automatic_core_of_gibbs_sampling_is_chosen_by_its_cost(ranks, n, full):
+    core = Gibbs().core("auto", ranks, np.random.default_rng(0), n)
+    assert core.leaves_out is not full
+    assert Gibbs().core("full", ranks, np.random.default_rng(0), n).kind == FULL
 
 
 def test_many_columns_have_a_pairwise_core_by_gibbs_sampling():

@@ -5,8 +5,8 @@ import pytest
 from scipy import sparse
 
 from tuckergp.errors import InputError
-from tuckergp.features import Hashing
-from tuckergp.kernels import Cosine
+from tuckergp.features import Fourier, Hashing
+from tuckergp.kernels import SE, Cosine
 from tuckergp.priors import regression, weights
 from tuckergp.priors.regression import Regression
 from tuckergp.priors.regressions import weights_given_factors
@@ -108,6 +108,19 @@ def test_noise_of_weights_given_data_is_as_large_as_asked_for(largest, monkeypat
     mean = weights_given_data(*given)
     whole, half = (weights_given_data(*given, np.random.default_rng(4), noise) for noise in (1.0, 0.5))
     np.testing.assert_allclose(half - mean, (whole - mean) / 2, atol=1e-6)
+
+
+def test_collinear_features_do_not_end_a_fit():
+    """A hundred waves that are twenty functions, and a prior that is nothing beside the data."""
+    rng = np.random.default_rng(5)
+    x = rng.uniform(-1.7, 1.7, 300)
+    features = Fourier(100).fit_transform(x, SE(1.0), random_state=0)
+    z = rng.standard_normal(3)
+    A, f = np.broadcast_to(1e6 * np.outer(z, z), (300, 3, 3)), np.sin(x)
+    tau, start = np.full(100, 1e-13), np.zeros((100, 3))
+    for stream in (None, rng):
+        B = weights_given_data(features, A, 1e6 * f[:, None] * z, tau, 5 * np.eye(3), start, stream)
+        np.testing.assert_allclose(features @ B @ z, f, atol=0.01)  # ten standard deviations of the noise
 
 
 def test_hashing_leaves_cosine_to_its_exact_features():

@@ -9,7 +9,7 @@ from sklearn.preprocessing import StandardScaler
 
 from tuckergp import Mode, TuckerGPRegressor
 from tuckergp.errors import InputError, NotPositiveDefinite
-from tuckergp.features import Cholesky, Nystrom
+from tuckergp.features import Cholesky, Fourier, Nystrom
 from tuckergp.gp import ExactGP, FullRank, GridGP
 from tuckergp.kernels import SE, Identity, Kernel, Matern12, Periodic
 
@@ -40,6 +40,34 @@ def test_constant_columns_change_nothing(make):
     assert_finite(model, X)
     assert_finite(model, X + np.array([1.0, 0.0, 0.0]))
     assert model.score(X, np.sin(5 * t)) > 0.9
+
+
+@pytest.mark.filterwarnings("ignore:The draws have not mixed")
+@pytest.mark.parametrize("features", [None, Fourier(100)])
+def test_huge_weights_and_repeated_features_do_not_end_a_fit(features):
+    x = np.random.default_rng(0).uniform(0, 10, size=(2600, 1))
+    y = np.sin(x[:, 0]) + 0.1 * np.random.default_rng(1).standard_normal(2600)
+    modes = [Mode("x0", SE(1.0), features, whiten=True)]
+    model = TuckerGPRegressor(modes, rank=2, draws=10, warmup=20, random_state=0)
+    for weight in (None, 1e12):
+        assert model.fit(x, y, sample_weight=weight).score(x, y) > 0.9  # 0.98 is what can be had
+
+
+@every
+@pytest.mark.parametrize("size", [1e-100, 1e-12, 1e100])
+def test_units_of_targets_and_inputs_do_not_matter(make, size):
+    t = np.random.default_rng(0).uniform(0, 1, (20, 1))
+    y = np.sin(5 * t[:, 0])
+    model = make().fit(t * size, size * y)
+    assert_finite(model, t * size)
+    assert np.corrcoef(model.predict(t * size) / size, y)[0, 1] ** 2 > 0.95
+    np.testing.assert_allclose(model.predict(t * size) / size, make().fit(t, y).predict(t), atol=0.1)
+
+
+@pytest.mark.parametrize(("size", "words"), [(1e308, "too large; divide"), (1e-250, "too small; multiply")])
+def test_targets_whose_squares_are_no_numbers_are_refused(size, words):
+    with pytest.raises(InputError, match=f"The targets reach .*, which is {words} them by a number"):
+        MAKERS["gibbs"]().fit([[0.0], [1.0], [2.0]], [size, -size, size])
 
 
 @every
@@ -178,3 +206,45 @@ class TestScikitLearn:
             k: v for k, v in model.get_params().items() if k != "modes"
         }
         np.testing.assert_array_equal(copy.fit(*data).predict(data[0]), model.fit(*data).predict(data[0]))
+
+
+@pytest.fixture(scope="module")
+def line():
+    x = np.linspace(0, 1, 20)[:, None]
+    return MAKERS["gibbs"]().fit(x, x[:, 0]), x
+
+
+def test_one_quantile_may_be_a_number(line):
+    model, x = line
+    for one in (0.3, np.float64(0.3), np.array([0.3]), (0.3,)):
+        np.testing.assert_array_equal(model.predict(x, quantiles=one)[1], model.predict(x, quantiles=[0.3])[1])
+
+
+@pytest.mark.parametrize(
+    ("asked", "message"),
+    [
+        ({"quantiles": []}, "quantiles must be a list of at least one number between 0 and 1, not"),
+        ({"quantiles": "a"}, "quantiles must be"),
+        ({"quantiles": ["0.5"]}, "quantiles must be"),
+        ({"quantiles": True}, "quantiles must be"),
+        ({"quantiles": [0.5, 1.5]}, "quantiles must be"),
+        ({"return_std": "yes"}, "return_std must be True or False, not 'yes'"),
+        ({"return_cov": "no"}, "return_cov must be True or False, not 'no'"),
+        ({"include_noise": "yes"}, "include_noise must be True or False, not 'yes'"),
+        ({"interval": "a"}, "interval must be a probability between 0 and 1 or None, not 'a'"),
+    ],
+)
+def test_answers_that_make_no_sense_are_refused(asked, message, line):
+    model, x = line
+    with pytest.raises(InputError, match=message):
+        model.predict(x, **asked)
+
+
+@pytest.mark.parametrize("value", [0.0, 1.0])
+def test_targets_that_are_all_the_same_do_not_make_a_binary_model_certain(value):
+    """As many as 50 of them: a probability beyond that of the rule of succession's, short of 1 by the prior."""
+    X = np.random.default_rng(0).normal(size=(50, 2))
+    model = TuckerGPRegressor(rank=2, likelihood="bernoulli", draws=100, warmup=100, random_state=0)
+    probability = model.fit(X, np.full(50, value)).predict_proba(X)[:, int(value)]
+    assert (probability > 0.9).all()
+    assert (probability < 1 - 1e-6).all()

@@ -172,6 +172,7 @@ BAD = [
     ({}, {"X": [[1.0, 2.0], [np.inf, 2.0], [3.0, 4.0]]}, "X column 'x0' is infinite at row 1"),
     ({}, {"X": pd.DataFrame({"a": [], "b": []})}, "X has no rows"),
     ({}, {"sample_weight": [1.0, -1.0, 1.0]}, "sample_weight must not be negative, but row 1 holds -1"),
+    ({}, {"sample_weight": [1.0, 1e200, 1.0]}, "sample_weight reaches 1e.200, which is too large; divide it"),
     ({}, {"sample_weight": [1.0, 1.0]}, "sample_weight must have one entry for each of the 3 rows"),
     ({"modes": [Mode("z", SE())]}, {}, "X has no column 'z'; its columns are x0, x1"),
     ({"modes": [Mode("x0", SE(-1.0))]}, {}, "lengthscale"),

@@ -69,6 +69,16 @@ def test_weights_of_zero_and_two_act_as_leaving_out_and_repeating(waves):
             np.testing.assert_allclose(values, repeated.hyperparameters_[name], rtol=0.01)
 
 
+@pytest.mark.filterwarnings("ignore:The draws have not mixed")
+def test_numbers_fit_the_pairwise_core_that_many_columns_have():
+    rng = np.random.default_rng(0)
+    X = rng.uniform(-2, 2, size=(220, 8))
+    f = np.sin(3 * X[:, 0]) + X[:, 1] + X[:, 2] * X[:, 3]
+    y = f + 0.1 * rng.standard_normal(220)
+    model = TuckerGPRegressor(rank=3, draws=20, warmup=40, hyperparameters="ml", random_state=0)
+    assert model.fit(X[:120], y[:120]).score(X[120:], f[120:]) > 0.98  # numbers of a product kernel: 0.00
+
+
 def test_it_is_saved_with_the_model(waves, tmp_path):
     X, y, _ = waves
     model = TuckerGPRegressor(hyperparameters="ml", learn_rows=60, **SHORT).fit(X, y)

@@ -59,7 +59,10 @@ class Tensor(NamedTuple):
 
 
 class Scratch(NamedTuple):
-    """Work arrays of one thread: z as columns of Z (padded r, BLOCK), precisions, targets, and those of one z."""
+    """Work arrays of one thread: z as columns of Z (padded r, BLOCK), precisions, targets, and those of one z.
+
+    The modes that entry q of a sparse core does not leave out, but for mode d, are ``there[begin[q]:begin[q + 1]]``.
+    """
 
     Z: Array
     precision: Array
@@ -67,6 +70,8 @@ class Scratch(NamedTuple):
     z: Array
     work: Array
     at: Array
+    begin: Array
+    there: Array
 
 
 @jit
@@ -91,7 +96,15 @@ def scratch(tensor: Tensor, d: int) -> Scratch:
     # a row of Z is 8 longer than a block, so that the entries of a column do not share one cache set
     Z = np.zeros((padded(r), BLOCK + 8))
     one, at = np.empty(tensor.w.size + 1), np.zeros(tensor.ranks.size, np.int64)
-    return Scratch(Z, np.empty(BLOCK), np.empty(BLOCK), np.empty(r), one, at)
+    coords = tensor.coords
+    begin, there, n = np.zeros(len(coords) + 1, np.int64), np.zeros(coords.size, np.int64), 0
+    for q in range(len(coords)):
+        for e in range(tensor.ranks.size):
+            if e != d and coords[q, e] >= 0:
+                there[n] = e
+                n += 1
+        begin[q + 1] = n
+    return Scratch(Z, np.empty(BLOCK), np.empty(BLOCK), np.empty(r), one, at, begin, there)
 
 
 @jit
@@ -113,12 +126,34 @@ def write_precisions(
 
 
 @jit
-def write_z(tensor: Tensor, d: int, rows: Array, at: Array, z: Array, work: Array) -> float:
+def write_z(tensor: Tensor, d: int, rows: Array, at: Array, z: Array, work: Array, begin: Array, there: Array) -> float:
     """Write z of an observation with these rows of the other modes; return what is added to z'psi_d."""
     for c in range(rows.size):
         e = c if c < d else c + 1
         at[e] = tensor.start[e] + rows[c] * tensor.ranks[e]
+    if tensor.kind == SPARSE:
+        return sparse_others(tensor.w, tensor.coords, tensor.psi, at, d, z, begin, there)
     return others(tensor.kind, tensor.w, tensor.coords, tensor.ranks, tensor.psi, at, d, z, work)
+
+
+@jit
+def sparse_others(
+    w: Array, coords: Array, psi: Array, at: Array, d: int, z: Array, begin: Array, there: Array
+) -> float:
+    """`others` of a sparse core, at the cost of the modes that its entries do not leave out."""
+    rest = 0.0
+    for k in range(z.size):
+        z[k] = 0.0
+    for q in range(w.size):
+        product = w[q]
+        for j in range(begin[q], begin[q + 1]):
+            e = there[j]
+            product *= psi[at[e] + coords[q, e]]
+        if coords[q, d] >= 0:
+            z[coords[q, d]] += product
+        else:
+            rest += product
+    return rest
 
 
 # Loops over observations avoid reading tuples and passing arrays on: each costs an atomic count of references, which
@@ -149,7 +184,7 @@ def fill(
                 Z[k, i] = root[i] * row[k]
     else:
         for i in range(n):
-            target[i] -= root[i] * write_z(tensor, d, other[first + i], room.at, z, room.work)
+            target[i] -= root[i] * write_z(tensor, d, other[first + i], room.at, z, room.work, room.begin, room.there)
             for k in range(r):
                 Z[k, i] = root[i] * z[k]
     columns = (n + 7) // 8 * 8
@@ -304,7 +339,7 @@ def sum_squares(
                 f[i] = total
         else:
             for i in range(n):
-                f[i] = write_z(tensor, d, other[begin + i], room.at, z, room.work)
+                f[i] = write_z(tensor, d, other[begin + i], room.at, z, room.work, room.begin, room.there)
                 for k in range(r):
                     f[i] += mine[k] * z[k]
         write_precisions(d, 1.0, begin, n, order, other, weight, noise.factors, noise.start, precision)

@@ -359,6 +359,8 @@ def _as_column(values: Any) -> npt.NDArray[Any]:
             # a list that mixes text and numbers must not become all text
             mixed = any(isinstance(value, str) for value in values)
             array = np.array(values, dtype=object) if mixed else np.asarray(values)
+    if array.dtype.kind == "m":  # durations become days
+        return np.where(np.isnat(array), np.nan, array / np.timedelta64(1, "D"))
     return array if array.dtype.kind in "fiubMO" else array.astype(object)
 
 

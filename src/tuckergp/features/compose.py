@@ -7,6 +7,7 @@ are in the other files.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from functools import reduce
 from typing import Any
 
 import numpy as np
@@ -16,7 +17,7 @@ from tuckergp.data.columns import as_inputs
 from tuckergp.data.tables import Table
 from tuckergp.errors import InputError
 from tuckergp.features.base import FeatureMap, Features, RandomState, hstack
-from tuckergp.features.cholesky import Cholesky, distinct_inputs
+from tuckergp.features.cholesky import EXPLAINED, Cholesky, distinct_inputs, pivoted_cholesky
 from tuckergp.features.exact import Exact
 from tuckergp.features.fourier import Fourier
 from tuckergp.features.new import NewFeatures, side_by_side
@@ -24,10 +25,13 @@ from tuckergp.features.nystrom import Nystrom
 from tuckergp.kernels import Kernel, Product, Scaled, Sum
 from tuckergp.random import mixed
 
-__all__ = ["Concatenated", "Kronecker", "ScaledMap", "choose", "realise", "rowwise_kronecker"]
+__all__ = ["Concatenated", "Kronecker", "ScaledMap", "choose", "grouped", "realise", "rowwise_kronecker"]
 
 FEW_ROWS = 2000
-"""Up to here distinct inputs get Cholesky features by default."""
+"""Up to here distinct inputs get Cholesky features by default, whatever their number."""
+
+FEW_PIVOTS = 100
+"""Beyond, where so many pivots explain this many of the inputs; more would cost more than random features."""
 
 FEW_JOINT = 200
 """Up to here what features of a product leave out is correlated between inputs: each feature of the one meets all."""
@@ -63,7 +67,7 @@ def realise(
     >>> features.transform(table).shape, features.blocks_
     ((3, 5), [slice(0, 2, None), slice(2, 5, None)])
     """
-    table = as_inputs(X)
+    table, kernel = as_inputs(X), grouped(kernel)
     if features is None or isinstance(features, FeatureMap):
         spec = _plan(kernel, table, features)
     else:
@@ -79,20 +83,63 @@ def realise(
 def choose(kernel: Kernel, X: Any) -> FeatureMap:
     """Choose features for a kernel that is not composed.
 
-    Exact where there are exact ones; pivoted Cholesky for up to 2,000 distinct inputs; beyond, Fourier for stationary
-    kernels and Nystrom for others.
+    Exact where there are exact ones; pivoted Cholesky for up to 2,000 distinct inputs, and for more where 100 pivots
+    leave no more than a millionth of the variance unexplained, as those of a smooth kernel of one column do; otherwise
+    Fourier for stationary kernels and Nystrom for others.
 
     Examples
     --------
     >>> from tuckergp.kernels import SE
     >>> choose(SE(1.0), np.arange(10.0)), choose(SE(1.0), np.arange(5000.0))
     (Cholesky(tolerance=1e-10), Fourier(n=100, pairs=True))
+    >>> choose(SE(1.0), np.linspace(0, 10, 5000))
+    Cholesky(tolerance=1e-06)
     """
     if Exact().suits(kernel):
         return Exact()
-    if len(distinct_inputs(as_inputs(X), kernel)) <= FEW_ROWS:
+    inputs = distinct_inputs(as_inputs(X), kernel)
+    if len(inputs) <= FEW_ROWS:
         return Cholesky()
+    some = inputs.take(np.linspace(0, len(inputs) - 1, FEW_ROWS).astype(np.intp))
+    if len(pivoted_cholesky(kernel, some, EXPLAINED, FEW_PIVOTS + 1)[1]) <= FEW_PIVOTS:
+        return Cholesky(EXPLAINED)
     return Fourier() if kernel.stationary else Nystrom()
+
+
+def grouped(kernel: Kernel) -> Kernel:
+    """The same kernel, with the stationary factors of each product side by side.
+
+    Together they are one stationary kernel, with far fewer features than the products of those of each; so how many
+    there are does not depend on the order of the factors.
+
+    Examples
+    --------
+    >>> from tuckergp.kernels import SE, Identity, Periodic
+    >>> grouped(SE(5.0) * Identity("station") * Periodic(7.0))
+    SE(lengthscale=5.0) * Periodic(period=7.0, lengthscale=1.0) * Identity('station')
+    """
+    if isinstance(kernel, Scaled):
+        return Scaled(grouped(kernel.kernel), kernel.scale)
+    if isinstance(kernel, Sum):
+        return Sum(grouped(kernel.k1), grouped(kernel.k2))
+    if not isinstance(kernel, Product) or kernel.stationary:
+        return kernel
+    factors = [grouped(factor) for factor in _factors(kernel)]
+    stationary = [factor for factor in factors if factor.stationary]
+    if len(stationary) < 2:
+        return kernel
+    together = reduce(Product, stationary)
+    first = next(place for place, factor in enumerate(factors) if factor.stationary)
+    others = [together if place == first else factor for place, factor in enumerate(factors)]
+    return reduce(Product, [factor for factor in others if factor is together or not factor.stationary])
+
+
+def _factors(kernel: Kernel) -> Iterator[Kernel]:
+    if isinstance(kernel, Product):
+        yield from _factors(kernel.k1)
+        yield from _factors(kernel.k2)
+    else:
+        yield kernel
 
 
 def _plan(kernel: Kernel, table: Table, features: FeatureMap | None) -> FeatureMap:

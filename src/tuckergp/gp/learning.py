@@ -1,7 +1,7 @@
 """Learned kernels for other models: type-II maximum likelihood on some of the rows, or on a grid if that is cheaper.
 
-The process that is learned is the one that the Tucker model approximates; its posterior is not needed, so the search
-is the only cost.
+The process that is learned is the one that the Tucker model approximates, a product over modes or a sum of such; its
+posterior is not needed, so the search is the only cost.
 """
 
 from __future__ import annotations
@@ -14,16 +14,20 @@ from typing import TypeAlias
 
 import numpy as np
 import numpy.typing as npt
+from scipy.optimize import brentq
 
+from tuckergp.data.standard import mean_and_spread
 from tuckergp.data.tables import Table
 from tuckergp.errors import NotConvergedWarning
 from tuckergp.features import FeatureMap
+from tuckergp.gp.additive import AdditiveKernel
 from tuckergp.gp.exact import evidence
 from tuckergp.gp.grid import Grid, GridGP
 from tuckergp.gp.hyper import Learned, Values, learn
 from tuckergp.gp.modes import ModesKernel, as_modes, learned_modes, with_values
 from tuckergp.kernels import Constant, Kernel, Scaled
 from tuckergp.model.design import Mode
+from tuckergp.model.tucker import Summand
 from tuckergp.random import stream
 
 __all__ = ["LearnedModes", "learn_modes"]
@@ -47,8 +51,8 @@ class LearnedModes:
     Attributes
     ----------
     modes : list of Mode
-        With the learned numbers in their kernels and the variance of f divided among them equally: their product is
-        the kernel of the process.
+        With the learned numbers in their kernels and the variance of f divided among them: their product is the kernel
+        of the process. Where that is a sum, all kernels have one more factor, with which f has the learned variance.
     hyperparameters : dict of str to ndarray
         The same numbers by name, with ``scale`` and ``noise`` as shares of the variance of the targets.
     log_marginal_likelihood : float
@@ -68,6 +72,7 @@ def learn_modes(
     rows: int = 2000,
     fixed: Sequence[str] = (),
     seed: int = 0,
+    summands: Sequence[Summand] = (),
 ) -> LearnedModes:
     """Learn the numbers in the kernels of modes.
 
@@ -84,6 +89,8 @@ def learn_modes(
     fixed : sequence of str
         Names of numbers that are not learned: whole (``day__period``), or only the end (``period``) for all of them.
     seed : int
+    summands : sequence of Summand
+        The kernel of f, as `tuckergp.model.tucker.Core.summands` has it; none for the product of all modes.
 
     Examples
     --------
@@ -94,16 +101,15 @@ def learn_modes(
     >>> bool(1.5 < learned.hyperparameters["lengthscale"][0] < 3.0)
     True
     """
-    kernel = ModesKernel.of(as_modes(modes, table), table, 1.0, weight)
-    mean = float(np.average(y, weights=weight))
-    spread = float(np.sqrt(np.average((y - mean) ** 2, weights=weight)))
+    kernel = _kernel(as_modes(modes, table), table, weight, summands)
+    mean, spread = mean_and_spread(y, weight)
     start = kernel.hyperparameters() | {"noise": np.array([START_NOISE])}
-    if spread <= 1e-12 * max(1.0, abs(mean)):  # targets that are all the same say nothing
+    if not spread:  # targets that are all the same say nothing
         learn(lambda values: (0.0, {}), start, fixed=[*fixed, *start])  # checks the names and the numbers
         return LearnedModes(list(modes), start, 0.0)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", NotConvergedWarning)
-        if weight is None and _cheap_grid(Grid.of(modes, table), rows):
+        if weight is None and not isinstance(kernel, AdditiveKernel) and _cheap_grid(Grid.of(modes, table), rows):
             learned = _learned_on_grid(modes, table, y, fixed)
         else:
             learned = _learned_on_rows(kernel, table, (y - mean) / spread, weight, rows, fixed, seed)
@@ -116,7 +122,16 @@ def learn_modes(
         )
     values = {n: v if np.array_equal(v, start[n]) else _rounded(v) for n, v in learned.values.items()}
     kernel = with_values(kernel, values)
-    return LearnedModes(_balanced(modes, kernel, table), values, learned.log_marginal_likelihood)
+    scaled = _scaled(modes, kernel, table) if isinstance(kernel, AdditiveKernel) else _balanced(modes, kernel, table)
+    return LearnedModes(scaled, values, learned.log_marginal_likelihood)
+
+
+def _kernel(
+    modes: Sequence[Mode], table: Table, weight: Floats | None, summands: Sequence[Summand]
+) -> ModesKernel | AdditiveKernel:
+    if not summands or summands == [Summand(1.0, tuple(range(len(modes))))]:
+        return ModesKernel.of(modes, table, 1.0, weight)
+    return AdditiveKernel.summed(modes, table, summands, weight)
 
 
 def _cheap_grid(grid: Grid, rows: int) -> bool:
@@ -156,15 +171,28 @@ def _balanced(modes: Sequence[Mode], kernel: ModesKernel, table: Table) -> list[
     """The modes with learned numbers, and factors in front of each that divide the variance of f equally."""
     variances = np.array([float(mode.diag(table).mean()) or 1.0 for mode in kernel.parts])
     share = float(kernel.scale * variances.prod()) ** (1 / len(variances))
-    balanced = []
-    for mode, variance in zip(learned_modes(modes, kernel), variances.tolist(), strict=True):
-        factor = share / variance
-        scaled, features = _times(factor, mode.kernel), mode.features
+    return _with_factors(learned_modes(modes, kernel), [share / variance for variance in variances.tolist()])
+
+
+def _scaled(modes: Sequence[Mode], kernel: AdditiveKernel, table: Table) -> list[Mode]:
+    """The modes with learned numbers and the same factor s in front of each, with which f varies as was learned."""
+    # summands of n modes have variance c_n s^n; that of the intercept is the same for all s
+    c = kernel.variances(table)[1:]
+    size = np.arange(1, len(c) + 1)
+    log_s = brentq(lambda x: np.log(c @ np.exp(size * x)) - np.log(kernel.scale * c.sum()), -30.0, 30.0)
+    return _with_factors(learned_modes(modes, kernel), [float(np.exp(log_s))] * len(modes))
+
+
+def _with_factors(modes: Sequence[Mode], factors: Sequence[float]) -> list[Mode]:
+    """The modes with a factor in front of each of their kernels, the Constant that they add included."""
+    scaled = []
+    for mode, factor in zip(modes, factors, strict=True):
+        kernel, features = _times(factor, mode.kernel), mode.features
         if mode.adds_constant:
-            scaled = scaled + _times(factor, Constant())
+            kernel = kernel + _times(factor, Constant())
             features = features if features is None or isinstance(features, FeatureMap) else [*features, None]
-        balanced.append(replace(mode, kernel=scaled, features=features))
-    return balanced
+        scaled.append(replace(mode, kernel=kernel, features=features))
+    return scaled
 
 
 def _times(scale: float, kernel: Kernel) -> Kernel:

@@ -17,27 +17,22 @@ from tuckergp.errors import InputError, NotPositiveDefinite
 from tuckergp.kernels import Constant, Kernel, Scaled, Sum
 from tuckergp.kernels.algebra import Pullback
 from tuckergp.linalg import NEGATIVE, no_kernel
+from tuckergp.model import inputs
 from tuckergp.model.design import Mode, whiten, whitening_of
-from tuckergp.model.inputs import default_modes
+from tuckergp.model.inputs import Modes
 
 __all__ = ["ModeKernel", "Modes", "ModesKernel", "as_modes", "blame", "learned_modes", "with_values"]
 
 Floats: TypeAlias = npt.NDArray[np.float64]
-Modes: TypeAlias = Kernel | Sequence[Mode] | None
 
 
 def as_modes(modes: Modes, table: Table) -> list[Mode]:
-    """The modes asked for: a kernel is one mode of all columns, None is one mode for each column."""
-    if modes is None:
-        return default_modes(table)
-    if isinstance(modes, Kernel):
-        return [Mode(list(table.columns), modes, constant=False)]
-    if not len(modes) or not all(isinstance(mode, Mode) for mode in modes):
-        raise InputError(f"modes must be a kernel, a list of Mode with at least one entry, or None, not {modes!r}.")
-    names = [mode.name for mode in modes]
+    """The modes asked for: a kernel is one mode of all columns without a Constant, None is one mode for each column."""
+    asked = inputs.as_modes(modes, table, constant=False)
+    names = [mode.name for mode in asked]
     if len(set(names)) < len(names):
         raise InputError(f"The modes {names} must differ in their columns, so that their numbers have names.")
-    return list(modes)
+    return asked
 
 
 class ModeKernel(Kernel):

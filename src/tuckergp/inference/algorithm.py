@@ -89,8 +89,8 @@ class Inference(Checked):
                 f"likelihood={likelihood.name!r} leave {them} out."
             )
 
-    def core(self, spec: CoreSpec | Core, ranks: Sequence[int], rng: np.random.Generator) -> Core:
-        """The core that the user asked for; an error for one that it cannot learn."""
+    def core(self, spec: CoreSpec | Core, ranks: Sequence[int], rng: np.random.Generator, n: int = 0) -> Core:
+        """The core that the user asked for, for n observations; an error for one that it cannot learn."""
         core = make_core(spec, ranks, rng)
         refuse_learned(core, f"{type(self).__name__} is")
         return core
@@ -98,6 +98,10 @@ class Inference(Checked):
     def model(self, core: Core, likelihood: Likelihood) -> TuckerModel:
         """The model with the prior scales of its settings, and with the noise if it is one of them."""
         return model_of_weight_scales(core, likelihood)
+
+    def step_seconds(self, problem: Problem) -> float:
+        """About how many seconds a step takes; 0 where that is not known."""
+        return 0.0
 
     def block_prior(self) -> tuple[float, float] | None:
         """Shape and rate of the gamma prior of a block's precision; None where that is fixed to 1."""

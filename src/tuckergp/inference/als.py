@@ -15,6 +15,7 @@ import numpy.typing as npt
 from tuckergp.checks import one_of, positive, setting, whole
 from tuckergp.errors import InputError
 from tuckergp.inference.base import Info, Problem, as_weights
+from tuckergp.inference.cost import sweep_seconds
 from tuckergp.inference.most_probable import MostProbable
 from tuckergp.inference.resuming import ChainValues, weights_at
 from tuckergp.likelihoods.precision import Precision
@@ -72,6 +73,10 @@ class ALS(MostProbable):
     sigma_u: float | None = setting(None, positive() | one_of(None))
     sigma_w: float | None = setting(None, positive() | one_of(None))
     tolerance: float = setting(1e-5, positive())
+
+    def step_seconds(self, problem: Problem) -> float:
+        """About how many seconds a round takes."""
+        return sweep_seconds(problem)
 
     @property
     def n_steps(self) -> int:

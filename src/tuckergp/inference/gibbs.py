@@ -17,13 +17,14 @@ import numpy.typing as npt
 from tuckergp.checks import number, one_of, positive, setting, whole
 from tuckergp.inference.algorithm import Sampled, model_of_function_scale
 from tuckergp.inference.base import Info, Problem, as_weights
+from tuckergp.inference.cost import sweep_seconds
 from tuckergp.inference.resuming import ChainValues, weights_at
 from tuckergp.likelihoods import Likelihood
 from tuckergp.likelihoods.base import NoiseSettings
 from tuckergp.likelihoods.precision import Precision, RowSums
 from tuckergp.model.cores import CoreSpec
 from tuckergp.model.draw import Draw, draw_of
-from tuckergp.model.tucker import LARGEST_AUTOMATIC, Core, Parameters, TuckerModel, make_core
+from tuckergp.model.tucker import Core, Parameters, TuckerModel, costly_full_core, make_core
 from tuckergp.priors import hyper
 from tuckergp.priors.given import ModeGiven
 from tuckergp.residuals.base import ModeState
@@ -103,17 +104,22 @@ class Gibbs(Sampled):
         """The settings of the noise for the likelihood."""
         return NoiseSettings(self.noise == "rows", self.alpha_shape, self.alpha_rate)
 
-    def core(self, spec: CoreSpec | Core, ranks: Sequence[int], rng: np.random.Generator) -> Core:
-        """The core that the user asked for; ``"auto"`` is pairwise where a full core of many modes is too large.
+    def core(self, spec: CoreSpec | Core, ranks: Sequence[int], rng: np.random.Generator, n: int = 0) -> Core:
+        """The core that the user asked for; ``"auto"`` is pairwise where drawing a full core of many modes costs much.
 
         Products of many factors, without summands of fewer, hardly learn.
         """
-        many = len(ranks) > 2 and prod(ranks) > LARGEST_AUTOMATIC and min(ranks) > 1
-        return make_core("pairwise" if many and isinstance(spec, str) and spec == "auto" else spec, ranks, rng)
+        auto = isinstance(spec, str) and spec == "auto"
+        many = len(ranks) > 2 and min(ranks) > 1 and costly_full_core(prod(ranks), n)
+        return make_core("pairwise" if many and auto else spec, ranks, rng)
 
     def model(self, core: Core, likelihood: Likelihood) -> TuckerModel:
         """The model with the prior scale of the settings."""
         return model_of_function_scale(core, likelihood, self.scale)
+
+    def step_seconds(self, problem: Problem) -> float:
+        """About how many seconds a sweep takes."""
+        return sweep_seconds(problem)
 
     def block_prior(self) -> tuple[float, float]:
         """Shape and rate of the prior of tau."""

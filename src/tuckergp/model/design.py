@@ -9,7 +9,7 @@ on one column, a Markov process along its values.
 from __future__ import annotations
 
 import warnings
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -18,6 +18,7 @@ import numpy.typing as npt
 from scipy import sparse
 
 from tuckergp.data.columns import row_keys
+from tuckergp.data.standard import mean_and_spread
 from tuckergp.data.tables import Table, distinct_rows
 from tuckergp.errors import ApproximationWarning, InputError, NotPositiveDefinite
 from tuckergp.features import RESIDUALS, FeatureMap, realise
@@ -39,8 +40,8 @@ class Mode:
 
     Parameters
     ----------
-    columns : str or sequence of str
-        Several columns make one input (longitude and latitude together).
+    columns : str, int, or sequence of such
+        Names of columns, or their numbers from 0 on. Several make one input (longitude and latitude together).
     kernel : Kernel
         A sum of terms; each is realised on its own. Its numbers are in the units of the columns, or in standard
         deviations with ``whiten``.
@@ -68,7 +69,7 @@ class Mode:
 
     def __init__(
         self,
-        columns: str | Sequence[str],
+        columns: str | int | Sequence[str | int],
         kernel: Kernel,
         features: FeatureMap | Sequence[FeatureMap | None] | None = None,
         constant: bool = True,
@@ -76,9 +77,11 @@ class Mode:
     ) -> None:
         if not isinstance(kernel, Kernel):
             raise InputError(f"The kernel of a mode must be a tuckergp kernel, not {kernel!r}.")
-        names = (columns,) if isinstance(columns, str) else tuple(columns)
+        names = tuple(columns) if isinstance(columns, Iterable) and not isinstance(columns, str) else (columns,)
         if not names:
             raise InputError("A mode needs at least one column.")
+        if not all(isinstance(name, str | int | np.integer) and not isinstance(name, bool) for name in names):
+            raise InputError(f"A mode needs names or numbers of columns, not {columns!r}.")
         for field, value in zip(
             ("columns", "kernel", "features", "constant", "whiten"),
             (names, kernel, features, constant, whiten),
@@ -89,7 +92,7 @@ class Mode:
     @property
     def name(self) -> str:
         """The names of the columns, for messages."""
-        return ", ".join(self.columns)
+        return ", ".join(map(str, self.columns))
 
     def plan(self) -> list[tuple[Kernel, FeatureMap | None]]:
         """The kernel's terms, each with the feature map asked for (None: choose), the added Constant first."""
@@ -453,10 +456,8 @@ def whitening_of(inputs: Table, weight: Floats | None = None) -> dict[str, tuple
     whitening = {}
     for column, values in inputs.columns.items():
         if values.dtype.kind in "fiubM":
-            numbers = inputs.numeric(column)
-            mean = float(np.average(numbers, weights=weight))
-            spread = float(np.sqrt(np.average((numbers - mean) ** 2, weights=weight)))
-            whitening[column] = (mean, spread if spread > 1e-12 * max(1.0, abs(mean)) else 1.0)
+            mean, spread = mean_and_spread(inputs.numeric(column), weight)
+            whitening[column] = (mean, spread or 1.0)
     return whitening
 
 

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import datetime
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -14,23 +16,47 @@ from sklearn.utils.validation import column_or_1d, validate_data
 from tuckergp.data.grids import GridData, is_grid
 from tuckergp.data.tables import Table, as_table, require_finite
 from tuckergp.errors import InputError
-from tuckergp.kernels import SE, Identity
+from tuckergp.kernels import SE, Identity, Kernel
 from tuckergp.likelihoods import LIKELIHOODS
 from tuckergp.model.design import Mode
+from tuckergp.model.kinds import as_dates, kinds_of, plain, reads_levels, warn_of_levels
 
-__all__ = ["ReadsTables", "default_modes", "exposure_of", "targets_of"]
+__all__ = ["Modes", "ReadsTables", "as_modes", "default_modes", "exposure_of", "targets_of"]
 
 Floats = npt.NDArray[np.float64]
+Modes: TypeAlias = Kernel | Mode | Sequence[Mode | str | int] | None
 
 
 class ReadsTables:
     """A base of estimators that reads X and remembers its columns, or checks that they are the same."""
 
+    modes: Modes
+    modes_: Any
     feature_names_in_: npt.NDArray[Any]
     n_features_in_: int
+    column_kinds_: Mapping[str, str] = {}  # models of earlier versions have none
 
     def _read(self, X: Any, reset: bool) -> Table:
         """X as a table whose columns have names, remembering or checking them as scikit-learn does."""
+        table = plain(self._table(X, reset))
+        if len(table) == 0:
+            raise InputError("X has no rows; there is nothing to learn from or to predict.")
+        modes = as_modes(self.modes, table) if reset else self._modes
+        used = list(dict.fromkeys(name for mode in modes for name in mode.columns))
+        levels = {name for mode in modes if reads_levels(mode.kernel) for name in mode.columns}
+        if reset:
+            self._read_modes = modes
+            table = as_dates(table, [name for name in used if name not in levels and _may_be_dates(table[name])])
+            self.column_kinds_ = kinds_of(table)
+        else:
+            table = as_dates(table, [name for name in used if self.column_kinds_.get(name) == "dates"])
+            warn_of_levels(table, sorted(levels), self.column_kinds_)
+        for column in used:
+            if table[column].dtype.kind in "fiub":
+                require_finite(table[column].astype(np.float64), table, column)
+        return table
+
+    def _table(self, X: Any, reset: bool) -> Table:
         if not reset and is_grid(X) and hasattr(self, "feature_names_in_"):
             X = GridData.of(X).table()
         if isinstance(X, Table | Mapping | str | Path) and not sparse.issparse(X):  # one sparse format is a mapping
@@ -38,18 +64,28 @@ class ReadsTables:
             if reset:
                 self.feature_names_in_ = np.array(list(table.columns), dtype=object)
                 self.n_features_in_ = len(table.columns)
-            table = table.select(self._names)
-        elif hasattr(X, "columns"):
+            return table.select(self._names if reset else self._used)
+        if hasattr(X, "columns"):
+            return self._frame(X, reset)
+        # an array after a data frame has its columns in the same order, and may hold text
+        named = not reset and hasattr(self, "feature_names_in_")
+        kept = None if named and getattr(getattr(X, "dtype", None), "kind", "f") == "O" else np.float64
+        array = validate_data(self, X, dtype=kept, ensure_all_finite=False, reset=reset)
+        columns = {name: array[:, j] if kept else array[:, j].tolist() for j, name in enumerate(self._names)}
+        return as_table(columns, "X")
+
+    def _frame(self, X: Any, reset: bool) -> Table:
+        """A data frame as a table; columns that no mode uses may be missing."""
+        try:
             validate_data(self, X, skip_check_array=True, reset=reset)
-            table = as_table(X, "X")
-        else:
-            array = validate_data(self, X, dtype=np.float64, ensure_all_finite=False, reset=reset)
-            table = Table({f"x{j}": array[:, j] for j in range(array.shape[1])}, "X", len(array))
-        if len(table) == 0:
-            raise InputError("X has no rows; there is nothing to learn from or to predict.")
-        for column, values in table.columns.items():
-            if values.dtype.kind in "fiub":
-                require_finite(values.astype(np.float64), table, column)
+        except ValueError:
+            there = {str(name) for name in X.columns}
+            if reset or set(self._used) == set(self._names) or not there.issuperset(self._used):
+                raise
+            return as_table(X, "X", columns=self._used)
+        table = as_table(X, "X")
+        if not reset and not hasattr(self, "feature_names_in_") and not set(self._used) <= set(table.columns):
+            table = Table(dict(zip(self._names, table.columns.values(), strict=True)), "X", len(table))
         return table
 
     @property
@@ -59,6 +95,25 @@ class ReadsTables:
             return [str(name) for name in self.feature_names_in_]
         return [f"x{j}" for j in range(self.n_features_in_)]
 
+    @property
+    def _modes(self) -> list[Mode]:
+        """The modes that were fitted, or are about to be."""
+        fitted = getattr(self, "_read_modes", None) or self.modes_
+        return [getattr(mode, "mode", mode) for mode in fitted]
+
+    @property
+    def _used(self) -> list[str]:
+        """The columns that the fitted modes use."""
+        return list(dict.fromkeys(str(name) for mode in self._modes for name in mode.columns))
+
+
+def _may_be_dates(values: npt.NDArray[Any]) -> bool:
+    """Whether a column begins with a date in text."""
+    try:
+        return values.dtype.kind == "O" and bool(datetime.datetime.fromisoformat(values[0]))
+    except (TypeError, ValueError):
+        return False
+
 
 def default_modes(table: Table) -> list[Mode]:
     """One mode for each column: SE on whitened numbers and dates, Identity on anything else."""
@@ -66,6 +121,35 @@ def default_modes(table: Table) -> list[Mode]:
         Mode(column, SE(1.0), whiten=True) if values.dtype.kind in "fiubM" else Mode(column, Identity())
         for column, values in table.columns.items()
     ]
+
+
+def as_modes(modes: Modes, table: Table, constant: bool = True) -> list[Mode]:
+    """The modes asked for, with the names of their columns.
+
+    A kernel is one mode of all columns, with a ``constant`` or without; a name or number of a column is the mode that
+    it has by default; None is one mode for each column.
+    """
+    if isinstance(modes, Kernel):
+        return [Mode(list(table.columns), modes, constant=constant)]
+    asked = list(table.columns) if modes is None else [modes] if isinstance(modes, Mode | str | int) else list(modes)
+    if not asked or not all(isinstance(entry, Mode | str | int | np.integer) for entry in asked):
+        raise InputError(f"modes must be a kernel, a list of Mode with at least one entry, or None, not {modes!r}.")
+    return [
+        replace(entry, columns=tuple(_name(column, table) for column in entry.columns))
+        if isinstance(entry, Mode)
+        else default_modes(table.select([_name(entry, table)]))[0]
+        for entry in asked
+    ]
+
+
+def _name(column: str | int, table: Table) -> str:
+    """The name of a column, which may be given by its number."""
+    names = list(table.columns)
+    if isinstance(column, str) or str(column) in names:
+        return str(column)
+    if not 0 <= column < len(names):
+        raise InputError(f"A mode asks for column {column}, but {table.name} has columns 0 to {len(names) - 1}.")
+    return names[column]
 
 
 def targets_of(y: Any, table: Table) -> Floats:

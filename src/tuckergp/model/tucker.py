@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property, reduce
 from math import prod
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -27,7 +27,9 @@ __all__ = [
     "Core",
     "Parameters",
     "SparseCore",
+    "Summand",
     "TuckerModel",
+    "costly_full_core",
     "make_core",
     "pack",
     "refuse_learned",
@@ -40,7 +42,19 @@ Ints = npt.NDArray[np.int64]
 # Up to this many entries a core is full unless the user says otherwise.
 LARGEST_AUTOMATIC = 4_096
 
+# Up to here a full core costs no more than the rest of a sweep; beyond, it may take this many multiplications per
+# sweep, about a quarter of a second.
+SMALL_FULL_CORE = 128
+AFFORDABLE = 1e9
+
 SparseCore = Random  # its earlier name
+
+
+class Summand(NamedTuple):
+    """A summand of the prior covariance of f: a weight times the product of the kernels of these modes."""
+
+    weight: float
+    modes: tuple[int, ...]
 
 
 @dataclass(frozen=True)
@@ -103,6 +117,20 @@ class Core:
             return float((self.share * variance.sum()) ** -0.5)
         return 1.0
 
+    def summands(self) -> list[Summand]:
+        """The prior covariance of f in terms of the modes' kernels; the weights have the sum 1.
+
+        The product of all modes, but where entries leave modes out: E W_q^2 prod_d k_d / r_d over the modes of entry q,
+        with entries of the same modes added up.
+        """
+        if not self.leaves_out:
+            return [Summand(1.0, tuple(range(self.modes)))]
+        there = self.coords >= 0
+        weight = self.share * self.default_sigma_w() ** 2 * np.where(there, 1.0 / self.ranks, 1.0).prod(axis=1)
+        groups, group = np.unique(there, axis=0, return_inverse=True)
+        weights = np.bincount(group.ravel(), weight)
+        return [Summand(float(w), tuple(np.flatnonzero(g).tolist())) for w, g in zip(weights, groups, strict=True)]
+
     def dense(self, w: Floats) -> Floats:
         """W as a dense tensor, shape (r_1, ..., r_D).
 
@@ -151,6 +179,13 @@ class Core:
         draws = [self.others(W[s], [None if table is None else table[:, s] for table in psi], d) for s in range(len(W))]
         z = np.stack([of_draw for of_draw, _ in draws], axis=1)
         return z, np.stack([np.broadcast_to(alone, len(z)) for _, alone in draws], axis=1)
+
+
+def costly_full_core(entries: int, n: int) -> bool:
+    """Whether drawing a full core of three modes or more given n observations takes most of the time of a sweep."""
+    # the Gram matrix of the entries, and its Cholesky factor
+    operations = entries**2 * (n + entries / 3)
+    return entries > LARGEST_AUTOMATIC or (entries > SMALL_FULL_CORE and operations > AFFORDABLE)
 
 
 def make_core(spec: CoreSpec | Core, ranks: Sequence[int], rng: np.random.Generator | None = None) -> Core:

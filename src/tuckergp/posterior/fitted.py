@@ -209,7 +209,7 @@ def predict_with(
     fit: Fit,
     design: Design,
     return_std: bool,
-    quantiles: Sequence[float] | None,
+    quantiles: Sequence[float] | float | None,
     interval: float | None,
     include_noise: bool,
 ) -> Any:
@@ -223,7 +223,8 @@ def predict_with(
     else:
         found.append(fit.predict(design))
     if quantiles is not None:
-        found.append(fit.quantiles(design, quantiles, include_noise))
+        levels = [quantiles] if isinstance(quantiles, int | float) else quantiles
+        found.append(fit.quantiles(design, levels, include_noise))
     if interval is not None:
         found.append(fit.interval(design, interval, include_noise))
     return tuple(found) if len(found) > 1 else found[0]

@@ -8,11 +8,11 @@ from __future__ import annotations
 
 import numpy as np
 import numpy.typing as npt
-from scipy import linalg, sparse
+from scipy import sparse
 from scipy.sparse.linalg import LinearOperator, cg
 
 from tuckergp.errors import InputError
-from tuckergp.linalg import Matrix
+from tuckergp.linalg import Matrix, normal_given_precision
 from tuckergp.random import normals
 
 __all__ = ["joint_precision", "weights_given_data"]
@@ -21,6 +21,8 @@ Floats = npt.NDArray[np.float64]
 
 # Up to this many unknowns n r the joint system is formed and factored, beyond it solved by conjugate gradients.
 LARGEST_DENSE = 4_000
+# How many rows are summed over at once: their features stay in the cache.
+ROWS = 2_048
 TOLERANCE, ITERATIONS = 1e-8, 2_000
 
 
@@ -54,13 +56,11 @@ def weights_given_data(
     n, r = start.shape
     target = np.asarray(features.T @ b)
     if n * r <= LARGEST_DENSE:
-        # system = R'R; B = R^-1 (R^-T target + noise) has covariance R^-1 R^-T = system^-1
-        # (in C order the lower part of a symmetric matrix is what LAPACK reads as its upper one, without a copy)
-        R = linalg.cholesky(joint_precision(features, A, tau, precision).T, lower=False, overwrite_a=True)
-        whitened = linalg.solve_triangular(R, target.T.ravel(), trans="T")
-        if rng is not None:
-            whitened = whitened + noise * rng.standard_normal(n * r)
-        return np.ascontiguousarray(linalg.solve_triangular(R, whitened).reshape(r, n).T)
+        # column by column, as in `joint_precision`
+        normal = 0.0 if rng is None else noise * rng.standard_normal(n * r)
+        system = joint_precision(features, A, tau, precision)
+        B = normal_given_precision(system, target.T.ravel(), normal, "the precision of the weights")
+        return np.ascontiguousarray(B.reshape(r, n).T)
     if rng is not None:
         target = target + noise * _system_noise(features, A, tau, precision, rng)
     return _iterate(features, A, target, tau, precision, start)
@@ -73,11 +73,15 @@ def joint_precision(features: Matrix, A: Floats, tau: Floats, precision: Floats)
     """
     n, r = features.shape[1], A.shape[1]
     system, each = np.zeros((r, n, r, n)), np.arange(n)
+    for first in range(0, len(A), ROWS):
+        phi, of_rows = features[first : first + ROWS], A[first : first + ROWS]
+        for k in range(r):
+            for j in range(k + 1):
+                # block (k, j): sum_m A_m[k, j] phi_m phi_m' + Lambda[k, j] T
+                gram = phi.T @ (phi * of_rows[:, k, j, None])
+                system[k, :, j] += gram.toarray() if sparse.issparse(gram) else gram
     for k in range(r):
         for j in range(k + 1):
-            # block (k, j): sum_m A_m[k, j] phi_m phi_m' + Lambda[k, j] T
-            gram = features.T @ (features * A[:, k, j, None])
-            system[k, :, j] = gram.toarray() if sparse.issparse(gram) else gram
             system[k, each, j, each] += precision[k, j] * tau
     return system.reshape(n * r, n * r)
 

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from tuckergp.checks import check, one_of
 from tuckergp.data.grids import GridData, of_cells
 from tuckergp.data.tables import Table
 from tuckergp.errors import InputError
@@ -28,12 +29,13 @@ def predict(
     table: Table,
     return_std: bool = False,
     return_cov: bool = False,
-    quantiles: Sequence[float] | None = None,
+    quantiles: Sequence[float] | float | None = None,
     include_noise: bool = True,
     interval: float | None = None,
     exposure: Any = None,
 ) -> Any:
     """Predictions at inputs and their uncertainty, as `TuckerGPRegressor.predict` describes."""
+    check("return_cov", return_cov, one_of(True, False))
     if return_cov and (return_std or quantiles is not None or interval is not None):
         raise InputError("Ask for one of standard deviations, covariances, quantiles and an interval, not for several.")
     design = fitted.design(table)
@@ -47,6 +49,7 @@ def sample(
     fitted: FittedRegressor, table: Table, n_samples: int, include_noise: bool, exposure: Any, seed: int
 ) -> Floats:
     """Joint draws of targets at inputs, shape (N, n_samples)."""
+    check("include_noise", include_noise, one_of(True, False))
     design = fitted.design(table)
     return samples(_exposed(fitted, exposure, design), design, n_samples, include_noise, seed)
 

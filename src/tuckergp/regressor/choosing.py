@@ -10,12 +10,12 @@ from tuckergp.gp.hyper import Values
 from tuckergp.gp.learning import learn_modes
 from tuckergp.likelihoods import LIKELIHOODS
 from tuckergp.model.design import Mode
-from tuckergp.model.inputs import default_modes
+from tuckergp.model.tucker import Core
 from tuckergp.regressor.reading import Observations
 from tuckergp.regressor.settings import RegressorSettings
 from tuckergp.running.fit import Inference, resolve_inference
 
-__all__ = ["inference_of", "modes_of"]
+__all__ = ["inference_of", "learned_modes_of"]
 
 
 def inference_of(settings: RegressorSettings) -> Inference:
@@ -30,13 +30,15 @@ def inference_of(settings: RegressorSettings) -> Inference:
     return resolve_inference(settings, tuned, noise=settings.noise)
 
 
-def modes_of(settings: RegressorSettings, data: Observations, seed: int) -> tuple[list[Mode], Values | None]:
-    """The modes given, or one per column, and the learned numbers of their kernels with ``hyperparameters="ml"``."""
-    modes = list(settings.modes) if settings.modes is not None else default_modes(data.table)
+def learned_modes_of(
+    settings: RegressorSettings, modes: list[Mode], core: Core, data: Observations, seed: int
+) -> tuple[list[Mode], Values | None]:
+    """The modes, with ``hyperparameters="ml"`` with numbers learned for the function that the core stands for."""
     if settings.hyperparameters == "ml":
         rows = int(settings.learn_rows)
         target = LIKELIHOODS[settings.likelihood].as_numbers(data.target, data.exposure)
-        learned = learn_modes(modes, data.table, target, data.weight, rows, settings.fixed, seed)
+        summands = core.summands()
+        learned = learn_modes(modes, data.table, target, data.weight, rows, settings.fixed, seed, summands)
         return learned.modes, learned.hyperparameters
     if len(settings.fixed):
         raise InputError("fixed names numbers that hyperparameters='ml' is not to learn; without it leave it out.")

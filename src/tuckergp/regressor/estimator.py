@@ -22,7 +22,7 @@ from tuckergp.data.grids import GridData, asked_grid, is_grid
 from tuckergp.likelihoods import LIKELIHOODS
 from tuckergp.model.cores import CoreSpec
 from tuckergp.model.design import Design, Mode
-from tuckergp.model.inputs import ReadsTables
+from tuckergp.model.inputs import Modes, ReadsTables
 from tuckergp.posterior.export import as_inference_data, block_names
 from tuckergp.random import seed_of
 from tuckergp.regressor import answering, component_plots
@@ -53,8 +53,9 @@ class TuckerGPRegressor(Storable, ReadsTables, RegressorMixin, BaseEstimator):  
 
     Parameters
     ----------
-    modes : list of Mode or None
-        The arguments of f. None: one mode per column, with SE on whitened numbers and Identity on anything else.
+    modes : list of Mode, Mode, Kernel or None
+        The arguments of f. None: one mode per column, with SE on whitened numbers and dates and Identity on anything
+        else. In the list, the name or number of a column stands for that mode. A kernel is one mode of all columns.
     rank : int or sequence of int
         Rank of the core in every mode, or one rank per mode.
     inference : {"gibbs", "als", "sgd", "vi", "hmc", "nuts", "sgld"} or Gibbs, ALS, SGD, VI, HMC, NUTS, SGLD
@@ -69,9 +70,10 @@ class TuckerGPRegressor(Storable, ReadsTables, RegressorMixin, BaseEstimator):  
         ``exposure * exp(f)``; by ``"hmc"``, ``"nuts"``, ``"sgld"`` or ``"sgd"``. Negative binomial: counts with a
         larger variance; by ``"gibbs"``, ``"hmc"``, ``"nuts"`` or ``"sgld"``.
     core : {"auto", "identity", "full", "superdiagonal", "cp", "pairwise"} or one of tuckergp.cores
-        ``"auto"``: full up to 4,096 entries; beyond that, with three or more modes, pairwise by ``"gibbs"``, otherwise
-        the identity. ``"superdiagonal"`` (or ``"cp"``): one learned weight per component, a CP decomposition.
-        ``"pairwise"``: an intercept, a main effect of each mode and interactions of each pair of modes.
+        ``"auto"`` by ``"gibbs"``: full, but pairwise where drawing a full core of three or more modes would take
+        most of the time (more than 128 entries and a quarter of a second per sweep). By others: full up to 4,096
+        entries, otherwise the identity. ``"superdiagonal"`` (or ``"cp"``): one learned weight per component, a CP
+        decomposition. ``"pairwise"``: an intercept, a main effect of each mode and interactions of each pair of modes.
         `tuckergp.cores.Random` and `tuckergp.cores.Entries`: entries at random or given places.
         `tuckergp.cores.Learned`: it is learned which entries are non-zero, by ``"gibbs"``.
     noise : {"shared", "rows"}
@@ -79,7 +81,8 @@ class TuckerGPRegressor(Storable, ReadsTables, RegressorMixin, BaseEstimator):  
     hyperparameters : {"fixed", "ml"}
         ``"fixed"``: lengthscales, periods and variances are those in the kernels; only lengthscales of chains are drawn
         by ``"gibbs"``. ``"ml"``: they are learned first, by type-II maximum likelihood of the Gaussian process with the
-        same kernels, starting from the values given; lengthscales of chains are then drawn from the learned ones on.
+        same kernels, their product or what the core makes of them (a sum over pairs of modes), starting from the values
+        given; lengthscales of chains are then drawn from the learned ones on.
     learn_rows : int
         The largest number of rows that ``"ml"`` uses, chosen at random; a step of its search takes O(learn_rows^3).
         Rows on a grid are all used where that is cheaper.
@@ -97,6 +100,8 @@ class TuckerGPRegressor(Storable, ReadsTables, RegressorMixin, BaseEstimator):  
     n_features_in_ : int
     feature_names_in_ : ndarray of str
         When X has column names.
+    column_kinds_ : dict of str to str
+        What each column of X held, in a word: numbers, dates, text.
     modes_ : tuple of FittedMode
     learned_modes_ : list of Mode
         The modes that were used: those given, or with ``hyperparameters="ml"`` the same with learned numbers in their
@@ -142,7 +147,7 @@ class TuckerGPRegressor(Storable, ReadsTables, RegressorMixin, BaseEstimator):  
 
     def __init__(
         self,
-        modes: Sequence[Mode] | None = None,
+        modes: Modes = None,
         rank: int | Sequence[int] = 5,
         inference: str | Inference = "gibbs",
         likelihood: str = "gaussian",
@@ -239,7 +244,7 @@ class TuckerGPRegressor(Storable, ReadsTables, RegressorMixin, BaseEstimator):  
         X: Any,
         return_std: bool = False,
         return_cov: bool = False,
-        quantiles: Sequence[float] | None = None,
+        quantiles: Sequence[float] | float | None = None,
         include_noise: bool = True,
         interval: float | None = None,
         exposure: Any = None,
@@ -253,8 +258,8 @@ class TuckerGPRegressor(Storable, ReadsTables, RegressorMixin, BaseEstimator):  
             Also return standard deviations; needs a sampler, such as ``inference="gibbs"``.
         return_cov : bool
             Also return the covariance matrix, shape (N, N), instead of standard deviations.
-        quantiles : sequence of float or None
-            Also return these quantiles, shape (N, len(quantiles)), instead of standard deviations.
+        quantiles : sequence of float, float or None
+            Also return these quantiles, shape (N, len(quantiles)), instead of standard deviations; (N, 1) for a number.
         include_noise : bool
             Standard deviations, covariances, quantiles and intervals of new observations; False for those of f, or of
             the mean level or count.

@@ -7,9 +7,10 @@ from dataclasses import dataclass, replace
 from tuckergp.data.tables import Table
 from tuckergp.gp.hyper import Values
 from tuckergp.model.design import Design, FittedMode
+from tuckergp.model.inputs import as_modes
 from tuckergp.posterior.moments import Moments, MomentsOf
 from tuckergp.random import stream
-from tuckergp.regressor.choosing import inference_of, modes_of
+from tuckergp.regressor.choosing import inference_of, learned_modes_of
 from tuckergp.regressor.reading import Observations
 from tuckergp.regressor.settings import RegressorSettings
 from tuckergp.running.control import Control
@@ -51,7 +52,10 @@ def learn(
     """Fit a regressor to observations; ``keep`` is the number of draws to keep, None for all."""
     inference = inference_of(settings)
     seed = seed_for(settings.random_state, control.checkpoint)
-    modes, hyperparameters = modes_of(settings, data, seed)
+    modes = as_modes(settings.modes, data.table)
+    ranks = ranks_of(settings.rank, len(modes))
+    core = inference.core(settings.core, ranks, stream(seed, 1, 0), len(data.target))
+    modes, hyperparameters = learned_modes_of(settings, modes, core, data, seed)
     design, fitted_modes = Design.fit(modes, data.table, data.weight, stream(seed, 1, 1), inference.any_residual)
     if moments_of is not None:
         control = replace(control, moments_of=MomentsOf(Design.transform(fitted_modes, moments_of)))
@@ -59,8 +63,8 @@ def learn(
         design,
         data.target,
         data.weight,
-        ranks=ranks_of(settings.rank, len(modes)),
-        core=settings.core,
+        ranks=ranks,
+        core=core,
         inference=inference,
         seed=seed,
         likelihood=settings.likelihood,

@@ -14,13 +14,16 @@ import numpy.typing as npt
 from tuckergp.data.grids import GridData, of_cells
 from tuckergp.data.tables import Table
 from tuckergp.errors import InputError
+from tuckergp.kernels import Kernel
 from tuckergp.likelihoods import LIKELIHOODS
-from tuckergp.model.design import Mode
-from tuckergp.model.inputs import exposure_of, targets_of
+from tuckergp.model.inputs import Modes, as_modes, exposure_of, targets_of
 
 __all__ = ["GridCells", "Observations", "check_coordinates", "read_cells", "read_observations"]
 
 Floats = npt.NDArray[np.float64]
+
+# Beyond this, sums over observations leave the finite numbers.
+LARGEST_WEIGHT = 1e100
 
 
 class Observations(NamedTuple):
@@ -72,16 +75,20 @@ def _weights(sample_weight: Any, table: Table) -> Floats | None:
     if (weight < 0).any():
         row = int(np.argmax(weight < 0))
         raise InputError(f"sample_weight must not be negative, but row {row} holds {weight[row]:g}.")
+    if weight.max() > LARGEST_WEIGHT:
+        raise InputError(f"sample_weight reaches {weight.max():g}, which is too large; divide it by a number.")
     if not weight.any():
         raise InputError("sample_weight is zero everywhere; there is nothing to learn from.")
     return weight
 
 
-def read_cells(X: Any, sample_weight: Any, exposure: Any, modes: Sequence[Mode] | None) -> GridCells:
+def read_cells(X: Any, sample_weight: Any, exposure: Any, modes: Modes) -> GridCells:
     """Read the cells of an xarray grid that are not missing, with the coordinates that the modes use."""
     grid = GridData.of(X)
     cells = grid.observed()
-    used = list(grid.dims) if modes is None else [name for mode in modes for name in mode.columns]
+    dims = Table({name: np.zeros(1) for name in [*grid.dims, *grid.columns]}, "The grid", 1)
+    named = None if isinstance(modes, Kernel) else modes  # a kernel is for all dimensions
+    used = list(grid.dims) if named is None else [name for mode in as_modes(named, dims) for name in mode.columns]
     check_coordinates(grid, used)
     given = (of_cells(sample_weight, "sample_weight", grid), of_cells(exposure, "exposure", grid))
     weight, exposed = (values[cells] if np.ndim(values) else values for values in given)

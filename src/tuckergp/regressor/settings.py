@@ -24,14 +24,18 @@ from tuckergp.checks import (
     text,
     whole,
 )
+from tuckergp.kernels import Kernel
 from tuckergp.likelihoods import LIKELIHOODS
 from tuckergp.model.cores import CoreSpec, Entries, Learned, Random
 from tuckergp.model.design import Mode
+from tuckergp.model.inputs import Modes
 from tuckergp.running.fit import Inference, allowed_inferences
 
 __all__ = ["RegressorSettings"]
 
-MODES = list_of("a list of at least one Mode", instance("a Mode", Mode), least=1) | one_of(None)
+MODE = instance("a Mode", Mode)
+MODES = list_of("a list of at least one Mode", MODE | text("a column") | whole(0), least=1) | MODE
+MODES = MODES | instance("a kernel", Kernel) | one_of(None)
 LIKELIHOOD = one_of(*LIKELIHOODS)
 CORES = one_of("auto", "identity", "full", "superdiagonal", "cp", "pairwise") | instance(
     "one of tuckergp.cores", Random, Entries, Learned
@@ -42,7 +46,7 @@ CORES = one_of("auto", "identity", "full", "superdiagonal", "cp", "pairwise") | 
 class RegressorSettings(Checked):
     """The parameters of a `TuckerGPRegressor`, checked."""
 
-    modes: Sequence[Mode] | None = setting(None, MODES)
+    modes: Modes = setting(None, MODES)
     rank: int | Sequence[int] = setting(5, RANKS)
     inference: str | Inference = setting("gibbs", allowed_inferences(ratings=False))
     likelihood: str = setting("gaussian", LIKELIHOOD)

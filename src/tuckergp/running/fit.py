@@ -5,6 +5,7 @@ The likelihood reads the targets. What a fitted model answers is in `tuckergp.po
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from inspect import signature
@@ -15,7 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from tuckergp.checks import Allowed
-from tuckergp.errors import InputError
+from tuckergp.errors import InputError, TimeWarning
 from tuckergp.inference import INFERENCES, Inference
 from tuckergp.inference.algorithm import Sampled
 from tuckergp.inference.base import Info, Problem
@@ -43,6 +44,9 @@ __all__ = [
 ]
 
 Floats = npt.NDArray[np.float64]
+
+# Seconds from which a fit is announced.
+LONG = 600.0
 
 
 def allowed_inferences(*, ratings: bool) -> Allowed:
@@ -122,12 +126,30 @@ def fit_model(
     control = control or Control()
     kind = LIKELIHOODS[likelihood]
     inference.check_likelihood(kind)
-    shape = inference.core(core, ranks, stream(seed, 1, 0))
+    shape = inference.core(core, ranks, stream(seed, 1, 0), len(y))
     model = inference.model(shape, kind.read(y, weight, exposure) if start is None else start.likelihood)
     observed = model.likelihood
     problem = Problem(model, design, observed.targets(y), weight, observed.offset(len(y), exposure))
+    if control.max_time is None:
+        _announce(inference, problem, control)
     draws, steps = _learn(inference, problem, seed, replace(control, unit=observed.scale), start)
     return Fit(with_newcomers(draws, design), steps)
+
+
+def _announce(inference: Any, problem: Problem, control: Control) -> None:
+    """Warn of a fit that will take long."""
+    chains = inference.chains if isinstance(inference, Sampled) else 1
+    step = inference.step_seconds(problem)
+    seconds = step * inference.n_steps * chains / min(chains, control.jobs)
+    if seconds > LONG:
+        named = f"{seconds / 3600:.1f} hours" if seconds > 2 * 3600 else f"{seconds / 60:.0f} minutes"
+        warnings.warn(
+            f"This fit will take about {named}: {inference.n_steps} steps of {step:.2g} s for each of {chains} chains. "
+            f"Fewer draws, a lower rank, fewer features or modes make it shorter; fit(max_time=seconds) stops it with "
+            f"the result so far, and progress=True shows the time left.",
+            TimeWarning,
+            stacklevel=4,
+        )
 
 
 def _learn(

@@ -12,13 +12,13 @@ from functools import partial
 
 import numpy as np
 import numpy.typing as npt
-from scipy import linalg
 from scipy.sparse.linalg import LinearOperator, cg
 
 from tuckergp.compute.contract import FULL, SPARSE, evaluate, gradient
 from tuckergp.compute.rows import core_rows
 from tuckergp.errors import InputError
 from tuckergp.likelihoods.precision import Precision
+from tuckergp.linalg import normal_given_precision
 from tuckergp.model.tucker import Core, make_core, pack
 from tuckergp.random import normals, overrelaxed
 from tuckergp.statistics.evidence import Evidence, Sorted
@@ -85,12 +85,8 @@ def core_given_factors(
 def _solve(gram: Floats, right: Floats, prior: float, rng: np.random.Generator | None, noise: float) -> Floats:
     """Mean or draw of N(H^-1 right, noise^2 H^-1), H = gram + prior I; ``gram`` is overwritten."""
     gram[np.diag_indices(len(gram))] += prior
-    # H = L L': W = L^-T (L^-1 right + n), n ~ N(0, noise^2 I), has covariance noise^2 L^-T L^-1 = noise^2 H^-1
-    L = linalg.cholesky(gram, lower=True, overwrite_a=True)
-    whitened = linalg.solve_triangular(L, right, lower=True)
-    if rng is not None:
-        whitened = whitened + noise * rng.standard_normal(len(whitened))
-    return np.asarray(linalg.solve_triangular(L.T, whitened, lower=False))
+    normal = 0.0 if rng is None else noise * rng.standard_normal(len(gram))
+    return normal_given_precision(gram, right, normal, "the precision of the core")
 
 
 def _by_rows(core: Core, psi: Sequence[Floats], data: Sorted, y: Floats, precision: Precision) -> tuple[Floats, Floats]:
