@@ -31,6 +31,7 @@ from reports import put  # noqa: E402
 
 from tuckergp import TuckerGPRegressor  # noqa: E402
 from tuckergp.inference import Gibbs  # noqa: E402
+from tuckergp.posterior.diagnostics import summarise  # noqa: E402
 
 OVERRELAXATION = (0.0, Gibbs().overrelaxation)
 LONG = {"chains": 4, "warmup": 100, "draws": 150}
@@ -106,19 +107,21 @@ def cells(quick: bool) -> dict[str, Callable[[], dict[str, Any]]]:
 
 
 def figures(fit: Callable[[int, dict[str, Any]], Any], seed: int, settings: dict[str, Any]) -> dict[str, Any]:
-    """R-hat and effective draws of f, and of them for each CPU second of the fit."""
+    """R-hat and effective draws of f, and of them for each CPU second of the fit; R-hat of precisions of blocks."""
     started = time.process_time()
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         model = fit(seed, settings)
     cpu = time.process_time() - started
     found = model.fit_.draws.diagnostics()
+    tau = summarise(np.log([watched["tau"] for watched in model.fit_.draws.watched]))
     median, least = float(np.median(found.ess_bulk)), float(np.min(found.ess_bulk))
     return {
         "kept_draws": found.chains * found.draws,
         "cpu_seconds": cpu,
         "rhat": found.worst_rhat,
         "rhat_median": float(np.median(found.rhat)),
+        "rhat_tau": tau.worst_rhat,
         "ess_median": median,
         "ess_least": least,
         "ess_tail_median": float(np.median(found.ess_tail)),

@@ -190,6 +190,7 @@ GEWEKE = [
     ("identity", (2, 2), ("rows", "rows"), "shared"),
     ("identity", (2, 2), ("rows", "weights"), "rows"),
     ("full", (2, 2), ("rows", "weights"), "shared"),
+    ("full", (2, 3), ("weights", "weights"), "shared"),
     ("full", (2, 1, 2), ("rows", "weights", "rows"), "rows"),
     ("sparse", (2, 2, 2), ("weights", "rows", "weights"), "shared"),
     ("identity", (2, 2, 2), ("rows", "rows", "weights"), "rows"),
@@ -244,8 +245,8 @@ def test_sampler_and_data_together_keep_the_prior(core, ranks, kinds, noise, res
     """Geweke's test (2004) with restarts: unknowns from the prior, then three times data given unknowns and one sweep;
     every function must on average be what it was at the start. Its mean over the three sweeps shows a wrong sampler as
     clearly as the last of five. Restarts are independent, so z-scores need no batches; |z| < 4.5 on at most 40
-    functions, 15 cases: with a fresh seed, false alarms below 600 P(|t| > 4.5) for Student's t, which is 0.005 for 400
-    restarts and 0.014 for 80. Blocks of two weights count as wide, so that their precisions are drawn with and without
+    functions, 16 cases: with a fresh seed, false alarms below 640 P(|t| > 4.5) for Student's t, which is 0.006 for 400
+    restarts and 0.015 for 80. Blocks of two weights count as wide, so that their precisions are drawn with and without
     them. Degrees of freedom are few a priori, some 4, so that the precisions of observations differ much.
     """
     monkeypatch.setattr(scales_module, "WIDE", 2)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from math import prod
 from typing import Any, ClassVar, Literal, NamedTuple
 
@@ -15,6 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from tuckergp.checks import number, one_of, positive, setting, whole
+from tuckergp.compute.contract import FULL
 from tuckergp.inference.algorithm import Sampled, model_of_function_scale
 from tuckergp.inference.base import Info, Problem, as_weights
 from tuckergp.inference.cost import sweep_seconds
@@ -27,6 +29,7 @@ from tuckergp.model.draw import Draw, draw_of
 from tuckergp.model.tucker import Core, Parameters, TuckerModel, costly_full_core, make_core
 from tuckergp.priors import hyper
 from tuckergp.priors.given import ModeGiven
+from tuckergp.priors.orbit import scale_against_core, scale_against_mode, stretches
 from tuckergp.residuals.base import ModeState
 from tuckergp.statistics.core import core_given_factors
 from tuckergp.statistics.evidence import Evidence
@@ -150,7 +153,10 @@ class Gibbs(Sampled):
         return GibbsState(0, tuple(modes), start.W, likelihood)
 
     def step(self, problem: Problem, state: GibbsState, rng: np.random.Generator) -> tuple[GibbsState, Info]:
-        """One sweep: unknowns of the likelihood, then each mode's factors, weights, precisions, the core, the noise."""
+        """One sweep: unknowns of the likelihood, then each mode's factors, weights, precisions, the core, the noise.
+
+        After a full core, what f does not tell of it and the weights is drawn along the orbit of f.
+        """
         model, observed, modes, W = problem.model, problem.observed, list(state.modes), state.W
         likelihood, unknowns = model.likelihood, state.likelihood
         if likelihood.augmented:
@@ -164,6 +170,9 @@ class Gibbs(Sampled):
         psi = [mode.psi for mode in modes]
         if model.core.learned:
             W = self._draw_core(problem, psi, y, precision, W, rng)
+        if model.core.kind == FULL:
+            modes, W = self._draw_along_orbit(problem, modes, W, rng)
+            psi = [mode.psi for mode in modes]
 
         def sums(d: int, precision: Precision) -> RowSums:
             return Evidence(problem.sorted[d], y, precision, model.core, d, psi, W).residuals()
@@ -184,6 +193,30 @@ class Gibbs(Sampled):
             return entries_given_factors(core, psi, index, y, precision, prior, W, rng)
         data = problem.sorted[0]
         return core_given_factors(core, psi, index, data, y, precision, prior, W, rng, self.overrelaxation)
+
+    def _draw_along_orbit(
+        self, problem: Problem, modes: list[ModeState], W: Floats, rng: np.random.Generator
+    ) -> tuple[list[ModeState], Floats]:
+        """Draw how the weights of modes without residual and a full core share shape and scale; f stays as it is."""
+        tables, sd, modes = problem.design.modes, problem.model.sigma_w, list(modes)
+        alone = [d for d, table in enumerate(tables) if table.blocks and not table.residual.sd]
+        core = problem.model.core.dense(W) / sd
+        for d in alone:
+            mode, unfolded = modes[d], np.moveaxis(core, d, 0)
+            by_feature = np.repeat(mode.tau, [block.stop - block.start for block in tables[d].blocks])
+            # Lambda is one scale times the identity
+            spread = mode.precision[0, 0] * (mode.B * by_feature[:, None]).T @ mode.B
+            M, inverse = stretches(spread, unfolded.reshape(len(unfolded), -1), len(mode.B), rng)
+            core = np.moveaxis(np.tensordot(inverse, core, axes=(1, d)), 0, d)
+            c = scale_against_core(mode.tau, core, self.tau_shape, self.tau_rate, rng)
+            modes[d] = mode._replace(psi=c * mode.psi @ M, B=c * mode.B @ M, tau=mode.tau / c**2)
+            core = core / c
+        for d, e in pairwise(alone):
+            ours, its = modes[d], modes[e]
+            c = scale_against_mode(ours.tau, its.tau, self.tau_shape, self.tau_rate, rng)
+            modes[d] = ours._replace(psi=c * ours.psi, B=c * ours.B, tau=ours.tau / c**2)
+            modes[e] = its._replace(psi=its.psi / c, B=its.B / c, tau=its.tau * c**2)
+        return modes, np.ravel(core) * sd
 
     def _draw_mode(
         self, problem: Problem, mode: ModeState, evidence: Evidence, sweep: int, rng: np.random.Generator
