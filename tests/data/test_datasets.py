@@ -4,6 +4,7 @@ import dataclasses
 import doctest
 import hashlib
 import io
+import re
 import shutil
 import tarfile
 import threading
@@ -640,6 +641,36 @@ def test_a_damaged_cache_is_filled_again(server, cache, data_dir):
     assert server.asked == ["/wind.data"] * 2
 
 
+@pytest.mark.parametrize("name", ["u1.base", "u3.test", "u.item"])
+def test_a_cached_file_that_was_cut_at_a_line_is_fetched_again(name, server, cache):
+    load_movielens_100k()
+    path = cache / "ml-100k" / name
+    whole = path.read_bytes()
+    path.write_bytes(whole[: whole.index(b"\n", len(whole) // 3) + 1])
+    with pytest.raises(InputError, match="nor whole in the cache"):
+        load_movielens_100k(download=False)
+    load_movielens_100k()
+    assert path.read_bytes() == whole
+    assert server.asked == ["/ml-100k.zip"] * 2
+
+
+def test_all_files_of_the_cache_have_a_checksum():
+    for module in MODULES.values():
+        assert all(re.fullmatch("[0-9a-f]{64}", known) for known in module.COLLECTION.cached.values())
+        assert set(module.COLLECTION.forms[0]) <= module.COLLECTION.cached.keys()
+
+
+def test_a_split_that_lacks_ratings_is_refused(movielens, data_dir, tmp_path):
+    for name in ("u.data", "u.user", "u.item", "u1.test"):
+        shutil.copyfile(data_dir / "ml-100k" / name, tmp_path / name)
+    lines = (data_dir / "ml-100k/u1.base").read_bytes().splitlines(keepends=True)
+    (tmp_path / "u1.base").write_bytes(b"".join(lines[:25_450]))
+    with pytest.raises(
+        InputError, match=r"u1\.base and u1\.test have 25,450 and 20,000 ratings, together not the 100,000"
+    ):
+        load_movielens_100k(tmp_path).split(1)
+
+
 def test_an_incomplete_cache_is_filled_again(server, cache):
     load_movielens_100k()
     (cache / "ml-100k/u3.test").unlink()
@@ -661,6 +692,17 @@ def test_the_publishers_file_put_into_the_cache_by_hand_is_read(server, cache, a
     (cache / "wind/wind.data").write_bytes(archives["/wind.data"])
     assert len(load_wind().values) == 78_888
     assert server.asked == []
+
+
+@pytest.mark.parametrize("keep", [0.3, 0.99])
+def test_the_publishers_file_put_into_the_cache_is_checked_too(keep, server, cache, archives):
+    content = archives["/wind.data"]
+    (cache / "wind").mkdir(parents=True)
+    (cache / "wind/wind.data").write_bytes(content[: content.index(b"\n", int(keep * len(content))) + 1])
+    with pytest.raises(InputError, match="nor whole in the cache"):
+        load_wind(download=False)
+    assert len(load_wind().values) == 78_888
+    assert server.asked == ["/wind.data"]
 
 
 def test_the_environment_comes_before_the_cache_and_may_lack_a_data_set(server, cache, data_dir, tmp_path, monkeypatch):

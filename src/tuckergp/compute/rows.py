@@ -10,19 +10,20 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-import numba as nb
 import numpy as np
 
-from tuckergp.compute.contract import FAST, FULL, IDENTITY, SPARSE, Array, add_core_gradient, jit, locate, others
+from tuckergp.compute.contract import FULL, IDENTITY, SPARSE, Array, add_core_gradient, jit, locate, others
+from tuckergp.compute.threads import run_ranges
 from tuckergp.compute.tiles import add_gram, factorise, padded
-
-parallel = nb.njit(cache=True, nogil=True, fastmath=FAST, error_model="numpy", parallel=True)
 
 # Observations whose z are laid side by side before they are multiplied: enough to vectorise, few enough for the cache.
 BLOCK = 128
 
 # Longer rows are summed in pieces of this length, so that threads share them.
 PIECE = 32_768
+
+# Observations whose derivatives in the core a thread writes at a time.
+CORE_ROWS = 4_096
 
 
 class Observations(NamedTuple):
@@ -389,7 +390,6 @@ def solve_upper(L: Array, x: Array) -> None:
             x[k] -= L[i, k] * x[i]
 
 
-@parallel
 def core_rows(
     first: int,
     last: int,
@@ -401,11 +401,19 @@ def core_rows(
     index: Array,
 ) -> Array:
     """df/dw for the observations first:last, (last - first, n_weights): the regressors of W."""
-    modes = ranks.size
-    kind = FULL if coords.shape[0] == 0 else SPARSE
     out = np.zeros((last - first, n_weights))
-    for i in nb.prange(last - first):
-        at = np.empty(modes, dtype=np.int64)
-        locate(index, first + i, start, ranks, at)
-        add_core_gradient(kind, coords, ranks, psi, at, 1.0, out[i], np.empty(n_weights))
+    bounds = np.append(np.arange(first, last, CORE_ROWS), last)
+    run_ranges(core_rows_range, bounds, first, coords, ranks, psi, start, index, out)
     return out
+
+
+@jit
+def core_rows_range(
+    first: int, last: int, begin: int, coords: Array, ranks: Array, psi: Array, start: Array, index: Array, out: Array
+) -> None:
+    """Write df/dw for the observations first:last into the rows of ``out``, which begins at observation ``begin``."""
+    kind = FULL if coords.shape[0] == 0 else SPARSE
+    at, work = np.empty(ranks.size, dtype=np.int64), np.empty(out.shape[1])
+    for i in range(first, last):
+        locate(index, i, start, ranks, at)
+        add_core_gradient(kind, coords, ranks, psi, at, 1.0, out[i - begin], work)

@@ -1,7 +1,9 @@
 """Ranges of independent work divided among threads.
 
 Compiled functions release the interpreter's lock and take a range; Python threads take ranges as they become free. That
-compiles several times faster than numba's own parallel loops, and threads that wait do not spin.
+compiles several times faster than numba's own parallel loops, and threads that wait do not spin. It also survives a
+fork, after which numba's loops on GNU OpenMP end the process, and calls from several threads: none of its threads
+outlives a call. So nothing here uses ``parallel=True``.
 """
 
 from __future__ import annotations

@@ -41,11 +41,15 @@ from tuckergp.recommender.settings import RecommenderSettings
 from tuckergp.recommender.updating import go_on, with_ratings
 from tuckergp.running.control import Callback, Control, kept
 from tuckergp.running.fit import Inference
+from tuckergp.running.threads import one_at_a_time
 from tuckergp.store.model_file import Storable, check_savable
 
 __all__ = ["TuckerRecommender"]
 
 Floats = npt.NDArray[np.float64]
+
+# What a fitted recommender consists of; the attributes have an underscore behind these names.
+LEARNED = ("layout", "fit", "history", "time", "tables", "rating_range", "backend")
 
 
 class TuckerRecommender(Storable, Estimator):
@@ -257,6 +261,11 @@ class TuckerRecommender(Storable, Estimator):
         TuckerRecommender
             Itself. After an error it is unchanged.
 
+        Notes
+        -----
+        Other threads may go on asking meanwhile: each answer is from the model before or after, never a mixture. Calls
+        of several threads wait for each other.
+
         Examples
         --------
         >>> from tuckergp.datasets import make_ratings
@@ -269,7 +278,8 @@ class TuckerRecommender(Storable, Estimator):
         >>> bool(rec.predict({"user_id": ["newcomer"], "item_id": liked[:1]}) > average)
         True
         """
-        return self._keep(with_ratings(self._fitted, RecommenderSettings.of(self), Given(ratings, users, items)))
+        with one_at_a_time(self):
+            return self._keep(with_ratings(self._fitted, RecommenderSettings.of(self), Given(ratings, users, items)))
 
     def partial_fit(
         self,
@@ -608,27 +618,23 @@ class TuckerRecommender(Storable, Estimator):
         check_parts(self._fitted)
 
     def _keep(self, fitted: FittedRecommender) -> Self:
-        """Set the fitted attributes, which users and model files know, from what was learned."""
-        self.layout_, self.fit_, self.history_, self.time_ = fitted.layout, fitted.fit, fitted.history, fitted.time
-        self.tables_, self.features_, self.rating_range_ = fitted.tables, fitted.features, fitted.rating_range
-        self.backend_, self.columns_ = fitted.backend, dict(fitted.names or {})
-        self.__dict__.pop("moments_", None)
+        """Set the fitted attributes, which users and model files know, from what was learned.
+
+        All at once, by one assignment: a thread that answers meanwhile sees all of them as they were, or as they are.
+        """
+        learned: dict[str, Any] = {f"{name}_": getattr(fitted, name) for name in LEARNED}
+        learned |= {"features_": fitted.features, "columns_": dict(fitted.names or {})}
         if fitted.moments is not None:
-            self.moments_ = fitted.moments
+            learned["moments_"] = fitted.moments
+        others = {name: value for name, value in self.__dict__.items() if name != "moments_"}
+        self.__dict__ = {**others, **learned}
         return self
 
     @property
     def _fitted(self) -> FittedRecommender:
         """The fitted attributes as the object that the functions of `answering` take."""
         check_fitted(self)
-        return FittedRecommender(
-            self.layout_,
-            self.fit_,
-            self.history_,
-            self.time_,
-            self.tables_,
-            self.rating_range_,
-            self.backend_,
-            {**getattr(self, "columns_", {}), **(self.columns or {})},
-            getattr(self, "moments_", None),
-        )
+        now = self.__dict__  # once: `_keep` puts another in its place and never changes this one
+        learned = {name: now[f"{name}_"] for name in LEARNED}
+        names = {**now.get("columns_", {}), **(now["columns"] or {})}
+        return FittedRecommender(**learned, names=names, moments=now.get("moments_"))

@@ -1,8 +1,8 @@
 """Chains in parallel processes, with the same draws as one after the other.
 
-Processes, because numba's default threading layer is not safe to use from two threads at once. They are started by
-loky, as in scikit-learn, so a script needs no ``if __name__ == "__main__"``. Each reports every sweep to the parent,
-which shows progress, calls the callback, and tells them to stop.
+Processes, because much of a sweep is Python, which runs in one thread at a time. They are started by loky, as in
+scikit-learn, so a script needs no ``if __name__ == "__main__"``. Each reports every sweep to the parent, which shows
+progress, calls the callback, and tells them to stop.
 """
 
 from __future__ import annotations

@@ -1,16 +1,20 @@
-"""The number of threads to use: one for small problems, for which threads cost more than they save."""
+"""The number of threads to use: one for small problems, for which threads cost more than they save; and their turns."""
 
 from __future__ import annotations
 
+import os
+import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import Any
+from weakref import WeakKeyDictionary
 
 import numba
 from threadpoolctl import threadpool_limits
 
 from tuckergp.inference.base import Problem
 
-__all__ = ["SHARED_WORK", "few_threads"]
+__all__ = ["SHARED_WORK", "few_threads", "one_at_a_time"]
 
 # Multiply-adds of one pass over the data from which on several threads share it.
 SHARED_WORK = 1e7
@@ -31,3 +35,29 @@ def few_threads(problem: Problem) -> Iterator[None]:
             yield
         finally:
             numba.set_num_threads(before)
+
+
+_TURNS: WeakKeyDictionary[Any, threading.RLock] = (
+    WeakKeyDictionary()
+)  # outside the models, which are copied and pickled
+_ASKING = threading.Lock()
+
+
+@contextmanager
+def one_at_a_time(thing: Any) -> Iterator[None]:
+    """Let one thread at a time change an object; others wait."""
+    with _ASKING:
+        turn = _TURNS.setdefault(thing, threading.RLock())
+    with turn:
+        yield
+
+
+def _forget() -> None:
+    """In a forked process, forget turns of threads that it does not have."""
+    global _ASKING
+    _TURNS.clear()
+    _ASKING = threading.Lock()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_forget)

@@ -194,10 +194,15 @@ def _unpack_statlib(archive: Path) -> dict[str, bytes]:
     return _render(_read_cadata(split_lines(content, path, "latin-1"), path)[0])
 
 
+def _convert(path: Path) -> dict[str, bytes]:
+    return _render(_READERS[path.name](read_lines(path, "latin-1"), path)[0])
+
+
 COLLECTION = Collection(
     title="California house prices",
     folder="california",
     forms=tuple((name,) for name in _READERS),
+    convert=_convert,
     cached={"houses.csv": "71326909560b0800595e6d485ce1c58bc75f462f41c8800849a816086346f076"},
     sources=(
         Source(

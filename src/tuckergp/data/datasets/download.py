@@ -83,7 +83,7 @@ def _checked(source: Source, collection: Collection, archive: Path) -> dict[str,
     for file, sha256 in collection.cached.items():
         if file not in unpacked:
             raise _Unusable(f"it holds no {file}")
-        if sha256 is not None and hashlib.sha256(unpacked[file]).hexdigest() != sha256:
+        if hashlib.sha256(unpacked[file]).hexdigest() != sha256:
             raise _Unusable(f"its {file} is not the expected one: damaged on the way, or changed there")
     return {file: unpacked[file] for file in collection.cached}
 

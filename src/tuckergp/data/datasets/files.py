@@ -67,20 +67,23 @@ class Collection:
         The folder that holds it, in the cache and in a data directory.
     forms : tuple of tuples of str
         Sets of files, each of which is enough; the first is the one that the cache holds.
-    cached : mapping of str to (str or None)
-        The files that a download leaves in the cache, with their sha256 where it is known.
+    cached : mapping of str to str
+        The files that a download leaves in the cache, with their sha256.
     sources : tuple of Source
         Tried in order.
     aliases : tuple of str
         Other names of the folder, as the publishers' archives unpack.
+    convert : callable or None
+        From the path of a file of another form to the files that the cache would hold instead: name -> content.
     """
 
     title: str
     folder: str
     forms: tuple[tuple[str, ...], ...]
-    cached: Mapping[str, str | None]
+    cached: Mapping[str, str]
     sources: tuple[Source, ...]
     aliases: tuple[str, ...] = ()
+    convert: Callable[[Path], dict[str, bytes]] | None = None
 
 
 def cache_directory() -> Path:
@@ -154,17 +157,24 @@ def _is_sound(collection: Collection, folder: Path) -> bool:
             content = (folder / name).read_bytes()
         except OSError:
             return False
-        if sha256 is not None and hashlib.sha256(content).hexdigest() != sha256:
+        if hashlib.sha256(content).hexdigest() != sha256:
             return False
     return True
 
 
 def _has_other_form(collection: Collection, folder: Path) -> bool:
-    """Whether someone put the publisher's own file into the cache by hand, and no damaged copy of ours is before it."""
-    ours = collection.forms[0]
-    if any((folder / name).is_file() for name in ours):
+    """Whether someone put the publisher's own file, undamaged, into the cache, and no copy of ours is before it."""
+    ours, convert = collection.forms[0], collection.convert
+    if convert is None or any((folder / name).is_file() for name in ours):
         return False
-    return any(all((folder / name).is_file() for name in form) for form in collection.forms[1:])
+    for (name,) in collection.forms[1:]:
+        if (folder / name).is_file():  # the first is the one that is read
+            try:
+                files = convert(folder / name)
+            except InputError:
+                return False
+            return {file: hashlib.sha256(content).hexdigest() for file, content in files.items()} == collection.cached
+    return False
 
 
 def _wanted(collection: Collection) -> str:

@@ -35,7 +35,18 @@ GENRES = (
     "Film-Noir", "Horror", "Musical", "Mystery", "Romance", "Sci-Fi", "Thriller", "War", "Western",
 )  # fmt: skip
 
-_SPLITS = tuple(f"u{k}.{ending}" for k in range(1, 6) for ending in ("base", "test"))
+_SPLITS = {
+    "u1.base": "ce253ec86c448b44fb3ba9a30d12dcfc2e9210cbde71efada3730c22e9ac212a",
+    "u1.test": "18c6014a4b2c7324f250a63f8904a7b16b2b19f911129e346141507b0cbac950",
+    "u2.base": "6c06f0b5df4b256da1a994f3ac66edc8da4d3f09bc9282df6b14d893366d703e",
+    "u2.test": "4de658d1e04ed9104629509a2e2528fce833ac8e048280183f1df167632038c3",
+    "u3.base": "afdc155c291c6edc41c0407e39d7462eb98d341e064f0b0a12175b80b3c4af5d",
+    "u3.test": "0f548b51c78327de4c156461d3e430b7e5579fe2b5681586a59416e48fd35f6d",
+    "u4.base": "219f0f4d40dfe9c5141d425f53fa91ee23ed275f14e280bbf1b50117afb064ca",
+    "u4.test": "7c02ad0a1e7ab1083c8b9d4b627203a051dd7b5eab46d99fa44de33470de8db9",
+    "u5.base": "a9574e59ce961eec2121627760b6e9b0974ce1637b3fe69ac32cb14a4bfab485",
+    "u5.test": "351cc52e0d15b6c721466276fc24671d40936899e3d01fadeaf312915b8c5634",
+}
 _CHECKSUMS = {
     "u.data": "06416e597f82b7342361e41163890c81036900f418ad91315590814211dca490",
     "u.user": "f120e114da2e8cf314fd28f99417c94ae9ddf1cb6db8ce0e4b5995d40e90e62c",
@@ -51,7 +62,7 @@ COLLECTION = Collection(
     title="MovieLens 100K",
     folder="ml-100k",
     forms=(tuple(_CHECKSUMS),),
-    cached={**_CHECKSUMS, **dict.fromkeys(_SPLITS)},
+    cached={**_CHECKSUMS, **_SPLITS},
     sources=(
         Source(
             "https://files.grouplens.org/datasets/movielens/ml-100k.zip",
@@ -104,7 +115,13 @@ class MovieLens(DataSet):
         for path in parts:
             if not path.is_file():
                 raise InputError(f"There is no {path}. Unpack the whole of {COLLECTION.sources[0].url} there.")
-        return _read_ratings(parts[0]), _read_ratings(parts[1])
+        train, test = map(_read_ratings, parts)
+        if len(train) + len(test) != len(self.ratings):
+            raise InputError(
+                f"{parts[0]} and {parts[1].name} have {len(train):,} and {len(test):,} ratings, together not the "
+                f"{len(self.ratings):,} of u.data. Put the publisher's files in their place."
+            )
+        return train, test
 
 
 def load_movielens_100k(directory: str | os.PathLike[str] | None = None, download: bool = True) -> MovieLens:

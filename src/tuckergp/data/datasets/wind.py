@@ -197,6 +197,7 @@ COLLECTION = Collection(
     title="Irish wind",
     folder="wind",
     forms=(("wind.csv",), ("wind.data",)),
+    convert=_unpack,
     cached={"wind.csv": "860bdc12d6062cb60444aae92089db47704021491c8fa9be13db5c5952abb5ce"},
     sources=(Source("http://lib.stat.cmu.edu/datasets/wind.data", None, _unpack, by_hand="wind.data"),),
 )
