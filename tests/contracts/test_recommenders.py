@@ -239,7 +239,7 @@ BAD = [
     ({"users": {"name": ["a"]}}, "users has no column 'user_id'"),
     ({"users": {"user_id": ["a", "b", "a"], "age": [1, 2, 3]}}, "users has user_id 'a' twice, at row 0 and row 2"),
     ({"users": {"user_id": ["a", None], "age": [1, 2]}}, "users column 'user_id' is missing at row 1"),
-    ({"items": {"item_id": ["1", "2"], "year": [1, 2]}}, "No item_id of the ratings is in items: ids are like 1"),
+    ({"items": {"item_id": ["01", "02"], "year": [1, 2]}}, "No item_id of the ratings is in items: ids are like 1"),
     ({"users": {"user_id": ["a", "b"], "age": [1.0, np.inf]}}, "users column 'age' is infinite at row 1"),
 ]  # fmt: skip
 

@@ -122,6 +122,10 @@ def test_movielens_dat_files_have_no_header_and_two_colons(tmp_path):
         items = named_table(movies, "items", None, ["item_id"])
     assert items["item_id"].tolist() == [1, 2]
     assert items["column_2"].tolist() == ['Toy Story: "X", 1995', "Café"]
+    with pytest.warns(
+        DataWarning, match=r"r\.csv begins with numbers, not with names .* column_1, column_2, column_3\."
+    ):
+        assert named_table(write(tmp_path, "r.csv", "1,2,5\n1,3,4\n"), "r", None)["rating"].tolist() == [5, 4]
     tabs = write(tmp_path, "u.data", "196\t242\t3\t881250949\n186\t302\t3\t891717742\n")
     assert named_table(tabs, "ratings", None)["item_id"].tolist() == [242, 302]
 

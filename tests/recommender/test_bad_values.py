@@ -72,6 +72,7 @@ def test_ids_that_are_none(model):
     refused(r"\[1\] is no item_id; give one id", model.similar_items, [1])
     refused(r"\['a'\] is no user_id; give one id", model.explain, ["a"], 1)
     refused(r"\['a'\] is no user_id", model.scores, [["a"]], [1])
+    refused(r"\[1\] is no user_id", model.recommend, ([1],))
     assert model.scores("a", 1) == model.scores(["a"], [1])
 
 

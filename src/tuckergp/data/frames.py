@@ -31,9 +31,10 @@ def backend_of(data: Any) -> str:
 
     try:
         frame: Any = nw.from_native(data)
-        return str(nw.get_native_namespace(frame).__name__)
+        name = str(nw.get_native_namespace(frame).__name__)
     except TypeError:
-        return "pandas" if find_spec("pandas") else "pyarrow"
+        name = ""
+    return name if name in BACKENDS else "pandas" if find_spec("pandas") else "pyarrow"
 
 
 def usable_backend(name: str) -> str:

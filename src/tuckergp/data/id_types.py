@@ -103,9 +103,10 @@ def aligned(values: npt.NDArray[Any], example: Any) -> npt.NDArray[Any]:
         return _objects(texts[number] for number in values.tolist())
     if kind != "O":
         return values
-    if isinstance(example, str):
+    kinds = set(map(type, values.tolist()))
+    if isinstance(example, str) and any(issubclass(kind, int | np.integer) for kind in kinds):
         return _objects(str(value) if _is_integer(value) else value for value in values)
-    if isinstance(example, int | float) and not isinstance(example, bool):
+    if isinstance(example, int | float) and not isinstance(example, bool) and str in kinds:
         return _objects(_as_number(value, example) if isinstance(value, str) else value for value in values)
     return values
 

@@ -19,7 +19,7 @@ import numpy as np
 import numpy.typing as npt
 
 from tuckergp.data.id_types import integers_of
-from tuckergp.data.sources import GUESS, Source, separated
+from tuckergp.data.sources import GUESS, UNNAMED, Source, separated
 from tuckergp.errors import DataWarning, InputError
 
 __all__ = ["columns_of", "lines_of_rows", "no_column", "read_columns", "wanted_columns"]
@@ -153,6 +153,12 @@ def _read_text(source: Source, columns: Sequence[str] | None, optional: Sequence
 
     header = _header(source)
     names = wanted_columns(header, source.name, columns, optional)
+    if not source.dialect.header and source.ending not in UNNAMED:
+        warnings.warn(
+            f"{source.name} begins with numbers, not with names of columns: they are called {', '.join(header)}.",
+            DataWarning,
+            stacklevel=2,
+        )
     if source.dialect.encoding == GUESS and source.encoding is None:
         _warn_of_guess(source)
     try:

@@ -27,7 +27,7 @@ from weakref import WeakKeyDictionary
 
 from tuckergp.errors import InputError
 
-__all__ = ["GUESS", "Dialect", "Source", "insisting", "separated", "sources_of"]
+__all__ = ["GUESS", "UNNAMED", "Dialect", "Source", "insisting", "separated", "sources_of"]
 
 TEXT = {".csv": ",", ".tsv": "\t", ".tab": "\t", ".txt": "\t", ".psv": "|", ".dat": "::", ".data": "\t"}
 FORMATS = {
@@ -47,6 +47,9 @@ UNIT = "\x1f"
 SAMPLE, LINES = 1 << 16, 100
 # Files of at most this many columns may have no line with names.
 MOST_UNNAMED = 4
+UNNAMED = (".dat", ".data")
+"""Endings of files that usually have no line of names."""
+
 GUESS = "cp1252"
 """The encoding that text which is not UTF-8 most likely has."""
 
@@ -297,7 +300,7 @@ def _has_decimal_commas(sample: str) -> bool:
 def _is_row(first: list[str], delimiter: str, ending: str) -> bool:
     """Whether the first line holds values, so that the columns have no names."""
     numeric = [bool(re.fullmatch(r"\s*[+-]?\d+(\.\d*)?\s*", cell)) for cell in first]
-    if delimiter == "::" or ending in (".dat", ".data"):
+    if delimiter == "::" or ending in UNNAMED:
         return any(numeric)
     counted = [cell.strip() for cell in first] == [str(k) for k in range(len(first))]  # names that pandas gives
     return bool(first) and all(numeric) and len(first) <= MOST_UNNAMED and not counted

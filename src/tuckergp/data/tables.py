@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from tuckergp.data.cells import as_float, is_missing, is_null, joined_arrays, show_cell
 from tuckergp.data.frames import as_frame
 from tuckergp.data.id_types import ID_COLUMNS, aligned
 from tuckergp.data.reading import columns_of, lines_of_rows, no_column, read_columns, wanted_columns
@@ -144,7 +145,7 @@ class Table(Shown):
         numbers = np.empty(len(values))
         for row, value in enumerate(values):
             try:
-                numbers[row] = _as_float(value)
+                numbers[row] = as_float(value)
             except OverflowError:
                 raise InputError(
                     f"{self.name} column {column!r} holds a number at {self.row_label(row)} that is too large; correct "
@@ -379,18 +380,6 @@ def require_finite(
     return values
 
 
-def _as_float(value: Any) -> float:
-    """A cell as a number: dates are days since 1970-01-01, a missing cell is NaN."""
-    if _is_null(value):
-        return np.nan
-    if isinstance(value, datetime.datetime):
-        utc = value.astimezone(datetime.UTC).replace(tzinfo=None) if value.tzinfo else value
-        return (utc - datetime.datetime(1970, 1, 1)) / datetime.timedelta(days=1)
-    if isinstance(value, datetime.date):
-        return float((value - datetime.date(1970, 1, 1)).days)
-    return float(value)
-
-
 def stacked(first: Table, second: Table) -> Table:
     """The rows of one table, then those of another; missing (None) where one of them lacks a column.
 
@@ -409,37 +398,6 @@ def stacked(first: Table, second: Table) -> Table:
         ]
         columns[column] = joined_arrays(arrays) if arrays else first.columns.get(column, second.columns.get(column))
     return Table(columns, second.name, len(first) + len(second))  # type: ignore[arg-type]
-
-
-def joined_arrays(arrays: Sequence[npt.NDArray[Any]]) -> npt.NDArray[Any]:
-    """Columns one after the other, as objects where their types differ."""
-    if len(arrays) == 1:
-        return arrays[0]
-    if len({array.dtype.kind for array in arrays}) > 1:  # dates finer than microseconds would become numbers
-        dates = [array.astype("datetime64[us]") if array.dtype.kind == "M" else array for array in arrays]
-        arrays = [array.astype(object) for array in dates]
-    return np.concatenate(arrays)
-
-
-def is_missing(values: npt.NDArray[Any]) -> npt.NDArray[np.bool_]:
-    """True where a column holds None, NaN or NaT."""
-    if values.dtype.kind in "fM":
-        return np.asarray(np.isnan(values) if values.dtype.kind == "f" else np.isnat(values))
-    if values.dtype.kind in "iub":
-        return np.zeros(len(values), dtype=bool)
-    # NaN, NaT and pandas.NA are the values that do not equal themselves
-    return np.fromiter((_is_null(value) for value in values), dtype=bool, count=len(values))
-
-
-def _is_null(value: Any) -> bool:
-    if value is None:
-        return True
-    if isinstance(value, str | list | tuple | set | frozenset | np.ndarray):
-        return False
-    try:
-        return bool(value != value)
-    except TypeError:  # pandas.NA refuses to be a truth value
-        return True
 
 
 def distinct_rows(table: Table, columns: Sequence[str]) -> tuple[npt.NDArray[np.intp], npt.NDArray[np.intp]]:
@@ -465,7 +423,7 @@ def _factorize(values: npt.NDArray[Any]) -> tuple[npt.NDArray[Any], npt.NDArray[
     if values.dtype.kind != "O":
         distinct, code = np.unique(values, return_inverse=True)
         return distinct, code
-    keys: list[Any] = [tuple(v) if isinstance(v, list | np.ndarray) else None if _is_null(v) else v for v in values]
+    keys: list[Any] = [tuple(v) if isinstance(v, list | np.ndarray) else None if is_null(v) else v for v in values]
     try:
         numbers: dict[Any, int] = {key: number for number, key in enumerate(sorted(set(keys)))}
     except TypeError:  # mixed types do not sort: number them by first appearance
@@ -476,12 +434,3 @@ def _factorize(values: npt.NDArray[Any]) -> tuple[npt.NDArray[Any], npt.NDArray[
     distinct = np.empty(len(numbers), dtype=object)
     distinct[:] = list(numbers)
     return distinct, code
-
-
-def show_cell(value: Any) -> str:
-    """A value as messages show it: short, and without NumPy's names."""
-    try:
-        text = repr(value.item() if isinstance(value, np.generic) else value)
-    except ValueError:  # an integer of more digits than Python writes
-        text = "an integer of very many digits"
-    return text if len(text) <= 40 else text[:37] + "..."

@@ -229,10 +229,9 @@ def explain_pair(fitted: FittedRecommender, user: Any, item: Any, circumstances:
 
 def _one(entity: Any, side: Side) -> list[Any]:
     """One id in the type that was decided at the fit."""
-    ids = known_type(entity, side)
-    if len(ids) != 1 or isinstance(entity, list | set | np.ndarray):
+    if isinstance(entity, list | dict | set | np.ndarray):
         raise InputError(f"{show_cell(entity)} is no {side.key}; give one id.")
-    return ids
+    return known_type([entity], side)
 
 
 def _frame(fitted: FittedRecommender, columns: Mapping[str, Any]) -> Frame:

@@ -15,12 +15,14 @@ import numpy as np
 import numpy.typing as npt
 
 from tuckergp.data.frames import Frame
-from tuckergp.data.history import Duplicates
+from tuckergp.data.history import Duplicates, History
 from tuckergp.data.names import named_table
 from tuckergp.data.periods import Unit
 from tuckergp.model.cores import CoreSpec
 from tuckergp.params import Estimator, check_fitted
 from tuckergp.posterior.export import as_inference_data, block_names
+from tuckergp.posterior.fitted import Fit
+from tuckergp.posterior.moments import Moments
 from tuckergp.random import stream
 from tuckergp.recommender import answering
 from tuckergp.recommender.answering import OnUnknown
@@ -30,12 +32,14 @@ from tuckergp.recommender.drift_trial import drift_helps
 from tuckergp.recommender.explain import feature_importance
 from tuckergp.recommender.explanation import Explanation, Importance
 from tuckergp.recommender.factors import Factors
+from tuckergp.recommender.feature_report import FeatureReport
 from tuckergp.recommender.fitted import FittedRecommender
 from tuckergp.recommender.growth import compacted
+from tuckergp.recommender.layout import Layout
 from tuckergp.recommender.learning import Run, learn
 from tuckergp.recommender.neighbours import Embeddings, embeddings
 from tuckergp.recommender.questions import attributes_of, users_of
-from tuckergp.recommender.reading import Given
+from tuckergp.recommender.reading import Attributes, Given
 from tuckergp.recommender.serving import Strategy
 from tuckergp.recommender.settings import RecommenderSettings
 from tuckergp.recommender.updating import go_on, with_ratings
@@ -148,6 +152,17 @@ class TuckerRecommender(Storable, Estimator):
     >>> len(rec.fit_.draws)
     250
     """
+
+    layout_: Layout
+    fit_: Fit
+    history_: History
+    time_: Unit | None
+    tables_: Attributes
+    rating_range_: tuple[float, float]
+    backend_: str
+    columns_: dict[str, str]
+    features_: FeatureReport
+    moments_: Moments
 
     def __init__(
         self,

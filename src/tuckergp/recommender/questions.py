@@ -75,7 +75,7 @@ def _as_list(users: Any, side: Side) -> list[Any]:
     if isinstance(users, Mapping):
         raise _no_id(users, side)
     several = isinstance(users, list | range | set | frozenset) or (
-        isinstance(users, tuple) and users not in side.number
+        isinstance(users, tuple) and int(side.numbers([users])[0]) == side.unknown
     )
     return [user.item() if isinstance(user, np.generic) else user for user in users] if several else [users]
 
