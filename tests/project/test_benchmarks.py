@@ -87,7 +87,7 @@ def test_the_choice_of_the_prior_scale_runs_and_goes_on_from_its_file(data_dir, 
     report = json.loads(output.read_text())
     assert first in report["results"].values()
     for scales in report["results"].values():
-        assert set(scales) == {"0.08", "0.15", "0.25", "0.4", "0.65", "1"}
+        assert set(scales) == {"0.02", "0.04", "0.08", "0.15", "0.25", "0.4"}
         assert all(0.8 < found["u1, seed 0"]["rmse"] < 1.3 for found in scales.values())
 
 
