@@ -57,6 +57,8 @@ def test_ranks_of_peers_are_chosen_by_their_own_errors():
         "10: 0.8000, **15: 0.9000**",
         "8: 0.9500, **16: 0.9100**",
     ]
+    cells["side/rank 10/u3"] = {"rmse": 0.7}
+    assert movielens_gibbs.choice_table(cells)[1][1] == "10: 0.7500"  # rank 15 lacks a split
 
 
 def test_scarce_ratings_are_thinned(calls, data_dir):

@@ -179,9 +179,13 @@ def choice_table(cells: Cells) -> Rows:
 
 
 def errors_by_rank(cells: Cells, start: str) -> dict[int, float]:
-    """Mean RMSE over the splits by rank, of cells with names such as ``side/rank 15/u1``."""
-    ranks = {int(name.removeprefix(start).split("/")[0]) for name in cells if name.startswith(start)}
-    return {r: float(np.mean([cell["rmse"] for cell in starting(cells, f"{start}{r}/")])) for r in ranks}
+    """Mean RMSE over splits by rank, of cells such as ``side/rank 15/u1``; of ranks that have all of them."""
+    errors: dict[int, list[float]] = {}
+    for name, cell in cells.items():
+        if name.startswith(start):
+            errors.setdefault(int(name.removeprefix(start).split("/")[0]), []).append(cell["rmse"])
+    most = max(map(len, errors.values()), default=0)
+    return {rank: float(np.mean(found)) for rank, found in errors.items() if len(found) == most}
 
 
 PROTOCOL = (

@@ -317,7 +317,7 @@ RATINGS = Experiment(
         "factors": {"scale": 1.25, "users": 3.0, "items": 3.0, "noise": 1.2},
         "search_lengths": {"draws": 60, "warmup": 20}, "lengths": {"draws": 250, "warmup": 50},
         # first steps relative to 1 / (1 + N alpha): a weight has a thousandth of the ratings, so they are large
-        "steps": {"preconditioned": (3_000.0, 6_000.0, 10_000.0, 30_000.0)},
+        "steps": {"preconditioned": (1_500.0, 3_000.0, 6_000.0, 10_000.0, 30_000.0)},
         "langevin": {"draws": 600, "warmup": 100, "batch_size": 1_000, "delay": 4_000.0},
     },
     quick={
