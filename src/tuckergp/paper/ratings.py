@@ -265,11 +265,11 @@ def steps_table(cells: Cells) -> Rows:
     """Errors of SGLD on held-out ratings by the size of its first step."""
     rows = [["step size of SGLD", "RMSE on held-out ratings"]]
     chosen = cells.get("sgld", {}).get("chosen")
-    for name, cell in cells.items():
-        if name.startswith("step/"):
-            error = f"{cell['rmse']:.4f}" if "rmse" in cell else "diverged"
-            title = name.removeprefix("step/").replace("/", ", ")
-            rows.append([title, f"**{error}**" if name == chosen else error])
+    steps = [name for name in cells if name.startswith("step/")]
+    for name in sorted(steps, key=lambda name: float(name.split("/")[-1])):
+        error = f"{cells[name]['rmse']:.4f}" if "rmse" in cells[name] else "diverged"
+        title = name.removeprefix("step/").replace("/", ", ")
+        rows.append([title, f"**{error}**" if name == chosen else error])
     return rows
 
 
