@@ -11,13 +11,14 @@ out. A split is added to the file when it is done, and a run goes on where the f
 from __future__ import annotations
 
 import argparse
-import json
 import warnings
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from gibbs import facts
+from reports import Resumed
 
 SHARE = 0.9
 SPLITS = 10
@@ -76,19 +77,10 @@ def main() -> None:
     options = parser.parse_args()
     movielens = load_movielens_100k()
     size = {"rank": 2, "draws": 5, "warmup": 2} if options.quick else {"rank": 16, "draws": 100, "warmup": 50}
-    report: dict[str, Any] = {
-        "command": "python benchmarks/cold.py",
-        "machine": facts(),
-        "size": size,
-        "held_out": HELD_OUT,
-        "splits": {},
-    }
-    if options.output.exists():
-        report["splits"] = json.loads(options.output.read_text())["splits"]
+    head = {"command": "python benchmarks/cold.py", "machine": facts(), "size": size, "held_out": HELD_OUT}
+    report = Resumed(head, "splits", options.output)
     for seed in range(options.first, options.first + (1 if options.quick else SPLITS)):
-        if str(seed) not in report["splits"]:
-            report["splits"][str(seed)] = run(movielens, seed, size)
-            options.output.write_text(json.dumps(report, indent=1) + "\n")
+        report.cell((str(seed),), partial(run, movielens, seed, size))
 
 
 if __name__ == "__main__":

@@ -1,10 +1,13 @@
-"""Peers beside the experiments of `tuckergp reproduce`: more cells in the same results files, so in the same tables.
+r"""Peers beside the experiments of `tuckergp reproduce`: more cells in the same results files, so in the same tables.
 
-    python benchmarks/peers.py california columns ranking_choice ranking -o benchmarks/results --python peer/bin/python
+    python benchmarks/peers.py california_choice california columns -o benchmarks/results
+    python benchmarks/peers.py movielens_gibbs_choice movielens_gibbs ranking_choice ranking \
+        -o benchmarks/results --python peer/bin/python
 
-A random forest on California, gradient boosting and ridge regression on many columns (scikit-learn); ALS and BPR on
-lists of recommendations (`implicit`), run by the Python that ``--python`` names, and left out where it does not have
-it. The settings of `implicit` were chosen on the validation parts, as those of our own contestants.
+Random forests on California, gradient boosting and ridge regression on many columns (scikit-learn); factorisation
+machines on ratings (myFM) and ALS and BPR on lists of recommendations (`implicit`), run by the Python that ``--python``
+names, and left out where it does not have them. Settings of forests, machines and `implicit` were chosen on the
+validation parts, as those of our own contestants.
 """
 
 from __future__ import annotations
@@ -20,6 +23,7 @@ from itertools import product
 from pathlib import Path
 from typing import Any
 
+import machines
 import numpy as np
 
 Options = dict[str, Any]
@@ -46,24 +50,49 @@ CHOSEN = {
 }
 """By split and contestant: the best of the grid on the validation part."""
 
+FORESTS = [
+    *grid(turns=(1, 2, 4), min_samples_leaf=(1, 2, 4), max_features=(0.25, 0.5, 1.0)),
+    *grid(turns=(8,), min_samples_leaf=(1, 2, 4), max_features=(0.125, 0.25, 0.5)),
+    *grid(turns=(16,), min_samples_leaf=(2,), max_features=(0.0625, 0.125, 0.25)),
+]
+"""Random forests that are compared on the held-out training rows of California, where our models are."""
+CHOSEN_FOREST = {"turns": 16, "min_samples_leaf": 2, "max_features": 0.0625}
+"""The best of them there."""
+
 # Regression, with scikit-learn
 
 
 def california(run: Any, python: str) -> Iterator[tuple[str, Callable[[], Options]]]:
     from tuckergp.paper.california_models import split_of
 
-    yield "forest", partial(forest, split_of(run.load("california"), run.settings["rows"]))
+    split = split_of(run.load("california"), run.settings["rows"])
+    for seed in run.settings["seeds"]:
+        yield f"forest/seed {seed}", partial(forest, split, seed, **CHOSEN_FOREST)
 
 
-def forest(split: Any) -> Options:
-    """A random forest on the two columns."""
+def california_choice(run: Any, python: str) -> Iterator[tuple[str, Callable[[], Options]]]:
+    from tuckergp.paper.california import held_out
+    from tuckergp.paper.california_models import split_of
+
+    split = held_out(split_of(run.load("california"), run.settings["rows"]))
+    for options in FORESTS[: 1 if run.identity["quick"] else None]:
+        yield f"forest/{json.dumps(options)}", partial(forest, split, 0, **options)
+
+
+def forest(split: Any, seed: int, turns: int, **options: Any) -> Options:
+    """A random forest on the coordinates along the axes of our models: each turn of them gives two more columns."""
     from sklearn.ensemble import RandomForestRegressor
 
     from tuckergp.evaluation.metrics import rmse
+    from tuckergp.paper.california_models import turn
 
     parts = {"train_rmse": split.train, "test_rmse": split.test}
-    X = {name: np.stack([part.X["longitude"], part.X["latitude"]], axis=1) for name, part in parts.items()}
-    trees = RandomForestRegressor(n_estimators=300, min_samples_leaf=2, random_state=0)
+    angles = np.arange(turns) * (90.0 / turns)
+    X = {
+        name: np.stack([column for angle in angles for column in turn(part.X, angle).values()], axis=1)
+        for name, part in parts.items()
+    }
+    trees = RandomForestRegressor(n_estimators=300, random_state=seed, **options)
     trees.fit(X["train_rmse"], split.train.y)
     return {name: round(rmse(part.y, trees.predict(X[name])), 5) for name, part in parts.items()}
 
@@ -102,6 +131,32 @@ def ridge(n_columns: int) -> dict[str, Callable[[], Any]]:
     return {"": partial(RidgeCV, np.logspace(-3, 3, 13))}
 
 
+# Models of ratings, with myFM
+
+
+def movielens_gibbs(run: Any, python: str) -> Iterator[tuple[str, Callable[[], Options]]]:
+    from tuckergp.paper.movielens_gibbs import SETTINGS
+
+    movielens = run.load("ml-100k")
+    for number, (key, rank) in product(run.settings["splits"], machines.CHOSEN.items()):
+        lengths = {name: SETTINGS[key].options[name] for name in ("draws", "warmup")}
+        given = (movielens, key, *movielens.split(number), 0, rank, python)
+        yield f"myFM {key}/u{number}/seed 0", partial(machines.figures, *given, **lengths)
+
+
+def movielens_gibbs_choice(run: Any, python: str) -> Iterator[tuple[str, Callable[[], Options]]]:
+    from tuckergp.paper.movielens_data import carve
+    from tuckergp.paper.movielens_gibbs import SETTINGS
+
+    movielens = run.load("ml-100k")
+    for number, (key, rank) in product(run.settings["splits"], product(machines.CHOSEN, machines.RANKS)):
+        base, _ = movielens.split(number)
+        parts = (base.take(rows) for rows in carve(len(base), run.settings["seed"], number))
+        lengths = {name: SETTINGS[key].options[name] for name in ("draws", "warmup")}
+        given = (movielens, key, *parts, 0, rank, python)
+        yield f"myFM {key}/rank {rank}/u{number}", partial(machines.figures, *given, **lengths)
+
+
 # Lists of recommendations, with implicit
 
 
@@ -138,11 +193,11 @@ def lists_of(contest: Any, name: str, options: Options, seed: int, python: str) 
     return lists(contest, np.where(row[:, None] >= 0, found[row], contest.popularity))
 
 
-def version_of_implicit(python: str) -> str | None:
+def version_of(package: str, python: str) -> str | None:
     """The version that this Python has, or None."""
-    ask = "import implicit; print(implicit.__version__)"
+    ask = f"from importlib.metadata import version; print(version({package!r}))"
     found = subprocess.run([python, "-c", ask], capture_output=True, text=True, check=False)
-    return found.stdout.strip() if found.returncode == 0 else None
+    return found.stdout.strip() or None if found.returncode == 0 else None
 
 
 def scores_of(
@@ -174,7 +229,16 @@ def work(asked: str, answered: str) -> None:
     np.save(answered, np.asarray(model.user_factors) @ np.asarray(model.item_factors).T)
 
 
-PEERS = {"california": california, "columns": columns, "ranking": ranking, "ranking_choice": ranking_choice}
+PEERS: dict[str, tuple[Callable[..., Any], str]] = {
+    "california_choice": (california_choice, "scikit-learn"),
+    "california": (california, "scikit-learn"),
+    "columns": (columns, "scikit-learn"),
+    "movielens_gibbs_choice": (movielens_gibbs_choice, "myfm"),
+    "movielens_gibbs": (movielens_gibbs, "myfm"),
+    "ranking_choice": (ranking_choice, "implicit"),
+    "ranking": (ranking, "implicit"),
+}
+"""By experiment: its cells, and the package that they need."""
 
 
 def main() -> None:
@@ -186,19 +250,20 @@ def main() -> None:
     parser.add_argument("-o", "--output", type=Path, required=True, help="folder of the results files")
     parser.add_argument("--data", type=Path, help="folder that holds the data")
     parser.add_argument("--quick", action="store_true")
-    parser.add_argument("--python", default=sys.executable, help="a Python that has implicit")
+    parser.add_argument("--only", default="", help="beginnings of names of cells, separated by commas")
+    parser.add_argument("--python", default=sys.executable, help="a Python that has implicit or myFM")
     given = parser.parse_args()
-    version = version_of_implicit(given.python) if {"ranking", "ranking_choice"} & set(given.names) else None
     runs = []
-    for one in EXPERIMENTS:
-        if one.name in given.names and (version or not one.name.startswith("ranking")):
+    for one in (one for one in EXPERIMENTS if one.name in given.names):
+        cells, package = PEERS[one.name]
+        python = sys.executable if package == "scikit-learn" else given.python
+        if version := version_of(package, python):
             run = Run(one, given.output, given.data, given.quick)
-            run.work = dict(PEERS[one.name](run, given.python))
-            run.versions |= {"implicit": version} if one.name.startswith("ranking") else {}
+            run.work, run.versions = dict(cells(run, python)), run.versions | {package: version}
             runs.append(run)
-        elif one.name in given.names:
-            print(f"{given.python} does not have implicit; {one.name} is left out.", file=sys.stderr)
-    fill(runs, say=lambda line: print(line, file=sys.stderr))
+        else:
+            print(f"{python} does not have {package}; {one.name} is left out.", file=sys.stderr)
+    fill(runs, given.only, say=lambda line: print(line, file=sys.stderr))
 
 
 if __name__ == "__main__":

@@ -8,13 +8,13 @@ Everything is proportional to the scale::
 from __future__ import annotations
 
 import argparse
-import json
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 from gibbs import facts
+from reports import put
 
 Floats = npt.NDArray[np.float64]
 
@@ -70,7 +70,7 @@ def main() -> None:
             for core, modes, rank in CASES
         ],
     }
-    options.output.write_text(json.dumps(report, indent=1) + "\n")
+    put(report, options.output)
 
 
 if __name__ == "__main__":

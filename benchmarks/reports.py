@@ -1,19 +1,53 @@
-"""Where the report of a benchmark goes."""
+"""Where the report of a benchmark goes, and going on from one that was stopped."""
 
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-__all__ = ["put"]
+from tuckergp.files import write_text
+
+__all__ = ["Resumed", "put"]
 
 
 def put(report: dict[str, Any], output: Path | None) -> None:
-    """Write the report as JSON to a file, whose folder is made; without one, print it."""
+    """Write the report as JSON to a file, complete or not at all, whose folder is made; without one, print it."""
     text = json.dumps(report, indent=1)
     if output is None:
         print(text)
         return
     output.parent.mkdir(parents=True, exist_ok=True)
-    output.write_text(text + "\n")
+    write_text(output, text + "\n")
+
+
+class Resumed:
+    """A report whose cells are written one by one: those that its file has are kept and not run again.
+
+    Parameters
+    ----------
+    head : dict
+        What the report says beside its cells: command, machine, settings. That of the present run is written.
+    key : str
+        The entry of the report that holds the cells, which may be nested.
+    output : Path or None
+        None keeps nothing.
+    """
+
+    def __init__(self, head: dict[str, Any], key: str, output: Path | None) -> None:
+        stored = json.loads(output.read_text())[key] if output is not None and output.is_file() else {}
+        self.report, self.cells, self.output = {**head, key: stored}, stored, output
+
+    def cell(self, names: tuple[str, ...], run: Callable[[], Any]) -> Any | None:
+        """Run a cell and write the report, or do nothing and return None if the report has it."""
+        *groups, name = names
+        at = self.cells
+        for group in groups:
+            at = at.setdefault(group, {})
+        if name in at:
+            return None
+        at[name] = run()
+        if self.output is not None:
+            put(self.report, self.output)
+        return at[name]

@@ -217,17 +217,35 @@ def prior_f(report: Report) -> Rows:
     return rows
 
 
-def _prior_scale(report: Report, figure: str, best: Callable[[list[float]], float]) -> Rows:
-    """Means of a figure over the splits and seeds that all scales have, the best of the row in bold."""
+def _prior_scale(report: Report, figure: str, best: Callable[..., float], base: str = "0.25") -> Rows:
+    """A figure less that of the base scale, over splits and seeds that both have, with its standard error.
+
+    The number of splits and seeds is in brackets, the best of the row in bold.
+    """
     scales = sorted({scale for found in report["results"].values() for scale in found}, key=float)
-    rows = [["held-out training ratings", "fits for a scale", *scales]]
+    rows = [["held-out training ratings", f"mean at {base}", *(scale for scale in scales if scale != base)]]
     for title, found in report["results"].items():
-        shared = set.intersection(*(set(found.get(scale, ())) for scale in scales))
-        if shared:
-            means = [sum(found[scale][name][figure] for name in sorted(shared)) / len(shared) for scale in scales]
-            cells = [f"**{mean:.4f}**" if mean == best(means) else f"{mean:.4f}" for mean in means]
-            rows.append([title, str(len(shared)), *cells])
+        here = found.get(base, {})
+        less = {
+            scale: [cell[figure] - here[name][figure] for name, cell in cells.items() if name in here]
+            for scale, cells in found.items()
+        }
+        means = {scale: mean(values) for scale, values in less.items() if values}
+        chosen = best(means, key=means.__getitem__) if means else ""
+        words = [_difference(less.get(scale, []), scale == chosen) for scale in scales if scale != base]
+        if any(words):
+            at_base = f"{mean(cell[figure] for cell in here.values()):.4f}"
+            rows.append([title, f"**{at_base}**" if chosen == base else at_base, *words])
     return rows
+
+
+def _difference(values: list[float], bold: bool) -> str:
+    """Mean, standard error and number of differences."""
+    if not values:
+        return ""
+    error = f" ± {stdev(values) / len(values) ** 0.5:.4f}" if len(values) > 1 else ""
+    said = f"{mean(values):+.4f}{error}"
+    return f"**{said}** ({len(values)})" if bold else f"{said} ({len(values)})"
 
 
 def prior_scale_rmse(report: Report) -> Rows:

@@ -41,6 +41,26 @@ def test_ranks_are_chosen_on_a_tenth_of_training_parts(calls, data_dir):
     ]
 
 
+def test_peers_that_were_run_stand_before_those_that_are_quoted():
+    cells = {f"myFM side/u{n}/seed 0": {"rmse": 0.89 + 0.01 * n, "options": {"rank": 8}} for n in (1, 3)}
+    measured, quoted = movielens_gibbs.peers_of(cells, "side").split("; ")
+    assert measured == "0.9100 ± 0.0141 myFM, rank 8"
+    assert quoted.startswith("quoted, not run here: 0.8887 SMURFF")
+    assert movielens_gibbs.peers_of(cells, "week") == "quoted, not run here: 0.8778 myFM"
+    assert movielens_gibbs.peers_of({}, "ratings").startswith("quoted, not run here: 0.8963")
+
+
+def test_ranks_of_peers_are_chosen_by_their_own_errors():
+    errors = {"side/rank 10": 0.8, "side/rank 15": 0.9, "myFM side/rank 8": 0.95, "myFM side/rank 16": 0.91}
+    cells = {f"{name}/u1": {"rmse": error} for name, error in errors.items()}
+    assert [row[1] for row in movielens_gibbs.choice_table(cells)[1:]] == [
+        "10: 0.8000, **15: 0.9000**",
+        "8: 0.9500, **16: 0.9100**",
+    ]
+    cells["side/rank 10/u3"] = {"rmse": 0.7}
+    assert movielens_gibbs.choice_table(cells)[1][1] == "10: 0.7500"  # rank 15 lacks a split
+
+
 def test_scarce_ratings_are_thinned(calls, data_dir):
     run = Run(movielens_scarce.MOVIELENS_SCARCE, data=data_dir)
     fill([run], only="5%/u1,20%/u1/200")

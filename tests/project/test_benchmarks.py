@@ -1,6 +1,6 @@
 """The benchmarks run on small data, with whatever peers there are."""
 
-import importlib.util
+import importlib
 import json
 import os
 import subprocess
@@ -87,7 +87,7 @@ def test_the_choice_of_the_prior_scale_runs_and_goes_on_from_its_file(data_dir, 
     report = json.loads(output.read_text())
     assert first in report["results"].values()
     for scales in report["results"].values():
-        assert set(scales) == {"0.08", "0.15", "0.25", "0.4", "0.65", "1"}
+        assert set(scales) == {"0.02", "0.04", "0.08", "0.15", "0.25", "0.4"}
         assert all(0.8 < found["u1, seed 0"]["rmse"] < 1.3 for found in scales.values())
 
 
@@ -123,7 +123,8 @@ def test_peers_are_put_beside_our_cells_or_left_out(data_dir, tmp_path):
     nothing = ["--quick", "--data", str(data_dir), "--python", "/bin/false"]  # a Python without implicit
     done = subprocess.run([*command, *nothing], check=True, capture_output=True, text=True)
     assert "/bin/false does not have implicit; ranking is left out." in done.stderr
-    assert 0.1 < json.loads((tmp_path / "california.json").read_text())["cells"]["forest"]["test_rmse"] < 0.5
+    (forest,) = json.loads((tmp_path / "california.json").read_text())["cells"].values()
+    assert 0.1 < forest["test_rmse"] < 0.5
     cells = json.loads((tmp_path / "columns.json").read_text())["cells"]
     assert set(cells) == {
         "made/ARD GP",
@@ -143,9 +144,8 @@ def test_implicit_is_given_numbers_and_newcomers_get_popularity(data_dir, monkey
     from tuckergp.paper import ranking
     from tuckergp.paper.run import Run
 
-    where = importlib.util.spec_from_file_location("peers", BENCHMARKS / "peers.py")
-    peers = importlib.util.module_from_spec(where)
-    where.loader.exec_module(peers)
+    monkeypatch.syspath_prepend(str(BENCHMARKS))
+    peers = importlib.import_module("peers")
 
     def scores_of(python, kind, options, user, item, shape, seed):
         assert (python, kind, options, seed) == ("python", "als", {"factors": 2}, 5)
@@ -160,6 +160,59 @@ def test_implicit_is_given_numbers_and_newcomers_get_popularity(data_dir, monkey
     known = contest.known(contest.rated.users)
     assert (scores[known] == -1).all()
     assert (scores[~known] == contest.popularity).all()
+
+
+def test_settings_of_peers_are_among_those_compared(monkeypatch):
+    monkeypatch.syspath_prepend(str(BENCHMARKS))
+    peers, machines = importlib.import_module("peers"), importlib.import_module("machines")
+    assert peers.CHOSEN_FOREST in peers.FORESTS
+    assert set(machines.CHOSEN.values()) <= set(machines.RANKS)
+    cells = json.loads((BENCHMARKS / "results" / "california_choice.json").read_text())["cells"]
+    errors = {name: cell["test_rmse"] for name, cell in cells.items() if name.startswith("forest/")}
+    assert len(errors) == len(peers.FORESTS)
+    assert min(errors, key=errors.get) == f"forest/{json.dumps(peers.CHOSEN_FOREST)}"
+
+
+def test_machines_have_the_features_of_our_settings(data_dir, monkeypatch):
+    from tuckergp.paper.movielens_data import entities_of, ratings_of
+    from tuckergp.paper.sources import load
+
+    monkeypatch.syspath_prepend(str(BENCHMARKS))
+    machines = importlib.import_module("machines")
+    movielens = load("ml-100k", data_dir)
+    entities, (train, held) = entities_of(movielens), movielens.split(1)
+    index = ratings_of(entities, train).index
+    users, items = machines.features(movielens, entities, index, "implicit")
+    assert [block.shape[1] for block in users] == [943, 5, 2, 21, 1_682]
+    assert [block.shape[1] for block in items[:2]] == [1_682, 18]
+    rated = train["item_id"][train["user_id"] == entities.users["user_id"][0]]
+    assert users[-1][0].max() == pytest.approx(len(rated) ** -0.5)
+    assert set(entities.items["item_id"][users[-1][0] > 0]) == set(rated)  # of the training part alone
+    assert [len(blocks) for blocks in machines.features(movielens, entities, index, "ratings")] == [1, 1]
+    monkeypatch.setattr(machines, "answer", lambda python, arrays: np.full(len(arrays["test"]), 9.0))
+    figures = machines.figures(movielens, "ratings", train, held, 0, 8, "python", draws=2, warmup=1)
+    assert figures["rmse"] == pytest.approx(np.sqrt(np.mean((5 - held.numeric("rating")) ** 2)), abs=1e-5)
+
+
+def test_a_report_goes_on_from_its_file(tmp_path, monkeypatch, capsys):
+    monkeypatch.syspath_prepend(str(BENCHMARKS))
+    reports = importlib.import_module("reports")
+    output, runs = tmp_path / "new" / "report.json", []
+
+    def cell(value):
+        return lambda: runs.append(value) or value
+
+    first = reports.Resumed({"command": "one"}, "cells", output)
+    assert first.cell(("a", "b"), cell(1)) == 1
+    assert first.cell(("a", "b"), cell(2)) is None
+    second = reports.Resumed({"command": "two"}, "cells", output)
+    assert second.cell(("a", "b"), cell(3)) is None
+    assert second.cell(("a", "c"), cell(4)) == 4
+    assert runs == [1, 4]
+    assert json.loads(output.read_text()) == {"command": "two", "cells": {"a": {"b": 1, "c": 4}}}
+    assert [path.name for path in output.parent.iterdir()] == ["report.json"]
+    reports.put({"a": 1}, None)
+    assert json.loads(capsys.readouterr().out) == {"a": 1}
 
 
 @pytest.fixture
