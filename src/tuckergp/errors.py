@@ -12,6 +12,7 @@ __all__ = [
     "NotPositiveDefinite",
     "SizeWarning",
     "TimeWarning",
+    "UnknownIdWarning",
 ]
 
 
@@ -45,6 +46,10 @@ class SizeWarning(UserWarning):
 
 class TimeWarning(UserWarning):
     """A fit that will take long; the text says about how long, and what makes it shorter."""
+
+
+class UnknownIdWarning(DataWarning):
+    """Ids that the model knows nothing of; the text names some, and says what they are taken for."""
 
 
 class DivergenceError(ArithmeticError):

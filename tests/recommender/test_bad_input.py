@@ -1,13 +1,11 @@
 """Bad input: one or two plain sentences that say what is wrong, where, and what to do."""
 
-import warnings
-
 import numpy as np
 import pytest
 
 from tuckergp import TuckerRecommender
 from tuckergp.data.datasets import make_ratings
-from tuckergp.errors import DataWarning, InputError
+from tuckergp.errors import DataWarning, InputError, UnknownIdWarning
 from tuckergp.evaluation.evaluate import evaluate
 
 FAST = {"rank": 1, "inference": "als", "random_state": 0}
@@ -59,13 +57,10 @@ def test_ids_of_mixed_types():
 
 def test_ids_of_another_type_than_those_learned_are_noticed():
     model = TuckerRecommender(**FAST).fit(GOOD)
-    with pytest.warns(
-        DataWarning, match="No item_id of pairs is known: ids are like '01' there, and the model's like 1"
-    ):
+    with pytest.warns(UnknownIdWarning, match=r"item_id '01' has neither ratings nor attributes.*did you mean 1\?"):
         model.predict({"user_id": ["a"], "item_id": ["01"]})
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        model.predict({"user_id": ["a", "nobody"], "item_id": [1, 99]})
+    with pytest.warns(DataWarning, match="No item_id of ratings is known: ids are like 'x' there, and the model's"):
+        model.fold_in({"user_id": ["a"], "item_id": ["x"], "rating": [1.0]})
 
 
 def test_an_empty_history():
@@ -196,3 +191,14 @@ def test_times_that_cannot_be_read_are_left_out_unless_asked_for():
     assert np.isfinite(model.predict(table)).all()
     with pytest.raises(InputError, match="must hold times, but row 0 holds 'yesterday'"):
         TuckerRecommender(**quick, time="week").fit(table)
+
+
+def test_unknown_ids_are_named_once_and_the_average_is_taken():
+    model = TuckerRecommender(**FAST).fit(GOOD)
+    strangers = ["x", "y", "z", "v", "w"]
+    with pytest.warns(UnknownIdWarning, match=r"user_id 'x', 'y', 'z' and 2 more have neither") as caught:
+        lists = model.recommend(["a", *strangers], n=1, exclude_seen=False)
+    assert len(caught) == 1
+    assert len(set(list(lists["item_id"])[1:])) == 1
+    with pytest.warns(UnknownIdWarning, match=r"user_id 'A' has neither ratings nor attributes.*did you mean 'a'\?"):
+        model.predict({"user_id": ["A"], "item_id": [1]})

@@ -2,20 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 from tuckergp.cli.tables import read_table
-from tuckergp.data.names import KEYS, standard_names
-from tuckergp.data.tables import Table
+from tuckergp.data.names import standard_names
 from tuckergp.errors import InputError
 from tuckergp.recommender.entities import Side
 from tuckergp.recommender.questions import known_type
 
-__all__ = ["ids_of_file", "known_id", "unknown_rows"]
+__all__ = ["ids_of_file", "known_id"]
 
 
 def known_id(text: str, side: Side) -> Any:
@@ -44,12 +41,3 @@ def ids_of_file(path: Path, side: Side, columns: Mapping[str, str]) -> list[Any]
     if not ids:
         raise InputError(f"{table.name} lists no {side.key}; give at least one, or leave the option out.")
     return ids
-
-
-def unknown_rows(table: Table, sides: Sequence[Side]) -> int:
-    """The number of rows with an unknown id."""
-    unknown = np.zeros(len(table), dtype=bool)
-    for key, side in zip(KEYS, sides, strict=True):
-        if key in table:
-            unknown |= side.numbers(table[key]) == len(side.number)
-    return int(unknown.sum())

@@ -7,7 +7,7 @@ import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from tuckergp.errors import DataWarning, NotConvergedWarning
+from tuckergp import errors
 
 __all__ = ["collected", "say"]
 
@@ -18,8 +18,9 @@ def collected() -> Iterator[list[str]]:
     texts: list[str] = []
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("ignore")
-        for category in (DataWarning, NotConvergedWarning):
-            warnings.simplefilter("always", category)
+        for name in errors.__all__:
+            if name.endswith("Warning"):
+                warnings.simplefilter("always", getattr(errors, name))
         yield texts
     texts += dict.fromkeys(str(one.message) for one in caught)
 

@@ -31,9 +31,8 @@ def predict(
     as_json: Json = False,
 ) -> None:
     """Predict the rating of each pair of user and item; prints CSV without --output."""
-    from tuckergp.cli.ids import unknown_rows
     from tuckergp.cli.models import load_recommender
-    from tuckergp.cli.notes import say
+    from tuckergp.cli.notes import collected, say
     from tuckergp.cli.tables import check_output, put_table, read_table
     from tuckergp.data.names import KEYS, taken_names
     from tuckergp.data.tables import as_table, column_names
@@ -44,12 +43,11 @@ def predict(
     recommender = load_recommender(model)
     names = taken_names(*column_names(pairs, "pairs"), recommender.columns_)
     given = as_table(pairs, "pairs", ids=[names.get(key, key) for key in KEYS])
-    sides = recommender.layout_.sides
     table = recommender.layout_.aligned(read_table(given, "pairs", recommender.columns_, KEYS))
-    unknown = unknown_rows(table, sides) if on_unknown == "predict" else 0
-    predicted = recommender.predict(
-        table, return_std=std, quantiles=levels, interval=interval, clip=clip, on_unknown=on_unknown
-    )
+    with collected() as notes:
+        predicted = recommender.predict(
+            table, return_std=std, quantiles=levels, interval=interval, clip=clip, on_unknown=on_unknown
+        )
     mean, *more = predicted if isinstance(predicted, tuple) else (predicted,)
     clash = next((name for name in ("prediction", "std", "low", "high") if name in given.columns), None)
     if clash is not None:
@@ -63,8 +61,4 @@ def predict(
     if interval is not None:
         columns |= dict(zip(("low", "high"), next(parts).T, strict=True))
     put_table(columns, output, as_json)
-    if unknown:
-        say(
-            f"{unknown:,} of {len(table):,} rows of {given.name} have a user or an item that the model knows nothing "
-            f"of; these count as average (see --on-unknown)."
-        )
+    say(*notes)

@@ -42,8 +42,9 @@ def recommend(
     as_json: Json = False,
 ) -> None:
     """Recommend the best items for each user; prints a table on a terminal, CSV in a pipe."""
-    from tuckergp.cli.ids import ids_of_file, known_id
+    from tuckergp.cli.ids import ids_of_file
     from tuckergp.cli.models import load_recommender
+    from tuckergp.cli.notes import collected, say
     from tuckergp.cli.tables import check_output, put_table, read_table
     from tuckergp.cli.titles import with_titles
     from tuckergp.data.tables import as_table
@@ -67,20 +68,22 @@ def recommend(
         recommender = recommender.fold_in(new, None if asked is None else first_rows(asked, layout.sides[0]))
         if not chosen:
             asked = list(dict.fromkeys(new["user_id"].tolist()))
-    users_side, items_side = recommender.layout_.sides
+    items_side = recommender.layout_.sides[1]
     if user:
-        asked = [known_id(text, users_side) for text in user]
-    lists = recommender.recommend(
-        asked,
-        n=n,
-        exclude_seen=not include_seen,
-        items=None if items is None else ids_of_file(items, items_side, names),
-        exclude=None if exclude is None else ids_of_file(exclude, items_side, names),
-        strategy=strategy,
-        kappa=kappa,
-        random_state=seed,
-    )
+        asked = list(user)
+    with collected() as notes:
+        lists = recommender.recommend(
+            asked,
+            n=n,
+            exclude_seen=not include_seen,
+            items=None if items is None else ids_of_file(items, items_side, names),
+            exclude=None if exclude is None else ids_of_file(exclude, items_side, names),
+            strategy=strategy,
+            kappa=kappa,
+            random_state=seed,
+        )
     columns = as_table(lists, "recommendations").columns
     if titles is not None:
         columns = with_titles(columns, titles, items_side, names)
     put_table(columns, output, as_json, "Recommendations")
+    say(*notes)

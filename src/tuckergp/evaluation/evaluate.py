@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import sys
 import time
+import warnings
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
@@ -22,7 +23,7 @@ from tuckergp.data.ids import with_aligned_ids
 from tuckergp.data.names import KEYS, RATING, id_names, named_table
 from tuckergp.data.splits import GivenParts, Holdout, KFold, Splitter
 from tuckergp.data.tables import Table, as_table
-from tuckergp.errors import InputError
+from tuckergp.errors import InputError, UnknownIdWarning
 from tuckergp.evaluation.baselines import BASELINES
 from tuckergp.evaluation.metrics.intervals import Part
 from tuckergp.evaluation.scoreboard import Scoreboard
@@ -137,7 +138,9 @@ def evaluate(
             seconds[label] += time.perf_counter() - began
             measured: dict[str, Part] = {}
             if getattr(fitted, "predicts_ratings", True) and not clicks:
-                measured |= rate(fitted, test, names, number, interval)
+                with warnings.catch_warnings():
+                    warnings.simplefilter("ignore", UnknownIdWarning)  # newcomers of the test part are no surprise
+                    measured |= rate(fitted, test, names, number, interval)
             if candidates is not None:
                 with _bar("recommending", len(candidates.users), show) as advance:
                     measured |= rank(fitted, candidates, names, number, k, advance)

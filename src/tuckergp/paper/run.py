@@ -23,7 +23,7 @@ import numba
 import numpy as np
 
 import tuckergp
-from tuckergp.errors import InputError, NotConvergedWarning
+from tuckergp.errors import InputError, NotConvergedWarning, UnknownIdWarning
 from tuckergp.files import write_text
 from tuckergp.paper import pictures, sources
 from tuckergp.paper.experiment import Experiment, Figures, Work
@@ -173,7 +173,8 @@ def _in_short(figures: Figures) -> str:
 def quietly(fit: Callable[..., Any], *given: Any) -> Any:
     """Fit a model without convergence warnings, since the figures include diagnostics."""
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", NotConvergedWarning)
+        for category in (NotConvergedWarning, UnknownIdWarning):
+            warnings.simplefilter("ignore", category)
         return fit(*given)
 
 

@@ -57,7 +57,7 @@ def predict(
 ) -> Any:
     """Predictions for pairs and their uncertainty, as `TuckerRecommender.predict` describes."""
     check("clip", clip, one_of(True, False))
-    table = pairs_table(pairs, fitted.names, fitted.layout)
+    table = pairs_table(pairs, fitted.names, fitted.layout, warn=on_unknown == "predict")
     unknown = _unknown(table, fitted.layout, on_unknown)
     predicted = predict_with(fitted.fit, fitted.layout.pairs(table), return_std, quantiles, interval, include_noise)
     low, high = fitted.rating_range if clip else (-np.inf, np.inf)
@@ -150,7 +150,7 @@ def best_items(
     users_side, items_side = fitted.layout.sides
     table = asking_users(users, users_side, fitted.names)
     layout = replace(fitted.layout, sides=(users_side.enlarged(table), items_side))
-    layout.sides[0].warn_of_other_types(table)
+    layout.sides[0].warn_of_unknown(table)
     allowed = allowed_items(items, exclude, items_side)
     if not allowed.any():
         raise InputError("There is nothing to recommend: items and exclude leave no item.")

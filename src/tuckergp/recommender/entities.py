@@ -17,8 +17,8 @@ import numpy.typing as npt
 
 from tuckergp.data.columns import row_keys
 from tuckergp.data.ids import Ids, with_aligned_ids
-from tuckergp.data.tables import Table, as_table
-from tuckergp.errors import DataWarning, InputError
+from tuckergp.data.tables import Table, as_table, show_cell
+from tuckergp.errors import DataWarning, InputError, UnknownIdWarning
 from tuckergp.model.design import FittedMode, whiten
 from tuckergp.model.mode_table import ModeTable
 from tuckergp.recommender.attributes import WHO_RATED_WHAT, Attributes, check_keys, join
@@ -154,6 +154,23 @@ class Side:
                 stacklevel=3,
             )
 
+    def warn_of_unknown(self, table: Table) -> None:
+        """Warn of ids of a table that have neither ratings nor attributes, with the first few of them."""
+        asked = table[self.key]
+        unknown = list(dict.fromkeys(asked[self.numbers(asked) == self.unknown].tolist()))
+        if not unknown or not len(self.base):
+            return
+        shown = ", ".join(map(show_cell, unknown[:3])) + (f" and {len(unknown) - 3:,} more" if len(unknown) > 3 else "")
+        have = "has" if len(unknown) == 1 else "have"
+        plain = _plain(unknown[0])
+        alike = next((value for value in self.base if _plain(value) == plain), None)
+        hint = f"ids are like {self.base.values[0]!r}" if alike is None else f"did you mean {alike!r}?"
+        warnings.warn(
+            f"{self.key} {shown} {have} neither ratings nor attributes here, and the average is taken ({hint}).",
+            UnknownIdWarning,
+            stacklevel=5,
+        )
+
     def enlarged(self, table: Table) -> Side:
         """The same side with the new ids of a table, described by their attributes."""
         place: dict[Any, int] = {}
@@ -187,6 +204,11 @@ class Side:
         inputs = whiten(inputs, self.mode.whitening)
         new = self.mode.new_features(inputs, joint=False)
         return replace(unseen, features=self.mode.features(inputs), residual=residual, new=new)
+
+
+def _plain(value: Any) -> str:
+    """An id as text without case, surrounding spaces and leading zeros."""
+    return str(value).strip().casefold().lstrip("0")
 
 
 def with_sets(table: Table | None, key: str, ids: Sequence[Any], sets: dict[Any, Sequence[int]]) -> Table:

@@ -98,11 +98,12 @@ def attribute_tables(given: Given, settings: RecommenderSettings, names: Mapping
     return read[0], read[1]
 
 
-def pairs_table(pairs: Any, names: Mapping[str, str] | None, layout: Layout) -> Table:
-    """Read pairs to predict, by the usual names; warn of ids that cannot have the type of the known ones."""
+def pairs_table(pairs: Any, names: Mapping[str, str] | None, layout: Layout, warn: bool = True) -> Table:
+    """Read pairs to predict, by the usual names; with ``warn``, warn of unknown ids."""
     table = layout.aligned(named_table(pairs, "pairs", names))
-    for side in layout.sides:
-        side.warn_of_other_types(table)
+    if warn:
+        for side in layout.sides:
+            side.warn_of_unknown(table)
     return table
 
 

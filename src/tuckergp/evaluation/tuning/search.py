@@ -15,7 +15,7 @@ from typing import Any
 from tuckergp.data.frames import backend_of
 from tuckergp.data.splits import GivenParts, KFold, Splitter
 from tuckergp.data.tables import as_table
-from tuckergp.errors import InputError, NotConvergedWarning
+from tuckergp.errors import InputError, NotConvergedWarning, UnknownIdWarning
 from tuckergp.evaluation.evaluate import attribute_tables, evaluate, fit_afresh, parts_of
 from tuckergp.evaluation.scoring import ERRORS, METRICS
 from tuckergp.evaluation.tuning.proposals import GridProposals, OptunaProposals, Proposals
@@ -181,7 +181,8 @@ def _search(
         progress_line("Tuning", proposals.total * n_folds, progress) as advance,
         warnings.catch_warnings(),
     ):
-        warnings.simplefilter("ignore", NotConvergedWarning)
+        for category in (NotConvergedWarning, UnknownIdWarning):
+            warnings.simplefilter("ignore", category)
 
         def fold_done() -> None:
             advance(Info(0, best))
