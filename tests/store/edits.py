@@ -6,6 +6,7 @@
 
 from __future__ import annotations
 
+import gc
 import io
 import json
 import math
@@ -185,6 +186,7 @@ def _changed(tensor: Any, rng: np.random.Generator) -> tuple[Any, str]:
 
 def loaded(path: Path) -> Any:
     """The model of a file; the largest amount of memory that reading took is in ``MEMORY``."""
+    gc.collect()
     tracemalloc.start()
     try:
         return load(path)
@@ -284,6 +286,8 @@ def main(count: int, seed: int = 0, only: str = "") -> None:
             for number, what, how, where, memory in trials(kind, math.ceil(count * share), seed, Path(folder)):
                 ends[how] += 1
                 most = max(most, memory)
+                if number % 100 == 99:
+                    print(f"{kind}: {number + 1} edits, {dict(ends)}", flush=True)
                 if how not in ("answered", "refused") or memory > 2:
                     print(f"{kind} {seed} {number}: {what} -> {how} {where} ({memory:.1f} files)", flush=True)
             print(f"{kind}: {dict(ends)}, at most {most:.2f} times the file beyond the intact one")

@@ -179,10 +179,12 @@ def _check_mode_draws(own: ModeDraws, mode: FittedMode, r: int, count: int, dtyp
 
 def _are_positive(matrices: Any) -> bool:
     """Whether matrices are symmetric and positive definite, as draws of them are."""
-    if not np.allclose(matrices, np.swapaxes(matrices, -1, -2), rtol=1e-6):
-        return False
-    try:
-        np.linalg.cholesky(matrices)
-    except np.linalg.LinAlgError:
-        return False
+    for first in range(0, len(matrices), 1000):  # some at a time, for little memory
+        some = matrices[first : first + 1000]
+        if not np.allclose(some, np.swapaxes(some, -1, -2), rtol=1e-6):
+            return False
+        try:
+            np.linalg.cholesky(some)
+        except np.linalg.LinAlgError:
+            return False
     return True
