@@ -44,7 +44,7 @@ def test_ranks_are_chosen_on_a_tenth_of_training_parts(calls, data_dir):
 def test_peers_that_were_run_stand_before_those_that_are_quoted():
     cells = {f"myFM side/u{n}/seed 0": {"rmse": 0.89 + 0.01 * n, "options": {"rank": 8}} for n in (1, 3)}
     measured, quoted = movielens_gibbs.peers_of(cells, "side").split("; ")
-    assert measured == "0.9100 ± 0.0141 myFM, rank 8"
+    assert measured == "0.9100 ± 0.0141 myFM on u1, u3, rank 8"
     assert quoted.startswith("quoted, not run here: 0.8887 SMURFF")
     assert movielens_gibbs.peers_of(cells, "week") == "quoted, not run here: 0.8778 myFM"
     assert movielens_gibbs.peers_of({}, "ratings").startswith("quoted, not run here: 0.8963")

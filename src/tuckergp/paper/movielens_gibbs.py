@@ -149,9 +149,9 @@ def gibbs_table(cells: Cells) -> Rows:
 def peers_of(cells: Cells, key: str) -> str:
     """What peers reach: as `benchmarks/peers.py` measured them, and figures that are quoted."""
     said = [f"quoted, not run here: {SETTINGS[key].quoted}"] if SETTINGS[key].quoted else []
-    if runs := starting(cells, f"{MACHINES}{key}/"):
-        errors = with_sd([cell["rmse"] for cell in runs])
-        said.insert(0, f"{errors} myFM, rank {runs[0]['options']['rank']}")
+    if runs := {name.split("/")[1]: cell for name, cell in cells.items() if name.startswith(f"{MACHINES}{key}/")}:
+        errors, rank = with_sd([cell["rmse"] for cell in runs.values()]), next(iter(runs.values()))["options"]["rank"]
+        said.insert(0, f"{errors} myFM on {', '.join(runs)}, rank {rank}")
     return "; ".join(said)
 
 
