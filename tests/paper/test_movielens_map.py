@@ -6,9 +6,8 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from tuckergp.data.tables import as_table
 from tuckergp.paper import movielens_map, report
-from tuckergp.paper.movielens_data import Entities, Ratings, Split, age_bins, carve, design_of, entities_of, modes_of
+from tuckergp.paper.movielens_data import Ratings, Split, age_bins, carve, design_of, entities_of, modes_of
 from tuckergp.paper.movielens_map import MOVIELENS_MAP, choose_and_score
 from tuckergp.paper.movielens_search import VARIANTS, Fit, Rung, Settings, Variant, halve, search
 from tuckergp.paper.run import Run
@@ -16,30 +15,6 @@ from tuckergp.paper.run import Run
 from .test_experiments import RESULTS
 
 PAPER_SIDES = {(a, b, c) for a in (0.25, 0.5, 0.75) for b in (0.15, 0.3, 0.45) for c in (0.15, 0.3, 0.45)}
-
-
-@pytest.fixture(scope="module")
-def small():
-    """40 users and 30 items whose ratings follow a rank-2 model with an effect of sex and genre."""
-    rng = np.random.default_rng(0)
-    sex = rng.integers(2, size=40)
-    genres = [[name for name in ("Drama", "War") if rng.random() < 0.5] for _ in range(30)]
-    users = as_table(
-        {
-            "user_id": np.arange(1, 41),
-            "age": age_bins(rng.integers(10, 70, size=40)),
-            "sex": ["FM"[s] for s in sex],
-            "occupation": ["writer"] * 40,
-        },
-        "users",
-    )
-    items = as_table({"item_id": np.arange(1, 31), "genres": genres}, "items")
-    index = np.stack([rng.integers(40, size=900), rng.integers(30, size=900)], axis=1).astype(np.int32)
-    u, v = rng.standard_normal((40, 2)), rng.standard_normal((30, 2))
-    drama = np.array(["Drama" in kinds for kinds in genres])
-    f = np.sum(u[index[:, 0]] * v[index[:, 1]], axis=1) + (sex[index[:, 0]] - 0.5) * drama[index[:, 1]]
-    rating = np.clip(np.round(3.5 + 0.7 * f + 0.3 * rng.standard_normal(900)), 1, 5)
-    return Entities(users, items), Ratings(index, rating)
 
 
 def small_split(small):
@@ -57,6 +32,10 @@ def small_variant(**changes):
         "patience": 3,
     }
     return Variant(**{**settings, **changes})
+
+
+def beginner(split):
+    return lambda settings: Fit(split.entities, split.learn, settings, seed=0, rank=2)
 
 
 def test_ages_fall_in_five_bins():
@@ -114,7 +93,7 @@ def test_a_fit_continued_equals_a_fit_in_one_go_and_watching_changes_nothing(sma
 def test_the_search_takes_the_cell_that_learns_and_drops_those_that_diverge_or_stand_still(small):
     """After 200 epochs the error was 0.57 to 0.66 of that of the mean from six starts, after 40 up to 1.01 of it."""
     split, variant = small_split(small), small_variant(rungs=(Rung(3, 2), Rung(200, 1)))
-    choice = search(split.entities, split.learn, split.choose, variant, seed=0, rank=2)
+    choice = search(beginner(split), split.choose, variant)
     assert choice.settings == Settings(0.5, 0.5, 1e-3, init_scale=0.5)
     guess = np.sqrt(np.mean((split.choose.rating - split.learn.rating.mean()) ** 2))
     assert choice.score < 0.8 * guess
@@ -131,7 +110,7 @@ def test_the_search_with_side_information_visits_every_scale(small):
         starts=((0.5, "prior"), (0.1, "prior")),
         rungs=(Rung(4, 3),),
     )
-    choice = search(split.entities, split.learn, split.choose, variant, seed=0, rank=2)
+    choice = search(beginner(split), split.choose, variant)
     # 1 cell, 2 further (a, b, c), and the best of them at the other start, of 4 epochs each
     assert choice.trained_epochs == 4 * 4
     assert choice.settings.side in sides

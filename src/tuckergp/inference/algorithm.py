@@ -6,7 +6,7 @@ An algorithm subclasses `Sampled`, `Converging` or `tuckergp.inference.most_prob
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -102,6 +102,17 @@ class Inference(Checked):
     def step_seconds(self, problem: Problem) -> float:
         """About how many seconds a step takes; 0 where that is not known."""
         return 0.0
+
+    def settled(self, core: Core, misfit: Callable[[Inference], float]) -> Inference:
+        """The algorithm with a value for each setting that it leaves open.
+
+        ``misfit`` tries a candidate on held-out observations; it is infinite where that is not possible.
+        """
+        return self
+
+    def settled_as(self, model: TuckerModel) -> Inference:
+        """The algorithm with the values of a model fitted before for settings that it leaves open."""
+        return self
 
     def block_prior(self) -> tuple[float, float] | None:
         """Shape and rate of the gamma prior of a block's precision; None where that is fixed to 1."""

@@ -2,18 +2,26 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any, ClassVar, Literal, TypeAlias
 
 import numpy as np
 
-from tuckergp.inference.algorithm import Converging, model_of_weight_scales
+from tuckergp.checks import one_of, positive
+from tuckergp.errors import InputError
+from tuckergp.inference.algorithm import Converging, Inference, model_of_weight_scales
 from tuckergp.inference.base import Algorithm, Problem
+from tuckergp.inference.scale_search import best_scale
 from tuckergp.inference.weights import draw_of_weights
 from tuckergp.likelihoods import Likelihood
 from tuckergp.model.draw import Draw
 from tuckergp.model.tucker import Core, TuckerModel
 
-__all__ = ["MostProbable"]
+__all__ = ["SIGMA_U", "MostProbable", "SigmaU"]
+
+SigmaU: TypeAlias = float | Literal["auto"] | None
+SIGMA_U = positive() | one_of("auto", None)
 
 # sigma_u relative to the one that gives f the variance of the ratings, and noise: around what did best on held-out
 # parts of MovieLens 100K's training data, with W = I and with W learned.
@@ -27,12 +35,29 @@ class MostProbable(Converging, Algorithm[Any]):
     point: ClassVar[bool] = True
 
     noise: float
-    sigma_u: float | None
+    sigma_u: SigmaU
     sigma_w: float | None
 
     def model(self, core: Core, likelihood: Likelihood) -> TuckerModel:
         """The model with the noise and the prior scales of the settings."""
+        if isinstance(self.sigma_u, str):
+            raise InputError(f"{self._label('sigma_u')}='auto' is for estimators; give a number here.")
         return model_of_weight_scales(core, likelihood.with_noise(self.noise), self.sigma_u, self.sigma_w)
+
+    def settled(self, core: Core, misfit: Callable[[Inference], float]) -> Inference:
+        """With the prior scale of U that serves held-out observations best, if it is left open."""
+        if self.sigma_u != "auto":
+            return self
+        unit = float(core.default_sigma_u()[0])
+        return self._with_sigma_u(unit * best_scale(lambda scale: misfit(self._with_sigma_u(unit * scale))))
+
+    def settled_as(self, model: TuckerModel) -> Inference:
+        """With the prior scale of U of a model fitted before, if it is left open."""
+        return self._with_sigma_u(float(model.sigma_u[0])) if self.sigma_u == "auto" else self
+
+    def _with_sigma_u(self, value: float) -> Inference:
+        changes: dict[str, Any] = {"sigma_u": value}
+        return replace(self, **changes)
 
     def draws_of(self, problem: Problem, state: Any, rng: np.random.Generator) -> list[Draw]:
         """The point."""

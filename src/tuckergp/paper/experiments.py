@@ -10,6 +10,8 @@ from tuckergp.paper.columns import COLUMNS
 from tuckergp.paper.experiment import Experiment
 from tuckergp.paper.movielens_bpmf import MOVIELENS_BPMF
 from tuckergp.paper.movielens_calibration import MOVIELENS_CALIBRATION
+from tuckergp.paper.movielens_cv import MOVIELENS_CV
+from tuckergp.paper.movielens_defaults import MOVIELENS_DEFAULTS
 from tuckergp.paper.movielens_gibbs import MOVIELENS_GIBBS, MOVIELENS_GIBBS_CHOICE
 from tuckergp.paper.movielens_map import MOVIELENS_MAP
 from tuckergp.paper.movielens_scarce import MOVIELENS_SCARCE
@@ -33,7 +35,8 @@ GROUPS = {
 """Titles of the groups, in the order of the report."""
 
 EXPERIMENTS: tuple[Experiment, ...] = (
-    *(MOVIELENS_MAP, MOVIELENS_BPMF, MOVIELENS_GIBBS, MOVIELENS_CALIBRATION, MOVIELENS_SCARCE),
+    *(MOVIELENS_MAP, MOVIELENS_CV, MOVIELENS_DEFAULTS, MOVIELENS_BPMF),
+    *(MOVIELENS_GIBBS, MOVIELENS_CALIBRATION, MOVIELENS_SCARCE),
     *(CALIFORNIA, WIND, THEORY, RATINGS, VARIATIONAL, COLUMNS, RANKING),
     *(MOVIELENS_GIBBS_CHOICE, CALIFORNIA_CHOICE, WIND_CHOICE, RANKING_CHOICE),
 )

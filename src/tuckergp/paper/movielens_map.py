@@ -42,7 +42,11 @@ def epochs_of_refit(split: Split, epochs: int) -> int:
 
 def choose_and_score(split: Split, variant: Variant, seed: int, rank: int = RANK) -> Figures:
     """One cell of the table: search, refit, score."""
-    choice = search(split.entities, split.learn, split.choose, variant, seed, rank)
+
+    def begin(settings: Settings) -> Fit:
+        return Fit(split.entities, split.learn, settings, seed, rank=rank)
+
+    choice = search(begin, split.choose, variant)
     figures = score(split, choice.settings, epochs_of_refit(split, choice.epochs), seed, rank=rank)
     return figures | {
         "chosen_epochs": choice.epochs,

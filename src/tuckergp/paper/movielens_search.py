@@ -1,14 +1,14 @@
-"""Search for settings by successive halving on a validation part, over fits that can be continued.
+"""Search for settings by successive halving on held-out ratings, over fits that can be continued.
 
 A search sees only the ratings it is given: `tuckergp.paper.movielens_map` gives it nine tenths of a split's training
-part to learn from and one tenth to choose by.
+part to learn from and one tenth to choose by, `tuckergp.paper.movielens_cv` five folds of the training part.
 """
 
 from __future__ import annotations
 
 import json
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from importlib import resources
 from itertools import product
@@ -25,7 +25,7 @@ from tuckergp.model.tucker import TuckerModel, make_core
 from tuckergp.paper.movielens_data import Entities, Ratings, Split, design_of, modes_of
 from tuckergp.random import stream
 
-__all__ = ["VARIANTS", "Fit", "Rung", "Settings", "Variant", "chosen", "halve", "refit", "search"]
+__all__ = ["VARIANTS", "Fit", "Rung", "Settings", "Variant", "Watched", "chosen", "halve", "refit", "search"]
 
 RANK = 15
 BATCH = 100
@@ -119,7 +119,63 @@ VARIANTS = {
 }
 
 
-class Fit:
+class Watched:
+    """Something that learns epoch by epoch, and is scored on held-out ratings after each.
+
+    A subclass has ``settings``, ``diverged``, `step`, `score` and `score_of_mean`.
+
+    Attributes
+    ----------
+    held_rmse : list of float
+        Score after each epoch that was watched.
+    """
+
+    settings: Settings
+    diverged: bool
+
+    def __init__(self) -> None:
+        self.held_rmse: list[float] = []
+        self._constant = math.inf
+
+    @property
+    def epochs(self) -> int:
+        """The number of epochs run so far."""
+        raise NotImplementedError
+
+    def step(self) -> None:
+        """Run one epoch."""
+        raise NotImplementedError
+
+    def score(self, held: Any) -> float:
+        """RMSE on held-out ratings; infinite after a divergence."""
+        raise NotImplementedError
+
+    def score_of_mean(self, held: Any) -> float:
+        """RMSE on held-out ratings of predicting the mean."""
+        raise NotImplementedError
+
+    def watch(self, held: Any, epochs: int, patience: int) -> float:
+        """Run up to ``epochs`` epochs in total, or until ``patience`` of them did not improve; the best score."""
+        self._constant = self.score_of_mean(held)
+        while self.epochs < epochs and not self.stopped(patience):
+            self.step()
+            self.held_rmse.append(self.score(held))
+        return min(self.held_rmse, default=math.inf)
+
+    def stopped(self, patience: int) -> bool:
+        """Whether it diverged or stopped improving; small starts stay near f = 0 at first, which does not count."""
+        if self.diverged or not self.held_rmse:
+            return self.diverged
+        moved = min(self.held_rmse) < 0.99 * self._constant
+        return moved and self.epochs - self.best_epoch >= patience
+
+    @property
+    def best_epoch(self) -> int:
+        """The epoch, counted from 1, with the best score."""
+        return int(np.argmin(self.held_rmse)) + 1
+
+
+class Fit(Watched):
     """A fit by the paper's SGD, epoch by epoch, scored on held-out ratings with predictions clipped to 1..5.
 
     Parameters
@@ -151,6 +207,7 @@ class Fit:
         buckets: int | None = None,
         rank: int = RANK,
     ) -> None:
+        super().__init__()
         self.settings = settings
         self.seed = seed
         self.mean = float(train.rating.mean())
@@ -166,9 +223,7 @@ class Fit:
         if core.learned and settings.core_start == "identity":
             self.state = self.state._replace(w=np.eye(rank).ravel() + CORE_JITTER * self.state.w)
         self.train_rmse: list[float] = []
-        self.held_rmse: list[float] = []
         self.diverged = False
-        self._constant = math.inf
 
     @property
     def epochs(self) -> int:
@@ -201,25 +256,9 @@ class Fit:
             self.step()
         return self
 
-    def watch(self, held: Ratings, epochs: int, patience: int) -> float:
-        """Run up to ``epochs`` epochs in total, or until ``patience`` of them did not improve; the best score."""
-        self._constant = rmse(held.rating, np.full(len(held), self.mean))
-        while self.epochs < epochs and not self.stopped(patience):
-            self.step()
-            self.held_rmse.append(self.score(held))
-        return min(self.held_rmse, default=math.inf)
-
-    def stopped(self, patience: int) -> bool:
-        """Whether it diverged or stopped improving; small starts stay near f = 0 at first, which does not count."""
-        if self.diverged or not self.held_rmse:
-            return self.diverged
-        moved = min(self.held_rmse) < 0.99 * self._constant
-        return moved and self.epochs - self.best_epoch >= patience
-
-    @property
-    def best_epoch(self) -> int:
-        """The epoch, counted from 1, with the best score."""
-        return int(np.argmin(self.held_rmse)) + 1
+    def score_of_mean(self, held: Ratings) -> float:
+        """RMSE of predicting the mean of the training ratings."""
+        return rmse(held.rating, np.full(len(held), self.mean))
 
 
 def refit(split: Split, settings: Settings, epochs: int, seed: int, **options: Any) -> Fit:
@@ -234,7 +273,7 @@ def chosen(variant: str, split: int) -> tuple[Settings, int]:
     return Settings.from_json(choice["settings"]), int(choice["epochs"])
 
 
-def halve(fits: Sequence[Fit], held: Ratings, rungs: Sequence[Rung], patience: int) -> list[Fit]:
+def halve(fits: Sequence[Watched], held: Any, rungs: Sequence[Rung], patience: int) -> list[Watched]:
     """Successive halving: each rung continues the remaining fits and keeps the best; returns these, best first."""
     alive = list(fits)
     for rung in rungs:
@@ -247,22 +286,22 @@ def _started(settings: Settings, start: Start) -> Settings:
     return replace(settings, init_scale=start[0], core_start=start[1])
 
 
-def search(entities: Entities, train: Ratings, held: Ratings, variant: Variant, seed: int, rank: int = RANK) -> Choice:
-    """Choose settings and epochs of a variant by the RMSE on ``held``, in stages.
+def search(begin: Callable[[Settings], Watched], held: Any, variant: Variant) -> Choice:
+    """Choose settings and epochs of a variant by the score on ``held``, in stages.
 
     1. The paper's grid of sigma_u, sigma^2 and step sizes, from the first of the starts and, with side
        information, its middle (a, b, c).
     2. With side information: the best cell at all (a, b, c).
     3. The best cell so far from the other starts.
 
-    Each stage is a successive halving, whose last rung runs to early stopping.
+    Each stage is a successive halving, whose last rung runs to early stopping. ``begin`` begins a fit.
     """
     trained = 0
-    finalists: list[Fit] = []
+    finalists: list[Watched] = []
 
-    def stage(cells: Sequence[Settings]) -> Fit:
+    def stage(cells: Sequence[Settings]) -> Watched:
         nonlocal trained
-        fits = [Fit(entities, train, cell, seed, rank=rank) for cell in cells]
+        fits = [begin(cell) for cell in cells]
         finalists.extend(halve(fits, held, variant.rungs, variant.patience))
         trained += sum(fit.epochs for fit in fits)
         return min(finalists, key=lambda fit: min(fit.held_rmse))

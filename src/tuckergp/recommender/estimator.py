@@ -65,7 +65,8 @@ class TuckerRecommender(Storable, Estimator):
     inference : {"gibbs", "als", "sgd", "vi"} or Gibbs, ALS, SGD, VI
         How the factors are learned: Gibbs sampling, which needs no tuning and gives uncertainty, the most probable
         point, or a mean-field approximation of the posterior (``"vi"``). A name stands for that method with its
-        settings for ratings.
+        settings for ratings; ``"als"`` and ``"sgd"`` first find the scale of their prior by three to six trials on
+        held-out training ratings.
     likelihood : {"gaussian", "student", "ordinal", "bernoulli", "negative_binomial"}
         Student: noise with heavy tails, for ratings with outliers. Ordinal: the distinct ratings are ordered levels
         with learned distances; Bernoulli: ratings are 0 and 1. Both are probit models, and predictions are means of the

@@ -54,6 +54,7 @@ def go_on(
     if isinstance(inference, Sampled):
         inference = replace(inference, warmup=warmup)
     check_continuation(fitted.fit, inference, ranks_of(settings.rank, 2)[0], settings.likelihood)
+    inference = inference.settled_as(fitted.fit.draws.model)
     last = Folded(fitted.layout, last_draws(fitted.fit), fitted.history)
     seed = continued_seed(settings.random_state, run.control.checkpoint, last.fit)
     table, tables = _read(fitted, settings, given)

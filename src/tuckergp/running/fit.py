@@ -32,6 +32,7 @@ from tuckergp.running import loop
 from tuckergp.running.checkpoint import stored_seed
 from tuckergp.running.control import Control
 from tuckergp.running.start import Start
+from tuckergp.running.trials import settle
 
 __all__ = [
     "Fit",
@@ -127,12 +128,18 @@ def fit_model(
     kind = LIKELIHOODS[likelihood]
     inference.check_likelihood(kind)
     shape = inference.core(core, ranks, stream(seed, 1, 0), len(y))
-    model = inference.model(shape, kind.read(y, weight, exposure) if start is None else start.likelihood)
-    observed = model.likelihood
-    problem = Problem(model, design, observed.targets(y), weight, observed.offset(len(y), exposure))
+    likelihood_read = kind.read(y, weight, exposure) if start is None else start.likelihood
+
+    def pose(asked: Inference) -> Problem:
+        model = asked.model(shape, likelihood_read)
+        observed = model.likelihood
+        return Problem(model, design, observed.targets(y), weight, observed.offset(len(y), exposure))
+
+    inference, control = settle(inference, shape, pose, seed, control)
+    problem = pose(inference)
     if control.max_time is None:
         _announce(inference, problem, control)
-    draws, steps = _learn(inference, problem, seed, replace(control, unit=observed.scale), start)
+    draws, steps = _learn(inference, problem, seed, replace(control, unit=problem.model.likelihood.scale), start)
     return Fit(with_newcomers(draws, design), steps)
 
 
