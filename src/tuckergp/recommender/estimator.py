@@ -211,7 +211,7 @@ class TuckerRecommender(Storable, Estimator):
         max_time : float or None
             Seconds of learning after which to stop with the result so far.
         callback : callable or None
-            Called after every step (sweep, round, epoch) with its `Info`: ``step``, ``chain`` and ``figures``.
+            Called after every step (sweep, round, epoch) with an object that has ``step``, ``chain`` and ``figures``.
         progress : bool or None
             Show a progress line; None shows it when standard error is a terminal.
         moments_of : table with columns user_id and item_id, or None
