@@ -226,7 +226,7 @@ def _prior_scale(report: Report, figure: str, best: Callable[[list[float]], floa
         if shared:
             means = [sum(found[scale][name][figure] for name in sorted(shared)) / len(shared) for scale in scales]
             cells = [f"**{mean:.4f}**" if mean == best(means) else f"{mean:.4f}" for mean in means]
-            rows.append([title, str(len(shared)), *cells])
+            rows.append([title.replace("who rated what", "co-rating"), str(len(shared)), *cells])
     return rows
 
 
@@ -260,9 +260,7 @@ def mixing(report: Report) -> Rows:
 
 def cold_start(report: Report) -> Rows:
     """Error and coverage of held-out users and items, means over splits, with the standard error of differences."""
-    rows = [
-        ["held out", "attributes", "who-rated-what", "splits", "RMSE", "on less off", "coverage", "coverage of ids"]
-    ]
+    rows = [["held out", "attributes", "co-rating", "splits", "RMSE", "on less off", "coverage", "coverage of ids"]]
     splits = list(report["splits"].values())
     for key, title in (("user_id", "users"), ("item_id", "items")):
         for attributes in ("attributes", "no attributes"):

@@ -63,7 +63,7 @@ SETTINGS: dict[str, Setting] = {
         "0.8887 SMURFF Macau, noise set by hand; 0.8911 myFM",
     ),
     "implicit": Setting(
-        "+ release year and who-rated-what", "all", {**_LONG, "time": None, "rank": 32}, (12, 20, 32), "0.8803 myFM"
+        "+ release year and co-rating", "all", {**_LONG, "time": None, "rank": 32}, (12, 20, 32), "0.8803 myFM"
     ),
     "week": Setting(
         "+ the week of the rating", "all", {**_LONG, "time": "week", "rank": 32}, (12, 20, 32), "0.8778 myFM"

@@ -54,8 +54,8 @@ class TuckerRecommender(Storable, Estimator):
     ----------
     rank : int
     inference : {"gibbs", "als", "sgd", "vi"} or Gibbs, ALS, SGD, VI
-        How the factors are learned: Gibbs sampling, which needs no tuning and gives uncertainty, the most probable
-        point, or a mean-field approximation of the posterior (``"vi"``). A name stands for that method with its
+        How the factors are learned: Gibbs sampling, which needs no tuning and gives uncertainty, a MAP
+        estimate, or a mean-field approximation of the posterior (``"vi"``). A name stands for that method with its
         settings for ratings.
     likelihood : {"gaussian", "student", "ordinal", "bernoulli", "negative_binomial"}
         Student: noise with heavy tails, for ratings with outliers. Ordinal: the distinct ratings are ordered levels
@@ -232,10 +232,10 @@ class TuckerRecommender(Storable, Estimator):
         """Add new ratings, of known or new users, without a new fit.
 
         In each draw the users of the new ratings are drawn again from their exact conditional, given all their old and
-        new ratings and everything else in the draw; a most probable point takes the conditional mean. Items without
+        new ratings and everything else in the draw; a MAP estimate takes the conditional mean. Items without
         ratings so far follow, given these users; items that had ratings stay unchanged. With such items, and in ordinal
         and Bernoulli models, which have latent utilities to draw as well, the result is the last of 20 Gibbs scans,
-        which is exact in the limit of many. Who rated what is updated for these users, and their
+        which is exact in the limit of many. Co-rating is updated for these users, and their
         noise factors are drawn with them; in weeks without an earlier rating, users do not drift. Time grows with the
         number of ratings of these users and the number of draws, not with the number of users.
 
@@ -427,7 +427,7 @@ class TuckerRecommender(Storable, Estimator):
         -------
         data frame with columns user_id, item_id, score, std, rank
             From the same library as the ratings' table. ``score`` is what items are sorted by, not clipped; ``std`` is
-            the posterior standard deviation of the mean rating, without noise (NaN for a most probable point).
+            the posterior standard deviation of the mean rating, without noise (NaN for a MAP estimate).
 
         Examples
         --------
@@ -511,7 +511,7 @@ class TuckerRecommender(Storable, Estimator):
         return embeddings(Factors(fitted.layout, fitted.fit), width)
 
     def explain(self, user: Any, item: Any, **circumstances: Any) -> Explanation:
-        """Explain a prediction as a sum: the average, each attribute, who rated what, and the id's own part.
+        """Explain a prediction as a sum: the average, each attribute, co-rating, and the id's own part.
 
         Parts are relative to the average user and the average item, and add up to ``predict(..., clip=False)``. What a
         part of the user and a part of the item contribute together is shared evenly between them (Shapley values). In
@@ -538,7 +538,7 @@ class TuckerRecommender(Storable, Estimator):
         >>> user, item = data.train["user_id"][0], data.train["item_id"][0]
         >>> explanation = rec.explain(user, item)
         >>> [row.what for row in explanation.rows if row.side == "user"]
-        ['age', 'sex', 'occupation', 'who rated what', 'own']
+        ['age', 'sex', 'occupation', 'co-rating', 'own']
         >>> predicted = rec.predict({"user_id": [user], "item_id": [item]}, clip=False)[0]
         >>> bool(abs(explanation.total - predicted) < 1e-9)
         True

@@ -58,7 +58,7 @@ class TuckerGPRegressor(Storable, ReadsTables, RegressorMixin, BaseEstimator):  
     rank : int or sequence of int
         Rank of the core in every mode, or one rank per mode.
     inference : {"gibbs", "als", "sgd", "vi", "hmc", "nuts", "sgld"} or Gibbs, ALS, SGD, VI, HMC, NUTS, SGLD
-        How U and W are learned: Gibbs sampling, which needs no tuning and gives uncertainty; the most probable point
+        How U and W are learned: Gibbs sampling, which needs no tuning and gives uncertainty; the MAP estimate
         (``"als"``, ``"sgd"``); a mean-field approximation of the posterior (``"vi"``); or other samplers, with fixed
         prior scales (``"hmc"``, ``"nuts"``, and ``"sgld"`` with mini-batches). A name stands for that method with its
         settings for regression.
