@@ -19,9 +19,10 @@ lint: $(VENV)/.test
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 
+# --quiet would hide the warnings from --strict, too
 docs: $(VENV)/.docs
 	$(BIN)/python tools/reference.py docs/api
-	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict
 
 clean:
 	rm -rf $(VENV) site docs/api build dist .pytest_cache .mypy_cache .ruff_cache

@@ -176,6 +176,11 @@ def test_the_reference_has_every_public_name(module):
         assert f"#{module}.{name})" in REFERENCE["index.md"]
 
 
+def test_continuous_integration_builds_the_site_strictly():
+    assert "make docs\n" in (ROOT / ".ci" / "run").read_text()
+    assert "mkdocs build --strict\n" in (ROOT / "Makefile").read_text()  # with --quiet it would pass whatever is broken
+
+
 def test_every_public_module_is_in_the_reference():
     assert {f"tuckergp.{name}" for name in tuckergp._MODULES} <= set(reference.MODULES)
 
