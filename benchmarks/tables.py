@@ -235,7 +235,9 @@ def _prior_scale(report: Report, figure: str, best: Callable[..., float], base: 
         words = [_difference(less.get(scale, []), scale == chosen) for scale in scales if scale != base]
         if any(words):
             at_base = f"{mean(cell[figure] for cell in here.values()):.4f}"
-            rows.append([title, f"**{at_base}**" if chosen == base else at_base, *words])
+            rows.append(
+                [title.replace("who rated what", "co-rating"), f"**{at_base}**" if chosen == base else at_base, *words]
+            )
     return rows
 
 
@@ -278,9 +280,7 @@ def mixing(report: Report) -> Rows:
 
 def cold_start(report: Report) -> Rows:
     """Error and coverage of held-out users and items, means over splits, with the standard error of differences."""
-    rows = [
-        ["held out", "attributes", "who-rated-what", "splits", "RMSE", "on less off", "coverage", "coverage of ids"]
-    ]
+    rows = [["held out", "attributes", "co-rating", "splits", "RMSE", "on less off", "coverage", "coverage of ids"]]
     splits = list(report["splits"].values())
     for key, title in (("user_id", "users"), ("item_id", "items")):
         for attributes in ("attributes", "no attributes"):

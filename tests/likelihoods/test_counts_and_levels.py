@@ -253,7 +253,7 @@ def test_weights_count_as_repeated_rows():
 
 def test_what_has_no_conditionals_is_refused():
     problem = count_problem()
-    with pytest.raises(InputError, match="Gibbs sampling has no way with likelihood='poisson'; use inference='hmc'"):
+    with pytest.raises(InputError, match="Gibbs sampling does not support likelihood='poisson'; use inference='hmc'"):
         sample(Gibbs(draws=2, warmup=1), problem, 1)
     with pytest.raises(InputError, match="ALS is for a Gaussian likelihood"):
         run(ALS(), problem, 1)

@@ -11,7 +11,9 @@ import importlib.util
 import json
 import pkgutil
 import re
+import tomllib
 from pathlib import Path
+from types import ModuleType
 from typing import NamedTuple
 
 import pytest
@@ -27,10 +29,22 @@ RESULTS = ROOT / "benchmarks" / "results"
 WITH_TABLES = [*PAGES, ROOT / "benchmarks" / "README.md"]
 
 FENCE = re.compile(r"^```(?P<info>[^\n`]*)\n(?P<code>.*?)^```[ \t]*$", re.MULTILINE | re.DOTALL)
-LINK = re.compile(r"(?<!!)\[[^\]\n]*\](?:\(|:[ ])(?P<target>[^)\s]+)")
+LINK = re.compile(r"\[[^\]\n]*\](?:\(|:[ ])(?P<target>[^)\s]+)")
 TABLE = re.compile(r"<!-- table: (?P<name>\w+) -->\n.*?<!-- end -->", re.DOTALL)
 NOT_RUN = re.compile(r"<!-- not run -->\s*\Z")
 NEEDS = re.compile(r"<!-- needs: (?P<what>[a-z, ]+) -->\s*\Z")
+
+
+def script(path: str) -> ModuleType:
+    """A script of the repository that is in no package."""
+    where = importlib.util.spec_from_file_location(Path(path).stem, ROOT / path)
+    module = importlib.util.module_from_spec(where)
+    where.loader.exec_module(module)
+    return module
+
+
+reference = script("tools/reference.py")
+REFERENCE = reference.Writer().pages()
 
 
 class Block(NamedTuple):
@@ -137,6 +151,9 @@ def test_links_lead_somewhere(page):
         if re.match(r"[a-z]+:", link["target"]):
             continue
         path, _, anchor = link["target"].partition("#")
+        if path.startswith("api/"):  # written by make docs, which checks the anchors
+            assert path.removeprefix("api/") in REFERENCE, f"{name_of(page)} links to {link['target']}: no such page"
+            continue
         target = page.parent / path if path else page
         assert target.is_file(), f"{name_of(page)} links to {link['target']}, which is not there"
         if anchor:
@@ -145,7 +162,64 @@ def test_links_lead_somewhere(page):
 
 def test_every_page_is_in_the_navigation():
     navigation = (ROOT / "mkdocs.yml").read_text()
-    assert [page.name for page in PAGES[1:] if f": {page.name}\n" not in navigation] == []
+    pages = [page.name for page in PAGES[1:]] + [f"api/{page}" for page in REFERENCE]
+    assert [page for page in pages if f": {page}\n" not in navigation] == []
+
+
+@pytest.mark.parametrize("module", reference.MODULES)
+def test_the_reference_has_every_public_name(module):
+    text = REFERENCE[reference.page_of(module)]
+    public = [name for name in importlib.import_module(module).__all__ if not name.startswith("__")]
+    assert public
+    for name in public:
+        assert f"## {name} {{ #{module}.{name} }}\n" in text
+        assert f"#{module}.{name})" in REFERENCE["index.md"]
+
+
+def test_continuous_integration_builds_the_site_strictly():
+    assert "make docs\n" in (ROOT / ".ci" / "run").read_text()
+    assert "mkdocs build --strict\n" in (ROOT / "Makefile").read_text()  # with --quiet it would pass whatever is broken
+
+
+def test_every_public_module_is_in_the_reference():
+    assert {f"tuckergp.{name}" for name in tuckergp._MODULES} <= set(reference.MODULES)
+
+
+def test_the_reference_has_methods_with_their_parameters_and_those_of_a_base_once():
+    text = REFERENCE["tuckergp.md"]
+    assert "### TuckerRecommender.fit { #tuckergp.TuckerRecommender.fit }" in text
+    assert "- **`inference`** ({" in text
+    assert "### Kernel.get_params {" in REFERENCE["kernels.md"]
+    assert "### SE.get_params {" not in REFERENCE["kernels.md"]
+
+
+def entry_with(doc: str) -> reference.Entry:
+    def made(given: int) -> None: ...
+
+    made.__doc__ = doc
+    return reference.Entry("kernels.md", "tuckergp.kernels.made", made, None)
+
+
+def test_a_name_in_backticks_is_a_link_and_symbols_are_no_markup():
+    written = reference.Writer().doc(entry_with("Like `SE` and `tuckergp.Mode`, of ``x_1`` and `given`: U_1 * U_2 <r."))
+    assert "[`SE`](#tuckergp.kernels.SE)" in written
+    assert "[`tuckergp.Mode`](tuckergp.md#tuckergp.Mode)" in written
+    assert written.endswith(r"of ``x_1`` and `given`: U\_1 \* U\_2 \<r.")
+
+
+@pytest.mark.parametrize("name", ["tuckergp.kernels.Gone", "tuckergp.gone", "Gone", "gone"])
+def test_a_cross_reference_to_nothing_stops_the_build(name):
+    with pytest.raises(reference.BrokenReference, match=rf"tuckergp.kernels.made refers to `{name}`"):
+        reference.Writer().doc(entry_with(f"See `{name}`."))
+
+
+@pytest.mark.parametrize(
+    "extra", tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["optional-dependencies"]
+)
+def test_every_extra_has_code_that_asks_for_it(extra):
+    """A message of the package names it; `test`, `docs` and `all` are for developers."""
+    text = "\n".join(path.read_text() for path in (ROOT / "src").rglob("*.py"))
+    assert extra in {"test", "docs", "all"} or f"tuckergp[{extra}]" in text
 
 
 def made_tables() -> dict[str, str]:
@@ -154,10 +228,7 @@ def made_tables() -> dict[str, str]:
     from tuckergp.paper.writer import markdown
 
     rows = report.tables(RESULTS)
-    where = importlib.util.spec_from_file_location("tables", ROOT / "benchmarks" / "tables.py")
-    benchmarks = importlib.util.module_from_spec(where)  # they are no package
-    where.loader.exec_module(benchmarks)
-    for file, makers in benchmarks.TABLES.items():
+    for file, makers in script("benchmarks/tables.py").TABLES.items():
         results = json.loads((RESULTS / file).read_text())
         rows |= {name: make(results) for name, make in makers.items()}
     return {name: markdown(table) for name, table in rows.items()}

@@ -145,7 +145,7 @@ def test_it_reads_well(data):
     row = data.users["user_id"].tolist().index(user)
     assert values["occupation"] == data.users["occupation"][row]
     assert float(values["age"]) == data.users["age"][row]
-    assert values["who rated what"] == f"{(data.train['user_id'] == user).sum()} items"
+    assert values["co-rating"] == f"{(data.train['user_id'] == user).sum()} items"
     title = data.items["title"][data.items["item_id"].tolist().index(item)]
     assert {row.what: row.value for row in found.rows if row.side == "item"}["title"] == title
     text = str(found)
@@ -157,7 +157,7 @@ def test_it_reads_well(data):
     unknown = {row.what: row.value for row in rec.explain("nobody", item).rows if row.side == "user"}
     assert unknown == {
         "age": "missing", "sex": "missing", "occupation": "missing",
-        "who rated what": "not known", "own": "no ratings",
+        "co-rating": "not known", "own": "no ratings",
     }  # fmt: skip
     # who will rate an item is not known, and stands for all that attributes do not say
     own = [row for row in rec.explain("nobody", item).rows if (row.side, row.what) == ("user", "own")]

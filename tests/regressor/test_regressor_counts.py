@@ -239,13 +239,13 @@ def test_questions_are_checked_too():
     with pytest.raises(InputError, match="exposure must be one number, or one for each of the 120 rows"):
         model.sample_y(X, exposure=[1, 2])
     for ask in ({"return_std": True}, {"quantiles": [0.5]}, {"interval": 0.9}, {"return_cov": True}):
-        with pytest.raises(InputError, match=r"says nothing of how sure it is; for .* use inference='nuts'"):
+        with pytest.raises(InputError, match=r"A MAP estimate has no uncertainty; for .* use inference='nuts'"):
             model.predict(X, **ask)
     with pytest.raises(InputError, match="for samples use inference='nuts'"):
         model.sample_y(X)
     levels, X, _, _ = fitted("ordinal", "sgd")
     for ask in ({"return_std": True}, {"quantiles": [0.5]}, {"interval": 0.9}):
-        with pytest.raises(InputError, match=r"says nothing of how sure it is; for .* use inference='gibbs'"):
+        with pytest.raises(InputError, match=r"A MAP estimate has no uncertainty; for .* use inference='gibbs'"):
             levels.predict(X, **ask)
     with pytest.raises(InputError, match="exposure is for counts; with likelihood='ordinal' leave it out"):
         levels.predict(X, exposure=2.0)

@@ -53,7 +53,7 @@ class Settings:
     rank: Annotated[int, _model(help="Length of the vectors of users and items.", min=1)] = 16
     inference: Annotated[
         str,
-        _model(help="gibbs (sampling), als or sgd (the most probable point), vi (variational), ...", metavar="NAME"),
+        _model(help="gibbs (sampling), als or sgd (a MAP estimate), vi (variational), ...", metavar="NAME"),
     ] = "gibbs"
     likelihood: Annotated[
         str,

@@ -46,7 +46,7 @@ class Inference(Checked):
     of_noise : tuple of str
         Its settings that mean nothing where the likelihood has no noise.
     point : bool
-        Whether it arrives at a single most probable point, which does not say how sure it is.
+        Whether it arrives at a single MAP estimate, which has no uncertainty.
     any_residual : bool
         Whether it learns residuals of any kind, or weights of features alone.
     for_ratings : bool
@@ -160,7 +160,7 @@ class Converging(Inference):
     """An algorithm that arrives somewhere, for `tuckergp.running.loop.run`; see `Algorithm` in `base`."""
 
     def draws_of(self, problem: Problem, state: Any, rng: np.random.Generator) -> list[Draw]:
-        """What predictions need of the last state: draws from a distribution, or one most probable `point`."""
+        """What predictions need of the last state: draws from a distribution, or one MAP estimate."""
         raise NotImplementedError
 
 

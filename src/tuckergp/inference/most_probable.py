@@ -1,4 +1,4 @@
-"""What algorithms that arrive at a most probable point have in common: a fixed noise, fixed prior scales, one draw."""
+"""What algorithms that arrive at a MAP estimate have in common: a fixed noise, fixed prior scales, one draw."""
 
 from __future__ import annotations
 

@@ -25,7 +25,7 @@ class ModeValues(NamedTuple):
 
 
 class ChainValues(NamedTuple):
-    """The values of one chain, or of a most probable point: modes, core and parameters of the likelihood."""
+    """The values of one chain, or of a MAP estimate: modes, core and parameters of the likelihood."""
 
     modes: tuple[ModeValues, ...]
     W: Floats

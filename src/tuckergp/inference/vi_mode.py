@@ -192,7 +192,7 @@ def check_mode(table: ModeTable, r: int) -> None:
     n = int(table.features.shape[1])
     table.residual.refuse_weights("VI is")
     if table.residual.n_columns and not table.residual.exchangeable:
-        raise InputError(f"VI has no way with a mode that has {type(table.residual).__name__}; use Gibbs or ALS.")
+        raise InputError(f"VI does not support a mode with {type(table.residual).__name__}; use Gibbs or ALS.")
     if (n if table.residual.n_columns else n * r) > LARGEST:
         what = f"{n:,} features" if table.residual.n_columns else f"{n:,} features times rank {r}"
         raise InputError(

@@ -283,7 +283,7 @@ class Likelihood(ABC):
         """The state of the likelihood's own unknowns before the first sweep, if Gibbs sampling is possible."""
         if "gibbs" not in self.inferences:
             raise InputError(
-                f"Gibbs sampling has no way with likelihood={self.name!r}; use inference="
+                f"Gibbs sampling does not support likelihood={self.name!r}; use inference="
                 f"{', '.join(map(repr, self.inferences))}."
             )
         if settings.rows and not self.row_noise:

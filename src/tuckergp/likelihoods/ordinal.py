@@ -254,7 +254,7 @@ class Ordinal(Likelihood):
     def working(self, at: Predicted, y: Floats, rng: np.random.Generator | None) -> tuple[Floats, Floats]:
         """Draw z between the cut points around each level in each draw: the working targets."""
         if rng is None:
-            raise InputError("A most probable point of an ordinal model takes in no ratings; use inference='gibbs'.")
+            raise InputError("A MAP estimate of an ordinal model takes in no ratings; use inference='gibbs'.")
         precision, levels = np.ones_like(at.f) if at.factors is None else at.factors, y.astype(np.int64)
         each = zip(at.f, at.unknowns["cuts"], uniforms(at.f.T.shape, rng).T, np.sqrt(precision), strict=True)
         return np.stack([draw_latent(f, levels, cuts, u, root) for f, cuts, u, root in each]), precision

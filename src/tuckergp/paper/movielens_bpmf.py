@@ -2,7 +2,7 @@
 
 Identity features on either side, W = I, r = 15. The factors of a user are N(mu, Lambda^-1), (mu, Lambda) has a
 Gaussian-Wishart prior with nu_0 = r, W_0 = I, beta_0 = 2, and the noise precision is 2: none of these is tuned. Chains
-begin at the most probable point of PMF, with the settings that were chosen for it on validation parts. Predictions are
+begin at the MAP estimate of PMF, with the settings that were chosen for it on validation parts. Predictions are
 averaged over the draws and clipped to 1..5.
 """
 
@@ -102,7 +102,7 @@ def cells(run: Run) -> Work:
 
 
 def bpmf_table(cells: Cells) -> Rows:
-    """Test RMSE split by split, of the most probable point and of sampling."""
+    """Test RMSE split by split, of the MAP estimate and of sampling."""
     titles = {"pmf_rmse": "PMF, where chains begin", "test_rmse": "Bayesian PMF"}
     rows = [[title, *(f"{cell[key]:.4f}" for cell in cells.values())] for key, title in titles.items()]
     return [["test RMSE", *(name.partition("/")[2] for name in cells)], *rows]

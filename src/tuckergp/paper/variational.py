@@ -37,7 +37,7 @@ METHODS = {
     "vi": "VI",
     "vi factorised": "VI, all entries independent",
     "gibbs": "Gibbs sampling",
-    "als": "the most probable point (ALS)",
+    "als": "MAP estimate (ALS)",
 }
 """The titles of the methods in the table."""
 

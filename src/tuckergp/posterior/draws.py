@@ -1,4 +1,4 @@
-"""The learned parameters: many draws from a sampler, or one most probable point from MAP, stacked in arrays.
+"""The learned parameters: many draws from a sampler, or one MAP estimate from MAP, stacked in arrays.
 
 Arrays of rows are float32 with the draws on their second axis: row x draws x rank. One row in all draws is one
 contiguous range, so that a prediction is a gather and a product, and arrays are written to and memory-mapped from files
@@ -68,7 +68,7 @@ class Draws:
     unknowns : mapping of str to ndarray, shapes (S, ...)
         The parameters of the likelihood, such as the noise precision.
     sampled : bool
-        False for a single most probable point, which has no uncertainty.
+        False for a single MAP estimate, which has no uncertainty.
     lengths : tuple of int
         How many draws each chain has.
     traces : sequence of ndarray, shapes (draws, observations)
@@ -102,7 +102,7 @@ class Draws:
 
     @classmethod
     def of_point(cls, model: TuckerModel, draw: Draw) -> Draws:
-        """A most probable point as a single draw."""
+        """A MAP estimate as a single draw."""
         return cls.of(model, [draw], sampled=False, dtype="f8")
 
     @classmethod
@@ -118,7 +118,7 @@ class Draws:
     def diagnostics(self) -> Diagnostics:
         """R-hat and effective sample sizes of f at some of the training observations."""
         if not self.sampled:
-            raise InputError("A most probable point has no draws to diagnose; use inference='gibbs'.")
+            raise InputError("A MAP estimate has no draws to diagnose; use inference='gibbs'.")
         if not self.traces:
             raise InputError("Draws from a variational posterior are independent; judge it by elbo in fit_.steps.")
         shortest = min(len(trace) for trace in self.traces)
@@ -246,7 +246,7 @@ class Stack:
     count : int
         How many there are.
     dtype : str
-        Precision of the arrays of rows: single for many draws, double for a most probable point.
+        Precision of the arrays of rows: single for many draws, double for a MAP estimate.
     """
 
     capacity: int

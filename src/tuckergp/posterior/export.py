@@ -39,7 +39,7 @@ def as_inference_data(draws: Draws, blocks: Sequence[str]) -> Any:
     shortest.
     """
     if not draws.sampled:
-        raise InputError("A most probable point has no draws to hand over; use inference='gibbs'.")
+        raise InputError("A MAP estimate has no draws to hand over; use inference='gibbs'.")
     if not draws.watched:
         raise InputError("Variational inference has no chains to hand over; use inference='gibbs'.")
     try:

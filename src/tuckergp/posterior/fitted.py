@@ -125,7 +125,7 @@ class Fit:
         return np.asarray(np.sqrt(variance))
 
     def mean_and_spread(self, design: Design, include_noise: bool) -> tuple[Floats, Floats]:
-        """Posterior mean and standard deviation (NaN for a most probable point) from one pass over the draws."""
+        """Posterior mean and standard deviation (NaN for a MAP estimate) from one pass over the draws."""
         mean, spread = np.empty(design.n_observations), np.full(design.n_observations, np.nan)
         for rows, at in self.blocks(design, unseen=True):
             mean[rows] = self.likelihood.means(at).mean(axis=0)
@@ -196,13 +196,11 @@ class Fit:
         return summarised(self.draws.required_moments())
 
     def require_draws(self, what: str) -> None:
-        """Raise an error where ``what`` needs draws and there is only a most probable point."""
+        """Raise an error where ``what`` needs draws and there is only a MAP estimate."""
         self.draws.require_kept()
         if not self.draws.sampled:
             sampler = self.likelihood.sampler
-            raise InputError(
-                f"The most probable point says nothing of how sure it is; for {what} use inference={sampler!r}."
-            )
+            raise InputError(f"A MAP estimate has no uncertainty; for {what} use inference={sampler!r}.")
 
 
 def predict_with(

@@ -56,7 +56,7 @@ def uses_implicit(settings: RecommenderSettings, inference: Inference, history: 
     if settings.implicit == "auto":
         return inference.weighs_blocks and len(history) <= LARGEST_IMPLICIT and not history.clicks
     if settings.implicit and history.clicks:
-        raise InputError("Who clicked what is all there is to learn from clicks; use implicit=False.")
+        raise InputError("Co-rating is what clicks are learned from already; use implicit=False.")
     return bool(settings.implicit)
 
 

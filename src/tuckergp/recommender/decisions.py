@@ -23,16 +23,33 @@ from tuckergp.errors import InputError
 from tuckergp.kernels import Constant, Identity, Kernel, Linear, Periodic, Product, Scaled, Sum
 from tuckergp.recommender.words import BUCKETS, buckets, reads_as_text
 
-__all__ = ["WHO_RATED_WHAT", "Attribute", "Choice", "Use", "as_numbers", "as_vectors", "decide"]
+__all__ = [
+    "CO_RATING",
+    "WHO_RATED_WHAT",
+    "Attribute",
+    "Choice",
+    "Use",
+    "as_numbers",
+    "as_vectors",
+    "decide",
+    "shown_name",
+]
 
 Use: TypeAlias = Literal["number", "category", "bag", "text", "vector", "kernel", "nothing"]
 Choice: TypeAlias = Kernel | str | None
 
+# The column of the ids that a user or an item has ratings with: its name in model files, and as it is shown.
 WHO_RATED_WHAT = "who rated what"
+CO_RATING = "co-rating"
 N_LEVELS = 10
 READINGS = ("number", "category", "bag", "text", "vector")
 
 _DATE = re.compile(r"\d{4}-\d\d-\d\d([T ].*)?")
+
+
+def shown_name(column: str) -> str:
+    """The name of a column in reports and explanations."""
+    return CO_RATING if column == WHO_RATED_WHAT else column
 
 
 @dataclass(frozen=True)
@@ -113,7 +130,7 @@ def decide(table: Table, column: str, choice: Choice = "auto") -> Attribute:
             f"tuckergp kernel, or None to leave it out; not {choice!r}."
         )
     if column == WHO_RATED_WHAT and choice == "auto":
-        return Attribute(column, "bag", "the set of the other side, whatever the ratings")
+        return Attribute(column, "bag", "ids of the rated items, or of the raters, whatever the ratings")
     missing = is_missing(table[column])
     if missing.all():
         return Attribute(column, "nothing", "all its values are missing", says_nothing=True)

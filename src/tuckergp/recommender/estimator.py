@@ -63,10 +63,10 @@ class TuckerRecommender(Storable, Estimator):
     ----------
     rank : int
     inference : {"gibbs", "als", "sgd", "vi"} or Gibbs, ALS, SGD, VI
-        How the factors are learned: Gibbs sampling, which needs no tuning and gives uncertainty, the most probable
-        point, or a mean-field approximation of the posterior (``"vi"``). A name stands for that method with its
-        settings for ratings; ``"als"`` and ``"sgd"`` first find the scale of their prior by three to six trials on
-        held-out training ratings.
+        How the factors are learned: Gibbs sampling, which needs no tuning and gives uncertainty, a MAP estimate, or a
+        mean-field approximation of the posterior (``"vi"``). A name stands for that method with its settings for
+        ratings; ``"als"`` and ``"sgd"`` first find the scale of their prior by three to six trials on held-out training
+        ratings.
     likelihood : {"gaussian", "student", "ordinal", "bernoulli", "negative_binomial"}
         Student: noise with heavy tails, for ratings with outliers. Ordinal: the distinct ratings are ordered levels
         with learned distances; Bernoulli: ratings are 0 and 1. Both are probit models, and predictions are means of the
@@ -236,7 +236,7 @@ class TuckerRecommender(Storable, Estimator):
         max_time : float or None
             Seconds of learning after which to stop with the result so far.
         callback : callable or None
-            Called after every step (sweep, round, epoch) with its `Info`: ``step``, ``chain`` and ``figures``.
+            Called after every step (sweep, round, epoch) with an object that has ``step``, ``chain`` and ``figures``.
         progress : bool or None
             Show a progress line; None shows it when standard error is a terminal.
         moments_of : table with columns user_id and item_id, or None
@@ -257,10 +257,10 @@ class TuckerRecommender(Storable, Estimator):
         """Add new ratings, of known or new users, without a new fit.
 
         In each draw the users of the new ratings are drawn again from their exact conditional, given all their old and
-        new ratings and everything else in the draw; a most probable point takes the conditional mean. Items without
+        new ratings and everything else in the draw; a MAP estimate takes the conditional mean. Items without
         ratings so far follow, given these users; items that had ratings stay unchanged. With such items, and in ordinal
         and Bernoulli models, which have latent utilities to draw as well, the result is the last of 20 Gibbs scans,
-        which is exact in the limit of many. Who rated what is updated for these users, and their
+        which is exact in the limit of many. Co-rating is updated for these users, and their
         noise factors are drawn with them; in weeks without an earlier rating, users do not drift. Time grows with the
         number of ratings of these users and the number of draws, not with the number of users.
 
@@ -458,7 +458,7 @@ class TuckerRecommender(Storable, Estimator):
         -------
         data frame with columns user_id, item_id, score, std, rank
             From the same library as the ratings' table. ``score`` is what items are sorted by, not clipped; ``std`` is
-            the posterior standard deviation of the mean rating, without noise (NaN for a most probable point).
+            the posterior standard deviation of the mean rating, without noise (NaN for a MAP estimate).
 
         Examples
         --------
@@ -542,7 +542,7 @@ class TuckerRecommender(Storable, Estimator):
         return embeddings(Factors(fitted.layout, fitted.fit), width)
 
     def explain(self, user: Any, item: Any, **circumstances: Any) -> Explanation:
-        """Explain a prediction as a sum: the average, each attribute, who rated what, and the id's own part.
+        """Explain a prediction as a sum: the average, each attribute, co-rating, and the id's own part.
 
         Parts are relative to the average user and the average item, and add up to ``predict(..., clip=False)``. What a
         part of the user and a part of the item contribute together is shared evenly between them (Shapley values). In
@@ -569,7 +569,7 @@ class TuckerRecommender(Storable, Estimator):
         >>> user, item = data.train["user_id"][0], data.train["item_id"][0]
         >>> explanation = rec.explain(user, item)
         >>> [row.what for row in explanation.rows if row.side == "user"]
-        ['age', 'sex', 'occupation', 'who rated what', 'own']
+        ['age', 'sex', 'occupation', 'co-rating', 'own']
         >>> predicted = rec.predict({"user_id": [user], "item_id": [item]}, clip=False)[0]
         >>> bool(abs(explanation.total - predicted) < 1e-9)
         True

@@ -1,6 +1,6 @@
 """Explanations of one prediction, and of all predictions together: f as a sum of parts.
 
-The factors of a user are a sum: those of the average user, what each attribute and who rated what add to them, and the
+The factors of a user are a sum: those of the average user, what each attribute and co-rating add to them, and the
 user's own residual. The same holds for items and circumstances. f is linear in each mode, so it is a sum over products
 of parts. A product is shared evenly among those of its parts that are not the average: these are the Shapley values of
 the parts. They do not change when factors are rotated, so that means over draws are meaningful.
@@ -26,6 +26,7 @@ from tuckergp.posterior.fitted import Fit
 from tuckergp.random import DrawStreams, stream
 from tuckergp.recommender.attributes import WHO_RATED_WHAT, join
 from tuckergp.recommender.circumstances import Context, Drift
+from tuckergp.recommender.decisions import shown_name
 from tuckergp.recommender.entities import Side
 from tuckergp.recommender.explanation import OWN, Contribution, Explanation, Importance
 from tuckergp.recommender.layout import Layout
@@ -166,7 +167,7 @@ def explain(layout: Layout, fit: Fit, pair: Table, tables: Sequence[Table | None
             shown = _value(part, name, design.modes[d], layout, d, pair)
             if d < len(layout.sides) and shown.endswith(" words"):
                 shown = _text_of(tables[d], layout.sides[d], pair, name) or shown
-            lines.append(Contribution(part.name, name, shown, mean, deviation))
+            lines.append(Contribution(part.name, shown_name(name), shown, mean, deviation))
     total = starts + sum(value[0] for each in drawn for value in each)
     predicted = float(fit.predict(design)[0])
     ids = {side.key: pair[side.key].tolist()[0] for side in layout.sides}
@@ -260,7 +261,7 @@ def feature_importance(layout: Layout, fit: Fit, history: History, rng: np.rando
     names = [(part.name, name) for part in parts for name in part.names]
     share = np.stack(by_draw)
     lines = [
-        Contribution(side, what, "", float(share[:, k].mean()), _deviation(share[:, k]))
+        Contribution(side, shown_name(what), "", float(share[:, k].mean()), _deviation(share[:, k]))
         for k, (side, what) in enumerate(names)
     ]
     return Importance(tuple(sorted(lines, key=lambda line: -line.contribution)))

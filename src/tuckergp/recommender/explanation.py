@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from typing import Any, NamedTuple
 
-from tuckergp.recommender.decisions import WHO_RATED_WHAT
+from tuckergp.recommender.decisions import CO_RATING
 from tuckergp.recommender.plots import bars, waterfall
 from tuckergp.showing import Shown
 
@@ -19,8 +19,8 @@ OWN = "own"
 PHRASES = {
     ("user", OWN): "user's own taste",
     ("item", OWN): "item's own appeal",
-    ("user", WHO_RATED_WHAT): "people who rated the same items",
-    ("item", WHO_RATED_WHAT): "items rated by the same people",
+    ("user", CO_RATING): "people who rated the same items",
+    ("item", CO_RATING): "items rated by the same people",
     ("time", "period"): "everyone at that time",
     ("time", OWN): "user at that time",
     ("context", OWN): "this combination of contexts",
@@ -59,7 +59,7 @@ class Explanation(Shown):
     rows : tuple of Contribution
         The base first. Their contributions add up to ``total``.
     std : float
-        Standard deviation of the total over the draws; 0 for a most probable point.
+        Standard deviation of the total over the draws; 0 for a MAP estimate.
     predicted : float
         The predicted rating, not clipped. The total itself where ``latent`` is None.
     latent : str or None

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from html import escape
 
-from tuckergp.recommender.decisions import Attribute
+from tuckergp.recommender.decisions import Attribute, shown_name
 
 __all__ = ["FeatureReport"]
 
@@ -45,7 +45,8 @@ class FeatureReport(Mapping[str, list[Attribute]]):
 
     def rows(self) -> list[tuple[str, str, str, str]]:
         """Table, column, use and note of each attribute."""
-        return [(side, one.column, one.use, one.note) for side, all_of in self._sides.items() for one in all_of]
+        listed = [(side, one) for side, all_of in self._sides.items() for one in all_of]
+        return [(side, shown_name(one.column), one.use, one.note) for side, one in listed]
 
     def __str__(self) -> str:
         rows = self.rows()

@@ -129,7 +129,7 @@ def recommend(layout: Layout, fit: Fit, request: Request) -> Recommended:
     if request.strategy not in get_args(Strategy):
         raise InputError(f"strategy must be 'mean', 'ucb' or 'thompson', not {request.strategy!r}.")
     if request.strategy != "mean" and not fit.draws.sampled:
-        raise InputError(f"strategy={request.strategy!r} needs to know how sure the model is: use inference='gibbs'.")
+        raise InputError(f"strategy={request.strategy!r} needs standard deviations: use inference='gibbs'.")
     fit.draws.require_kept()
     if not len(request.users):
         none = np.zeros(0, dtype=np.intp)

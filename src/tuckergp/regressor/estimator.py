@@ -59,7 +59,7 @@ class TuckerGPRegressor(Storable, ReadsTables, RegressorMixin, BaseEstimator):  
     rank : int or sequence of int
         Rank of the core in every mode, or one rank per mode.
     inference : {"gibbs", "als", "sgd", "vi", "hmc", "nuts", "sgld"} or Gibbs, ALS, SGD, VI, HMC, NUTS, SGLD
-        How U and W are learned: Gibbs sampling, which needs no tuning and gives uncertainty; the most probable point
+        How U and W are learned: Gibbs sampling, which needs no tuning and gives uncertainty; the MAP estimate
         (``"als"``, ``"sgd"``); a mean-field approximation of the posterior (``"vi"``); or other samplers, with fixed
         prior scales (``"hmc"``, ``"nuts"``, and ``"sgld"`` with mini-batches). A name stands for that method with its
         settings for regression.
@@ -212,7 +212,7 @@ class TuckerGPRegressor(Storable, ReadsTables, RegressorMixin, BaseEstimator):  
         max_time : float or None
             Seconds of learning after which to stop with the result so far.
         callback : callable or None
-            Called after every step (sweep, round, epoch) with its `Info`: ``step``, ``chain`` and ``figures``.
+            Called after every step (sweep, round, epoch) with an object that has ``step``, ``chain`` and ``figures``.
         progress : bool or None
             Show a progress line; None shows it when standard error is a terminal.
         moments_of : as X, or None

@@ -216,7 +216,7 @@ def _fit(old: Any, likelihood: Likelihood, modes: Sequence[FittedMode], tables: 
     draws = old.draws
     core, sigma_u, sigma_w = draws.model.core, draws.model.sigma_u, draws.model.sigma_w
     kept = [draw for chain in draws.chains for draw in chain]
-    # a most probable point had no covariances of new rows: they are those of the prior
+    # a MAP estimate had no covariances of new rows: they are those of the prior
     scales = [sigma * mode.residual_sd for sigma, mode in zip(sigma_u, modes, strict=True)]
     prior = [np.eye(int(r)) * scale**2 for r, scale in zip(core.ranks, scales, strict=True)]
     for draw in kept:

@@ -1,6 +1,6 @@
 """Data sets for examples: three public ones, read from disk or downloaded, and synthetic ratings.
 
-Every loader looks in its `directory` argument; without one, in the folder that the environment variable
+Every loader looks in its ``directory`` argument; without one, in the folder that the environment variable
 ``TUCKERGP_DATA`` names, then in the cache, then it downloads into the cache (``TUCKERGP_CACHE`` moves that).
 """
 

@@ -1,6 +1,6 @@
 """`tune`: compare settings of a model on the same folds and keep the best.
 
-The most probable point (ALS, SGD) is judged by cross-validated error, Gibbs sampling by the held-out log score. The
+The MAP estimate (ALS, SGD) is judged by cross-validated error, Gibbs sampling by the held-out log score. The
 values to try are in `tuckergp.evaluation.tuning.space`, their order in `tuckergp.evaluation.tuning.proposals`.
 """
 
