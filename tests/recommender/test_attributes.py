@@ -207,7 +207,10 @@ def test_a_column_can_be_left_out():
     [
         ({"age": None}, r"users has no attribute 'age' to choose for; its attributes are x\."),
         ({"user_id": "category"}, "users has no attribute 'user_id'"),
-        ({"x": "numbers"}, r"users column 'x' must be one of 'number', 'category', 'bag', 'text', a tuckergp kernel"),
+        (
+            {"x": "numbers"},
+            r"users column 'x' must be one of 'number', 'category', 'bag', 'text', 'vector', a tuckergp kernel",
+        ),
         ({"x": 3}, "or None to leave it out; not 3"),
         ({"x": "number"}, r"users column 'x' must be numeric, but row 1 holds 'b'\."),
         ({"x": SE(1.0)}, r"SE\(lengthscale=1\.0\) needs numbers, but users column 'x' holds '3' at row 0; choose"),

@@ -6,7 +6,7 @@ knows what a kernel is.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from hashlib import blake2b
 from typing import Any, Literal, TypeAlias
@@ -186,13 +186,16 @@ def as_bag(value: Any) -> tuple[Any, ...]:
         value = [text.strip() for text in value.split("|") if text.strip()]
     if isinstance(value, set | frozenset):  # whose order differs between processes
         return tuple(sorted(value, key=lambda each: (type(each).__name__, _text(each))))
-    return tuple(dict.fromkeys(value)) if isinstance(value, COLLECTIONS) else (value,)
+    return tuple(dict.fromkeys(map(_freeze, value))) if isinstance(value, COLLECTIONS) else (_freeze(value),)
 
 
 def _freeze(value: Any) -> Any:
-    if isinstance(value, list | np.ndarray):
-        return tuple(value)
-    return frozenset(value) if isinstance(value, set) else value
+    """A value that can be hashed: collections as tuples or frozen sets, all else as it is, or as its text."""
+    if isinstance(value, list | tuple | np.ndarray):
+        return tuple(map(_freeze, value))
+    if isinstance(value, set):
+        return frozenset(map(_freeze, value))
+    return value if isinstance(value, Hashable) else str(value)
 
 
 def _hashable(values: npt.NDArray[Any]) -> npt.NDArray[Any]:

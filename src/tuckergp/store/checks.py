@@ -17,7 +17,7 @@ from tuckergp.data.columns import Encoder
 from tuckergp.features.base import FeatureMap, ResidualMap
 from tuckergp.features.new import NewFeatures
 from tuckergp.likelihoods import Likelihood
-from tuckergp.likelihoods.row_noise import NU
+from tuckergp.likelihoods.row_noise import LEAST, NU
 from tuckergp.model.cores import LEFT_OUT
 from tuckergp.model.design import Block, FittedMode
 from tuckergp.model.newcomers import Newcomers
@@ -109,7 +109,7 @@ def check_fit(fit: Fit, modes: Sequence[FittedMode]) -> None:
     _check_numbers(draws.unknowns, unknowns, len(draws))
     if NU in draws.unknowns:
         _check_numbers(draws.unknowns, {NU: (len(modes),)}, len(draws))
-        require((draws.unknowns[NU] > 0).all(), f"{NU} is not positive")
+        require((draws.unknowns[NU] >= LEAST).all(), f"{NU} is below {LEAST:g}")
     require(len(draws.modes) == len(modes), "its draws have other modes than its core")
     for own, mode, r in zip(draws.modes, modes, model.core.ranks.tolist(), strict=True):
         _check_mode_draws(own, mode, r, len(draws), np.dtype(np.float32 if draws.sampled else np.float64))
