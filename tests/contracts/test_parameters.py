@@ -9,10 +9,9 @@ import numpy as np
 import pytest
 
 import tuckergp
-from tuckergp import Mode, TuckerGPRegressor, TuckerRecommender
+from tuckergp import TuckerGPRegressor, TuckerRecommender
 from tuckergp.errors import InputError
 from tuckergp.inference import HMC, Gibbs
-from tuckergp.kernels import SE
 from tuckergp.recommender.settings import RecommenderSettings
 from tuckergp.regressor.settings import RegressorSettings
 
@@ -47,7 +46,7 @@ WRONG = {
     TuckerGPRegressor: {
         **SHARED,
         "inference": ["x", None, Gibbs],
-        "modes": [3, [], ["x0"], Mode("x0", SE(1.0)), "x0"],
+        "modes": [3, [], "x0"],
         "noise": ["auto", None, 0.1],
         "hyperparameters": ["x", None, True],
         "learn_rows": [1, "a", 2.5],

@@ -109,7 +109,7 @@ def test_settings_that_are_none(settings, message):
     refused(message, fit, GOOD, **settings)
 
 
-@pytest.mark.parametrize("value", [0.5, [], "a", ["a"], [1.5], [[0.5]], {}, [0.5, None], np.array(0.5)])
+@pytest.mark.parametrize("value", [[], "a", ["a"], [1.5], [[0.5]], {}, [0.5, None], np.array(0.5)])
 def test_quantiles_are_a_list_of_probabilities(model, value):
     refused("quantiles must be a list of probabilities between 0 and 1, not", model.predict, PAIR, quantiles=value)
 

@@ -63,7 +63,7 @@ def test_latent_models_explain_the_latent_utility(likelihood, data):
     rec = TuckerRecommender(rank=2, likelihood=likelihood, time=None, draws=6, warmup=5, random_state=0).fit(ratings)
     user, item = ratings["user_id"][0], ratings["item_id"][0]
     found = rec.explain(user, item)
-    design = rec.layout_.pairs(pairs_table({"user_id": [user], "item_id": [item]}, rec.columns))
+    design = rec.layout_.pairs(pairs_table({"user_id": [user], "item_id": [item]}, rec.columns, rec.layout_))
     f = rec.fit_.draws.predicted(design).f.mean()
     np.testing.assert_allclose(found.total, f, atol=1e-10)
     assert found.latent
@@ -103,7 +103,7 @@ def test_three_modes_share_products_by_thirds(data):
     rec = fitted(data, **SETTINGS["drift and context"])
     from tuckergp.recommender.explain import _shares, parts_of
 
-    design = rec.layout_.pairs(pairs_table({**table(data)}, rec.columns))
+    design = rec.layout_.pairs(pairs_table({**table(data)}, rec.columns, rec.layout_))
     small = type(design)(design.modes, design.index[:5])
     parts, draws = parts_of(rec.layout_), rec.fit_.draws.only(0)
     _, shares = _shares(parts, draws, small)

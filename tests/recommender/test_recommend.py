@@ -261,7 +261,7 @@ def test_few_items_to_choose_from_make_short_lists(plain):
 def test_thompson_scores_of_an_ordinal_model_are_means_of_one_draw(data):
     model = TuckerRecommender(**{**FAST, "draws": 6}, likelihood="ordinal").fit(data.train)
     found = model.recommend(n=3, strategy="thompson", random_state=0)
-    design = model.layout_.pairs(pairs_table(found, model.columns))
+    design = model.layout_.pairs(pairs_table(found, model.columns, model.layout_))
     of_draws = [model.fit_.only(s).predict(design) for s in range(len(model.fit_.draws))]
     assert (np.abs(np.array(of_draws) - found["score"].to_numpy()).min(axis=0) < 1e-9).all()
 
@@ -280,9 +280,9 @@ def test_a_context_column_may_have_any_name(data):
         (lambda model: model.recommend(n=0), "n must be a whole number from 1 on, not 0"),
         (lambda model: model.recommend(items=["nothing"]), "items holds 'nothing', which has neither ratings nor"),
         (lambda model: model.recommend(strategy="best"), "strategy must be 'mean', 'ucb' or 'thompson', not 'best'"),
-        (lambda model: model.recommend({"user": [1]}), "users has no column 'user_id'"),
+        (lambda model: model.recommend({"whom": [1]}), "users has no column 'user_id'"),
         (lambda model: model.similar_items("nothing"), "item_id 'nothing' has neither ratings nor attributes"),
-        (lambda model: model.similar_items({"genre": ["a", "b"]}), "the table has 2 rows"),
+        (lambda model: model.similar_items({"genre": ["a", "b"]}), "give one id, or a table of one row, not of 2"),
         (lambda model: model.similar_users(1, n=10_000), "user_id 1 has neither"),
         (lambda model: model.embeddings(0), "width must be a whole number from 1 on or None, not 0"),
     ],

@@ -356,6 +356,7 @@ def test_no_temporary_files_are_left(stored):
     assert sorted(path.name for path in Path(stored).iterdir()) == [
         "chain-0-draws-0.safetensors",
         "chain-0.safetensors",
+        "choice.json",
     ]
 
 
