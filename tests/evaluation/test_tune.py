@@ -223,7 +223,7 @@ def test_levels_and_numbers_are_compared_by_crps(data):
     [
         (
             {"grid": {"ranks": [1]}},
-            "no parameter 'ranks'; its parameters are: attributes, chains, ",
+            "no parameter 'ranks'; its parameters are: rank, inference, ",
         ),
         ({"grid": {"inference__step_u": [1.0]}}, "no setting of inference='als'; its settings are: iterations, noise"),
         ({"grid": {"rank__x": [1]}}, "'rank__x' is no setting of rank=2; its settings are: none"),
