@@ -86,7 +86,7 @@ def test_what_is_no_regular_file_is_refused_and_stays(model, tmp_path):
     assert stat.S_ISCHR(Path(os.devnull).stat().st_mode)
     loop = tmp_path / "loop"
     loop.symlink_to(loop)
-    with pytest.raises(InputError, match="leads to itself"):
+    with pytest.raises(InputError, match=r"leads to itself|Too many levels of symbolic links"):
         model.save(loop)
 
 

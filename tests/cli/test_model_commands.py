@@ -138,7 +138,7 @@ def test_unknown_ids_are_predicted_with_a_note_or_refused(ready, tmp_path):
     (tmp_path / "pairs.csv").write_text("user_id,item_id\n99999,i0001\n")
     done = run("predict", ready / "model.tgp", "pairs.csv", cwd=tmp_path)
     assert done.returncode == 0
-    assert "1 of 1 rows of pairs.csv" in done.stderr
+    assert "user_id 99999 has neither ratings nor attributes here, and the average is taken" in done.stderr
     line = refuse("predict", ready / "model.tgp", "pairs.csv", "--on-unknown", "raise", cwd=tmp_path)
     assert "line 2" in line
 

@@ -24,6 +24,14 @@ from tuckergp.inference import als, gibbs
 from tuckergp.recommender import drift_trial, learning
 
 
+@pytest.fixture(autouse=True)
+def ctrl_c_is_heard():
+    """Python's own handler, also where the tests run in the background, which ignores Ctrl-C."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
+
+
 def with_times():
     data = make_ratings(n_users=50, n_items=50, n_ratings=900, random_state=0)
     when = 880_000_000 + np.random.default_rng(0).integers(0, 60, len(data.train)) * 86_400

@@ -196,6 +196,8 @@ def loaded(path: Path) -> Any:
 
 
 MEMORY = [0]
+# Bytes that Python allocates for other objects than the intact file has, whatever the size of the file.
+OVERHEAD = 1_000_000
 
 
 def use_recommender(path: Path, questions: dict[str, list[Any]]) -> None:
@@ -272,7 +274,7 @@ def trials(kind: str, count: int, seed: int, folder: Path) -> Any:
     for number in range(count):
         what = file.write(path, np.random.default_rng((seed, number)))
         how, where, memory = tried(use, path, questions)
-        yield number, what, how, where, (memory - usual) / file.size
+        yield number, what, how, where, max(memory - usual - OVERHEAD, 0) / file.size
 
 
 def main(count: int, seed: int = 0, only: str = "") -> None:

@@ -29,7 +29,7 @@ def checked(kind, count, folder):
     ran = list(trials(kind, count, 1, folder))
     for _, what, how, where, memory in ran:
         assert how in ("answered", "refused"), (what, how, where)
-        assert memory < 4, what  # times the file; a little more than twice, for what Python itself allocates
+        assert memory < 2, what  # times the file
     return ran
 
 

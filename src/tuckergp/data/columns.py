@@ -6,7 +6,7 @@ knows what a kernel is.
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from hashlib import blake2b
 from typing import Any, Literal, TypeAlias
@@ -27,6 +27,7 @@ __all__ = [
     "as_inputs",
     "column_kind",
     "distinct",
+    "freeze",
     "joint_codes",
     "keys_of",
     "numbers",
@@ -176,7 +177,7 @@ def _cells(values: npt.NDArray[Any], kind: Kind) -> list[tuple[Any, ...]]:
     missing = is_missing(values)
     listed = (values.astype("datetime64[us]") if values.dtype.kind == "M" else values).tolist()
     if kind == "category":
-        return [(None if gone else _freeze(value),) for value, gone in zip(listed, missing, strict=True)]
+        return [(None if gone else freeze(value),) for value, gone in zip(listed, missing, strict=True)]
     return [() if gone else as_bag(value) for value, gone in zip(listed, missing, strict=True)]
 
 
@@ -186,23 +187,27 @@ def as_bag(value: Any) -> tuple[Any, ...]:
         value = [text.strip() for text in value.split("|") if text.strip()]
     if isinstance(value, set | frozenset):  # whose order differs between processes
         return tuple(sorted(value, key=lambda each: (type(each).__name__, _text(each))))
-    return tuple(dict.fromkeys(map(_freeze, value))) if isinstance(value, COLLECTIONS) else (_freeze(value),)
+    return tuple(dict.fromkeys(map(freeze, value))) if isinstance(value, COLLECTIONS) else (freeze(value),)
 
 
-def _freeze(value: Any) -> Any:
+def freeze(value: Any) -> Any:
     """A value that can be hashed: collections as tuples or frozen sets, all else as it is, or as its text."""
     if isinstance(value, list | tuple | np.ndarray):
-        return tuple(map(_freeze, value))
+        return tuple(map(freeze, value))
     if isinstance(value, set):
-        return frozenset(map(_freeze, value))
-    return value if isinstance(value, Hashable) else str(value)
+        return frozenset(map(freeze, value))
+    try:
+        hash(value)
+    except TypeError:
+        return str(value)
+    return value
 
 
 def _hashable(values: npt.NDArray[Any]) -> npt.NDArray[Any]:
     if values.dtype.kind != "O" or not any(isinstance(v, set) for v in values):
         return values
     frozen = np.empty(len(values), dtype=object)
-    frozen[:] = [_freeze(value) for value in values]
+    frozen[:] = [freeze(value) for value in values]
     return frozen
 
 

@@ -55,7 +55,7 @@ class GridData:
 
     dims: tuple[str, ...]
     coords: dict[str, Coordinate]
-    values: Floats
+    values: npt.NDArray[Any]
     name: str | None = None
     attrs: dict[str, Any] = field(default_factory=dict)
 

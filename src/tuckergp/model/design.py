@@ -61,7 +61,7 @@ class Mode:
     ('longitude', 'latitude')
     """
 
-    columns: tuple[str, ...]
+    columns: tuple[Any, ...]  # names, or places in the table until it is read
     kernel: Kernel
     features: FeatureMap | Sequence[FeatureMap | None] | None = None
     constant: bool = True

@@ -13,7 +13,7 @@ from typing import Any, Self
 import numpy as np
 import numpy.typing as npt
 
-from tuckergp.data.columns import as_bag
+from tuckergp.data.columns import as_bag, freeze
 from tuckergp.data.ids import number_ids
 from tuckergp.data.tables import Table, is_missing
 from tuckergp.errors import DataWarning, InputError
@@ -157,13 +157,7 @@ def _sets(values: npt.NDArray[Any], attribute: Attribute) -> npt.NDArray[Any]:
             for value, gone in cells
         )
     levels: dict[Any, tuple[Any, ...]] = {}  # equal cells are one tuple
-    return _objects(MISSING if gone else levels.setdefault(_level(value), (_level(value),)) for value, gone in cells)
-
-
-def _level(value: Any) -> Any:
-    if isinstance(value, list | np.ndarray):
-        return tuple(value)
-    return frozenset(value) if isinstance(value, set) else value
+    return _objects(MISSING if gone else levels.setdefault(freeze(value), (freeze(value),)) for value, gone in cells)
 
 
 def _objects(cells: Iterable[Any]) -> npt.NDArray[Any]:
