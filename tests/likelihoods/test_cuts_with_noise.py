@@ -1,8 +1,12 @@
 """Cut points of ordered levels where observations differ in their noise: against the density on a grid, by SciPy."""
 
+from itertools import pairwise
+
 import numpy as np
+import pytest
 from scipy import stats
 
+from tuckergp.compute.ordinal import level_masses, total_log_mass
 from tuckergp.likelihoods.levels import draw_cuts, log_probability
 
 
@@ -35,3 +39,14 @@ def test_probabilities_of_levels_have_the_noise_of_their_observations():
     ends = np.array([-np.inf, *cuts, np.inf])
     exact = stats.norm.cdf(ends[y + 1], f, 1 / root) - stats.norm.cdf(ends[y], f, 1 / root)
     np.testing.assert_allclose(np.exp(log_probability(y, f, cuts, root)), exact, rtol=1e-8, atol=1e-14)
+
+
+def test_masses_of_levels_have_the_noise_of_each_observation():
+    rng = np.random.default_rng(2)
+    f, root, cuts = rng.standard_normal(40), rng.uniform(0.3, 3.0, 40), np.array([-0.7, 0.1, 1.5])
+    ends = np.array([-np.inf, *cuts, np.inf])
+    exact = np.diff(stats.norm.cdf(root[:, None] * (ends - f[:, None])), axis=1)
+    np.testing.assert_allclose(level_masses(f, root, cuts), exact, rtol=1e-8, atol=1e-14)
+    for lower, upper in pairwise(cuts):
+        mass = stats.norm.cdf(upper, f, 1 / root) - stats.norm.cdf(lower, f, 1 / root)
+        assert total_log_mass(f, root, lower, upper) == pytest.approx(np.log(mass).sum(), rel=1e-8)

@@ -1,8 +1,22 @@
-"""Independent rows: names of random numbers follow the rows."""
+"""Independent rows: names of random numbers follow the rows, and weights are regressed on them."""
 
 import numpy as np
 
+from tuckergp.priors.given import ModeGiven
+from tuckergp.priors.hyper import PrecisionPrior
+from tuckergp.priors.regressions import regression_of
 from tuckergp.residuals import Rows
+from tuckergp.residuals.base import ModeState
+
+
+class Solved:
+    """Evidence that leaves the rows at given factors."""
+
+    def __init__(self, psi):
+        self.psi = psi
+
+    def solve(self, right, inner, noise):
+        return self.psi
 
 
 def test_names_follow_rows_that_are_taken_and_joined():
@@ -13,3 +27,14 @@ def test_names_follow_rows_that_are_taken_and_joined():
     assert both.undetermined.tolist() == [False, True, True, True, False]
     assert Rows.of(3).joined(rows).keys.tolist() == [0, 0, 0, 0, 7, 9]
     assert rows.named(names[::-1]).keys.tolist() == [9, 7, 0]
+
+
+def test_weights_given_rows_are_those_of_a_regression_with_the_rows_own_variance():
+    """psi = Phi B + E, E ~ N(0, sd^2 Lambda^-1), B ~ N(0, (tau Lambda)^-1): B = (Phi'Phi + sd^2 tau)^-1 Phi'psi."""
+    rng = np.random.default_rng(0)
+    phi, psi, sd, tau = rng.standard_normal((30, 4)), rng.standard_normal((30, 2)), 0.4, 7.0
+    blocks = (slice(0, 4),)
+    given = ModeGiven(phi, blocks, regression_of(phi, blocks, None), PrecisionPrior(3.0, 1.0, True))
+    mode = ModeState(psi, np.zeros((4, 2)), np.array([[2.0, 0.3], [0.3, 1.0]]), np.array([tau]))
+    found, _ = Rows.of(30, sd).update(mode, Solved(psi), given, None)
+    np.testing.assert_allclose(found.B, np.linalg.solve(phi.T @ phi + sd**2 * tau * np.eye(4), phi.T @ psi), rtol=1e-9)
