@@ -197,7 +197,7 @@ def loaded(path: Path) -> Any:
 
 MEMORY = [0]
 # Bytes that Python allocates for other objects than the intact file has, whatever the size of the file.
-OVERHEAD = 1_000_000
+OVERHEAD = 5_000_000
 
 
 def use_recommender(path: Path, questions: dict[str, list[Any]]) -> None:
