@@ -47,7 +47,7 @@ def cells(run: Run) -> Work:
     work: dict[str, Callable[[], Figures]] = {}
     for seed in at["seeds"]:
         for split in at["splits"]:
-            for core in CORES:
+            for core in at["cores"]:
                 sigma_u = 0.5 * float(make_core(core, [at["rank"]] * 2).default_sigma_u()[0])
                 for name, kind in METHODS.items():
                     for how, inference in ((NAMED, name), (FIXED, kind(noise=1.0, sigma_u=sigma_u))):
@@ -80,8 +80,8 @@ MOVIELENS_DEFAULTS = Experiment(
     group="movielens",
     protocol="fit to the training part with the tables of users and films, score the test part once",
     data=("ml-100k",),
-    settings={"seeds": (0, 1), "splits": (1, 2, 3), "rank": 16},
-    quick={"seeds": (0,), "splits": (1,), "rank": 2},
+    settings={"seeds": (0, 1), "splits": (1, 2, 3), "rank": 16, "cores": tuple(CORES)},
+    quick={"seeds": (0,), "splits": (1,), "rank": 2, "cores": ("identity",)},
     cells=cells,
     blocks=(
         Text(
