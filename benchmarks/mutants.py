@@ -33,7 +33,7 @@ from reports import put
 ROOT = Path(__file__).parents[1]
 LIST = Path(__file__).parent / "mutants.json"
 # What a copy holds.
-COPIED = ("src", "tests", "benchmarks", "docs", "pyproject.toml", "README.md", "GLOSSARY.md", "mkdocs.yml")
+COPIED = ("src", "tests", "benchmarks", "docs", "tools", "pyproject.toml", "README.md", "GLOSSARY.md", "mkdocs.yml")
 # Tests that reach this many CPU seconds have noticed the fault if they are PATIENCE times as fast without it. CPU time,
 # because a busy machine, or a pause of the run, is no fault.
 LIMIT, PATIENCE = 300, 4
