@@ -12,7 +12,7 @@ from tuckergp.errors import InputError
 from tuckergp.store.typed import fits
 
 
-@pytest.mark.parametrize(("kind", "count"), [("recommender", 60), ("regressor", 60)])
+@pytest.mark.parametrize(("kind", "count"), [("recommender", 25), ("regressor", 25)])
 def test_edited_files_answer_or_are_refused(kind, count, tmp_path):
     """A sample; ``python -m tests.store.edits 10000`` makes more of them."""
     ends = [how for _, what, how, where, memory in checked(kind, count, tmp_path)]
