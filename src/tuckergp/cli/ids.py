@@ -21,15 +21,9 @@ def known_id(text: str, side: Side) -> Any:
     if read_as in side.number:
         return read_as
     what = side.key.removesuffix("_id")
-    plain = _plain(text)
-    alike = next((value for value in side.number if _plain(str(value)) == plain), None)
+    alike = side.alike(text)
     hint = f"Did you mean {alike!r}?" if alike is not None else f"Its {what}s are like {next(iter(side.number))!r}."
     raise InputError(f"The model knows no {what} {text!r}. {hint}")
-
-
-def _plain(text: str) -> str:
-    """An id without case, surrounding spaces and leading zeros."""
-    return text.strip().casefold().lstrip("0")
 
 
 def ids_of_file(path: Path, side: Side, columns: Mapping[str, str]) -> list[Any]:

@@ -100,7 +100,7 @@ def log_density(fitted: FittedRecommender, ratings: Any) -> Floats:
 
 def score(fitted: FittedRecommender, ratings: Any) -> float:
     """R^2 of the predictions of a table of ratings."""
-    table = pairs_table(ratings, fitted.names, fitted.layout)
+    table = pairs_table(ratings, fitted.names, fitted.layout, warn=False)  # `predict` does
     y = table.numeric(RATING)
     left, whole_variance = float(((y - predict(fitted, table)) ** 2).mean()), float(y.var())
     if not whole_variance > 0:

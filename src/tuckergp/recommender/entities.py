@@ -154,6 +154,11 @@ class Side:
                 stacklevel=3,
             )
 
+    def alike(self, unknown: Any) -> Any:
+        """A known id that differs by case, surrounding spaces and leading zeros alone; None if there is none."""
+        plain = _plain(unknown)
+        return next((value for value in self.number if _plain(value) == plain), None)
+
     def warn_of_unknown(self, table: Table) -> None:
         """Warn of ids of a table that have neither ratings nor attributes, with the first few of them."""
         asked = table[self.key]
@@ -162,8 +167,7 @@ class Side:
             return
         shown = ", ".join(map(show_cell, unknown[:3])) + (f" and {len(unknown) - 3:,} more" if len(unknown) > 3 else "")
         have = "has" if len(unknown) == 1 else "have"
-        plain = _plain(unknown[0])
-        alike = next((value for value in self.base if _plain(value) == plain), None)
+        alike = self.alike(unknown[0])
         hint = f"ids are like {self.base.values[0]!r}" if alike is None else f"did you mean {alike!r}?"
         warnings.warn(
             f"{self.key} {shown} {have} neither ratings nor attributes here, and the average is taken ({hint}).",

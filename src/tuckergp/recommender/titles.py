@@ -7,6 +7,7 @@ from typing import Any
 
 from tuckergp.data.tables import Table
 from tuckergp.errors import InputError
+from tuckergp.recommender.attributes import join
 from tuckergp.recommender.entities import Side
 
 __all__ = ["by_title", "titles_of"]
@@ -19,10 +20,8 @@ def titles_of(ids: Sequence[Any], table: Table | None, side: Side, column: str) 
     """A column of the item table for some ids; None for items that it lacks."""
     if table is None:
         raise InputError(f"titles={column!r} is a column of the item table, and the model has none; give fit one.")
-    row_of = {value: row for row, value in enumerate(table[side.key].tolist())}
-    values = table[column].tolist()
-    rows = [row_of.get(value) for value in ids]
-    return [None if row is None else values[row] for row in rows]
+    titles: list[Any] = join(table.select([side.key, column]), side.key, ids, table.name)[column].tolist()
+    return titles
 
 
 def by_title(asked: Any, table: Table | None, side: Side) -> Any:
