@@ -59,6 +59,17 @@ class Tensor(NamedTuple):
     start: Array
 
 
+class Background(NamedTuple):
+    """What cells that are not listed add to A_m: share_m times ``gram`` (r, r), or ``rows[m]`` (r, r).
+
+    ``share`` (M,) and ``rows`` (M, r, r) are empty where there is nothing to add.
+    """
+
+    share: Array
+    gram: Array
+    rows: Array
+
+
 class Scratch(NamedTuple):
     """Work arrays of one thread: z as columns of Z (padded r, BLOCK), precisions, targets, and those of one z.
 
@@ -251,8 +262,21 @@ def sum_row(
 
 
 @jit
+def add_background(m: int, r: int, share: Array, gram: Array, rows: Array, A: Array) -> None:
+    """Add what the cells of row m that are not listed say to the lower triangle of A; see `Background`."""
+    if share.size:
+        for j in range(r):
+            for k in range(j + 1):
+                A[j, k] += share[m] * gram[j, k]
+    if rows.size:
+        for j in range(r):
+            for k in range(j + 1):
+                A[j, k] += rows[m, j, k]
+
+
+@jit
 def statistics(
-    first: int, last: int, data: Observations, noise: Noise, tensor: Tensor, d: int,
+    first: int, last: int, data: Observations, noise: Noise, tensor: Tensor, d: int, background: Background,
     begin: Array, piece_A: Array, piece_b: Array, out_A: Array, out_b: Array,
 ) -> None:  # fmt: skip
     """Write A (M, r, r) and b (M, r) of the rows first:last of mode d."""
@@ -261,6 +285,7 @@ def statistics(
     A, b = np.empty((padded(r), padded(r))), np.empty(padded(r))
     for m in range(first, last):
         sum_row(data, noise, tensor, d, m, begin, piece_A, piece_b, A, b, room)
+        add_background(m, r, background.share, background.gram, background.rows, A)
         for j in range(r):
             out_b[m, j] = b[j]
             for k in range(j + 1):
@@ -270,7 +295,7 @@ def statistics(
 
 @jit
 def solve(
-    first: int, last: int, data: Observations, noise: Noise, tensor: Tensor, d: int,
+    first: int, last: int, data: Observations, noise: Noise, tensor: Tensor, d: int, background: Background,
     begin: Array, piece_A: Array, piece_b: Array, prior_shift: Array, precision: Array, draws: Array, out: Array,
 ) -> int:  # fmt: skip
     """Write new factors of the rows first:last of mode d under the prior N(precision^-1 shift_m, precision^-1).
@@ -285,6 +310,7 @@ def solve(
     failed = 0
     for m in range(first, last):
         sum_row(data, noise, tensor, d, m, begin, piece_A, piece_b, A, b, room)
+        add_background(m, r, background.share, background.gram, background.rows, A)
         # L L' = A_m + precision; psi_m = L^-T (L^-1 (b_m + shift_m) + draws_m)
         for j in range(r):
             b[j] += prior_shift[m, j]
@@ -304,6 +330,21 @@ def solve(
         for j in range(r):
             out[m, j] = b[j]
     return failed
+
+
+@jit
+def outer_products(first: int, last: int, ptr: Array, order: Array, X: Array, weight: Array, out: Array) -> None:
+    """Write sum w x x' over ``order[ptr[m]:ptr[m + 1]]`` to ``out[m]`` for m in first:last; X (P, r), out (M, r, r)."""
+    r = X.shape[1]
+    for m in range(first, last):
+        total = out[m]
+        total[:] = 0.0
+        for at in range(ptr[m], ptr[m + 1]):
+            p = order[at]
+            for j in range(r):
+                scaled = weight[p] * X[p, j]
+                for k in range(r):
+                    total[j, k] += scaled * X[p, k]
 
 
 @jit

@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from tuckergp.data.ids import number_ids
-from tuckergp.data.names import KEYS, RATING, TIMESTAMP
+from tuckergp.data.names import COUNT, KEYS, RATING, TIMESTAMP
 from tuckergp.data.periods import times
 from tuckergp.data.tables import Table, stacked
 from tuckergp.errors import InputError
@@ -23,6 +23,8 @@ __all__ = ["KEYS", "RATING", "TIMESTAMP", "Duplicates", "History", "SortedHistor
 
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int32]
+# Beyond this a count is taken for an error.
+LARGEST_COUNT = 1e15
 Duplicates: TypeAlias = Literal["keep", "mean", "refuse"]
 
 
@@ -37,7 +39,7 @@ class History:
     codes : tuple of ndarray of int32, shapes (N,)
         The number of the user and of the item of every rating.
     rating : ndarray, shape (N,)
-        Ones for clicks.
+        For clicks their counts, ones where there are none.
     occasion : Table
         The timestamp and context columns that were asked for, as they came.
     clicks : bool
@@ -70,7 +72,7 @@ class History:
         if len(table) == 0:
             raise InputError(f"{table.name} is empty; there is nothing to learn from.")
         ids, codes = zip(*(number_ids(table, key) for key in KEYS), strict=True)
-        y = np.ones(len(table)) if clicks else table.numeric(RATING, dates=False)
+        y = _counts(table) if clicks else table.numeric(RATING, dates=False)
         if scale is not None and not clicks:
             _check_scale(table, y, scale)
         kept = replace(table.select(occasion), n_rows=len(table))
@@ -188,7 +190,7 @@ class History:
         return history._without_duplicates(table, duplicates, before=len(self))
 
     def _without_duplicates(self, table: Table, duplicates: Duplicates, before: int = 0) -> Self:
-        """Merge duplicates: clicks of one pair are one click; ratings of one pair are averaged, or refused.
+        """Merge duplicates: counts of clicks of one pair are added; ratings of one pair are averaged, or refused.
 
         The first ``before`` rows do not come from the table.
         """
@@ -207,8 +209,25 @@ class History:
                 f"{int(again.sum()) - 1:,} more such rows); remove them, or use duplicates='mean' or 'keep'."
             )
         order = np.argsort(first, kind="stable")
-        mean = (np.bincount(inverse, self.rating) / np.bincount(inverse))[order]
-        return replace(self.take(first[order]), rating=np.asarray(mean))
+        together = np.bincount(inverse, self.rating).astype(np.float64)
+        if not self.clicks:
+            together /= np.bincount(inverse)
+        return replace(self.take(first[order]), rating=np.asarray(together[order]))
+
+
+def _counts(table: Table) -> Floats:
+    """The counts of clicks; ones where the table has none."""
+    if COUNT not in table.columns:
+        return np.ones(len(table))
+    counts = table.numeric(COUNT, dates=False)
+    wrong = ~((counts > 0) & (counts < LARGEST_COUNT))
+    if wrong.any():
+        row = int(np.argmax(wrong))
+        raise InputError(
+            f"{table.name} column {COUNT!r} at {table.row_label(row)} holds {counts[row]:g}; counts are positive "
+            f"numbers. Leave out pairs that were not chosen."
+        )
+    return counts
 
 
 class _Elsewhere(History):

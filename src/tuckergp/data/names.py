@@ -17,6 +17,7 @@ from tuckergp.data.tables import Table, as_table, column_names
 from tuckergp.errors import InputError
 
 __all__ = [
+    "COUNT",
     "KEYS",
     "RATING",
     "TIMESTAMP",
@@ -33,23 +34,26 @@ __all__ = [
 KEYS = ID_COLUMNS
 RATING = "rating"
 TIMESTAMP = "timestamp"
+COUNT = "count"
 USUAL = (*KEYS, RATING, TIMESTAMP)
 
 # Other names, in groups: one of the first group that a table has is taken.
 _USERS = ("user", "customer", "reviewer", "visitor", "member", "account", "person", "reader", "listener")
 _ITEMS = ("item", "movie", "film", "product", "track", "song", "book", "article", "artist", "game", "show", "recipe")
+COUNTS = frozenset({"play", "plays", "playcount", "count", "counts", "weight", "listens", "views", "quantity"})
 COMMON: dict[str, tuple[frozenset[str], ...]] = {
     KEYS[0]: (frozenset({"uid", *(f"{name}id" for name in _USERS)}), frozenset(_USERS)),
     KEYS[1]: (frozenset({"iid", "isbn", "asin", "sku", *(f"{name}id" for name in _ITEMS)}), frozenset(_ITEMS)),
     RATING: (frozenset({"rating", "ratings", "score", "stars", "bookrating", "userrating", "overall"}),),
     TIMESTAMP: (frozenset({"timestamp", "ts", "date", "time", "datetime", "ratedat", "createdat", "unixreviewtime"}),),
+    COUNT: (COUNTS,),
 }
-COUNTS = frozenset({"play", "plays", "playcount", "count", "counts", "weight", "listens", "views", "quantity"})
 OPTIONS = {
     KEYS[0]: "--user-column",
     KEYS[1]: "--item-column",
     RATING: "--rating-column",
     TIMESTAMP: "--timestamp-column",
+    COUNT: "--count-column",
 }
 
 
@@ -185,5 +189,5 @@ def _unnamed(existing: Sequence[str]) -> bool:
 
 def _check_roles(names: Mapping[str, str]) -> None:
     for usual in names:
-        if usual not in USUAL:
-            raise InputError(f"columns gives other names for {', '.join(USUAL)}; it has {usual!r}.")
+        if usual not in OPTIONS:
+            raise InputError(f"columns gives other names for {', '.join(OPTIONS)}; it has {usual!r}.")

@@ -13,12 +13,10 @@ import numpy as np
 import numpy.typing as npt
 
 from tuckergp.checks import one_of, positive, setting, whole
-from tuckergp.errors import InputError
 from tuckergp.inference.base import Info, Problem, as_weights
 from tuckergp.inference.cost import sweep_seconds
 from tuckergp.inference.most_probable import SIGMA_U, MostProbable, SigmaU
 from tuckergp.inference.resuming import ChainValues, weights_at
-from tuckergp.likelihoods.precision import Precision
 from tuckergp.model.tucker import Parameters, refuse_learned
 from tuckergp.priors.given import ModeGiven
 from tuckergp.priors.hyper import PrecisionPrior
@@ -89,8 +87,7 @@ class ALS(MostProbable):
         """Start near a draw from the prior."""
         model, design = problem.model, problem.design
         refuse_learned(model.core, "ALS is")
-        if not model.likelihood.conjugate:
-            raise InputError(f"ALS is for a Gaussian likelihood, not for {model.likelihood.name!r}; use Gibbs or NUTS.")
+        self.check_likelihood(type(model.likelihood))
         start = model.start(design, rng)
         psi = model.factors(start, design)
         modes = [
@@ -116,26 +113,26 @@ class ALS(MostProbable):
     def step(self, problem: Problem, state: ALSState, rng: np.random.Generator) -> tuple[ALSState, Info]:
         """One round: every mode, then the core."""
         model, modes, W = problem.model, list(state.modes), state.W
-        precision = Precision(float(model.likelihood.unknowns()["alpha"]), problem.weight)
+        likelihood, observed = model.likelihood, problem.observed
+        y, precision = likelihood.fixed(observed)
         for d, table in enumerate(problem.design.modes):
             psi = [mode.psi for mode in modes]
-            evidence = Evidence(problem.sorted[d], problem.y, precision, model.core, d, psi, W)
+            evidence = Evidence(problem.sorted[d], y, precision, model.core, d, psi, W)
             prior = PrecisionPrior(1.0, float(model.sigma_u[d]) ** 2, True)
             given = ModeGiven(table.features, table.blocks, problem.regressions[d], prior)
             modes[d], _ = table.residual.update(modes[d], evidence, given, None)
         psi = [mode.psi for mode in modes]
         if model.core.learned:
             W = core_given_factors(
-                model.core, psi, problem.design.index, problem.sorted[0], problem.y, precision, model.sigma_w**-2, W
+                model.core, psi, problem.design.index, problem.sorted[0], y, precision, model.sigma_w**-2, W
             )
         state = ALSState(state.iteration + 1, tuple(modes), W, state.log_joint)
-        f = model.contract(psi, W, problem.design.index)
-        density = model.likelihood.log_density(problem.y, f)
-        fit = float(np.sum(density if problem.weight is None else problem.weight * density))
+        sums = Evidence(problem.sorted[0], y, precision, model.core, 0, psi, W).residuals()
+        squares = float(sums.squares.sum()) + sums.background
+        fit = 0.5 * (problem.count * np.log(precision.alpha / (2 * np.pi)) - precision.alpha * squares)
         log_joint = fit + model.log_prior(self.parameters(problem, state), problem.design)
-        done = log_joint - state.log_joint < self.tolerance * len(problem.y)
-        rmse = float(np.sqrt(np.average((problem.y - f) ** 2, weights=problem.weight)))
-        figures = {"log_joint": log_joint, "train_rmse": rmse}
+        done = bool(log_joint - state.log_joint < self.tolerance * len(y))
+        figures = {"log_joint": log_joint, "train_rmse": likelihood.mean_square(observed, sums) ** 0.5}
         return state._replace(log_joint=log_joint), Info(state.iteration, figures, done)
 
     def parameters(self, problem: Problem, state: ALSState) -> Parameters:

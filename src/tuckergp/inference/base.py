@@ -7,7 +7,7 @@ printing, no data loading. `tuckergp.running.loop` drives any of them.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any, Protocol, TypeVar, runtime_checkable
 
@@ -94,6 +94,12 @@ class Problem:
         """The same problem with some of the observations."""
         weight, offset = (None if values is None else values[observations] for values in (self.weight, self.offset))
         return Problem(self.model, self.design.take(observations), self.y[observations], weight, offset)
+
+    def with_model(self, model: TuckerModel) -> Problem:
+        """The same data for another model of the same modes."""
+        other = replace(self, model=model)
+        other.__dict__.update(sorted=self.sorted, regressions=self.regressions)  # these do not depend on the model
+        return other
 
     def with_offset(self, f: Floats) -> Floats:
         """f plus the offset at all observations, (N,), as the likelihood takes it."""

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, ClassVar, Literal, NamedTuple, NoReturn, Self, TypeAlias
 
@@ -54,6 +54,8 @@ class Observed:
     groups : tuple of ndarray of int32, shapes (M_d,)
         The group of each row, whose noise factor it has; -1 for none.
     n_groups : tuple of int
+    derived : dict
+        What a likelihood computes from the data once, by names of its own.
     """
 
     y: Floats
@@ -62,6 +64,7 @@ class Observed:
     index: npt.NDArray[np.int32]
     groups: tuple[npt.NDArray[np.int32], ...]
     n_groups: tuple[int, ...]
+    derived: dict[str, Any] = field(default_factory=dict, compare=False)
 
     @cached_property
     def count(self) -> float:
@@ -98,12 +101,15 @@ class Predicted:
         Products of the noise factors of the observations' rows; None for ones.
     exposure : ndarray, shape (n,), or None
         Of counts; None for ones.
+    zeros : ndarray, shape (n,), or None
+        Weights of the zeros that a background has in the cells of the observations; None for none.
     """
 
     f: Floats
     unknowns: Mapping[str, Floats]
     factors: Floats | None = None
     exposure: Floats | None = None
+    zeros: Floats | None = None
 
     def take(self, observations: slice) -> Predicted:
         """The same draws at some of the observations."""
@@ -146,7 +152,10 @@ class Likelihood(ABC):
     counts, has_levels : bool
         Whether targets are counts, which may have exposures, or some of a few levels, which have probabilities.
     clicks : bool
-        Whether a recommender can learn from pairs without ratings: ones, among zeros drawn at random.
+        Whether a recommender can learn from pairs without ratings.
+    all_pairs : bool
+        Whether every pair of a user and an item that is not listed is an observation too, of 0. Otherwise a
+        recommender adds zeros to clicks, drawn at random.
     dims : mapping of str to list of str
         Names of the dimensions of what is `watched`, where there are several numbers of a name.
     """
@@ -167,6 +176,7 @@ class Likelihood(ABC):
     counts: ClassVar[bool] = False
     has_levels: ClassVar[bool] = False
     clicks: ClassVar[bool] = False
+    all_pairs: ClassVar[bool] = False
     dims: ClassVar[Mapping[str, list[str]]] = {}
 
     mean: float = 0.0
@@ -183,6 +193,10 @@ class Likelihood(ABC):
     def check_more(self, y: Floats, label: Label = row_of_target) -> None:
         """Refuse targets (N,) that a fitted model cannot be updated with, naming the first."""
         self.check(y, label)
+
+    @classmethod
+    def check_core(cls, core: Any) -> None:
+        """Refuse a core of the model that the likelihood does not allow."""
 
     @classmethod
     def require(cls, possible: npt.NDArray[np.bool_], needed: str, y: Floats, label: Label) -> None:
@@ -307,6 +321,14 @@ class Likelihood(ABC):
     ) -> tuple[Floats, Precision]:
         """Working targets (N,) and precisions, given which y = f + Gaussian noise."""
         raise NotImplementedError
+
+    def fixed(self, observed: Observed) -> tuple[Floats, Precision]:
+        """Targets (N,) and precisions for algorithms that hold the noise fixed, where y = f + Gaussian noise."""
+        return observed.y, Precision(float(self.unknowns()["alpha"]), observed.weight)
+
+    def mean_square(self, observed: Observed, sums: RowSums) -> float:
+        """The mean squared residual of all observations, from sums over the rows of a mode."""
+        return float(sums.squares.sum() / observed.count)
 
     def draw_noise(
         self,

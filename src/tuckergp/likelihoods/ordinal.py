@@ -16,18 +16,17 @@ import numpy.typing as npt
 from tuckergp.compute.ordinal import level_slopes
 from tuckergp.errors import InputError
 from tuckergp.likelihoods import row_noise
-from tuckergp.likelihoods.base import Label, Likelihood, NoiseSettings, Observed, Predicted, row_of_target
+from tuckergp.likelihoods.base import Label, NoiseSettings, Observed, Predicted, row_of_target
 from tuckergp.likelihoods.levels import (
     CutPrior,
     draw_cuts,
     draw_latent,
     initial_cuts,
-    level_interval,
     level_probabilities,
     log_probability,
 )
+from tuckergp.likelihoods.of_levels import OfLevels
 from tuckergp.likelihoods.precision import Precision
-from tuckergp.likelihoods.ranked import levels_score
 from tuckergp.likelihoods.row_noise import RowNoise, Sums
 from tuckergp.random import uniforms
 
@@ -48,7 +47,7 @@ class OrdinalState(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Ordinal(Likelihood):
+class Ordinal(OfLevels):
     """Ordered levels 0..K-1 by a probit.
 
     The first cut point is fixed, because a constant in f says the same; the others are learned. For gradients the
@@ -78,7 +77,6 @@ class Ordinal(Likelihood):
     row_noise: ClassVar[bool] = True
     default_noise: ClassVar[Literal["shared", "rows"]] = "rows"
     repeats: ClassVar[bool] = False
-    has_levels: ClassVar[bool] = True
     dims: ClassVar[Mapping[str, list[str]]] = {"cuts": ["cut"]}
 
     def __post_init__(self) -> None:
@@ -285,47 +283,6 @@ class Ordinal(Likelihood):
         roots = np.ones_like(at.f) if at.factors is None else np.sqrt(at.factors)
         each = zip(at.f, at.unknowns["cuts"], roots, strict=True)
         return np.stack([level_probabilities(f, cuts, root) for f, cuts, root in each])
-
-    def means(self, at: Predicted) -> Floats:
-        """The mean of the distribution over levels."""
-        return self.probabilities(at) @ self.levels
-
-    def variances(self, at: Predicted) -> Floats:
-        """The variance of the distribution over levels."""
-        probabilities = self.probabilities(at)
-        return np.maximum(probabilities @ self.levels**2 - (probabilities @ self.levels) ** 2, 0.0)
-
-    def log_densities(self, at: Predicted, y: Floats) -> Floats:
-        """Of the levels; minus infinity for what is no level."""
-        is_level = y[:, None] == self.levels
-        with np.errstate(divide="ignore"):
-            return np.asarray(np.log((self.probabilities(at) * is_level).sum(axis=2)))
-
-    def distribution(self, at: Predicted, y: Floats) -> Floats:
-        """The probability of the levels up to y."""
-        return np.asarray((self.probabilities(at).mean(axis=0) * (self.levels <= y[:, None])).sum(axis=1))
-
-    def crps(self, at: Predicted, y: Floats) -> Floats:
-        """Of the distribution over levels, by a sum over them."""
-        return levels_score(self.probabilities(at).mean(axis=0), self.levels, y)
-
-    def quantiles(self, at: Predicted, levels: Sequence[float]) -> Floats:
-        """The lowest level that reaches each quantile."""
-        together = self.probabilities(at).mean(axis=0)
-        reached = np.cumsum(together, axis=1)[:, :, None] >= np.asarray(levels) - 1e-12
-        reached[:, -1] = True
-        return np.asarray(self.levels[np.argmax(reached, axis=1)])
-
-    def interval(self, at: Predicted, share: float) -> Floats:
-        """The interval of levels that holds a new observation with probability about ``share``."""
-        return level_interval(self.probabilities(at).mean(axis=0), self.levels, share)
-
-    def sample_block(self, at: Predicted, rng: np.random.Generator) -> Floats:
-        """A new level from each draw, by its probabilities."""
-        probability = self.probabilities(at)
-        reached = np.cumsum(probability, axis=2) >= rng.random((*at.f.shape, 1))
-        reached[:, :, -1] = True
-        return np.asarray(self.levels[np.argmax(reached, axis=2)])
 
 
 @dataclass(frozen=True)

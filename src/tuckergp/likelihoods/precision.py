@@ -8,6 +8,8 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
+from tuckergp.likelihoods.background import Background
+
 __all__ = ["Precision", "RowSums"]
 
 Floats = npt.NDArray[np.float64]
@@ -26,11 +28,14 @@ class Precision:
         One for each observation; None for ones. Need not be a count of observations.
     factors : sequence of ndarray, shapes (M_d,), or None
         One for each row of each mode; None for ones.
+    background : Background or None
+        Further cells, all with target 0 and precision alpha times their weight; None for none.
     """
 
     alpha: float = 1.0
     weight: Floats | None = None
     factors: Sequence[Floats] | None = None
+    background: Background | None = None
 
     def at(self, index: npt.NDArray[np.int32], observations: slice = slice(None)) -> Floats:
         """The precisions of some observations of a design with this ``index`` (N, D)."""
@@ -53,7 +58,10 @@ class RowSums:
         Of weight times squared residual.
     scaled : ndarray
         Of weight times squared residual times the noise factors of the other modes' rows.
+    background : float
+        The sum of weight times f^2 over all cells of the background.
     """
 
     squares: Floats
     scaled: Floats
+    background: float = 0.0

@@ -13,7 +13,6 @@ from tuckergp.data.periods import Unit
 from tuckergp.data.tables import Table
 from tuckergp.errors import InputError
 from tuckergp.inference.algorithm import Sampled
-from tuckergp.likelihoods import LIKELIHOODS
 from tuckergp.model.cores import Learned
 from tuckergp.recommender.decisions import Choice
 from tuckergp.recommender.layout import SIDES
@@ -32,11 +31,11 @@ def inference_of(settings: RecommenderSettings) -> Inference:
     shrunk = {"noise": 1.0, "sigma_u": "auto"}
     steps = {"epochs": 20, "step_u": 0.01, "schedule": "linear", "validation": 0.0}
     tuned = {"als": shrunk, "sgd": {**shrunk, **steps}}
-    kind = LIKELIHOODS[settings.likelihood]
+    kind = settings.kind
     noise = kind.default_noise if settings.noise == "auto" else settings.noise
-    inference = resolve_inference(settings, tuned, noise)
-    if not kind.conjugate and not isinstance(inference, Sampled):
-        raise InputError(f"likelihood={settings.likelihood!r} needs inference={kind.sampler!r}, not {inference!r}.")
+    inference = resolve_inference(settings, kind, tuned, noise)
+    if not (isinstance(inference, Sampled) or inference.learns(kind)):
+        raise InputError(f"likelihood={kind.name!r} needs inference={kind.sampler!r}, not {inference!r}.")
     return inference
 
 

@@ -18,6 +18,7 @@ from tuckergp.data.frames import Frame
 from tuckergp.data.history import Duplicates, History
 from tuckergp.data.names import named_table
 from tuckergp.data.periods import Unit
+from tuckergp.likelihoods import Clicks
 from tuckergp.model.cores import CoreSpec
 from tuckergp.params import Estimator, check_fitted
 from tuckergp.posterior.export import as_inference_data, block_names
@@ -67,11 +68,14 @@ class TuckerRecommender(Storable, Estimator):
         mean-field approximation of the posterior (``"vi"``). A name stands for that method with its settings for
         ratings; ``"als"`` and ``"sgd"`` first find the scale of their prior by three to six trials on held-out training
         ratings.
-    likelihood : {"gaussian", "student", "ordinal", "bernoulli", "negative_binomial"}
-        Student: noise with heavy tails, for ratings with outliers. Ordinal: the distinct ratings are ordered levels
-        with learned distances; Bernoulli: ratings are 0 and 1. Both are probit models, and predictions are means of the
-        distribution over levels. Negative binomial: ratings are counts, such as plays. All but the Gaussian need
-        ``"gibbs"``.
+    likelihood : {"auto", "gaussian", "student", "ordinal", "bernoulli", "negative_binomial", "clicks"} or Clicks
+        ``"auto"``: Gaussian noise for ratings, and clicks for tables without a rating column. Clicks: every row is a
+        choice (a click, a play, a purchase), every other pair of a user and an item a zero of less weight; the weights
+        are chosen on a held-out tenth of the choices, a `tuckergp.likelihoods.Clicks` insists on some. Student: noise
+        with heavy tails, for ratings with outliers. Ordinal: the distinct ratings are ordered levels with learned
+        distances; Bernoulli: ratings are 0 and 1. Both are probit models, and predictions are means of the distribution
+        over levels. Negative binomial: ratings are counts, such as plays. Clicks are learned by ``"gibbs"`` or
+        ``"als"``; others but the Gaussian need ``"gibbs"``.
     core : {"identity", "full", "auto", "superdiagonal", "cp", "pairwise"} or one of tuckergp.cores
         ``"identity"`` is matrix factorisation. ``"superdiagonal"`` (or ``"cp"``): one learned weight per component.
         ``"pairwise"``: a factorisation machine, with an intercept, main effects of users, items and contexts, and the
@@ -169,7 +173,7 @@ class TuckerRecommender(Storable, Estimator):
         self,
         rank: int = 16,
         inference: str | Inference = "gibbs",
-        likelihood: str = "gaussian",
+        likelihood: str | Clicks = "auto",
         core: CoreSpec = "identity",
         draws: int = 250,
         warmup: int = 50,

@@ -17,6 +17,7 @@ from tuckergp.data.columns import row_keys
 from tuckergp.data.history import RATING, Duplicates, History
 from tuckergp.data.tables import Table
 from tuckergp.features.base import vstack
+from tuckergp.likelihoods import Clicks
 from tuckergp.model.design import Design
 from tuckergp.posterior.draws import map_draws
 from tuckergp.posterior.fitted import Fit
@@ -28,6 +29,7 @@ from tuckergp.recommender.growth import read_more, rows_of
 from tuckergp.recommender.layout import Layout
 from tuckergp.recommender.questions import cells
 from tuckergp.recommender.reading import rating_label
+from tuckergp.recommender.zeros import Zeros
 
 __all__ = ["Folded", "fold_in"]
 
@@ -89,7 +91,7 @@ def _problem(
     number = np.where(seen, rows, items.table.n_rows + np.cumsum(~seen) - 1)
     fresh = [value for value, known in zip(mine.ids[1], seen.tolist(), strict=True) if not known]
     codes, y, occasion = (mine.codes[0], number[mine.codes[1]]), mine.rating, mine.occasion
-    if history.clicks:
+    if history.clicks and not fit.likelihood.all_pairs:
         shown = History((mine.ids[0], range(items.table.n_rows + len(fresh))), codes, y, occasion, True)  # type: ignore[arg-type]
         forbidden = np.flatnonzero(~items.table.seen | ~items.current)
         sample = with_negatives(shown, negatives, stream(seed, 0, 0, 1), required=False, never=forbidden)
@@ -109,7 +111,11 @@ def _problem(
         modes.append(table)
         index.append(code)
     design = Design(tuple(modes), np.ascontiguousarray(np.stack(index, axis=1), dtype=np.int32))
-    return FoldIn(fit, (local_users, local_items), design, fit.likelihood.targets(y), more)
+    zeros = None
+    if isinstance(fit.likelihood, Clicks):
+        of_items = Zeros.of(fit.likelihood, fit.draws, history)
+        zeros = of_items, of_items.at(local_items.table.groups[place])
+    return FoldIn(fit, (local_users, local_items), design, fit.likelihood.targets(y), more, zeros)
 
 
 def _ratings_of(history: History, ids: Sequence[Any], side: Side) -> History:

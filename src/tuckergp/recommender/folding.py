@@ -24,6 +24,7 @@ from tuckergp.posterior.draws import Draws
 from tuckergp.posterior.fitted import Fit
 from tuckergp.posterior.newcomers import prior_of_rows
 from tuckergp.random import Keys, stream
+from tuckergp.recommender.zeros import Zeros
 from tuckergp.residuals.base import ModeDraws
 
 __all__ = ["SCANS", "TURNS", "Drawn", "FoldIn", "LocalRows"]
@@ -115,6 +116,8 @@ class FoldIn:
         Targets, as the likelihood takes them.
     more : History
         The new ratings.
+    zeros : tuple or None
+        For clicks: the zeros of the model, and their weights in the cells of the observations (n,).
     """
 
     fit: Fit
@@ -122,6 +125,7 @@ class FoldIn:
     design: Design
     y: Floats
     more: History
+    zeros: tuple[Zeros, Floats] | None = None
 
     def find(self, seed: int | None) -> tuple[Drawn, Drawn]:
         """Draw the rows of users, and of items without ratings so far, given the rest of each draw.
@@ -130,7 +134,7 @@ class FoldIn:
         """
         draws, index = self.fit.draws, self.design.index
         noise = self._noise(seed)
-        prior = {d: local.prior(d, draws) for d, local in enumerate(self.locals) if local.free}
+        prior = {d: self._prior(d, local) for d, local in enumerate(self.locals) if local.free}
         free = self.locals[1].free
         several = self.fit.likelihood.augmented or free > 0
         # users who are drawn at once may start anywhere
@@ -153,6 +157,17 @@ class FoldIn:
                     self._draw(d, prior[d], (z, y[rows] - alone, w), index[rows, d], turns, rngs, psi[d], noise)
         found = [Drawn(psi[d][: local.free], self._own(d, noise)) for d, local in enumerate(self.locals)]
         return found[0], found[1]
+
+    def _prior(self, d: int, local: LocalRows) -> tuple[Floats, list[Floats]]:
+        """Mean and precision of the rows to be drawn, from their features and the zeros of clicks."""
+        draws, prior = self.fit.draws, local.prior(d, self.fit.draws)
+        if self.zeros is None:
+            return prior
+        index = self.design.index
+        others = [draws.factors(e, table) for e, table in enumerate(self.design.modes) if e > 1]
+        each = _by_owner(index[:, d], local.free) if others else []
+        x = [np.prod([psi[index[mine, e]] for e, psi in enumerate(others, start=2)], axis=0) for mine in each]
+        return self.zeros[0].beside(draws, d, prior, x)
 
     def _has_own(self, d: int) -> bool:
         """Whether each row of a mode has its own noise factor, not that of a group."""
@@ -181,7 +196,8 @@ class FoldIn:
             factors *= of_rows[index[:, e]].T
         if not (likelihood.augmented and rngs):
             f = draws.model.contract_draws(psi, draws.W, index) if likelihood.augmented else np.zeros(shape)
-            y, w = likelihood.working(Predicted(f, draws.unknowns, factors), self.y, None)
+            zeros = None if self.zeros is None else self.zeros[1]
+            y, w = likelihood.working(Predicted(f, draws.unknowns, factors, zeros=zeros), self.y, None)
             return y.T, (w / factors).T
         f, y, w = draws.model.contract_draws(psi, draws.W, index), np.empty(shape), np.empty(shape)
         for mine, rng in zip(_by_owner(index[:, 0], self.locals[0].free), rngs[0], strict=True):

@@ -16,8 +16,10 @@ from tuckergp.data.frames import backend_of
 from tuckergp.data.history import KEYS, History
 from tuckergp.data.periods import Unit
 from tuckergp.data.tables import Table
+from tuckergp.likelihoods import Clicks
 from tuckergp.posterior.moments import Moments, MomentsOf
 from tuckergp.random import stream
+from tuckergp.recommender.choice_trial import recentred, settled_choices
 from tuckergp.recommender.choosing import attribute_choices, check_context, inference_of, time_unit, uses_implicit
 from tuckergp.recommender.clicks import with_negatives
 from tuckergp.recommender.continuation import start_from
@@ -67,8 +69,9 @@ def learn(
     ``drift_helps`` decides what ``time="auto"`` means where drift is possible.
     """
     began = time.monotonic()
+    inference_of(settings)  # refuses what cannot be, before anything is read
+    table, names, settings = ratings_table(given.ratings, settings)
     inference = inference_of(settings)
-    table, names = ratings_table(given.ratings, settings)
     seed = seed_for(settings.random_state, run.control.checkpoint)
     check_context(settings, inference)
     history = read_history(table, settings)
@@ -103,7 +106,8 @@ def learn_from(
     """Fit a recommender to data that were read, from scratch or from the last draws of a model with the same rows."""
     history, seed = material.history, material.seed
     codes, y, occasion = history.codes, history.rating, history.occasion
-    if history.clicks:
+    likelihood: Any = settings.likelihood
+    if history.clicks and not settings.kind.all_pairs:
         sample = with_negatives(history, settings.negatives, stream(seed, 1, 2))
         codes, y, occasion = (sample.user, sample.item), sample.y, history.occasion.take(sample.row)
     layout, design = Layout.fit(
@@ -117,18 +121,28 @@ def learn_from(
         context=settings.contexts,
         rng=stream(seed, 1, 1),
     )
+    control = _control(run, layout, material.names)
+    ranks = ranks_of(settings.rank, len(design.modes))
+    core = settings.core if last is None else last.fit.draws.model.core
+    if settings.kind.all_pairs and last is None:
+        asked = likelihood if isinstance(likelihood, Clicks) else Clicks()
+        core = inference.core(core, ranks, stream(seed, 1, 0), len(y))
+        settings.kind.check_core(core)
+        likelihood, inference, control = settled_choices(asked, inference, core, design, y, seed, control)
     fit = fit_model(
         design,
         y,
         None,
-        ranks=ranks_of(settings.rank, len(design.modes)),
-        core=settings.core if last is None else last.fit.draws.model.core,
+        ranks=ranks,
+        core=core,
         inference=inference,
         seed=seed,
-        likelihood=settings.likelihood,
-        control=_control(run, layout, material.names),
+        likelihood=likelihood,
+        control=control,
         start=last and start_from(last.layout, last.fit, layout, design, occasion, inference, seed),
     )
+    if settings.kind.all_pairs:
+        fit = recentred(fit, design, seed)
     low, high = settings.rating_scale if settings.rating_scale is not None else fit.likelihood.target_range(y)
     between = (float(low), float(high))
     moments = None if run.moments_of is None else _clipped(fit.moments(), between)

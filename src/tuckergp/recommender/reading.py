@@ -15,6 +15,7 @@ import numpy as np
 
 from tuckergp.data.history import KEYS, RATING, TIMESTAMP, History
 from tuckergp.data.names import (
+    COUNT,
     USUAL,
     count_columns,
     id_names,
@@ -45,21 +46,33 @@ class Given(NamedTuple):
     items: Any = None
 
 
-def ratings_table(ratings: Any, settings: RecommenderSettings) -> tuple[Table, dict[str, str]]:
-    """The columns of ratings that are needed to learn from them, by their usual names, and the names that they had."""
+def ratings_table(ratings: Any, settings: RecommenderSettings) -> tuple[Table, dict[str, str], RecommenderSettings]:
+    """The columns of ratings that are needed to learn from them, by their usual names, and the names that they had.
+
+    Also the settings with the likelihood that ``"auto"`` means for this table.
+    """
     existing, name = column_names(ratings, "ratings")
     given = settings.columns or {}
-    kind = LIKELIHOODS[settings.likelihood]
+    kind = settings.kind
     roles = USUAL[: 3 if settings.time is None else 4]
     taken = taken_names(existing, name, given, roles, settings.contexts, kind.counts)
+    rated = RATING in taken or RATING in existing
+    settings = settings.decided(rated)
+    if settings.kind.all_pairs:  # every row is a choice, whatever its rating
+        kind, rated = settings.kind, True
+        roles = tuple(COUNT if role == RATING else role for role in roles)
+        taken = taken_names(existing, name, given, roles, settings.contexts)
     for usual in dict.fromkeys((*KEYS, *given)):
         if given.get(usual, usual) not in existing and usual not in (existing if usual in given else taken):
             raise missing_column(name, usual, existing, given)
-    if RATING not in taken and RATING not in existing and not kind.clicks:
+    if not rated and not kind.clicks:
         raise _no_ratings(name, existing)
     names = {usual: taken.get(usual, usual) for usual in roles}
     table = as_table(ratings, "ratings", settings.contexts, list(names.values()), [names[key] for key in KEYS])
-    return _with_times(standard_names(table, taken), settings), taken
+    table = _with_times(standard_names(table, taken), settings)
+    if kind.all_pairs:
+        table = table.select(name for name in table.columns if name != RATING)
+    return table, taken, settings
 
 
 def _with_times(table: Table, settings: RecommenderSettings) -> Table:
@@ -116,7 +129,7 @@ def read_history(table: Table, settings: RecommenderSettings) -> History:
     occasion = [*([TIMESTAMP] if timed else []), *settings.contexts]
     history = History.read(table, occasion, clicks, settings.rating_scale, settings.duplicates)
     if not clicks:
-        kind, ratings = LIKELIHOODS[settings.likelihood], table.numeric(RATING)
+        kind, ratings = settings.kind, table.numeric(RATING)
         large = np.abs(ratings) > LARGEST
         if large.any():
             row = int(np.argmax(large))

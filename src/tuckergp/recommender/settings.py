@@ -7,7 +7,7 @@ Their meaning is described in `TuckerRecommender`. What follows from them and th
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 import numpy as np
@@ -29,7 +29,7 @@ from tuckergp.checks import (
 from tuckergp.data.history import Duplicates
 from tuckergp.data.periods import Unit
 from tuckergp.inference import INFERENCES
-from tuckergp.likelihoods import LIKELIHOODS
+from tuckergp.likelihoods import LIKELIHOODS, Clicks, Likelihood
 from tuckergp.model.cores import CoreSpec, Entries, Learned, Random
 from tuckergp.recommender.decisions import Choice
 from tuckergp.running.fit import Inference, allowed_inferences
@@ -47,6 +47,7 @@ def _is_scale(value: Any) -> bool:
 
 # all that Gibbs sampling can learn, and so what `fold_in` can take in
 LIKELIHOOD = one_of(*(name for name, kind in LIKELIHOODS.items() if INFERENCES["gibbs"].learns(kind)))
+CHOICE = one_of("auto") | LIKELIHOOD | instance("a tuckergp.likelihoods.Clicks", Clicks)
 CORES = one_of("auto", "identity", "full", "superdiagonal", "cp", "pairwise") | instance(
     "one of tuckergp.cores", Random, Entries, Learned
 )
@@ -62,7 +63,7 @@ class RecommenderSettings(Checked):
 
     rank: int = setting(16, RANKS)
     inference: str | Inference = setting("gibbs", allowed_inferences(ratings=True))
-    likelihood: str = setting("gaussian", LIKELIHOOD)
+    likelihood: str | Clicks = setting("auto", CHOICE)
     core: CoreSpec = setting("identity", CORES)
     draws: int = setting(250, whole(1))
     warmup: int = setting(50, whole(0))
@@ -79,6 +80,19 @@ class RecommenderSettings(Checked):
     negatives: int = setting(16, whole(1))
     n_jobs: int | None = setting(None, JOBS)
     random_state: int | np.random.Generator | None = setting(None, RANDOM_STATE)
+
+    @property
+    def kind(self) -> type[Likelihood]:
+        """The class of the likelihood; that of ratings where the table decides."""
+        if isinstance(self.likelihood, Clicks):
+            return Clicks
+        return LIKELIHOODS["gaussian" if self.likelihood == "auto" else self.likelihood]
+
+    def decided(self, rated: bool) -> RecommenderSettings:
+        """With the likelihood that ``"auto"`` means for a table with or without ratings."""
+        if self.likelihood != "auto":
+            return self
+        return replace(self, likelihood="gaussian" if rated else "clicks")
 
     @property
     def contexts(self) -> list[str]:

@@ -32,7 +32,7 @@ def with_ratings(fitted: FittedRecommender, settings: RecommenderSettings, given
         fitted.layout, fitted.fit, fitted.history, table, tables, **_reading(settings), seed=seed
     )
     low, high = fitted.rating_range
-    if settings.rating_scale is None:
+    if settings.rating_scale is None and not history.clicks:
         latest = history.parts[-1] if history.parts else history
         low, high = min(low, float(latest.rating.min())), max(high, float(latest.rating.max()))
     return replace(
@@ -50,10 +50,11 @@ def go_on(
     fitted: FittedRecommender, settings: RecommenderSettings, given: Given, run: Run, warmup: int
 ) -> FittedRecommender:
     """The recommender after more learning from old and new ratings, as `TuckerRecommender.partial_fit` describes."""
+    settings = settings.decided(not fitted.history.clicks)
     inference = inference_of(settings)
     if isinstance(inference, Sampled):
         inference = replace(inference, warmup=warmup)
-    check_continuation(fitted.fit, inference, ranks_of(settings.rank, 2)[0], settings.likelihood)
+    check_continuation(fitted.fit, inference, ranks_of(settings.rank, 2)[0], settings.kind.name)
     inference = inference.settled_as(fitted.fit.draws.model)
     last = Folded(fitted.layout, last_draws(fitted.fit), fitted.history)
     seed = continued_seed(settings.random_state, run.control.checkpoint, last.fit)

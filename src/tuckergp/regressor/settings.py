@@ -36,7 +36,7 @@ __all__ = ["RegressorSettings"]
 MODE = instance("a Mode", Mode)
 MODES = list_of("a list of at least one Mode", MODE | text("a column") | whole(0), least=1) | MODE
 MODES = MODES | instance("a kernel", Kernel) | one_of(None)
-LIKELIHOOD = one_of(*LIKELIHOODS)
+LIKELIHOOD = one_of(*(name for name, kind in LIKELIHOODS.items() if not kind.all_pairs))
 CORES = one_of("auto", "identity", "full", "superdiagonal", "cp", "pairwise") | instance(
     "one of tuckergp.cores", Random, Entries, Learned
 )

@@ -91,6 +91,16 @@ class ModeDraws:
     values: Mapping[str, Floats] = field(default_factory=dict)
     row_noise: Any = None
     _precision: Floats | None = field(default=None, repr=False, compare=False)
+    _grams: dict[bytes, Floats] = field(default_factory=dict, repr=False, compare=False, init=False)
+
+    def gram(self, weight: Floats) -> Floats:
+        """sum_m weight_m psi_m psi_m' over the kept rows in each draw, (S, r, r); computed once for each weighting."""
+        key = weight.tobytes()
+        if key not in self._grams:
+            psi = np.asarray(self.rows["psi"], dtype=np.float32).transpose(1, 0, 2)
+            weighted = psi * weight.astype(np.float32)[:, None]
+            self._grams[key] = (weighted.transpose(0, 2, 1) @ psi).astype(np.float64)
+        return self._grams[key]
 
     @property
     def precision(self) -> Floats:

@@ -20,7 +20,7 @@ from tuckergp.errors import InputError, TimeWarning
 from tuckergp.inference import INFERENCES, Inference
 from tuckergp.inference.algorithm import Sampled
 from tuckergp.inference.base import Info, Problem
-from tuckergp.likelihoods import LIKELIHOODS
+from tuckergp.likelihoods import LIKELIHOODS, Likelihood
 from tuckergp.model.cores import CoreSpec
 from tuckergp.model.design import Design
 from tuckergp.model.tucker import Core
@@ -62,27 +62,28 @@ def allowed_inferences(*, ratings: bool) -> Allowed:
     return Allowed(words, is_inference)
 
 
-def resolve_inference(estimator: Any, tuned: Mapping[str, Mapping[str, Any]], noise: str) -> Inference:
-    """The inference object that an estimator names or gives; an error for settings that it cannot use.
+def resolve_inference(
+    estimator: Any, kind: type[Likelihood], tuned: Mapping[str, Mapping[str, Any]], noise: str
+) -> Inference:
+    """The inference object that an estimator names or gives, for a likelihood; an error for settings it cannot use.
 
     ``tuned`` has the settings that a name stands for, where they are not the algorithm's own defaults.
     """
     inference = estimator.inference
     named = isinstance(inference, str)
-    kind = INFERENCES[inference] if named else type(inference)
-    taken = kind.takes if named else ()
+    algorithm = INFERENCES[inference] if named else type(inference)
+    taken = algorithm.takes if named else ()
     defaults = {name: parameter.default for name, parameter in signature(type(estimator)).parameters.items()}
     for name in ("draws", "warmup", "chains", "noise"):
         if name not in taken and getattr(estimator, name) != defaults[name]:
             raise InputError(f"{name} is a setting of inference='gibbs'; with {inference!r} leave it out.")
     if not named:
         return inference  # type: ignore[no-any-return]
-    has_noise = LIKELIHOODS[estimator.likelihood].has_noise
     settings = {name: getattr(estimator, name) for name in taken} | ({"noise": noise} if "noise" in taken else {})
     for name, value in tuned.get(inference, {}).items():
-        if has_noise or name not in kind.of_noise:
+        if kind.has_noise or name not in algorithm.of_noise:
             settings[name] = value
-    return kind(**settings)
+    return algorithm(**settings)
 
 
 def seed_for(random_state: object, checkpoint: object) -> int:
@@ -115,20 +116,23 @@ def fit_model(
     core: CoreSpec | Core,
     inference: Inference,
     seed: int,
-    likelihood: str = "gaussian",
+    likelihood: str | Likelihood = "gaussian",
     control: Control | None = None,
     start: Start | None = None,
     exposure: Floats | None = None,
 ) -> Fit:
     """Learn all parameters by the given inference; with a ``start``, from its values and with its likelihood.
 
-    ``exposure`` (N,) is for counts.
+    ``likelihood`` is a name, or one that has read the targets. ``exposure`` (N,) is for counts.
     """
     control = control or Control()
-    kind = LIKELIHOODS[likelihood]
+    kind = LIKELIHOODS[likelihood] if isinstance(likelihood, str) else type(likelihood)
     inference.check_likelihood(kind)
     shape = inference.core(core, ranks, stream(seed, 1, 0), len(y))
-    likelihood_read = kind.read(y, weight, exposure) if start is None else start.likelihood
+    kind.check_core(shape)
+    likelihood_read = kind.read(y, weight, exposure) if isinstance(likelihood, str) else likelihood
+    if start is not None:
+        likelihood_read = start.likelihood
 
     def pose(asked: Inference) -> Problem:
         model = asked.model(shape, likelihood_read)

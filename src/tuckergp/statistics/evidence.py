@@ -20,6 +20,7 @@ from tuckergp.compute.tiles import padded
 from tuckergp.likelihoods.precision import Precision, RowSums
 from tuckergp.model.design import Design
 from tuckergp.model.tucker import Core, pack
+from tuckergp.statistics.background import NO_BACKGROUND, background_squares, background_statistics
 
 __all__ = ["Evidence", "Sorted", "sort_by_row"]
 
@@ -144,11 +145,19 @@ class Evidence:
         run_ranges(compute.sum_pieces, np.arange(len(A) + 1), *arguments, row_of, begin, A, b)
         return begin, A, b
 
+    def _background(self) -> compute.Background:
+        """What cells that are not listed add to A."""
+        precision = self.precision
+        if precision.background is None:
+            return NO_BACKGROUND
+        return background_statistics(precision.background, precision.alpha, self.core, self.d, self.psi, self.W)
+
     def statistics(self) -> tuple[Floats, Floats]:
         """The statistics A_m = sum_i w_i z_i z_i' and b_m = sum_i w_i z_i y_i of all rows: A (M, r, r) and b (M, r)."""
         arguments, rows, r = self._arguments(), len(self.data.ptr) - 1, int(self.core.ranks[self.d])
         A, b = np.empty((rows, r, r)), np.empty((rows, r))
-        run_ranges(compute.statistics, self.data.shares, *arguments, *self._pieces(arguments), A, b)
+        given = (self._background(), *self._pieces(arguments))
+        run_ranges(compute.statistics, self.data.shares, *arguments, *given, A, b)
         return A, b
 
     def solve(self, prior_shift: Floats, precision: Floats, noise: Floats) -> Floats:
@@ -157,7 +166,7 @@ class Evidence:
         With zero ``noise`` the mean; see `tuckergp.compute.rows.solve`.
         """
         arguments, psi = self._arguments(), np.empty(prior_shift.shape)
-        given = (*self._pieces(arguments), *map(_contiguous, (prior_shift, precision, noise)))
+        given = (self._background(), *self._pieces(arguments), *map(_contiguous, (prior_shift, precision, noise)))
         failed = sum(run_ranges(compute.solve, self.data.shares, *arguments, *given, psi))
         if failed:
             raise FloatingPointError(f"the precision of {failed} rows of mode {self.d} is not positive definite")
@@ -168,4 +177,7 @@ class Evidence:
         factors = _contiguous(self.psi[self.d])
         sums = np.zeros((len(factors), 2))
         run_ranges(compute.squared_residuals, self.data.shares, *self._arguments(), factors, sums)
-        return RowSums(*np.ascontiguousarray(sums.T))
+        zeros = self.precision.background
+        over_zeros = 0.0 if zeros is None else background_squares(zeros, self.core, self.psi, self.W)
+        squares, scaled = np.ascontiguousarray(sums.T)
+        return RowSums(squares, scaled, over_zeros)

@@ -19,7 +19,6 @@ from tuckergp.data.history import RATING, TIMESTAMP
 from tuckergp.data.tables import Table
 from tuckergp.errors import InputError
 from tuckergp.inference import INFERENCES
-from tuckergp.likelihoods import LIKELIHOODS
 from tuckergp.model.tucker import make_core
 from tuckergp.random import stream
 from tuckergp.recommender import TuckerRecommender
@@ -204,7 +203,7 @@ def _grid_of_blocks(
         parts["context"] = [model.context, ()]
     name = "noise" if isinstance(model.inference, str) else "inference__noise"
     noise = model.noise if name == "noise" else inference.noise
-    if LIKELIHOODS[model.likelihood].row_noise:
+    if RecommenderSettings.of(model).kind.row_noise:
         parts[name] = [noise, "rows" if noise == "shared" else "shared"]
     one = isinstance(model.rank, int | np.integer)
     if search == "optuna":

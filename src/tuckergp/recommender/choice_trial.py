@@ -1,0 +1,284 @@
+"""The trial behind the open settings of clicks: short runs on nine tenths of the choices, judged on the rest.
+
+What decides is where held-out choices come in the lists of their users. One chain serves all candidates: each goes on
+from where the best one before ended. The last one also tells how probable a choice is given f.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from scipy.special import expit
+
+from tuckergp.inference.base import Problem
+from tuckergp.inference.scale_search import best_scale
+from tuckergp.likelihoods import Clicks
+from tuckergp.model.design import Design
+from tuckergp.model.tucker import Core
+from tuckergp.posterior.fitted import Fit
+from tuckergp.random import stream
+from tuckergp.running.control import Control
+from tuckergp.running.fit import Inference
+from tuckergp.running.loop import ctrl_c_interrupts
+from tuckergp.running.threads import few_threads
+from tuckergp.running.trials import PARTS, parts
+
+__all__ = ["recentred", "settled_choices"]
+
+Floats = npt.NDArray[np.float64]
+Singles = npt.NDArray[np.float32]
+
+# With fewer choices there is no trial.
+LEAST = 100
+# Steps of each candidate, and of how many of them f is averaged.
+STEPS, AVERAGED = 20, 10
+# Draws, and pairs that nobody chose, that decide the link.
+LINK_DRAWS, NEGATIVES = 30, 20_000
+# How many predictions are looked at: all items for some of the users.
+PREDICTIONS = 1_500_000
+# Where the search for a number begins, by which ratio it walks, and how many values it tries.
+WALKS = {"temper": (1.0, 0.5, 5), "sigma_u": (2.0, 0.5, 5), "zeros": (0.2, 0.5, 4)}
+# Other values to try, each against the one before.
+OTHERS: dict[str, tuple[Any, ...]] = {"counting": ("log", "linear", "none"), "popularity": (0.0, 0.5)}
+# The share of a time limit that the trial may take.
+TIME_SHARE = 0.4
+
+
+@dataclass
+class Trial:
+    """Candidates for the settings of clicks, tried one after the other.
+
+    Attributes
+    ----------
+    pose : callable
+        The problem of a fit to all choices, with the model of an algorithm and a likelihood.
+    inference : Inference
+        Gibbs sampling or alternating least squares.
+    likelihood : Clicks
+        The first candidate.
+    """
+
+    pose: Callable[[Any, Clicks], Problem]
+    inference: Any
+    likelihood: Clicks
+    seed: int
+    until: float
+    state: Any = None
+    best: tuple[float, Any] = (-np.inf, None)
+    f: Singles = field(default_factory=lambda: np.zeros((0, 0), dtype=np.float32))
+
+    def __post_init__(self) -> None:
+        whole = self.pose(self.inference, self.likelihood)
+        (learn, held), *_ = parts(whole, self.seed)
+        self.problem = whole.take(learn)
+        index, items = whole.design.index, whole.design.modes[1].n_rows
+        # whoever has choices, held out or not: those with some alone would be too eager
+        users = np.unique(index[np.concatenate([learn, held]), 0])
+        users = np.sort(stream(self.seed, 7).permutation(users)[: max(1, PREDICTIONS // items)])
+        place = np.full(whole.design.modes[0].n_rows, -1)
+        place[users] = np.arange(len(users))
+        self.users = users
+        self.known, self.held = (
+            (place[index[rows, 0]][mine], index[rows, 1][mine])
+            for rows in (learn, held)
+            for mine in [place[index[rows, 0]] >= 0]
+        )
+        self.rng = stream(self.seed, 6)
+
+    @property
+    def late(self) -> bool:
+        """Whether the time is over."""
+        return time.monotonic() > self.until
+
+    def misfit(self, inference: Any, likelihood: Clicks) -> float:
+        """Minus the mean of 1 / log2(1 + rank) of held-out choices, the mean over users; keeps the predictions."""
+        if self.late:
+            return float("inf")
+        problem = self.problem.with_model(self.pose(inference, likelihood).model)
+        state = self.best[1]
+        if state is None or inference.point:
+            state = inference.init(problem, self.rng)
+        total = np.zeros((len(self.users), problem.design.modes[1].n_rows), dtype=np.float32)
+        with few_threads(problem), ctrl_c_interrupts():
+            for step in range(STEPS):
+                state, _ = inference.step(problem, state, self.rng)
+                if step >= STEPS - AVERAGED and not inference.point:
+                    total += self._predicted(problem, state)
+        self.f = self._predicted(problem, state) if inference.point else total / np.float32(AVERAGED)
+        self.f[self.known] = -np.inf
+        self.state, score = state, self._score()
+        self.best = max(self.best, (score, state), key=lambda each: each[0])
+        return -score
+
+    def _predicted(self, problem: Problem, state: Any) -> Singles:
+        """f of the users that are looked at and all items; circumstances are at the average of their rows."""
+        core, psi = problem.model.core, [mode.psi for mode in state.modes]
+        users, items = psi[0][self.users], psi[1]
+        for others in psi[2:]:
+            users = users * others.mean(axis=0)
+        if core.learned:
+            users = users @ core.dense(state.W)
+        return np.asarray(users.astype(np.float32) @ items.astype(np.float32).T)
+
+    def _score(self) -> float:
+        ordered = np.sort(self.f, axis=1)
+        user, item = self.held
+        rank = np.empty(len(user))
+        for place, value in enumerate(self.f[user, item]):
+            row = ordered[user[place]]
+            rank[place] = len(row) - np.searchsorted(row, value, side="right") + 1
+        gain = 1 / np.log2(1 + rank)
+        of_user, count = np.bincount(user, gain, len(self.users)), np.bincount(user, minlength=len(self.users))
+        return float((of_user[count > 0] / count[count > 0]).mean())
+
+    def walk(self, name: str, at: Callable[[float], tuple[Any, Clicks]], most_value: float) -> None:
+        """Take the best value of a number, from trials in equal ratios."""
+        first, factor, most = WALKS[name]
+        value = best_scale(lambda v: self.misfit(*at(min(v, most_value))), first, factor, most)
+        self.inference, self.likelihood = at(min(value, most_value))
+
+    def link(self) -> Clicks:
+        """The likelihood with the link that held-out choices decide.
+
+        It maps f of single draws, so that the mean probability over draws is that of held-out choices: all of them, and
+        a sample of the pairs that nobody chose.
+        """
+        self.misfit(self.inference, self.likelihood)
+        if self.late:
+            return self.likelihood
+        held = np.zeros(self.f.shape, dtype=bool)
+        held[self.held] = True
+        nobody = np.flatnonzero(np.isfinite(self.f) & ~held)
+        some = self.rng.choice(nobody, min(NEGATIVES, len(nobody)), replace=False)
+        cells = np.concatenate([np.flatnonzero(held), some])
+        weight = np.repeat([1.0, len(nobody) / max(len(some), 1)], [held.sum(), len(some)])
+        f = np.stack([each.ravel()[cells] for each in self._draws()]).astype(np.float64)
+        intercept, slope = logistic(f, held.ravel()[cells], weight)
+        return replace(self.likelihood, slope=slope, intercept=intercept)
+
+    def _draws(self) -> Iterator[Singles]:
+        """f of the users that are looked at in further draws, or where least squares arrived."""
+        problem = self.problem.with_model(self.pose(self.inference, self.likelihood).model)
+        if self.inference.point:
+            yield self._predicted(problem, self.state)
+            return
+        with few_threads(problem), ctrl_c_interrupts():
+            for _ in range(LINK_DRAWS):
+                self.state, _ = self.inference.step(problem, self.state, self.rng)
+                yield self._predicted(problem, self.state)
+
+
+def logistic(f: Floats, y: npt.NDArray[np.bool_], weight: Floats) -> tuple[float, float]:
+    """Intercept a and slope b > 0 with the largest likelihood of y (n,), P(y) = mean over draws of logistic(a + b f).
+
+    ``f`` has shape (S, n), ``weight`` (n,).
+    """
+    from scipy.optimize import minimize  # a quarter of a second to load
+
+    centre, spread = float(f.mean()), float(f.std()) or 1.0
+    x, total = (f - centre) / spread, float(weight.sum())
+
+    def misfit(beta: Floats) -> tuple[float, Floats]:
+        b = np.exp(beta[1])
+        each = expit(beta[0] + b * x)
+        p = np.clip(each.mean(axis=0), 1e-12, 1 - 1e-12)
+        slope = weight * np.where(y, 1 / p, -1 / (1 - p))
+        steep = each * (1 - each)
+        gradient = np.array([slope @ steep.mean(axis=0), b * (slope @ (steep * x).mean(axis=0))])
+        loss = -float(weight @ np.log(np.where(y, p, 1 - p)))
+        return (loss + 0.05 * beta[1] ** 2) / total, (np.array([0.0, 0.1 * beta[1]]) - gradient) / total
+
+    rate = float(weight @ y) / total
+    start = np.array([np.log((rate + 1e-6) / (1 - rate + 1e-6)), 0.0])
+    found = minimize(misfit, start, jac=True, method="L-BFGS-B", bounds=[(-30, 30), (-5, 5)])
+    slope = float(np.exp(found.x[1])) / spread
+    return float(found.x[0]) - slope * centre, slope
+
+
+def recentred(fit: Fit, design: Design, seed: int) -> Fit:
+    """The fit with the intercept of its link such that as many further choices are expected as were held out.
+
+    That is one for every ``PARTS - 1`` choices of the ``design`` (N, D), among the pairs that were not chosen. The
+    trial learned from fewer choices, in fewer steps, so that its f is not quite that of the fit.
+    """
+    rng, index = stream(seed, 8), design.index
+    users, items = (design.modes[d].n_rows for d in range(2))
+    pairs = index[:, 0].astype(np.int64) * items + index[:, 1]
+    left = users * items - len(np.unique(pairs))
+    # users uniformly, each in one of the user's circumstances
+    order = np.argsort(index[:, 0], kind="stable")
+    starts = np.searchsorted(index[order, 0], np.arange(users + 1))
+    user = rng.integers(users, size=NEGATIVES)
+    some = index[order[starts[user] + (rng.random(NEGATIVES) * np.diff(starts)[user]).astype(np.intp)]].copy()
+    some[:, 1] = rng.integers(items, size=NEGATIVES)
+    some = some[~np.isin(some[:, 0].astype(np.int64) * items + some[:, 1], pairs)]
+    likelihood = fit.likelihood
+    if not len(some) or not isinstance(likelihood, Clicks):
+        return fit
+    f = fit.draws.predicted(replace(design, index=some), None).f
+    logit = likelihood.slope * f[:: max(1, len(f) // LINK_DRAWS)]
+    wanted = min(len(index) / (PARTS - 1) / left, 0.5)
+    low, high = -40.0 - float(logit.max()), 40.0 - float(logit.min())
+    for _ in range(60):  # halves the interval
+        middle = (low + high) / 2
+        low, high = (middle, high) if expit(middle + logit).mean() < wanted else (low, middle)
+    model = replace(fit.draws.model, likelihood=replace(likelihood, intercept=(low + high) / 2))
+    return replace(fit, draws=replace(fit.draws, model=model))
+
+
+def settled_choices(
+    likelihood: Clicks,
+    inference: Inference,
+    core: Core,
+    design: Design,
+    count: Floats,
+    seed: int,
+    control: Control,
+) -> tuple[Clicks, Inference, Control]:
+    """Decide the settings of clicks and of the algorithm that are left open, and the link, on held-out choices.
+
+    ``count`` (N,) are the counts of the choices, ones for plain choices. Also returns the control with the time that is
+    left.
+    """
+    began = time.monotonic()
+    likelihood, inference = _settled(likelihood, inference, core, design, count, seed, control)
+    if control.max_time is not None:
+        control = replace(control, max_time=max(0.0, control.max_time - (time.monotonic() - began)))
+    return likelihood, inference, control
+
+
+def _settled(
+    likelihood: Clicks, inference: Inference, core: Core, design: Design, count: Floats, seed: int, control: Control
+) -> tuple[Clicks, Inference]:
+    asked, likelihood = likelihood, likelihood.reading(count)
+    if count.max() == count.min():
+        likelihood = replace(likelihood, counting="none") if likelihood.counting == "auto" else likelihood
+    started = likelihood.settled()
+
+    def pose(algorithm: Any, candidate: Clicks) -> Problem:
+        return Problem(algorithm.model(core, candidate), design, count)
+
+    open_scale = getattr(inference, "sigma_u", None) == "auto"
+    unit = float(core.default_sigma_u()[0])
+    if len(count) < LEAST:
+        return started, replace(inference, sigma_u=2 * unit) if open_scale else inference  # type: ignore[call-arg]
+    until = float("inf") if control.max_time is None else time.monotonic() + TIME_SHARE * control.max_time
+    first: Any = replace(inference, sigma_u=2 * unit) if open_scale else inference  # type: ignore[call-arg]
+    trial = Trial(pose, first, started, seed, until)
+    if open_scale:
+        trial.likelihood = replace(trial.likelihood, temper=1.0) if asked.temper == "auto" else trial.likelihood
+        trial.walk("sigma_u", lambda v: (replace(trial.inference, sigma_u=unit * v), trial.likelihood), np.inf)
+    elif likelihood.temper == "auto":
+        trial.walk("temper", lambda v: (trial.inference, replace(trial.likelihood, temper=v)), 1.0)
+    if likelihood.zeros == "auto":
+        trial.walk("zeros", lambda v: (trial.inference, replace(trial.likelihood, zeros=v)), 0.9)
+    for name, values in OTHERS.items():
+        if getattr(likelihood, name) == "auto":
+            tried = [replace(trial.likelihood, **{name: value}) for value in values]
+            trial.likelihood = min(tried, key=lambda candidate: trial.misfit(trial.inference, candidate))
+    return trial.link(), trial.inference

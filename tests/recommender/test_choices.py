@@ -1,0 +1,249 @@
+"""Recommenders of clicks: every pair of a user and an item counts, chosen or not."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import polars as pl
+import pytest
+
+from tuckergp import TuckerRecommender, load
+from tuckergp.errors import InputError
+from tuckergp.likelihoods import Clicks
+
+FAST = {"rank": 4, "draws": 20, "warmup": 20, "random_state": 0}
+FIXED = Clicks(zeros=0.2, popularity=0.0, counting="none", temper=0.5)
+
+
+def world(seed: int = 0, users: int = 60, items: int = 40, groups: int = 4) -> tuple[pl.DataFrame, np.ndarray]:
+    """Choices of users who mostly choose items of their own group, and the probabilities behind them."""
+    rng = np.random.default_rng(seed)
+    same = (np.arange(users)[:, None] - np.arange(items)) % groups == 0
+    p = np.where(same, 0.5, 0.04)
+    chosen = rng.random(p.shape) < p
+    chosen[np.arange(users), np.arange(users) % items] = True
+    chosen[np.arange(items) % users, np.arange(items)] = True
+    user, item = np.nonzero(chosen)
+    return pl.DataFrame({"user_id": [f"u{k}" for k in user], "item_id": [f"i{k}" for k in item]}), p
+
+
+def chosen(rec: TuckerRecommender) -> Clicks:
+    """What a trial chose: all but the intercept, which the draws decide."""
+    return replace(rec.fit_.likelihood, intercept=0.0)
+
+
+@pytest.fixture(scope="module")
+def fitted() -> TuckerRecommender:
+    return TuckerRecommender(**FAST).fit(world()[0])
+
+
+def test_a_table_without_ratings_is_one_of_clicks(fitted: TuckerRecommender) -> None:
+    likelihood = fitted.fit_.likelihood
+    assert isinstance(likelihood, Clicks)
+    assert likelihood.open == []
+
+
+def test_lists_have_items_of_the_own_group(fitted: TuckerRecommender) -> None:
+    lists = fitted.recommend(["u0", "u1", "u2", "u3"], n=3)
+    same = [(int(u[1:]) - int(i[1:])) % 4 == 0 for u, i in lists.select("user_id", "item_id").iter_rows()]
+    assert np.mean(same) > 0.8
+    assert ((lists["score"] > 0) & (lists["score"] < 1)).all()
+
+
+@pytest.mark.parametrize("inference", ["gibbs", "als"])
+def test_probabilities_are_those_of_held_out_choices(inference: str) -> None:
+    """Among pairs that are not known, as many as predicted are among the held-out tenth."""
+    table, _ = world(1, users=200, items=60)
+    held = np.random.default_rng(0).random(len(table)) < 0.1
+    options = {k: v for k, v in FAST.items() if inference == "gibbs" or k in ("rank", "random_state")}
+    rec = TuckerRecommender(**options, inference=inference).fit(table.filter(~held))
+    known = set(table.filter(~held).iter_rows())
+    truth = set(table.filter(held).iter_rows())
+    pairs = [(f"u{u}", f"i{i}") for u in range(200) for i in range(60) if (f"u{u}", f"i{i}") not in known]
+    p = rec.predict(pl.DataFrame(pairs, schema=["user_id", "item_id"], orient="row"))
+    y = np.array([pair in truth for pair in pairs])
+    assert p.sum() == pytest.approx(y.sum(), rel=0.25)
+    for part in np.array_split(np.argsort(p), 3):
+        expected = p[part].sum()
+        assert abs(y[part].sum() - expected) < 4 * np.sqrt(expected) + 0.25 * expected
+
+
+def test_a_folded_in_user_is_the_ridge_solution_over_all_items() -> None:
+    rec = TuckerRecommender(rank=3, inference="als", likelihood=FIXED, random_state=0).fit(world()[0])
+    chosen = ["i0", "i4", "i8"]
+    rec.fold_in(pl.DataFrame({"user_id": ["new"] * 3, "item_id": chosen}))
+    draws, layout = rec.fit_.draws, rec.layout_
+    V = draws.factors(1, layout.sides[1].table.take(layout.sides[1].numbers([f"i{k}" for k in range(40)])))[:, 0]
+    new = layout.sides[0].table.take(layout.sides[0].numbers(["new"]))
+    weight, y = np.full(40, 0.2), np.zeros(40)
+    weight[[0, 4, 8]], y[[0, 4, 8]] = 1.0, 1.0
+    alpha = 0.5 * float(draws.unknowns["alpha"][0])
+    prior = np.asarray(draws.modes[0].precision[0])
+    mean = draws.modes[0].mean(new.features)[0, 0]
+    A = alpha * (V * weight[:, None]).T @ V + prior
+    expected = np.linalg.solve(A, alpha * V.T @ (weight * y) + prior @ mean)
+    np.testing.assert_allclose(draws.factors(0, new)[0, 0], expected, rtol=1e-4, atol=1e-5)
+
+
+def test_a_folded_in_user_is_much_like_one_who_was_there() -> None:
+    table, _ = world()
+    rest = table.filter(pl.col("user_id") != "u8")
+    rec = TuckerRecommender(**FAST, likelihood=FIXED).fit(rest)
+    rec.fold_in(table.filter(pl.col("user_id") == "u8"))
+    whole = TuckerRecommender(**FAST, likelihood=FIXED).fit(table)
+    pairs = pl.DataFrame({"user_id": ["u8"] * 40, "item_id": [f"i{k}" for k in range(40)]})
+    assert np.corrcoef(rec.predict(pairs), whole.predict(pairs))[0, 1] > 0.9
+
+
+def test_thompson_sampling_explores_all_unseen_items() -> None:
+    table, _ = world()
+    items = pl.DataFrame({"item_id": [f"i{k}" for k in range(45)], "group": [str(k % 4) for k in range(45)]})
+    rec = TuckerRecommender(**FAST, likelihood=FIXED).fit(table, items=items)
+    new = [f"i{k}" for k in range(40, 45)]
+    first = [
+        rec.recommend(["u0"], n=1, items=new, strategy="thompson", random_state=seed)["item_id"][0]
+        for seed in range(60)
+    ]
+    counts = [first.count(item) for item in new]
+    assert max(counts) < 40
+    assert sum(count > 0 for count in counts) >= 4
+
+
+def test_counts_are_confidence() -> None:
+    table, _ = world()
+    rng = np.random.default_rng(0)
+    plays = table.with_columns(plays=pl.Series(rng.integers(1, 50, len(table))))
+    rec = TuckerRecommender(**FAST).fit(plays)
+    assert rec.columns_["count"] == "plays"
+    assert rec.fit_.likelihood.typical == pytest.approx(np.median(plays["plays"]))
+    named = plays.rename({"plays": "n"})
+    again = TuckerRecommender(**FAST, columns={"count": "n"}).fit(named)
+    pairs = table.head(5)
+    np.testing.assert_array_equal(rec.predict(pairs), again.predict(pairs))
+
+
+def test_repeated_rows_are_counts() -> None:
+    table, _ = world()
+    often = pl.concat([table, table.head(30), table.head(30)])
+    rec = TuckerRecommender(**FAST, likelihood=FIXED).fit(often)
+    assert rec.history_.rating.max() == 3
+    assert len(rec.history_) == len(table)
+
+
+def test_ratings_are_not_read_by_clicks() -> None:
+    table, _ = world()
+    rated = table.with_columns(rating=pl.Series(np.arange(len(table)) % 5 + 1))
+    as_clicks = TuckerRecommender(**FAST, likelihood=FIXED).fit(rated)
+    alone = TuckerRecommender(**FAST, likelihood=FIXED).fit(table)
+    np.testing.assert_array_equal(as_clicks.predict(table.head(9)), alone.predict(table.head(9)))
+
+
+@pytest.mark.parametrize("more", [{"context": "device"}, {"time": "week"}])
+def test_contexts_and_drift_work(more: dict[str, Any]) -> None:
+    table, _ = world()
+    rng = np.random.default_rng(0)
+    table = table.with_columns(
+        device=pl.Series(rng.choice(["tv", "phone"], len(table))),
+        timestamp=pl.Series(1_000_000_000 + rng.integers(0, 5_000_000, len(table))),
+    )
+    rec = TuckerRecommender(**FAST, likelihood=FIXED, **more).fit(table)
+    assert np.isfinite(rec.predict(table.head(20))).all()
+    rec.fold_in(table.head(3).with_columns(user_id=pl.lit("new")))
+    assert len(rec.recommend(["new"], n=5)) == 5
+
+
+def test_a_saved_model_answers_the_same(fitted: TuckerRecommender, tmp_path: Any) -> None:
+    fitted.save(tmp_path / "m.tgp")
+    again = load(tmp_path / "m.tgp")
+    pairs = world()[0].head(20)
+    np.testing.assert_array_equal(again.predict(pairs), fitted.predict(pairs))
+    again.fold_in(pl.DataFrame({"user_id": ["new"], "item_id": ["i3"]}))
+    assert len(again.recommend(["new"], n=2)) == 2
+
+
+def test_more_learning_keeps_the_weights() -> None:
+    table, _ = world()
+    rec = TuckerRecommender(**FAST).fit(table.head(400))
+    before = chosen(rec)
+    rec.partial_fit(table.tail(len(table) - 400))
+    assert chosen(rec) == before
+
+
+def test_explanations_add_up(fitted: TuckerRecommender) -> None:
+    explanation = fitted.explain("u0", "i4")
+    predicted = fitted.predict({"user_id": ["u0"], "item_id": ["i4"]})
+    assert explanation.predicted == pytest.approx(float(predicted[0]))
+
+
+def test_full_cores_and_attributes() -> None:
+    table, _ = world()
+    users = pl.DataFrame({"user_id": [f"u{k}" for k in range(61)], "group": [str(k % 4) for k in range(61)]})
+    rec = TuckerRecommender(**FAST, likelihood=FIXED, core="full").fit(table, users=users)
+    new = rec.recommend(["u60"], n=5)  # nobody knows u60 but for the group
+    assert np.mean([(0 - int(i[1:])) % 4 == 0 for i in new["item_id"]]) > 0.6
+    rec.fold_in(pl.DataFrame({"user_id": ["u60"], "item_id": ["i0"]}))
+
+
+@pytest.mark.parametrize("core", ["superdiagonal", "pairwise"])
+def test_other_cores_are_refused(core: Any) -> None:
+    with pytest.raises(InputError, match="clicks"):
+        TuckerRecommender(**FAST, likelihood=FIXED, core=core).fit(world()[0])
+
+
+def test_a_resumed_run_does_not_choose_anew(tmp_path: Any) -> None:
+    table, _ = world()
+    whole = TuckerRecommender(**FAST).fit(table)
+    stopped = TuckerRecommender(**{**FAST, "draws": 5}).fit(table, checkpoint=tmp_path / "run")
+    longer = TuckerRecommender(**FAST).fit(table, checkpoint=tmp_path / "run")
+    assert chosen(stopped) == chosen(longer) == chosen(whole)
+    np.testing.assert_array_equal(longer.predict(table.head(9)), whole.predict(table.head(9)))
+
+
+# Bad input
+
+
+@pytest.mark.parametrize("value", [-1.0, 0.0, float("inf"), 1e20])
+def test_counts_that_are_none_are_refused(value: float) -> None:
+    table = world()[0].with_columns(count=pl.lit(2.0))
+    table[3, "count"] = value
+    with pytest.raises(InputError, match=r"column 'count'.* at row 3"):
+        TuckerRecommender(**FAST).fit(table)
+
+
+def test_missing_counts_are_refused() -> None:
+    table = world()[0].with_columns(count=pl.lit(2.0))
+    table[3, "count"] = None
+    with pytest.raises(InputError, match="count"):
+        TuckerRecommender(**FAST).fit(table)
+
+
+def test_somebody_who_chose_everything_gets_an_empty_list() -> None:
+    table, _ = world()
+    everything = pl.DataFrame({"user_id": ["all"] * 40, "item_id": [f"i{k}" for k in range(40)]})
+    rec = TuckerRecommender(**FAST, likelihood=FIXED).fit(pl.concat([table, everything]))
+    assert len(rec.recommend(["all"], n=5)) == 0
+
+
+@pytest.mark.parametrize(
+    "table",
+    [
+        pl.DataFrame({"user_id": ["a"], "item_id": ["x"]}),
+        pl.DataFrame({"user_id": ["a", "a", "a"], "item_id": ["x", "y", "z"]}),
+        pl.DataFrame({"user_id": ["a", "b", "c"], "item_id": ["x", "x", "x"]}),
+    ],
+    ids=["one choice", "one user", "one item"],
+)
+@pytest.mark.parametrize("inference", ["gibbs", "als"])
+def test_the_smallest_tables_give_finite_answers(table: pl.DataFrame, inference: str) -> None:
+    options = FAST if inference == "gibbs" else {"rank": 2, "random_state": 0}
+    rec = TuckerRecommender(**options, inference=inference).fit(table)
+    assert np.isfinite(rec.predict(table)).all()
+    rec.recommend(["a"], n=2, exclude_seen=False)
+
+
+@pytest.mark.parametrize("inference", ["sgd", "vi"])
+def test_other_algorithms_are_refused(inference: str) -> None:
+    with pytest.raises(InputError, match="likelihood='clicks' needs inference='gibbs'"):
+        TuckerRecommender(inference=inference, likelihood="clicks").fit(world()[0])
