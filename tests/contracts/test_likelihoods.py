@@ -15,7 +15,8 @@ from tuckergp.inference import HMC, INFERENCES, NUTS, Gibbs
 from tuckergp.kernels import SE, Identity
 from tuckergp.likelihoods import LIKELIHOODS
 from tuckergp.likelihoods.base import Predicted
-from tuckergp.model.design import Design, Mode
+from tuckergp.model.design import Design
+from tuckergp.model.mode import Mode
 from tuckergp.random import BLOCK
 from tuckergp.running.fit import fit_model
 

@@ -8,7 +8,8 @@ from tuckergp.data.tables import as_table
 from tuckergp.errors import InputError
 from tuckergp.features import Cholesky, Exact, Fourier, Hashing, Line, Nystrom, Rows
 from tuckergp.kernels import SE, Constant, Identity, Linear, Matern12, Matern32, Matern52, Periodic
-from tuckergp.model.design import Design, Mode
+from tuckergp.model.design import Design
+from tuckergp.model.mode import Mode
 from tuckergp.model.mode_table import ModeTable
 from tuckergp.residuals import NoResidual
 from tuckergp.residuals import Rows as FreeRows

@@ -21,7 +21,7 @@ from tuckergp.gp.dense import Moments, blocks
 from tuckergp.gp.hyper import Values
 from tuckergp.gp.kronecker import WORKSPACE, Cells, KroneckerSystem, along, contract, outer
 from tuckergp.gp.modes import ModesKernel, as_modes, blame, learned_modes, with_values
-from tuckergp.model.design import Mode
+from tuckergp.model.mode import Mode
 
 __all__ = ["GridGP"]
 

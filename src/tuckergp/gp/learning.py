@@ -25,8 +25,8 @@ from tuckergp.gp.exact import evidence
 from tuckergp.gp.grid import Grid, GridGP
 from tuckergp.gp.hyper import Learned, Values, learn
 from tuckergp.gp.modes import ModesKernel, as_modes, learned_modes, with_values
-from tuckergp.kernels import Constant, Kernel, Scaled
-from tuckergp.model.design import Mode
+from tuckergp.kernels import Constant, Kernel
+from tuckergp.model.mode import Mode
 from tuckergp.model.tucker import Summand
 from tuckergp.random import stream
 
@@ -196,6 +196,5 @@ def _with_factors(modes: Sequence[Mode], factors: Sequence[float]) -> list[Mode]
 
 
 def _times(scale: float, kernel: Kernel) -> Kernel:
-    while isinstance(kernel, Scaled):
-        scale, kernel = scale * kernel.variance(), kernel.kernel
-    return float(_rounded(np.array([scale]))[0]) * kernel
+    kernel, variance = kernel.unscaled()
+    return float(_rounded(np.array([scale * variance]))[0]) * kernel

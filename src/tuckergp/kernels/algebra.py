@@ -130,6 +130,17 @@ class Kernel(Parameters):
         """The summands, flat; a scale in front of a sum goes to each of them."""
         return [self]
 
+    def unscaled(self) -> tuple[Kernel, float]:
+        """The kernel without the number in front of it, and that number; 1 where there is none.
+
+        Examples
+        --------
+        >>> from tuckergp.kernels import SE
+        >>> (0.25 * SE(1.0)).unscaled()
+        (SE(lengthscale=1.0), 0.25)
+        """
+        return self, 1.0
+
     @property
     def stationary(self) -> bool:
         """Whether the kernel depends on x - x' alone and knows its spectrum."""
@@ -284,6 +295,11 @@ class Scaled(Kernel):
         """The summands of the inner kernel, each scaled; scales of scales multiply."""
         inner = ((t.kernel, t.scale) if isinstance(t, Scaled) else (t, 1.0) for t in self.kernel.terms())
         return [Scaled(kernel, self.scale * scale) for kernel, scale in inner]
+
+    def unscaled(self) -> tuple[Kernel, float]:
+        """The innermost kernel, and the product of all scales in front of it."""
+        kernel, scale = self.kernel.unscaled()
+        return kernel, self.variance() * scale
 
     @property
     def stationary(self) -> bool:

@@ -9,7 +9,7 @@ from tuckergp.errors import InputError
 from tuckergp.gp.hyper import Values
 from tuckergp.gp.learning import learn_modes
 from tuckergp.likelihoods import LIKELIHOODS
-from tuckergp.model.design import Mode
+from tuckergp.model.mode import Mode
 from tuckergp.model.tucker import Core
 from tuckergp.regressor.reading import Observations
 from tuckergp.regressor.settings import RegressorSettings

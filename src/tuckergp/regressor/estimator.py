@@ -21,8 +21,9 @@ from tuckergp.checks import check, whole
 from tuckergp.data.grids import GridData, asked_grid, is_grid
 from tuckergp.likelihoods import LIKELIHOODS
 from tuckergp.model.cores import CoreSpec
-from tuckergp.model.design import Design, Mode
+from tuckergp.model.design import Design
 from tuckergp.model.inputs import Modes, ReadsTables
+from tuckergp.model.mode import Mode
 from tuckergp.posterior.export import as_inference_data, block_names
 from tuckergp.random import seed_of
 from tuckergp.regressor import answering, component_plots

@@ -18,8 +18,9 @@ from tuckergp.features.base import FeatureMap, ResidualMap
 from tuckergp.features.new import NewFeatures
 from tuckergp.likelihoods import Likelihood
 from tuckergp.likelihoods.row_noise import LEAST, NU
+from tuckergp.model.block import Block
 from tuckergp.model.cores import LEFT_OUT
-from tuckergp.model.design import Block, FittedMode
+from tuckergp.model.fitted_mode import FittedMode
 from tuckergp.model.newcomers import Newcomers
 from tuckergp.model.tucker import Core, TuckerModel
 from tuckergp.params import Parameters
