@@ -34,7 +34,7 @@ def inference_of(settings: RecommenderSettings) -> Inference:
     tuned = {"als": shrunk, "sgd": {**shrunk, **steps}}
     kind = LIKELIHOODS[settings.likelihood]
     noise = kind.default_noise if settings.noise == "auto" else settings.noise
-    inference = resolve_inference(settings, tuned, noise)
+    inference = resolve_inference(settings, tuned, noise, ratings=True)
     if not kind.conjugate and not isinstance(inference, Sampled):
         raise InputError(f"likelihood={settings.likelihood!r} needs inference={kind.sampler!r}, not {inference!r}.")
     return inference

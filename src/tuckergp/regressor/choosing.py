@@ -27,7 +27,7 @@ def inference_of(settings: RegressorSettings) -> Inference:
         "sgd": {"noise": 0.05, "step_u": 0.02, "batch_size": 20, "epochs": 200, "patience": patience},
         "sgld": {"batch_size": 20, "step_size": 0.3},
     }
-    return resolve_inference(settings, tuned, noise=settings.noise)
+    return resolve_inference(settings, tuned, settings.noise, ratings=False)
 
 
 def learned_modes_of(
