@@ -26,7 +26,7 @@ from tuckergp.model.design import Design
 from tuckergp.model.tucker import Core
 from tuckergp.posterior.draws import Draws
 from tuckergp.posterior.fitted import Fit
-from tuckergp.posterior.newcomers import with_newcomers
+from tuckergp.posterior.newcomers import TrainingRows
 from tuckergp.random import seed_of, stream
 from tuckergp.running import loop
 from tuckergp.running.checkpoint import stored_seed
@@ -155,7 +155,7 @@ def fit_model(
     if control.max_time is None:
         _announce(inference, problem, control)
     draws, steps = _learn(inference, problem, seed, replace(control, unit=problem.model.likelihood.scale), start)
-    return Fit(with_newcomers(draws, design), steps)
+    return Fit(TrainingRows(design).with_newcomers(draws), steps)
 
 
 def _announce(inference: Any, problem: Problem, control: Control) -> None:
