@@ -93,7 +93,7 @@ def test_features_can_be_given_for_all_terms_or_one_by_one():
     assert rows.residual is not None
 
 
-def test_whitening_uses_training_mean_and_spread_also_for_new_inputs():
+def test_whitening_uses_training_mean_and_std_also_for_new_inputs():
     design, fitted = Design.fit([Mode("lat", Linear(), constant=False, whiten=True)], TABLE)
     values = dense(design.modes[0].table)[design.index[:, 0], 0]
     expected = (TABLE["lat"] - TABLE["lat"].mean()) / TABLE["lat"].std()

@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 from sklearn.base import BaseEstimator, RegressorMixin
 
-from tuckergp.data.standard import mean_and_spread
+from tuckergp.data.standard import mean_and_std
 from tuckergp.data.tables import Table
 from tuckergp.errors import InputError
 from tuckergp.gp.dense import Moments
@@ -42,8 +42,8 @@ class GPEstimator(ReadsTables, RegressorMixin, BaseEstimator):  # type: ignore[m
                 raise InputError(f"{name} is a variance and must be positive and finite, not {variance}.")
         self.y_mean_, self.y_scale_ = 0.0, 1.0
         if self.normalize_y:
-            self.y_mean_, spread = mean_and_spread(target)
-            self.y_scale_ = spread or 1.0
+            self.y_mean_, std = mean_and_std(target)
+            self.y_scale_ = std or 1.0
         return table, (target - self.y_mean_) / self.y_scale_
 
     def _answer(self, moments: Moments, noise: float) -> Floats | tuple[Floats, Floats]:

@@ -16,7 +16,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy.optimize import brentq
 
-from tuckergp.data.standard import mean_and_spread
+from tuckergp.data.standard import mean_and_std
 from tuckergp.data.tables import Table
 from tuckergp.errors import NotConvergedWarning
 from tuckergp.features import FeatureMap
@@ -102,9 +102,9 @@ def learn_modes(
     True
     """
     kernel = _kernel(as_modes(modes, table), table, weight, summands)
-    mean, spread = mean_and_spread(y, weight)
+    mean, std = mean_and_std(y, weight)
     start = kernel.hyperparameters() | {"noise": np.array([START_NOISE])}
-    if not spread:  # targets that are all the same say nothing
+    if not std:  # targets that are all the same say nothing
         learn(lambda values: (0.0, {}), start, fixed=[*fixed, *start])  # checks the names and the numbers
         return LearnedModes(list(modes), start, 0.0)
     with warnings.catch_warnings():
@@ -112,7 +112,7 @@ def learn_modes(
         if weight is None and not isinstance(kernel, AdditiveKernel) and _cheap_grid(Grid.of(modes, table), rows):
             learned = _learned_on_grid(modes, table, y, fixed)
         else:
-            learned = _learned_on_rows(kernel, table, (y - mean) / spread, weight, rows, fixed, seed)
+            learned = _learned_on_rows(kernel, table, (y - mean) / std, weight, rows, fixed, seed)
     if not learned.converged:
         warnings.warn(
             "Type-II maximum likelihood stopped before it converged; start from other numbers in the kernels, or see "

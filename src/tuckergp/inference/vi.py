@@ -181,8 +181,8 @@ class VI(HyperPriors, Converging):
 
     def draws_of(self, problem: Problem, state: VIState, rng: np.random.Generator) -> list[Draw]:
         """Draws from q, with a warning if it explains nothing."""
-        spread = float(np.std(problem.y))
-        if spread > 0 and _rmse(problem, state) > EXPLAINS_NOTHING * spread:
+        std = float(np.std(problem.y))
+        if std > 0 and _rmse(problem, state) > EXPLAINS_NOTHING * std:
             warnings.warn(
                 "VI explains nothing of the targets: it came to rest at f = 0. Use Gibbs sampling, fewer modes or "
                 "another random_state.",

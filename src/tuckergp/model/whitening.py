@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 import numpy.typing as npt
 
-from tuckergp.data.standard import mean_and_spread
+from tuckergp.data.standard import mean_and_std
 from tuckergp.data.tables import Table
 
 __all__ = ["whiten", "whitening_of"]
@@ -20,8 +20,8 @@ def whitening_of(inputs: Table, weight: Floats | None = None) -> dict[str, tuple
     whitening = {}
     for column, values in inputs.columns.items():
         if values.dtype.kind in "fiubM":
-            mean, spread = mean_and_spread(inputs.numeric(column), weight)
-            whitening[column] = (mean, spread or 1.0)
+            mean, std = mean_and_std(inputs.numeric(column), weight)
+            whitening[column] = (mean, std or 1.0)
     return whitening
 
 
@@ -30,6 +30,6 @@ def whiten(inputs: Table, whitening: dict[str, tuple[float, float]]) -> Table:
     if not whitening:
         return inputs
     columns = dict(inputs.columns)
-    for column, (mean, spread) in whitening.items():
-        columns[column] = (inputs.numeric(column) - mean) / spread
+    for column, (mean, std) in whitening.items():
+        columns[column] = (inputs.numeric(column) - mean) / std
     return replace(inputs, columns=columns)

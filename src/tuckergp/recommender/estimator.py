@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, Literal, Self
+from typing import Any, Literal, Self, overload
 
 import numpy as np
 import numpy.typing as npt
@@ -27,7 +27,7 @@ from tuckergp.random import stream
 from tuckergp.recommender import answering
 from tuckergp.recommender.answering import OnUnknown
 from tuckergp.recommender.consistency import check_parts
-from tuckergp.recommender.decisions import Choice
+from tuckergp.recommender.decisions import Choice, shown_kernel
 from tuckergp.recommender.drift_trial import drift_helps
 from tuckergp.recommender.explain import feature_importance
 from tuckergp.recommender.explanation import Explanation, Importance
@@ -347,6 +347,34 @@ class TuckerRecommender(Storable, Estimator):
             return self._keep(learn(settings, given, run, drift_helps))
         return self._keep(go_on(self._fitted, settings, given, run, warmup))
 
+    @overload
+    def predict(
+        self, pairs: Any, *, include_noise: bool = ..., clip: bool = ..., on_unknown: OnUnknown = ...
+    ) -> Floats: ...
+
+    @overload
+    def predict(
+        self,
+        pairs: Any,
+        return_std: Literal[True],
+        *,
+        include_noise: bool = ...,
+        clip: bool = ...,
+        on_unknown: OnUnknown = ...,
+    ) -> tuple[Floats, Floats]: ...
+
+    @overload
+    def predict(
+        self,
+        pairs: Any,
+        return_std: bool = ...,
+        quantiles: Sequence[float] | None = ...,
+        include_noise: bool = ...,
+        clip: bool = ...,
+        interval: float | None = ...,
+        on_unknown: OnUnknown = ...,
+    ) -> Any: ...
+
     def predict(
         self,
         pairs: Any,
@@ -627,7 +655,8 @@ class TuckerRecommender(Storable, Estimator):
         """
         fitted = self._fitted
         layout, fit = fitted.layout, fitted.fit
-        return as_inference_data(fit.draws, block_names(layout.modes, layout.names))
+        names = [shown_kernel(name) for name in block_names(layout.modes, layout.names)]
+        return as_inference_data(fit.draws, names)
 
     def _check_parts(self) -> None:
         RecommenderSettings.of(self)

@@ -173,9 +173,9 @@ def explain(layout: Layout, fit: Fit, pair: Table, tables: Sequence[Table | None
     total = starts + sum(value[0] for each in drawn for value in each)
     predicted = float(fit.predict(design)[0])
     ids = {side.key: pair[side.key].tolist()[0] for side in layout.sides}
-    spread = _deviation(fit.scale * total)
+    std = _deviation(fit.scale * total)
     latent = None if fit.likelihood.linear else fit.likelihood.latent
-    return Explanation(ids["user_id"], ids["item_id"], tuple(lines), spread, predicted, latent)
+    return Explanation(ids["user_id"], ids["item_id"], tuple(lines), std, predicted, latent)
 
 
 def _deviation(values: Floats) -> float:
