@@ -13,7 +13,7 @@ from tuckergp.data.standard import mean_and_std
 from tuckergp.data.tables import Table
 from tuckergp.errors import InputError
 from tuckergp.gp.dense import Moments
-from tuckergp.gp.hyper import Learned, Objective, Values, learn
+from tuckergp.gp.hyper import Objective, Optimum, Values, learn
 from tuckergp.kernels import Kernel
 from tuckergp.model.inputs import ReadsTables, targets_of
 from tuckergp.random import seed_of
@@ -66,7 +66,7 @@ class LearningGP(GPEstimator):
     max_iter: int
     random_state: int | np.random.Generator | None
     hyperparameters_: Values
-    learned_: Learned | None
+    learned_: Optimum | None
     n_iter_: int
 
     def _learn(self, objective: Objective, kernel: Kernel) -> Values:

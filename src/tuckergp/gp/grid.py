@@ -107,7 +107,7 @@ class GridGP(LearningGP):
         (M_1, ..., M_D).
     log_marginal_likelihood_ : float
         Of the standardised targets; approximate with missing cells.
-    learned_ : Learned or None
+    learned_ : Optimum or None
         How the search went.
     n_iter_ : int
         Steps of the best search.

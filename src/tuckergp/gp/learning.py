@@ -23,7 +23,7 @@ from tuckergp.features import FeatureMap
 from tuckergp.gp.additive import AdditiveKernel
 from tuckergp.gp.exact import evidence
 from tuckergp.gp.grid import Grid, GridGP
-from tuckergp.gp.hyper import Learned, Values, learn
+from tuckergp.gp.hyper import Optimum, Values, learn
 from tuckergp.gp.modes import ModesKernel, as_modes, learned_modes, with_values
 from tuckergp.kernels import Constant, Kernel
 from tuckergp.model.mode import Mode
@@ -146,7 +146,7 @@ def _cheap_grid(grid: Grid, rows: int) -> bool:
     return bool(cost <= 2 * float(rows) ** 3 and len(np.unique(np.ravel_multi_index(grid.codes, shape))) == n)
 
 
-def _learned_on_grid(modes: Sequence[Mode], table: Table, y: Floats, fixed: Sequence[str]) -> Learned:
+def _learned_on_grid(modes: Sequence[Mode], table: Table, y: Floats, fixed: Sequence[str]) -> Optimum:
     learned = GridGP(modes, noise=START_NOISE, fixed=fixed).fit(table, y).learned_
     assert learned is not None  # learn=True
     return learned
@@ -154,7 +154,7 @@ def _learned_on_grid(modes: Sequence[Mode], table: Table, y: Floats, fixed: Sequ
 
 def _learned_on_rows(
     kernel: ModesKernel, table: Table, y: Floats, weight: Floats | None, rows: int, fixed: Sequence[str], seed: int
-) -> Learned:
+) -> Optimum:
     if len(table) > rows:
         chosen = np.sort(stream(seed, 1, 2).choice(len(table), rows, replace=False))
         table, y = table.take(chosen), y[chosen]

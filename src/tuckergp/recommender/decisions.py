@@ -275,7 +275,7 @@ def _with_kernel(table: Table, column: str, kernel: Kernel) -> Attribute:
         note = f"{kernel!r} on the standardised numbers{_how_many(missing)}"
         bound = _bind(kernel, table, column, spread)
         return Attribute(column, "kernel", note, float(np.nanmean(numbers)), spread, kernel=bound, numeric=True)
-    if not _takes_levels(kernel):
+    if not all(isinstance(leaf, Identity | Linear | Constant) for leaf in kernel.leaves()):  # others need numbers
         row = int(np.argmax(~missing))
         raise InputError(
             f"{kernel!r} needs numbers, but {table.name} column {column!r} holds {show_cell(values[row])} at "
@@ -304,15 +304,6 @@ def _bind(kernel: Kernel, table: Table, column: str | list[str], spread: float) 
         parameters["period"] = np.asarray(kernel.period) / spread
         parameters["period"] = float(parameters["period"]) if parameters["period"].ndim == 0 else parameters["period"]
     return type(kernel)(**parameters)
-
-
-def _takes_levels(kernel: Kernel) -> bool:
-    """Whether a kernel compares values that are not numbers."""
-    if isinstance(kernel, Sum | Product):
-        return _takes_levels(kernel.k1) and _takes_levels(kernel.k2)
-    if isinstance(kernel, Scaled):
-        return _takes_levels(kernel.kernel)
-    return isinstance(kernel, Identity | Linear | Constant)
 
 
 def as_numbers(table: Table, column: str) -> npt.NDArray[np.float64]:

@@ -39,7 +39,7 @@ from tuckergp.recommender.layout import Layout
 from tuckergp.recommender.learning import Run, learn
 from tuckergp.recommender.neighbours import Embeddings, embeddings
 from tuckergp.recommender.questions import attributes_of, users_of
-from tuckergp.recommender.reading import Attributes, Given
+from tuckergp.recommender.reading import AttributeTables, Given
 from tuckergp.recommender.serving import Strategy
 from tuckergp.recommender.settings import RecommenderSettings
 from tuckergp.recommender.updating import go_on, with_ratings
@@ -158,7 +158,7 @@ class TuckerRecommender(Storable, Estimator):
     fit_: Fit
     history_: History
     time_: Unit | None
-    tables_: Attributes
+    tables_: AttributeTables
     rating_range_: tuple[float, float]
     backend_: str
     columns_: dict[str, str]

@@ -23,7 +23,7 @@ from tuckergp.model.cores import LEFT_OUT
 from tuckergp.model.fitted_mode import FittedMode
 from tuckergp.model.newcomers import Newcomers
 from tuckergp.model.tucker import Core, TuckerModel
-from tuckergp.params import Parameters
+from tuckergp.params import Parametrised
 from tuckergp.posterior.draws import Draws
 from tuckergp.posterior.fitted import Fit
 from tuckergp.residuals.base import ModeDraws
@@ -80,7 +80,7 @@ def _is_fitted(fitted: Any) -> bool:
 
 def _parts(thing: Any) -> Iterator[Any]:
     yield thing
-    if isinstance(thing, Parameters):
+    if isinstance(thing, Parametrised):
         for name, value in vars(thing).items():
             if name != "feature_names_":  # a list of text, and long
                 yield from _parts(value)
