@@ -16,7 +16,7 @@ LARGEST_LOSS = 0.1
 """The share of the variance at training inputs beyond which features are too few."""
 
 INSPECTED = 500
-"""At how many inputs that is judged at the most."""
+"""The most inputs at which that is judged."""
 
 
 def too_few_points(features: FeatureMap, table: Table, points: Table, L: Floats, number: str) -> str | None:
