@@ -42,7 +42,8 @@ from tuckergp.inference import NUTS, Gibbs  # noqa: E402
 from tuckergp.inference.base import Problem  # noqa: E402
 from tuckergp.kernels import SE  # noqa: E402
 from tuckergp.likelihoods import Gaussian  # noqa: E402
-from tuckergp.model.design import Design, Mode  # noqa: E402
+from tuckergp.model.design import Design  # noqa: E402
+from tuckergp.model.mode import Mode  # noqa: E402
 from tuckergp.model.tucker import Parameters, TuckerModel, make_core  # noqa: E402
 from tuckergp.posterior.diagnostics import summarise  # noqa: E402
 from tuckergp.random import stream  # noqa: E402

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from tuckergp.data.tables import from_matrix as from_matrix
     from tuckergp.data.tables import read_table as read_table
     from tuckergp.evaluation.tuning import tune as tune
-    from tuckergp.model.design import Mode as Mode
+    from tuckergp.model.mode import Mode as Mode
     from tuckergp.recommender import TuckerRecommender as TuckerRecommender
     from tuckergp.regressor import TuckerGPRegressor as TuckerGPRegressor
     from tuckergp.store.model_file import load as load
@@ -35,7 +35,7 @@ _MODULES = {
 }
 
 _HOMES = {
-    "Mode": "tuckergp.model.design",
+    "Mode": "tuckergp.model.mode",
     "TuckerGPRegressor": "tuckergp.regressor",
     "TuckerRecommender": "tuckergp.recommender",
     "from_matrix": "tuckergp.data.tables",

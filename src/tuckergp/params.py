@@ -14,10 +14,10 @@ import numpy as np
 
 from tuckergp.errors import InputError
 
-__all__ = ["Estimator", "Parameters", "check_fitted"]
+__all__ = ["Estimator", "Parametrised", "check_fitted"]
 
 
-class Parameters:
+class Parametrised:
     """A base class with nested parameters, equality, and a repr that can be evaluated."""
 
     @classmethod
@@ -30,7 +30,7 @@ class Parameters:
         for name in self._parameter_names():
             value = getattr(self, name)
             params[name] = value
-            if deep and isinstance(value, Parameters):
+            if deep and isinstance(value, Parametrised):
                 params.update({f"{name}__{inner}": v for inner, v in value.get_params().items()})
         return params
 
@@ -46,13 +46,13 @@ class Parameters:
                 setattr(self, name, value)
                 continue
             nested = getattr(self, name)
-            if not isinstance(nested, Parameters):
+            if not isinstance(nested, Parametrised):
                 raise InputError(f"Parameter {name!r} of {type(self).__name__} has no parameters of its own.")
             nested.set_params(**{inner: value})
         return self
 
     def __eq__(self, other: object) -> bool:
-        if type(self) is not type(other) or not isinstance(other, Parameters):
+        if type(self) is not type(other) or not isinstance(other, Parametrised):
             return NotImplemented
         mine, theirs = self.get_params(deep=False), other.get_params(deep=False)
         return all(_same(mine[name], theirs[name]) for name in mine)
@@ -64,7 +64,7 @@ class Parameters:
         return f"{type(self).__name__}({', '.join(shown)})"
 
 
-class Estimator(Parameters):
+class Estimator(Parametrised):
     """A base class of estimators: equal to itself alone, and shown with the parameters that differ from defaults."""
 
     __eq__ = object.__eq__

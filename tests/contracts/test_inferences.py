@@ -123,8 +123,10 @@ def test_settings_of_an_estimator_that_it_does_not_take_are_refused(name, monkey
     for setting, value in {"draws": 7, "warmup": 7, "chains": 3, "noise": "rows"}.items():
         if setting not in ALL[name].takes:
             model = TuckerGPRegressor(inference=name, **{setting: value})
-            with pytest.raises(InputError, match=f"^{setting} is a setting of inference='gibbs'"):
+            with pytest.raises(InputError, match=f"^{setting} is a setting of inference='gibbs'") as caught:
                 model.fit([[0.0], [1.0]], [0.0, 1.0])
+            able = [each for each in INFERENCES if f"'{each}'" in str(caught.value).split(";")[0]]
+            assert able == [each for each, kind in INFERENCES.items() if setting in kind.takes]
 
 
 @pytest.mark.parametrize("name", [name for name, kind in ALL.items() if kind.of_noise])

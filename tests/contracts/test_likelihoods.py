@@ -15,7 +15,8 @@ from tuckergp.inference import HMC, INFERENCES, NUTS, Gibbs
 from tuckergp.kernels import SE, Identity
 from tuckergp.likelihoods import LIKELIHOODS
 from tuckergp.likelihoods.base import Predicted
-from tuckergp.model.design import Design, Mode
+from tuckergp.model.design import Design
+from tuckergp.model.mode import Mode
 from tuckergp.random import BLOCK
 from tuckergp.running.fit import fit_model
 
@@ -100,7 +101,7 @@ def learned(name):
 def test_it_learns_and_its_answers_agree_with_each_other(name):
     """Quantiles increase and hold their share of samples, whose means and variances are those predicted."""
     fit, design, y = learned(name)
-    mean, std = fit.mean_and_spread(design, include_noise=True)
+    mean, std = fit.mean_and_std(design, include_noise=True)
     assert np.corrcoef(mean, y)[0, 1] > 0.5
     levels = [0.1, 0.5, 0.9]
     quantiles = fit.quantiles(design, levels, include_noise=True)

@@ -263,7 +263,7 @@ def test_bad_tables_get_one_clear_sentence(tables, message):
         ({"implicit": "maybe"}, "implicit must be True, False or 'auto'"),
         ({"core": "tucker"}, "core must be"),
         ({"inference": "als", "draws": 100}, "draws is a setting of inference='gibbs'; with 'als' leave it out"),
-        ({"inference": Gibbs(), "noise": "rows"}, "noise is a setting of inference='gibbs'"),
+        ({"inference": Gibbs(), "noise": "rows"}, r"setting of the object here; give inference=Gibbs\(noise='rows'\)"),
         ({"noise": "columns"}, "noise must be 'auto', 'shared' or 'rows'"),
     ],
 )

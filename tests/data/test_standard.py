@@ -3,13 +3,13 @@
 import numpy as np
 import pytest
 
-from tuckergp.data.standard import mean_and_spread
+from tuckergp.data.standard import mean_and_std
 
 
 @pytest.mark.parametrize("size", [1e-300, 1e-12, 1.0, 1e12, 1e300])
 def test_units_do_not_matter(size):
     values, weight = np.random.default_rng(0).normal(3, 2, 50), np.linspace(0, 2, 50)
-    mean, spread = mean_and_spread(size * values, weight)
+    mean, spread = mean_and_std(size * values, weight)
     expected = (weight * values).sum() / weight.sum()
     assert mean / size == pytest.approx(expected, rel=1e-12)
     variance = (weight * (values - expected) ** 2).sum() / weight.sum()
@@ -20,4 +20,4 @@ def test_units_do_not_matter(size):
 def test_equal_numbers_have_no_spread(value):
     values = np.full(7, value)
     values[3] *= 1 + 1e-15
-    assert mean_and_spread(values, np.linspace(0.1, 0.7, 7)) == (pytest.approx(value), 0.0)
+    assert mean_and_std(values, np.linspace(0.1, 0.7, 7)) == (pytest.approx(value), 0.0)

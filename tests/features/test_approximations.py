@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from tuckergp.errors import InputError
-from tuckergp.features import Cholesky, Fourier, Nystrom, cholesky
+from tuckergp.features import Cholesky, Fourier, Nystrom, pivoted
 from tuckergp.kernels import SE, Constant, Identity, Linear, Matern12, Matern32, Periodic
 
 RNG = np.random.default_rng(0)
@@ -37,10 +37,10 @@ def test_repeated_inputs_cost_no_features():
     np.testing.assert_allclose(features.gram(repeated), Matern12(1.0)(repeated), atol=1e-12)
 
 
-@pytest.mark.parametrize("limit", [cholesky.GRAM_ROWS, 0])
+@pytest.mark.parametrize("limit", [pivoted.GRAM_ROWS, 0])
 def test_a_smooth_kernel_on_many_points_needs_few_features(limit, monkeypatch):
     # 3,000 points: column by column; the same 500 of them: once each way
-    monkeypatch.setattr(cholesky, "GRAM_ROWS", limit)
+    monkeypatch.setattr(pivoted, "GRAM_ROWS", limit)
     x = np.random.default_rng(1).uniform(0, 10, 3000)
     for points in (x, x[:500]):
         features = Cholesky(tolerance=1e-6).fit(points, SE(1.0))
@@ -50,7 +50,7 @@ def test_a_smooth_kernel_on_many_points_needs_few_features(limit, monkeypatch):
 
 def test_both_ways_of_pivoting_choose_the_same_pivots(monkeypatch):
     whole = Cholesky(1e-8).fit(X, SE(0.5))
-    monkeypatch.setattr(cholesky, "GRAM_ROWS", 0)
+    monkeypatch.setattr(pivoted, "GRAM_ROWS", 0)
     lazy = Cholesky(1e-8).fit(X, SE(0.5))
     np.testing.assert_array_equal(whole.pivots_["x0"], lazy.pivots_["x0"])
     np.testing.assert_allclose(whole.L_, lazy.L_, atol=1e-8)

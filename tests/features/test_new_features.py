@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from tuckergp.data.columns import as_inputs
-from tuckergp.features import Cholesky, Fourier, Hashing, Nystrom, cholesky, realise
+from tuckergp.features import Cholesky, Fourier, Hashing, Nystrom, points, realise
 from tuckergp.kernels import SE, Constant, Cosine, Identity, Linear, Periodic
 from tuckergp.random import DrawStreams
 
@@ -100,7 +100,7 @@ def test_many_inputs_are_correlated_within_groups(monkeypatch):
     x = np.linspace(2, 6, 40)
     fitted = realise(SE(0.3), TRAIN["x"])
     exact = SE(0.3)(x)
-    monkeypatch.setattr(cholesky, "LARGEST_JOINT", 400)  # groups of ten
+    monkeypatch.setattr(points, "LARGEST_JOINT", 400)  # groups of ten
     near = with_new(fitted, x)
     np.testing.assert_allclose(np.diag(near), 1.0, atol=1e-5)
     assert (np.abs(near - exact) < 1e-4).mean() > 0.25

@@ -110,7 +110,7 @@ def test_what_makes_no_sense_is_refused(recommender, data, surface, tmp_path):
     ]:
         with pytest.raises(InputError, match=message):
             TuckerGPRegressor(rank=2, inference="vi", **settings).fit(X, (y > 0).astype(float))
-    with pytest.raises(InputError, match="checkpoint is an argument for inference='gibbs'"):
+    with pytest.raises(InputError, match="checkpoint is an argument for samplers, such as inference='gibbs'"):
         TuckerGPRegressor(rank=2, inference="vi").fit(X, y, checkpoint=tmp_path)
     with pytest.raises(InputError, match="with VI call fit with all ratings"):
         recommender.partial_fit(data.train)

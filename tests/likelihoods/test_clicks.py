@@ -14,7 +14,8 @@ from tuckergp.inference.base import Problem
 from tuckergp.kernels import Identity
 from tuckergp.likelihoods import Clicks, Gaussian
 from tuckergp.likelihoods.base import Predicted
-from tuckergp.model.design import Design, Mode
+from tuckergp.model.design import Design
+from tuckergp.model.mode import Mode
 from tuckergp.model.tucker import make_core
 from tuckergp.random import stream
 

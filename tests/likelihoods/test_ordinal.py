@@ -20,7 +20,6 @@ from tuckergp.likelihoods.levels import (
     level_interval,
     level_probabilities,
     log_probability,
-    mean_level,
 )
 from tuckergp.likelihoods.ordinal import Ordinal, OrdinalState
 from tuckergp.likelihoods.row_noise import RowNoise
@@ -136,7 +135,6 @@ def test_probabilities_are_those_of_the_model_and_sum_to_one():
         logs = log_probability(np.full(502, k), f, cuts)
         assert np.isfinite(logs).all()
         np.testing.assert_allclose(logs[likely[:, k]], np.log(p[likely[:, k], k]), rtol=1e-12, atol=1e-14)
-    np.testing.assert_allclose(mean_level(p, [1, 2, 3, 4, 5]), p @ np.arange(1.0, 6.0))
 
 
 def test_two_levels_cut_at_zero_are_the_bernoulli_probit():

@@ -8,7 +8,8 @@ from tuckergp.data.tables import as_table
 from tuckergp.errors import InputError
 from tuckergp.features import Cholesky, Exact, Fourier, Hashing, Line, Nystrom, Rows
 from tuckergp.kernels import SE, Constant, Identity, Linear, Matern12, Matern32, Matern52, Periodic
-from tuckergp.model.design import Design, Mode
+from tuckergp.model.design import Design
+from tuckergp.model.mode import Mode
 from tuckergp.model.mode_table import ModeTable
 from tuckergp.residuals import NoResidual
 from tuckergp.residuals import Rows as FreeRows
@@ -92,7 +93,7 @@ def test_features_can_be_given_for_all_terms_or_one_by_one():
     assert rows.residual is not None
 
 
-def test_whitening_uses_training_mean_and_spread_also_for_new_inputs():
+def test_whitening_uses_training_mean_and_std_also_for_new_inputs():
     design, fitted = Design.fit([Mode("lat", Linear(), constant=False, whiten=True)], TABLE)
     values = dense(design.modes[0].table)[design.index[:, 0], 0]
     expected = (TABLE["lat"] - TABLE["lat"].mean()) / TABLE["lat"].std()

@@ -89,7 +89,7 @@ def test_side_information_equals_the_papers_formula():
     ]
     from tuckergp.data.tables import as_table
     from tuckergp.kernels import Identity, Linear
-    from tuckergp.model.design import Mode
+    from tuckergp.model.mode import Mode
 
     table = as_table(
         {

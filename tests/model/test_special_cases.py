@@ -14,7 +14,8 @@ from tuckergp.inference.sgd import SGD
 from tuckergp.kernels import SE, Identity, Matern12
 from tuckergp.likelihoods import Gaussian
 from tuckergp.likelihoods.precision import Precision
-from tuckergp.model.design import Design, Mode
+from tuckergp.model.design import Design
+from tuckergp.model.mode import Mode
 from tuckergp.model.tucker import Parameters, TuckerModel, make_core
 from tuckergp.paper.movielens_bpmf import sampler
 from tuckergp.priors import hyper

@@ -49,7 +49,7 @@ def test_quantities_have_their_names_and_the_units_of_the_targets(ratings_model,
     assert dict(posterior.sizes) == {"chain": 3, "draw": 30, "observation": 100, "block": blocks}
     names = posterior["block"].values.tolist()
     assert "user_id: Linear('occupation')" in names
-    assert "item_id: Cosine('who rated what')" in names
+    assert "item_id: Cosine('co-rating')" in names
     assert len(set(names)) == blocks
     rows = posterior["observation"].values
     watched = data.train.take(rows)

@@ -82,7 +82,7 @@ def test_probabilities_need_draws_too(data):
 
 
 def test_a_most_probable_point_has_no_moments(data):
-    with pytest.raises(InputError, match="moments_of is an argument for inference='gibbs'"):
+    with pytest.raises(InputError, match="moments_of is an argument for samplers, such as inference='gibbs'"):
         TuckerRecommender(inference="als").fit(data.train, moments_of=data.test)
 
 

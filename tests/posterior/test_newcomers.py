@@ -15,7 +15,7 @@ from tuckergp.model.mode_table import ModeTable
 from tuckergp.model.newcomers import INTERCEPT, RIDGE, SHRINKAGE, NewcomerRegression, Newcomers
 from tuckergp.model.tucker import TuckerModel, make_core
 from tuckergp.posterior.draws import Draws
-from tuckergp.posterior.newcomers import prior_of_rows, with_newcomers
+from tuckergp.posterior.newcomers import TrainingRows, prior_of_rows
 from tuckergp.random import DrawStreams
 from tuckergp.residuals import Rows
 
@@ -90,7 +90,7 @@ LACKING, WITH_SET = [*KNOWN, *[0.0] * 8], [*KNOWN, 1.0, *[0.0] * 7]
 def test_a_row_without_a_set_has_the_moments_of_the_regression_and_other_rows_are_as_before(fitted):
     plain, design = fitted
     users = design.modes[0]
-    few = with_newcomers(plain.thinned(2), design)
+    few = TrainingRows(design).with_newcomers(plain.thinned(2))
     psi = [plain.modes[d].rows["psi"][:, 0] for d in range(2)]
     expected = NewcomerRegression(users.features[:, :2], design.index[:, 0]).given(
         psi[0],
@@ -117,7 +117,7 @@ def test_a_row_without_a_set_has_the_moments_of_the_regression_and_other_rows_ar
 
 def test_precisions_count_unknown_sets_and_new_features(fitted):
     plain, design = fitted
-    draws = with_newcomers(plain.thinned(2), design)
+    draws = TrainingRows(design).with_newcomers(plain.thinned(2))
     own = Newcomers.of(draws.modes[0].values)
     values = sparse.csr_array(np.array([[0.0], [0.0], [3.0], [3.0]]))
     new = NewFeatures(values, np.ones(1, dtype=np.uint64), np.zeros(1, dtype=np.int64))

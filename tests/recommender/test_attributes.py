@@ -13,7 +13,8 @@ from tuckergp import TuckerRecommender
 from tuckergp.data.tables import as_table
 from tuckergp.errors import DataWarning, InputError
 from tuckergp.kernels import SE, Identity, Linear, Matern32, Periodic
-from tuckergp.model.design import FittedMode, Mode
+from tuckergp.model.fitted_mode import FittedMode
+from tuckergp.model.mode import Mode
 from tuckergp.recommender.attributes import BLOCK_VARIANCE, TEXT_VARIANCE, WHO_RATED_WHAT, Attributes, check_keys, join
 from tuckergp.recommender.feature_report import FeatureReport
 from tuckergp.recommender.words import BUCKETS, buckets, words

@@ -10,7 +10,8 @@ from tuckergp import TuckerRecommender, load
 from tuckergp.data.tables import Table, as_table
 from tuckergp.evaluation.metrics import rmse
 from tuckergp.kernels import Cosine, Identity
-from tuckergp.model.design import FittedMode, Mode
+from tuckergp.model.fitted_mode import FittedMode
+from tuckergp.model.mode import Mode
 from tuckergp.recommender.attributes import WHO_RATED_WHAT
 
 pytestmark = pytest.mark.filterwarnings("ignore::tuckergp.errors.NotConvergedWarning")

@@ -14,7 +14,7 @@ from tuckergp.evaluation.metrics import rmse
 from tuckergp.inference.base import Problem
 from tuckergp.inference.gibbs import Gibbs
 from tuckergp.likelihoods.row_noise import NU
-from tuckergp.model.design import whiten
+from tuckergp.model.whitening import whiten
 from tuckergp.posterior.draws import map_draws
 from tuckergp.recommender.attributes import WHO_RATED_WHAT, join
 from tuckergp.recommender.fold_in import _problem, fold_in

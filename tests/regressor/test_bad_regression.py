@@ -148,7 +148,7 @@ def test_features_of_what_is_no_kernel_are_refused(features, monkeypatch):
     X = np.random.default_rng(0).uniform(0, 9, size=(30, 2))
     modes = [Mode("x0", SE(1.0)), Mode("x1", Wedge(), features)]
     for rows in (2000, 5):  # beyond, column by column
-        monkeypatch.setattr("tuckergp.features.cholesky.GRAM_ROWS", rows)
+        monkeypatch.setattr("tuckergp.features.pivoted.GRAM_ROWS", rows)
         with pytest.raises(NotPositiveDefinite, match=r"Mode 'x1': .*Wedge\(\)"):
             MAKERS["gibbs"](modes).fit(X, X[:, 0])
 

@@ -153,8 +153,8 @@ def test_other_samplers_predict_from_their_draws(inference):
 
 BAD = [
     ({"inference": "hmc", "noise": "rows"}, {}, "noise is a setting of inference='gibbs'; with 'hmc' leave it out"),
-    ({"inference": NUTS(), "draws": 10}, {}, r"draws is a setting of inference='gibbs'; with NUTS\("),
-    ({"inference": HMC(), "draws": 10}, {}, r"draws is a setting of inference='gibbs'; with HMC\("),
+    ({"inference": NUTS(), "draws": 10}, {}, r"draws is a setting of the object here; give inference=NUTS\(draws=10\)"),
+    ({"inference": HMC(), "draws": 10}, {}, r"draws is a setting of the object here; give inference=HMC\(draws=10\)"),
     ({"inference": "als", "likelihood": "ordinal"}, {},
      r"likelihood='ordinal' needs inference='gibbs', 'hmc', 'nuts', 'sgld' or 'sgd', not ALS"),
     ({"rank": 0}, {}, "rank must be a whole number from 1 on or a list of such, one per mode, not 0"),

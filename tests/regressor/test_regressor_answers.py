@@ -114,8 +114,8 @@ class TestCovariances:
         np.testing.assert_array_equal(with_noise[off], without[off])
 
     @pytest.mark.parametrize("other", [{"return_std": True}, {"quantiles": [0.5]}, {"interval": 0.9}])
-    def test_one_kind_of_spread_at_a_time(self, model, other):
-        with pytest.raises(InputError, match="not for several"):
+    def test_covariances_are_returned_alone(self, model, other):
+        with pytest.raises(InputError, match="return_cov=True returns nothing beside covariances"):
             model.predict(NEW, return_cov=True, **other)
 
     def test_a_most_probable_point_has_none(self, surface):

@@ -283,7 +283,7 @@ def test_places_that_cannot_be_written_and_other_inferences_are_refused(data, tm
     ):
         with pytest.raises(InputError, match=message):
             recommender().fit(data.train, checkpoint=place)
-    with pytest.raises(InputError, match="checkpoint is an argument for inference='gibbs'"):
+    with pytest.raises(InputError, match="checkpoint is an argument for samplers, such as inference='gibbs'"):
         TuckerRecommender(inference=ALS()).fit(data.train, checkpoint=tmp_path / "run")
 
 

@@ -26,7 +26,7 @@ def read_split(text: str, folds: int | None, seed: int) -> Any:
     if folds is not None and kind not in ("random", "folds"):
         raise InputError(f"--folds goes with --split random; {kind} makes one training and one test part.")
     if folds is not None and size:
-        raise InputError(f"--split {text} says how to part the ratings already; leave --folds out.")
+        raise InputError(f"--split {text} splits the ratings already; leave --folds out.")
     if kind == "folds" and size:
         return FoldColumn(size)
     if kind == "folds" or (kind == "random" and folds is not None):

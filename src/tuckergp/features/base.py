@@ -18,7 +18,7 @@ from tuckergp.data.tables import Table
 from tuckergp.errors import InputError
 from tuckergp.features.new import NewFeatures
 from tuckergp.kernels import Kernel
-from tuckergp.params import Parameters
+from tuckergp.params import Parametrised
 from tuckergp.residuals.base import Residual
 
 __all__ = ["FeatureMap", "Features", "Floats", "RandomState", "ResidualMap", "Shapes", "hstack", "vstack"]
@@ -29,7 +29,7 @@ Shapes: TypeAlias = dict[str, tuple[int, ...]]
 RandomState: TypeAlias = int | np.random.Generator | None
 
 
-class FeatureMap(Parameters):
+class FeatureMap(Parametrised):
     """Features phi of one mode, with phi(x)'phi(x') equal or close to k(x, x').
 
     The constructor only stores parameters, so one description can be used for several kernels; what `fit` learns ends

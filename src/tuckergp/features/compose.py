@@ -17,11 +17,13 @@ from tuckergp.data.columns import as_inputs
 from tuckergp.data.tables import Table
 from tuckergp.errors import InputError
 from tuckergp.features.base import FeatureMap, Features, RandomState, hstack
-from tuckergp.features.cholesky import EXPLAINED, Cholesky, distinct_inputs, pivoted_cholesky
+from tuckergp.features.cholesky import Cholesky
 from tuckergp.features.exact import Exact
 from tuckergp.features.fourier import Fourier
 from tuckergp.features.new import NewFeatures, side_by_side
 from tuckergp.features.nystrom import Nystrom
+from tuckergp.features.pivoted import pivoted_cholesky
+from tuckergp.features.points import EXPLAINED, distinct_inputs
 from tuckergp.kernels import Kernel, Product, Scaled, Sum
 from tuckergp.random import mixed
 

@@ -11,7 +11,7 @@ from tuckergp.data.columns import numbers
 from tuckergp.data.tables import Table
 from tuckergp.errors import InputError
 from tuckergp.features.base import FeatureMap, Features, Floats
-from tuckergp.features.cholesky import LARGEST_LOSS, distinct_inputs, pivoted_cholesky, spread_out
+from tuckergp.features.doubt import degrees_of_freedom
 from tuckergp.kernels import Kernel
 
 __all__ = ["Fourier"]
@@ -87,12 +87,10 @@ class Fourier(FeatureMap):
 
     def _doubt(self, table: Table) -> str | None:
         most = self.n // FEATURES_PER_PIVOT + 1
-        inputs = spread_out(distinct_inputs(table, self.kernel_))
-        pivots, _ = pivoted_cholesky(self.kernel_, inputs, LARGEST_LOSS, most)
-        if len(pivots) < most:
+        if degrees_of_freedom(self.kernel_, table, most) < most:
             return None
         return (
-            f"{self!r} has too few random features for {self.kernel_!r}, whose functions have {len(pivots)} or more "
+            f"{self!r} has too few random features for {self.kernel_!r}, whose functions have {most} or more "
             f"degrees of freedom over the training inputs: intervals will be too narrow. Raise n or the lengthscale, "
             f"or use Nystrom or Cholesky features."
         )

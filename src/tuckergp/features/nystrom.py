@@ -11,8 +11,10 @@ from tuckergp.data.columns import numbers
 from tuckergp.data.tables import Table
 from tuckergp.errors import InputError
 from tuckergp.features.base import FeatureMap, Features, Floats
-from tuckergp.features.cholesky import distinct_inputs, fault_of_points, left_out, pivoted_cholesky, through, too_few
+from tuckergp.features.doubt import too_few_points
 from tuckergp.features.new import NewFeatures
+from tuckergp.features.pivoted import pivoted_cholesky
+from tuckergp.features.points import distinct_inputs, fault_of_points, left_out, through
 from tuckergp.kernels import Constant, Identity, Kernel, Linear
 from tuckergp.linalg import safe_cholesky
 
@@ -86,7 +88,7 @@ class Nystrom(FeatureMap):
         return left_out(self.kernel_, table, self.points_, self.L_, joint)
 
     def _doubt(self, table: Table) -> str | None:
-        return too_few(self, table, self.points_, self.L_, "n")
+        return too_few_points(self, table, self.points_, self.L_, "n")
 
 
 def _centres(inputs: Table, n: int, rng: np.random.Generator) -> Table:

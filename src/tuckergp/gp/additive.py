@@ -15,7 +15,7 @@ from tuckergp.data.tables import Table
 from tuckergp.gp.modes import ModeKernel, ModesKernel
 from tuckergp.kernels import Scaled
 from tuckergp.kernels.algebra import Pullback
-from tuckergp.model.design import Mode
+from tuckergp.model.mode import Mode
 from tuckergp.model.tucker import Summand
 
 __all__ = ["AdditiveKernel"]

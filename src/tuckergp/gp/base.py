@@ -9,11 +9,11 @@ import numpy as np
 import numpy.typing as npt
 from sklearn.base import BaseEstimator, RegressorMixin
 
-from tuckergp.data.standard import mean_and_spread
+from tuckergp.data.standard import mean_and_std
 from tuckergp.data.tables import Table
 from tuckergp.errors import InputError
 from tuckergp.gp.dense import Moments
-from tuckergp.gp.hyper import Learned, Objective, Values, learn
+from tuckergp.gp.hyper import Objective, Optimum, Values, learn
 from tuckergp.kernels import Kernel
 from tuckergp.model.inputs import ReadsTables, targets_of
 from tuckergp.random import seed_of
@@ -42,8 +42,8 @@ class GPEstimator(ReadsTables, RegressorMixin, BaseEstimator):  # type: ignore[m
                 raise InputError(f"{name} is a variance and must be positive and finite, not {variance}.")
         self.y_mean_, self.y_scale_ = 0.0, 1.0
         if self.normalize_y:
-            self.y_mean_, spread = mean_and_spread(target)
-            self.y_scale_ = spread or 1.0
+            self.y_mean_, std = mean_and_std(target)
+            self.y_scale_ = std or 1.0
         return table, (target - self.y_mean_) / self.y_scale_
 
     def _answer(self, moments: Moments, noise: float) -> Floats | tuple[Floats, Floats]:
@@ -66,7 +66,7 @@ class LearningGP(GPEstimator):
     max_iter: int
     random_state: int | np.random.Generator | None
     hyperparameters_: Values
-    learned_: Learned | None
+    learned_: Optimum | None
     n_iter_: int
 
     def _learn(self, objective: Objective, kernel: Kernel) -> Values:

@@ -70,7 +70,7 @@ class ExactGP(LearningGP):
         front is ``hyperparameters_["scale"]``.
     log_marginal_likelihood_ : float
         Of the standardised targets.
-    learned_ : Learned or None
+    learned_ : Optimum or None
         How the search went.
     n_iter_ : int
         Steps of the best search.

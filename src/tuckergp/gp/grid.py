@@ -21,7 +21,7 @@ from tuckergp.gp.dense import Moments, blocks
 from tuckergp.gp.hyper import Values
 from tuckergp.gp.kronecker import WORKSPACE, Cells, KroneckerSystem, along, contract, outer
 from tuckergp.gp.modes import ModesKernel, as_modes, blame, learned_modes, with_values
-from tuckergp.model.design import Mode
+from tuckergp.model.mode import Mode
 
 __all__ = ["GridGP"]
 
@@ -107,7 +107,7 @@ class GridGP(LearningGP):
         (M_1, ..., M_D).
     log_marginal_likelihood_ : float
         Of the standardised targets; approximate with missing cells.
-    learned_ : Learned or None
+    learned_ : Optimum or None
         How the search went.
     n_iter_ : int
         Steps of the best search.

@@ -17,7 +17,7 @@ from scipy.optimize import Bounds, OptimizeResult, minimize
 from tuckergp.errors import InputError, NotConvergedWarning
 from tuckergp.random import stream
 
-__all__ = ["Learned", "Objective", "Values", "learn"]
+__all__ = ["Objective", "Optimum", "Values", "learn"]
 
 Floats: TypeAlias = npt.NDArray[np.float64]
 Values: TypeAlias = dict[str, Floats]
@@ -32,7 +32,7 @@ SMALLEST_NOISE = 1e-8
 
 
 @dataclass(frozen=True)
-class Learned:
+class Optimum:
     """The hyperparameters that the best of all searches ended with.
 
     Attributes
@@ -58,7 +58,7 @@ def learn(
     restarts: int = 0,
     max_iter: int = 100,
     seed: int = 0,
-) -> Learned:
+) -> Optimum:
     """Maximise a log marginal likelihood from ``start``, and ``restarts`` times from random points around it.
 
     Parameters
@@ -79,52 +79,14 @@ def learn(
     >>> learn(bowl, {"x": np.array([1.0])}).values["x"].round(4)
     array([2.])
     """
-    names = [name for name in start if not _is_fixed(name, fixed)]
-    unknown = [name for name in fixed if not any(_is_fixed(known, [name]) for known in start)]
-    if unknown:
-        raise InputError(f"fixed names {unknown[0]!r}, but the hyperparameters are: {', '.join(start)}.")
-    for name, values in start.items():
-        if not (np.isfinite(values).all() and (values > 0).all()):
-            raise InputError(f"The hyperparameter {name!r} must be positive and finite, not {values}.")
-    ends = np.cumsum([len(start[name]) for name in names], dtype=int)[:-1]
-
-    def unpack(theta: Floats) -> Values:
-        values = np.split(np.exp(theta), ends) if names else []
-        return dict(start) | dict(zip(names, values, strict=True))
-
-    def loss(theta: Floats) -> tuple[float, Floats]:
-        try:
-            value, slopes = objective(unpack(theta))
-        except InputError:  # no Cholesky factor at this theta; the search goes elsewhere
-            return np.inf, np.zeros_like(theta)
-        return -value, -np.concatenate([slopes[name] for name in names])
-
-    def search(x0: Floats) -> OptimizeResult:
-        # L-BFGS-B takes a first step as long as the gradient: with the largest slope scaled to 1, no hyperparameter
-        # changes by more than a factor e in it
-        first = loss(x0)
-        unit = max(1.0, float(np.abs(first[1]).max()))
-
-        def scaled(theta: Floats) -> tuple[float, Floats]:
-            value, slope = first if np.array_equal(theta, x0) else loss(theta)
-            return value / unit, slope / unit
-
-        result = minimize(
-            scaled, x0, jac=True, method="L-BFGS-B", bounds=Bounds(least, most), options={"maxiter": max_iter}
-        )
-        result.fun *= unit
-        return result
-
-    if not names:
-        return Learned(dict(start), objective(dict(start))[0], 0, 1, True)
-    centre = np.log(np.concatenate([start[name] for name in names]))
-    least, most = centre - np.log(REACH), centre + np.log(REACH)
-    if "noise" in names:
-        place = int(sum(len(start[name]) for name in names[: names.index("noise")]))
-        least[place] = min(max(least[place], np.log(SMALLEST_NOISE)), centre[place])
+    _check(start, fixed)
+    space = _LogSpace(objective, dict(start), [name for name in start if not _is_fixed(name, fixed)])
+    if not space.names:
+        return Optimum(dict(start), objective(dict(start))[0], 0, 1, True)
+    centre, least, most = space.bounds()
     rng = stream(seed, 0)
     starts = [centre, *(centre + rng.uniform(-1, 1, len(centre)) * np.log(10) for _ in range(restarts))]
-    runs = [search(np.clip(x0, least, most)) for x0 in starts]
+    runs = [space.search(np.clip(x0, least, most), Bounds(least, most), max_iter) for x0 in starts]
     best = min(runs, key=lambda run: float(run.fun))
     if not np.isfinite(best.fun):
         objective(dict(start))  # says what is wrong
@@ -136,13 +98,69 @@ def learn(
             NotConvergedWarning,
             stacklevel=4,
         )
-    return Learned(
-        values=unpack(np.asarray(best.x)),
+    return Optimum(
+        values=space.values(np.asarray(best.x)),
         log_marginal_likelihood=-float(best.fun),
         iterations=int(best.nit),
         evaluations=sum(int(run.nfev) for run in runs),
         converged=bool(best.success),
     )
+
+
+@dataclass(frozen=True)
+class _LogSpace:
+    """The hyperparameters that are learned, as a vector theta of logarithms; the others keep their start."""
+
+    objective: Objective
+    start: Values
+    names: list[str]
+
+    def values(self, theta: Floats) -> Values:
+        """All hyperparameters."""
+        ends = np.cumsum([len(self.start[name]) for name in self.names], dtype=int)[:-1]
+        return self.start | dict(zip(self.names, np.split(np.exp(theta), ends), strict=True))
+
+    def bounds(self) -> tuple[Floats, Floats, Floats]:
+        """theta of the start, the least and the largest that it may become."""
+        centre = np.log(np.concatenate([self.start[name] for name in self.names]))
+        least, most = centre - np.log(REACH), centre + np.log(REACH)
+        if "noise" in self.names:
+            place = int(sum(len(self.start[name]) for name in self.names[: self.names.index("noise")]))
+            least[place] = min(max(least[place], np.log(SMALLEST_NOISE)), centre[place])
+        return centre, least, most
+
+    def loss(self, theta: Floats) -> tuple[float, Floats]:
+        """Minus the log marginal likelihood, and its gradient."""
+        try:
+            value, slopes = self.objective(self.values(theta))
+        except InputError:  # no Cholesky factor at this theta; the search goes elsewhere
+            return np.inf, np.zeros_like(theta)
+        return -value, -np.concatenate([slopes[name] for name in self.names])
+
+    def search(self, x0: Floats, bounds: Bounds, max_iter: int) -> OptimizeResult:
+        """Minimise the loss from one start."""
+        # L-BFGS-B takes a first step as long as the gradient: with the largest slope scaled to 1, no hyperparameter
+        # changes by more than a factor e in it
+        first = self.loss(x0)
+        unit = max(1.0, float(np.abs(first[1]).max()))
+
+        def scaled(theta: Floats) -> tuple[float, Floats]:
+            value, slope = first if np.array_equal(theta, x0) else self.loss(theta)
+            return value / unit, slope / unit
+
+        result = minimize(scaled, x0, jac=True, method="L-BFGS-B", bounds=bounds, options={"maxiter": max_iter})
+        result.fun *= unit
+        return result
+
+
+def _check(start: Mapping[str, Floats], fixed: Collection[str]) -> None:
+    """Refuse names of no hyperparameter, and hyperparameters that are not positive."""
+    unknown = [name for name in fixed if not any(_is_fixed(known, [name]) for known in start)]
+    if unknown:
+        raise InputError(f"fixed names {unknown[0]!r}, but the hyperparameters are: {', '.join(start)}.")
+    for name, values in start.items():
+        if not (np.isfinite(values).all() and (values > 0).all()):
+            raise InputError(f"The hyperparameter {name!r} must be positive and finite, not {values}.")
 
 
 def _is_fixed(name: str, fixed: Collection[str]) -> bool:

@@ -16,17 +16,17 @@ import numpy as np
 import numpy.typing as npt
 from scipy.optimize import brentq
 
-from tuckergp.data.standard import mean_and_spread
+from tuckergp.data.standard import mean_and_std
 from tuckergp.data.tables import Table
 from tuckergp.errors import NotConvergedWarning
 from tuckergp.features import FeatureMap
 from tuckergp.gp.additive import AdditiveKernel
 from tuckergp.gp.exact import evidence
 from tuckergp.gp.grid import Grid, GridGP
-from tuckergp.gp.hyper import Learned, Values, learn
+from tuckergp.gp.hyper import Optimum, Values, learn
 from tuckergp.gp.modes import ModesKernel, as_modes, learned_modes, with_values
-from tuckergp.kernels import Constant, Kernel, Scaled
-from tuckergp.model.design import Mode
+from tuckergp.kernels import Constant, Kernel
+from tuckergp.model.mode import Mode
 from tuckergp.model.tucker import Summand
 from tuckergp.random import stream
 
@@ -102,9 +102,9 @@ def learn_modes(
     True
     """
     kernel = _kernel(as_modes(modes, table), table, weight, summands)
-    mean, spread = mean_and_spread(y, weight)
+    mean, std = mean_and_std(y, weight)
     start = kernel.hyperparameters() | {"noise": np.array([START_NOISE])}
-    if not spread:  # targets that are all the same say nothing
+    if not std:  # targets that are all the same say nothing
         learn(lambda values: (0.0, {}), start, fixed=[*fixed, *start])  # checks the names and the numbers
         return LearnedModes(list(modes), start, 0.0)
     with warnings.catch_warnings():
@@ -112,7 +112,7 @@ def learn_modes(
         if weight is None and not isinstance(kernel, AdditiveKernel) and _cheap_grid(Grid.of(modes, table), rows):
             learned = _learned_on_grid(modes, table, y, fixed)
         else:
-            learned = _learned_on_rows(kernel, table, (y - mean) / spread, weight, rows, fixed, seed)
+            learned = _learned_on_rows(kernel, table, (y - mean) / std, weight, rows, fixed, seed)
     if not learned.converged:
         warnings.warn(
             "Type-II maximum likelihood stopped before it converged; start from other numbers in the kernels, or see "
@@ -146,7 +146,7 @@ def _cheap_grid(grid: Grid, rows: int) -> bool:
     return bool(cost <= 2 * float(rows) ** 3 and len(np.unique(np.ravel_multi_index(grid.codes, shape))) == n)
 
 
-def _learned_on_grid(modes: Sequence[Mode], table: Table, y: Floats, fixed: Sequence[str]) -> Learned:
+def _learned_on_grid(modes: Sequence[Mode], table: Table, y: Floats, fixed: Sequence[str]) -> Optimum:
     learned = GridGP(modes, noise=START_NOISE, fixed=fixed).fit(table, y).learned_
     assert learned is not None  # learn=True
     return learned
@@ -154,7 +154,7 @@ def _learned_on_grid(modes: Sequence[Mode], table: Table, y: Floats, fixed: Sequ
 
 def _learned_on_rows(
     kernel: ModesKernel, table: Table, y: Floats, weight: Floats | None, rows: int, fixed: Sequence[str], seed: int
-) -> Learned:
+) -> Optimum:
     if len(table) > rows:
         chosen = np.sort(stream(seed, 1, 2).choice(len(table), rows, replace=False))
         table, y = table.take(chosen), y[chosen]
@@ -196,6 +196,5 @@ def _with_factors(modes: Sequence[Mode], factors: Sequence[float]) -> list[Mode]
 
 
 def _times(scale: float, kernel: Kernel) -> Kernel:
-    while isinstance(kernel, Scaled):
-        scale, kernel = scale * kernel.variance(), kernel.kernel
-    return float(_rounded(np.array([scale]))[0]) * kernel
+    kernel, variance = kernel.unscaled()
+    return float(_rounded(np.array([scale * variance]))[0]) * kernel

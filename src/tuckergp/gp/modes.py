@@ -1,6 +1,6 @@
 """The kernel of a GP over several modes: a variance times the product of the modes' kernels, numbers by mode.
 
-What the Tucker model approximates: the same modes, whitening and Constant terms as in `tuckergp.model.design`.
+What the Tucker model approximates: the same modes, whitening and Constant terms as in `tuckergp.model`.
 """
 
 from __future__ import annotations
@@ -18,8 +18,9 @@ from tuckergp.kernels import Constant, Kernel, Scaled, Sum
 from tuckergp.kernels.algebra import Pullback
 from tuckergp.linalg import NEGATIVE, no_kernel
 from tuckergp.model import inputs
-from tuckergp.model.design import Mode, whiten, whitening_of
 from tuckergp.model.inputs import Modes
+from tuckergp.model.mode import Mode
+from tuckergp.model.whitening import whiten, whitening_of
 
 __all__ = ["ModeKernel", "Modes", "ModesKernel", "as_modes", "blame", "learned_modes", "with_values"]
 
@@ -117,9 +118,8 @@ class ModesKernel(Kernel):
         parts = [ModeKernel.of(each, table, weight) for each in modes]
         for mode in parts:
             mode(table.take(np.arange(1)))  # raises if numbers or columns are wrong
-            while isinstance(mode.kernel, Scaled):
-                scale *= mode.kernel.variance()
-                mode.kernel = mode.kernel.kernel
+            mode.kernel, variance = mode.kernel.unscaled()
+            scale *= variance
         return cls(parts, scale)
 
     def named(self, d: int, numbers: Mapping[str, Floats]) -> dict[str, Floats]:

@@ -13,7 +13,7 @@ from typing import Any, ClassVar
 import numpy as np
 import numpy.typing as npt
 
-from tuckergp.checks import Checked, setting, whole
+from tuckergp.checks import Checked, one_of, positive, setting, whole
 from tuckergp.errors import InputError
 from tuckergp.inference.base import Problem
 from tuckergp.inference.resuming import ChainValues
@@ -22,7 +22,7 @@ from tuckergp.model.cores import CoreSpec
 from tuckergp.model.draw import Draw
 from tuckergp.model.tucker import Core, TuckerModel, make_core, refuse_learned
 
-__all__ = ["Converging", "Inference", "Sampled", "model_of_function_scale", "model_of_weight_scales"]
+__all__ = ["Converging", "HyperPriors", "Inference", "Sampled", "model_of_function_scale", "model_of_weight_scales"]
 
 Floats = npt.NDArray[np.float64]
 
@@ -79,8 +79,7 @@ class Inference(Checked):
         """Refuse a likelihood that it cannot learn, and settings that this likelihood would ignore."""
         owner = type(self).__name__
         if not self.learns(likelihood):
-            *others, last = map(repr, likelihood.inferences)
-            names = f"{', '.join(others)} or {last}" if others else last
+            names = one_of(*likelihood.inferences)
             raise InputError(f"likelihood={likelihood.name!r} needs inference={names}, not {owner}.")
         if not likelihood.has_noise and any(getattr(self, name) != getattr(type(self), name) for name in self.of_noise):
             verb, them = ("are", "them") if len(self.of_noise) > 1 else ("is", "it")
@@ -162,6 +161,24 @@ class Converging(Inference):
     def draws_of(self, problem: Problem, state: Any, rng: np.random.Generator) -> list[Draw]:
         """What predictions need of the last state: draws from a distribution, or one MAP estimate."""
         raise NotImplementedError
+
+
+@dataclass(frozen=True, kw_only=True)
+class HyperPriors(Inference):
+    """The priors of an algorithm that learns the hyperparameters: Lambda and tau of each mode, the noise precision."""
+
+    of_noise: ClassVar[tuple[str, ...]] = ("alpha_shape", "alpha_rate")
+
+    dof: float = setting(60.0, positive())
+    scale: float | None = setting(None, positive() | one_of(None))
+    tau_shape: float = setting(1.0, positive())
+    tau_rate: float = setting(0.1, positive())
+    alpha_shape: float = setting(1.0, positive())
+    alpha_rate: float = setting(0.5, positive())
+
+    def model(self, core: Core, likelihood: Likelihood) -> TuckerModel:
+        """The model with the prior scale of the settings."""
+        return model_of_function_scale(core, likelihood, self.scale)
 
 
 def model_of_function_scale(core: Core, likelihood: Likelihood, scale: float | None) -> TuckerModel:

@@ -15,9 +15,9 @@ from typing import Any, ClassVar, Literal, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from tuckergp.checks import number, one_of, positive, setting, whole
+from tuckergp.checks import number, one_of, setting, whole
 from tuckergp.compute.contract import FULL
-from tuckergp.inference.algorithm import Sampled, model_of_function_scale
+from tuckergp.inference.algorithm import HyperPriors, Sampled, model_of_function_scale
 from tuckergp.inference.base import Info, Problem, as_weights
 from tuckergp.inference.cost import sweep_seconds
 from tuckergp.inference.resuming import ChainValues, weights_at
@@ -50,7 +50,7 @@ class GibbsState(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Gibbs(Sampled):
+class Gibbs(HyperPriors, Sampled):
     """Gibbs sampling.
 
     Parameters
@@ -85,7 +85,6 @@ class Gibbs(Sampled):
 
     name: ClassVar[str] = "gibbs"
     takes: ClassVar[tuple[str, ...]] = ("draws", "warmup", "chains", "noise")
-    of_noise: ClassVar[tuple[str, ...]] = ("alpha_shape", "alpha_rate")
     any_residual: ClassVar[bool] = True
     for_ratings: ClassVar[bool] = True
     weighs_blocks: ClassVar[bool] = True
@@ -94,12 +93,6 @@ class Gibbs(Sampled):
     draws: int = setting(250, whole(1))
     warmup: int = setting(50, whole(0))
     noise: Literal["shared", "rows"] = setting("shared", one_of("shared", "rows"))
-    dof: float = setting(60.0, positive())
-    scale: float | None = setting(None, positive() | one_of(None))
-    tau_shape: float = setting(1.0, positive())
-    tau_rate: float = setting(0.1, positive())
-    alpha_shape: float = setting(1.0, positive())
-    alpha_rate: float = setting(0.5, positive())
     overrelaxation: float = setting(0.8, number("a number from 0 to below 1", lambda value: 0 <= value < 1))
 
     @property

@@ -34,7 +34,7 @@ ADAM_STEPS = (5e-3, 2e-3)
 SHARE = number("a share from 0 to below 1", lambda value: 0 <= value < 1)
 
 
-class Rows(NamedTuple):
+class FeatureRows(NamedTuple):
     """The feature rows of all modes, laid one after the other as `tuckergp.compute.sgd` wants them."""
 
     indptr: Ints
@@ -61,7 +61,7 @@ class SGDState(NamedTuple):
     w_moments: Floats
     u_steps: Ints
     slot: Ints
-    rows: Rows
+    rows: FeatureRows
     counts: Ints
     train: Ints
     held_out: Ints
@@ -278,13 +278,13 @@ def _likelihood(problem: Problem, free: Floats) -> Likelihood:
     return problem.model.likelihood_at(Parameters((), np.zeros(0), free=free))
 
 
-def _lay_out(design: Design, ranks: Ints) -> Rows:
+def _lay_out(design: Design, ranks: Ints) -> FeatureRows:
     tables = [sparse.csr_array(mode.table) for mode in design.modes]
     nonzeros = np.cumsum([0, *(table.nnz for table in tables)])
     indptr = np.concatenate(
         [[0], *(table.indptr[1:] + offset for table, offset in zip(tables, nonzeros, strict=False))]
     )
-    return Rows(
+    return FeatureRows(
         indptr=indptr.astype(np.int64),
         indices=np.concatenate([table.indices for table in tables]).astype(np.int32),
         data=np.concatenate([table.data for table in tables]).astype(np.float64),

@@ -79,7 +79,7 @@ class SGLD(WeightSampler):
     decay : float
         How fast steps shrink, above 0.5 and up to 1; 0 keeps them as they are, and their bias with them.
     delay : float
-        Updates after which steps begin to shrink in earnest.
+        Number of updates after which steps begin to shrink noticeably.
     precondition : bool
         Let the warm-up choose the diagonal G: the prior's variances over the root mean square of the gradients. It is
         fixed afterwards, so the draws need no correction. False: the prior's variances.

@@ -19,12 +19,11 @@ import numpy.typing as npt
 
 from tuckergp.checks import one_of, positive, setting, whole
 from tuckergp.errors import InputError, NotConvergedWarning
-from tuckergp.inference.algorithm import Converging, model_of_function_scale
+from tuckergp.inference.algorithm import Converging, HyperPriors
 from tuckergp.inference.base import Info, Problem, as_weights
 from tuckergp.inference.vi_mode import ModeBelief, ModePrior, check_mode
-from tuckergp.likelihoods import Likelihood
 from tuckergp.model.draw import Draw, draw_of
-from tuckergp.model.tucker import Core, Parameters, TuckerModel, refuse_learned
+from tuckergp.model.tucker import Parameters, refuse_learned
 from tuckergp.priors.beliefs import LOG_2PI, Gammas, Normal, PrecisionBelief, normals
 from tuckergp.priors.hyper import PrecisionPrior
 from tuckergp.statistics.expected import core_statistics, expected_squares, row_statistics
@@ -63,7 +62,7 @@ class VIState(NamedTuple):
 
 
 @dataclass(frozen=True)
-class VI(Converging):
+class VI(HyperPriors, Converging):
     """Mean-field variational inference for Gaussian noise.
 
     Parameters
@@ -94,28 +93,17 @@ class VI(Converging):
     """
 
     name: ClassVar[str] = "vi"
-    of_noise: ClassVar[tuple[str, ...]] = ("alpha_shape", "alpha_rate")
     for_ratings: ClassVar[bool] = True
 
     iterations: int = setting(200, whole(1))
     tolerance: float = setting(1e-5, positive())
     draws: int = setting(256, whole(1))
     factorised: bool = setting(False, one_of(True, False))
-    dof: float = setting(60.0, positive())
-    scale: float | None = setting(None, positive() | one_of(None))
-    tau_shape: float = setting(1.0, positive())
-    tau_rate: float = setting(0.1, positive())
-    alpha_shape: float = setting(1.0, positive())
-    alpha_rate: float = setting(0.5, positive())
 
     @property
     def n_steps(self) -> int:
         """The most sweeps."""
         return self.iterations
-
-    def model(self, core: Core, likelihood: Likelihood) -> TuckerModel:
-        """The model with the prior scale of the settings."""
-        return model_of_function_scale(core, likelihood, self.scale)
 
     def init(self, problem: Problem, rng: np.random.Generator) -> VIState:
         """Point masses near a draw from the prior, which the first sweep replaces; hyperparameters at prior means."""
@@ -193,8 +181,8 @@ class VI(Converging):
 
     def draws_of(self, problem: Problem, state: VIState, rng: np.random.Generator) -> list[Draw]:
         """Draws from q, with a warning if it explains nothing."""
-        spread = float(np.std(problem.y))
-        if spread > 0 and _rmse(problem, state) > EXPLAINS_NOTHING * spread:
+        std = float(np.std(problem.y))
+        if std > 0 and _rmse(problem, state) > EXPLAINS_NOTHING * std:
             warnings.warn(
                 "VI explains nothing of the targets: it came to rest at f = 0. Use Gibbs sampling, fewer modes or "
                 "another random_state.",

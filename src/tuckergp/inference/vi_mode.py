@@ -110,10 +110,10 @@ class ModePrior:
         q = self._update_rows(q, A, b) if self.has_rows else self._update_weights(q, A, b)
         count = len(q.B.mean) + (len(q.psi) if self.has_rows else 0)
         # q(Lambda): dof + n + M, inverse scale + sum_j tau_j E b_j b_j' + E E'E / sd^2
-        spread = np.tensordot(np.repeat(q.tau.mean, self.sizes), q.B.squares, axes=1)
+        scatter = np.tensordot(np.repeat(q.tau.mean, self.sizes), q.B.squares, axes=1)
         if self.has_rows:
-            spread = spread + self._residual_squares(q) / self.table.residual.sd**2
-        q = q._replace(precision=self.precision.given(spread, count))
+            scatter = scatter + self._residual_squares(q) / self.table.residual.sd**2
+        q = q._replace(precision=self.precision.given(scatter, count))
         # q(tau_g) = Gamma(shape + n_g r / 2, rate + sum_{j in g} E b_j'Lambda b_j / 2)
         half = np.add.reduceat(self._weight_squares(q), np.cumsum(self.sizes) - self.sizes) / 2
         shape = self.tau_shape + self.sizes * q.psi.shape[1] / 2
@@ -141,8 +141,8 @@ class ModePrior:
         right = np.asarray(features.T @ b).reshape(1, -1)
         mean, covariance, log_det = normals(system[None], right, q.B.mean.reshape(1, -1), self.factorised)
         B = Normal(mean.reshape(n, r), covariance[0], log_det)
-        spread = _covariance_of_rows(features, B.covariance.reshape(n, r, n, r))
-        return q._replace(psi=np.asarray(features @ B.mean), covariance=spread, B=B)
+        covariance = _covariance_of_rows(features, B.covariance.reshape(n, r, n, r))
+        return q._replace(psi=np.asarray(features @ B.mean), covariance=covariance, B=B)
 
     def _residual_squares(self, q: ModeBelief) -> Floats:
         """The expectation of E'E, the residual's squares, (r, r)."""

@@ -15,7 +15,7 @@ import numpy.typing as npt
 from tuckergp.data.columns import ARRAY, as_inputs, numbers
 from tuckergp.data.tables import Table
 from tuckergp.errors import InputError
-from tuckergp.params import Parameters
+from tuckergp.params import Parametrised
 
 __all__ = ["Kernel", "Product", "Pullback", "Scaled", "Sum"]
 
@@ -24,7 +24,7 @@ Pullback: TypeAlias = Callable[[Floats], dict[str, Floats]]
 """A function of weights (n, m) that gives the derivatives of sum(weight * k) in the logarithms of hyperparameters."""
 
 
-class Kernel(Parameters):
+class Kernel(Parametrised):
     """A positive semi-definite function of two inputs of a mode.
 
     Inputs are a `Table` or an array of shape (n, p) or (n,). A kernel that names columns needs a table; one that names
@@ -130,6 +130,28 @@ class Kernel(Parameters):
         """The summands, flat; a scale in front of a sum goes to each of them."""
         return [self]
 
+    def leaves(self) -> list[Kernel]:
+        """The formulas that the kernel is composed of, without sums, products and scales.
+
+        Examples
+        --------
+        >>> from tuckergp.kernels import SE, Constant, Linear
+        >>> (0.5 * SE(1.0) * Linear() + Constant()).leaves()
+        [SE(lengthscale=1.0), Linear(), Constant()]
+        """
+        return [self]
+
+    def unscaled(self) -> tuple[Kernel, float]:
+        """The kernel without the number in front of it, and that number; 1 where there is none.
+
+        Examples
+        --------
+        >>> from tuckergp.kernels import SE
+        >>> (0.25 * SE(1.0)).unscaled()
+        (SE(lengthscale=1.0), 0.25)
+        """
+        return self, 1.0
+
     @property
     def stationary(self) -> bool:
         """Whether the kernel depends on x - x' alone and knows its spectrum."""
@@ -160,6 +182,10 @@ class _Pair(Kernel):
     def reads(self, names: Sequence[str]) -> list[str]:
         """The columns that either of the two depends on."""
         return list(dict.fromkeys(self.k1.reads(names) + self.k2.reads(names)))
+
+    def leaves(self) -> list[Kernel]:
+        """The formulas of both."""
+        return self.k1.leaves() + self.k2.leaves()
 
 
 class Sum(_Pair):
@@ -284,6 +310,15 @@ class Scaled(Kernel):
         """The summands of the inner kernel, each scaled; scales of scales multiply."""
         inner = ((t.kernel, t.scale) if isinstance(t, Scaled) else (t, 1.0) for t in self.kernel.terms())
         return [Scaled(kernel, self.scale * scale) for kernel, scale in inner]
+
+    def leaves(self) -> list[Kernel]:
+        """The formulas of the inner kernel."""
+        return self.kernel.leaves()
+
+    def unscaled(self) -> tuple[Kernel, float]:
+        """The innermost kernel, and the product of all scales in front of it."""
+        kernel, scale = self.kernel.unscaled()
+        return kernel, self.variance() * scale
 
     @property
     def stationary(self) -> bool:

@@ -27,7 +27,6 @@ __all__ = [
     "level_interval",
     "level_probabilities",
     "log_probability",
-    "mean_level",
 ]
 
 Floats = npt.NDArray[np.float64]
@@ -238,12 +237,6 @@ def log_probability(y: Ints, f: Floats, cuts: Floats, root: Floats | None = None
     f, root = _floats(f, len(lower)), _roots(root, len(lower))
     logs: Floats = compute.log_masses(root * f, root * lower, root * upper)
     return logs
-
-
-def mean_level(probabilities: Floats, values: npt.ArrayLike) -> Floats:
-    """Expected value, shape (N,), of levels that stand for ``values`` (K,), under probabilities (N, K)."""
-    mean: Floats = np.asarray(probabilities) @ np.asarray(values, dtype=np.float64)
-    return mean
 
 
 def level_interval(probabilities: Floats, values: npt.ArrayLike, share: float) -> Floats:

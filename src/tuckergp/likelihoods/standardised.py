@@ -12,7 +12,7 @@ from typing import Any, ClassVar, Literal, Self
 import numpy as np
 import numpy.typing as npt
 
-from tuckergp.data.standard import mean_and_spread
+from tuckergp.data.standard import mean_and_std
 from tuckergp.errors import InputError
 from tuckergp.likelihoods import row_noise
 from tuckergp.likelihoods.base import Likelihood, NoiseSettings, Observed, Predicted
@@ -59,8 +59,8 @@ class Standardised(Likelihood):
     def read(cls, y: Floats, weight: Floats | None = None, exposure: Floats | None = None) -> Self:
         """The likelihood with the mean and the standard deviation of the targets; 1 where all targets are the same."""
         top = np.abs(y).max(initial=0.0)
-        mean, spread = mean_and_spread(y, weight)
-        scale = spread or 1.0
+        mean, std = mean_and_std(y, weight)
+        scale = std or 1.0
         if top > LARGEST or scale < 1 / LARGEST:
             size, remedy = ("large", "divide") if top > LARGEST else ("small", "multiply")
             raise InputError(f"The targets reach {top:g}, which is too {size}; {remedy} them by a number.")

@@ -18,8 +18,8 @@ from tuckergp.data.tables import Table, as_table, require_finite
 from tuckergp.errors import InputError
 from tuckergp.kernels import SE, Identity, Kernel
 from tuckergp.likelihoods import LIKELIHOODS
-from tuckergp.model.design import Mode
 from tuckergp.model.kinds import as_dates, kinds_of, plain, reads_levels, warn_of_levels
+from tuckergp.model.mode import Mode
 
 __all__ = ["Modes", "ReadsTables", "as_modes", "default_modes", "exposure_of", "targets_of"]
 

@@ -17,7 +17,7 @@ import numpy.typing as npt
 
 from tuckergp.data.tables import Table, is_missing, show_cell
 from tuckergp.errors import DataWarning, InputError
-from tuckergp.kernels import Identity, Kernel, Linear, Product, Scaled, Sum
+from tuckergp.kernels import Identity, Kernel, Linear
 
 __all__ = ["as_dates", "kinds_of", "plain", "reads_levels", "warn_of_levels"]
 
@@ -112,11 +112,7 @@ def _kind(values: npt.NDArray[Any]) -> str:
 
 def reads_levels(kernel: Kernel) -> bool:
     """Whether a kernel compares some values as levels, as Identity does, or may do so."""
-    if isinstance(kernel, Scaled):
-        return reads_levels(kernel.kernel)
-    if isinstance(kernel, Sum | Product):
-        return reads_levels(kernel.k1) or reads_levels(kernel.k2)
-    return isinstance(kernel, Identity | Linear)
+    return any(isinstance(leaf, Identity | Linear) for leaf in kernel.leaves())
 
 
 def warn_of_levels(table: Table, columns: Iterable[str], known: Mapping[str, str]) -> None:

@@ -20,7 +20,7 @@ from tuckergp.inference.base import Problem
 from tuckergp.inference.resuming import ChainValues, ModeValues
 from tuckergp.kernels import Identity
 from tuckergp.likelihoods import Gaussian
-from tuckergp.model.design import Mode
+from tuckergp.model.mode import Mode
 from tuckergp.model.tucker import TuckerModel, make_core
 from tuckergp.paper.experiment import Cells, Experiment, Figures, Rows, Table, Work
 from tuckergp.paper.movielens_data import Split, design_of, split_of

@@ -16,7 +16,8 @@ from tuckergp.data.datasets import MovieLens
 from tuckergp.data.tables import Table
 from tuckergp.features import Hashing
 from tuckergp.kernels import Identity, Linear
-from tuckergp.model.design import Design, Mode
+from tuckergp.model.design import Design
+from tuckergp.model.mode import Mode
 from tuckergp.random import stream
 
 __all__ = ["Entities", "Ratings", "Split", "age_bins", "carve", "design_of", "entities_of", "modes_of", "split_of"]

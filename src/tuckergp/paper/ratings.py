@@ -23,7 +23,8 @@ from tuckergp.inference import SGLD, Gibbs
 from tuckergp.inference.base import Info, Problem
 from tuckergp.kernels import Constant, Identity
 from tuckergp.likelihoods import Gaussian
-from tuckergp.model.design import Design, Mode
+from tuckergp.model.design import Design
+from tuckergp.model.mode import Mode
 from tuckergp.model.tucker import TuckerModel, make_core
 from tuckergp.paper.experiment import Cells, Experiment, Figures, Picture, Rows, Table, Text, Work
 from tuckergp.paper.movielens_data import Ratings, Split, design_of, split_of

@@ -11,8 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from tuckergp.errors import InputError
-from tuckergp.kernels import Scaled
-from tuckergp.model.design import FittedMode
+from tuckergp.model.fitted_mode import FittedMode
 from tuckergp.posterior.draws import Draws
 
 __all__ = ["as_inference_data", "block_names"]
@@ -25,7 +24,7 @@ def block_names(modes: Sequence[FittedMode], names: Sequence[str] | None = None)
     labels: list[str] = []
     for name, mode in zip(names or [mode.mode.name for mode in modes], modes, strict=True):
         for block in mode.blocks:
-            kernel = block.kernel.kernel if isinstance(block.kernel, Scaled) else block.kernel
+            kernel, _ = block.kernel.unscaled()
             label = f"{name}: {kernel!r}"
             count = sum(known == label or known.startswith(f"{label} (") for known in labels)
             labels.append(f"{label} ({count + 1})" if count else label)

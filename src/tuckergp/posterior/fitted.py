@@ -109,33 +109,26 @@ class Fit:
             out[rows] = self.likelihood.means(at).mean(axis=0)
         return out
 
-    def spread(self, design: Design, include_noise: bool) -> Floats:
-        """Standard deviation of a new observation or, without noise, of its mean over the draws, shape (N,)."""
-        self.require_draws("a standard deviation")
-        out = np.empty(design.n_observations)
-        for rows, at in self.blocks(design, unseen=True):
-            out[rows] = self._spread(at, include_noise)
-        return out
-
-    def _spread(self, at: Predicted, include_noise: bool) -> Floats:
-        """Standard deviations by the law of total variance, shape (N,)."""
+    def _std(self, at: Predicted, include_noise: bool) -> Floats:
+        """Standard deviations of new observations or, without noise, of their means over the draws, shape (N,)."""
+        # by the law of total variance
         variance = self.likelihood.means(at).var(axis=0, ddof=min(1, len(at.f) - 1))
         if include_noise:
             variance = variance + self.likelihood.variances(at).mean(axis=0)
         return np.asarray(np.sqrt(variance))
 
-    def mean_and_spread(self, design: Design, include_noise: bool) -> tuple[Floats, Floats]:
+    def mean_and_std(self, design: Design, include_noise: bool) -> tuple[Floats, Floats]:
         """Posterior mean and standard deviation (NaN for a MAP estimate) from one pass over the draws."""
-        mean, spread = np.empty(design.n_observations), np.full(design.n_observations, np.nan)
+        mean, std = np.empty(design.n_observations), np.full(design.n_observations, np.nan)
         for rows, at in self.blocks(design, unseen=True):
             mean[rows] = self.likelihood.means(at).mean(axis=0)
             if self.draws.sampled:
-                spread[rows] = self._spread(at, include_noise)
+                std[rows] = self._std(at, include_noise)
         if self.likelihood.linear and self.draws.sampled:
             where = self._undetermined(design)
             if len(where):  # what is drawn there has a mean that is known exactly
                 mean[where] = self.predict(design.take(where))
-        return mean, spread
+        return mean, std
 
     def _undetermined(self, design: Design) -> npt.NDArray[np.intp]:
         """The observations with a row whose factors a draw does not determine."""
@@ -217,7 +210,7 @@ def predict_with(
     found: list[Floats] = []
     if return_std:
         fit.require_draws("a standard deviation")
-        found += fit.mean_and_spread(design, include_noise)
+        found += fit.mean_and_std(design, include_noise)
     else:
         found.append(fit.predict(design))
     if quantiles is not None:

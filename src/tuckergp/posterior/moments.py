@@ -13,10 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from tuckergp.model.design import Design
-from tuckergp.model.draw import Draw
-from tuckergp.model.tucker import TuckerModel
 from tuckergp.posterior.draws import PREDICTION_SEED, Draws
-from tuckergp.posterior.newcomers import with_newcomers
 from tuckergp.random import stream
 
 __all__ = ["Moments", "MomentsOf", "Running", "add_draw", "merged", "start", "summarised"]
@@ -54,6 +51,11 @@ class MomentsOf:
     """The inputs at which moments are wanted."""
 
     design: Design
+
+    @property
+    def has_newcomers(self) -> bool:
+        """Whether some of the inputs are newcomers whose set is not known."""
+        return any(len(table.newcomers) for table in self.design.modes)
 
 
 @dataclass
@@ -104,22 +106,12 @@ def start(of: MomentsOf) -> dict[str, Running]:
     return {"mean": Running(np.zeros(n)), "given": Running(np.zeros(n), np.zeros(n)), "noise": Running(np.zeros(n))}
 
 
-def add_draw(
-    running: dict[str, Running],
-    of: MomentsOf,
-    model: TuckerModel,
-    training: Design,
-    draw: Draw,
-    chain: int,
-    number: int,
-) -> None:
-    """Add the predictions of one draw, made with the random numbers that `predict` would use for it."""
-    alone, likelihood = Draws.of(model, [draw], names=np.array([[chain, number]])), model.likelihood
-    if any(len(table.newcomers) for table in of.design.modes):
-        alone = with_newcomers(alone, training)
-    at = alone.predicted(of.design, stream(PREDICTION_SEED))
+def add_draw(running: dict[str, Running], of: MomentsOf, draw: Draws) -> None:
+    """Add the predictions of a single draw, made with the random numbers that `predict` would use for it."""
+    likelihood = draw.model.likelihood
+    at = draw.predicted(of.design, stream(PREDICTION_SEED))
     given = likelihood.means(at)[0]
-    centre = likelihood.means(alone.predicted(of.design))[0] if likelihood.linear else given
+    centre = likelihood.means(draw.predicted(of.design))[0] if likelihood.linear else given
     for name, values in {"mean": centre, "given": given, "noise": likelihood.variances(at)[0]}.items():
         running[name].add(values)
     if likelihood.has_levels:

@@ -13,7 +13,7 @@ from tuckergp.model.newcomers import NewcomerRegression, Newcomers
 from tuckergp.posterior.draws import Draws, map_draws
 from tuckergp.residuals.base import ModeDraws
 
-__all__ = ["prior_of_rows", "with_newcomers"]
+__all__ = ["TrainingRows", "prior_of_rows"]
 
 Floats = npt.NDArray[np.float64]
 
@@ -21,31 +21,49 @@ Floats = npt.NDArray[np.float64]
 MOST_OBSERVATIONS = 20_000
 
 
-def with_newcomers(draws: Draws, design: Design) -> Draws:
-    """The draws of a fit to these observations, with what they say of newcomers in every mode that has a set."""
-    sets = [d for d, table in enumerate(design.modes) if table.set_block is not None]
-    if not sets or not len(draws):
-        return draws
-    index = design.index[:: -(-len(design.index) // MOST_OBSERVATIONS)]
-    observed = [table.take(index[:, d]) for d, table in enumerate(design.modes)]
-    regression = {d: NewcomerRegression(design.modes[d].features_besides_set, design.index[:, d]) for d in sets}
-    found: dict[int, list[Newcomers]] = {d: [] for d in sets}
-    for s in range(len(draws)):
-        one = draws.only(s)
-        at = [one.factors(d, table) for d, table in enumerate(observed)]
-        for d in sets:
+class TrainingRows:
+    """The training rows of a fit, prepared for what its draws say of newcomers.
+
+    Parameters
+    ----------
+    design : Design
+        Of the training observations; modes without a set have no newcomers.
+    """
+
+    def __init__(self, design: Design) -> None:
+        self.modes = {d: table for d, table in enumerate(design.modes) if table.set_block is not None}
+        if not self.modes:
+            return
+        self.index = design.index[:: -(-len(design.index) // MOST_OBSERVATIONS)]
+        self.observed = [table.take(self.index[:, d]) for d, table in enumerate(design.modes)]
+        self.regressions = {
+            d: NewcomerRegression(table.features_besides_set, design.index[:, d]) for d, table in self.modes.items()
+        }
+
+    def with_newcomers(self, draws: Draws) -> Draws:
+        """The draws with what they say of newcomers in every mode that has a set."""
+        if not self.modes or not len(draws):
+            return draws
+        each = [self._newcomers(draws.only(s)) for s in range(len(draws))]
+
+        def change(d: int, mode: ModeDraws) -> ModeDraws:
+            if d not in self.modes:
+                return mode
+            kept = Newcomers(*(np.stack(arrays) for arrays in zip(*(found[d] for found in each), strict=True)))
+            return replace(mode, values={**mode.values, **kept.named()})
+
+        return map_draws(draws, change)
+
+    def _newcomers(self, draw: Draws) -> dict[int, Newcomers]:
+        """What a single draw says of newcomers, by mode."""
+        at = [draw.factors(d, table) for d, table in enumerate(self.observed)]
+        found = {}
+        for d, table in self.modes.items():
             z = np.zeros_like(at[d])  # without other modes all observations of a row are alike
             if len(at) > 1:
-                z, _ = one.model.core.others_in_draws(one.W, [None if e == d else psi for e, psi in enumerate(at)], d)
-            found[d].append(regression[d].given(one.factors(d, design.modes[d])[:, 0], index[:, d], z[:, 0]))
-
-    def change(d: int, mode: ModeDraws) -> ModeDraws:
-        if d not in found:
-            return mode
-        kept = Newcomers(*(np.stack(arrays) for arrays in zip(*found[d], strict=True)))
-        return replace(mode, values={**mode.values, **kept.named()})
-
-    return map_draws(draws, change)
+                z, _ = draw.model.core.others_in_draws(draw.W, [None if e == d else psi for e, psi in enumerate(at)], d)
+            found[d] = self.regressions[d].given(draw.factors(d, table)[:, 0], self.index[:, d], z[:, 0])
+        return found
 
 
 def prior_of_rows(draws: Draws, d: int, table: ModeTable) -> tuple[Floats, list[Floats]]:

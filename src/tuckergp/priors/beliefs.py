@@ -73,9 +73,9 @@ class PrecisionBelief(NamedTuple):
         """The prior as a belief, before any rows."""
         return cls(prior.degrees, prior.square * np.eye(r), prior.scalar)
 
-    def given(self, spread: Floats, count: int) -> PrecisionBelief:
-        """The belief after ``count`` rows whose expected sum of squares is ``spread``, (r, r)."""
-        return PrecisionBelief(self.dof + count, self.inverse_scale + spread, self.scalar)
+    def given(self, scatter: Floats, count: int) -> PrecisionBelief:
+        """The belief after ``count`` rows whose expected sum of squares is ``scatter``, (r, r)."""
+        return PrecisionBelief(self.dof + count, self.inverse_scale + scatter, self.scalar)
 
     @property
     def _gamma(self) -> Gammas:

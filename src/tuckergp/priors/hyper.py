@@ -70,23 +70,23 @@ class PrecisionPrior:
         # Lambda = lambda I, lambda ~ Gamma(nu r / 2, tr(S) / 2): E 1 / lambda = tr(S) / (nu r - 2)
         return cls(dof + (2 / r if scalar else r + 1), dof * variance, scalar)
 
-    def draw(self, spread: Floats, count: int, rng: np.random.Generator) -> Floats:
+    def draw(self, scatter: Floats, count: int, rng: np.random.Generator) -> Floats:
         """Draw Lambda given the sum of squares of ``count`` rows, (r, r)."""
-        r, degrees = len(spread), self.degrees + count
+        r, degrees = len(scatter), self.degrees + count
         if self.scalar:
-            # Gamma((degrees + count) r / 2, (square r + tr(spread)) / 2)
-            return np.asarray(np.eye(r) * (rng.gamma(degrees * r / 2) / ((self.square * r + np.trace(spread)) / 2)))
-        # Wishart(degrees + count, (square I + spread)^-1)
-        return wishart(degrees, self.square * np.eye(r) + spread, rng)
+            # Gamma((degrees + count) r / 2, (square r + tr(scatter)) / 2)
+            return np.asarray(np.eye(r) * (rng.gamma(degrees * r / 2) / ((self.square * r + np.trace(scatter)) / 2)))
+        # Wishart(degrees + count, (square I + scatter)^-1)
+        return wishart(degrees, self.square * np.eye(r) + scatter, rng)
 
-    def log_marginal(self, spread: Floats, count: int) -> float:
-        """Log density of ``count`` rows with Lambda integrated out, up to what does not depend on ``spread``."""
-        r, degrees = len(spread), self.degrees + count
+    def log_marginal(self, scatter: Floats, count: int) -> float:
+        """Log density of ``count`` rows with Lambda integrated out, up to what does not depend on ``scatter``."""
+        r, degrees = len(scatter), self.degrees + count
         if self.scalar:
             # the integral of a gamma density: rate^-shape
-            return float(-degrees * r / 2 * np.log(self.square * r + np.trace(spread)))
+            return float(-degrees * r / 2 * np.log(self.square * r + np.trace(scatter)))
         # of a Wishart density: |inverse scale|^(-degrees / 2)
-        return float(-degrees / 2 * np.linalg.slogdet(self.square * np.eye(r) + spread)[1])
+        return float(-degrees / 2 * np.linalg.slogdet(self.square * np.eye(r) + scatter)[1])
 
 
 def block_precisions(

@@ -22,12 +22,12 @@ Floats = npt.NDArray[np.float64]
 STRETCH_WIDTH, SCALE_WIDTH = 0.3, 2.0
 
 
-def stretches(spread: Floats, W: Floats, weights: int, rng: np.random.Generator) -> tuple[Floats, Floats]:
+def stretches(scatter: Floats, W: Floats, weights: int, rng: np.random.Generator) -> tuple[Floats, Floats]:
     """Draw M that stretches U_d along random orthogonal directions; returns M and its inverse, both (r, r).
 
     Parameters
     ----------
-    spread : ndarray, shape (r, r)
+    scatter : ndarray, shape (r, r)
         U_d'T U_d times the scale of Lambda, so that the log prior of U_d is minus half its trace.
     W : ndarray, shape (r, entries)
         The core, unfolded along mode d, relative to its prior standard deviation.
@@ -38,7 +38,7 @@ def stretches(spread: Floats, W: Floats, weights: int, rng: np.random.Generator)
     Q, _ = np.linalg.qr(rng.standard_normal((r, r)))
     # M = Q diag(c) Q': directions are independent, each with n more powers of c of U_d and so many less of W
     power = weights - entries
-    ours, its = ((Q.T @ spread) * Q.T).sum(axis=1), ((Q.T @ W) ** 2).sum(axis=1)
+    ours, its = ((Q.T @ scatter) * Q.T).sum(axis=1), ((Q.T @ W) ** 2).sum(axis=1)
     log_c = np.array([_stretch(power, float(a), float(b), rng) for a, b in zip(ours, its, strict=True)])
     return (Q * np.exp(log_c)) @ Q.T, (Q * np.exp(-log_c)) @ Q.T
 

@@ -44,15 +44,15 @@ def scales_given_factors(
 
     def log_density(tau: Floats) -> float:
         # psi | tau ~ MN(0, K(tau), Lambda^-1): |K|^(-r/2), and Lambda integrated out of etr(-psi'K^-1 psi Lambda / 2)
-        log_det, spread = evaluate(variance * tau)
-        return prior.log_marginal(spread / variance, len(psi)) - 0.5 * len(spread) * log_det
+        log_det, scatter = evaluate(variance * tau)
+        return prior.log_marginal(scatter / variance, len(psi)) - 0.5 * len(scatter) * log_det
 
     wide = [g for g, size in enumerate(regression.sizes) if size >= WIDE]
     for g in wide if regression.cheap else wide[given.turn % max(len(wide), 1) :][:1]:
         tau = collapsed_precision(tau, g, log_density, given.tau_shape, given.tau_rate, rng)
     # Lambda | psi, tau: the prior's degrees of freedom plus M, its scale plus psi'K^-1 psi
-    _, spread = evaluate(variance * tau)
-    return tau, prior.draw(spread / variance, len(psi), rng)
+    _, scatter = evaluate(variance * tau)
+    return tau, prior.draw(scatter / variance, len(psi), rng)
 
 
 def scales_given_noise(

@@ -33,7 +33,7 @@ def inference_of(settings: RecommenderSettings) -> Inference:
     tuned = {"als": shrunk, "sgd": {**shrunk, **steps}}
     kind = settings.kind
     noise = kind.default_noise if settings.noise == "auto" else settings.noise
-    inference = resolve_inference(settings, kind, tuned, noise)
+    inference = resolve_inference(settings, kind, tuned, noise, ratings=True)
     if not (isinstance(inference, Sampled) or inference.learns(kind)):
         raise InputError(f"likelihood={kind.name!r} needs inference={kind.sampler!r}, not {inference!r}.")
     return inference

@@ -17,7 +17,8 @@ from tuckergp.data.history import TIMESTAMP
 from tuckergp.data.periods import UNKNOWN, Unit, period_name, periods
 from tuckergp.data.tables import Table
 from tuckergp.kernels import Identity
-from tuckergp.model.design import FittedMode, Mode
+from tuckergp.model.fitted_mode import FittedMode
+from tuckergp.model.mode import Mode
 from tuckergp.model.mode_table import ModeTable
 from tuckergp.recommender.attributes import Attributes
 

@@ -11,7 +11,8 @@ from tuckergp.data.tables import Table
 from tuckergp.errors import InputError
 from tuckergp.inference.algorithm import Sampled
 from tuckergp.inference.resuming import ChainValues, ModeValues
-from tuckergp.model.design import Design, FittedMode
+from tuckergp.model.design import Design
+from tuckergp.model.fitted_mode import FittedMode
 from tuckergp.model.mode_table import ModeTable
 from tuckergp.posterior.export import block_names
 from tuckergp.posterior.fitted import Fit

@@ -18,6 +18,7 @@ import numpy as np
 import numpy.typing as npt
 
 from tuckergp.data.columns import COLLECTIONS, column_kind
+from tuckergp.data.standard import mean_and_std
 from tuckergp.data.tables import Table, is_missing, show_cell
 from tuckergp.errors import InputError
 from tuckergp.kernels import Constant, Identity, Kernel, Linear, Periodic, Product, Scaled, Sum
@@ -32,6 +33,7 @@ __all__ = [
     "as_numbers",
     "as_vectors",
     "decide",
+    "shown_kernel",
     "shown_name",
 ]
 
@@ -50,6 +52,11 @@ _DATE = re.compile(r"\d{4}-\d\d-\d\d([T ].*)?")
 def shown_name(column: str) -> str:
     """The name of a column in reports and explanations."""
     return CO_RATING if column == WHO_RATED_WHAT else column
+
+
+def shown_kernel(kernel: str) -> str:
+    """The text of a kernel with the names of columns as in reports and explanations."""
+    return kernel.replace(repr(WHO_RATED_WHAT), repr(CO_RATING))
 
 
 @dataclass(frozen=True)
@@ -150,7 +157,7 @@ def _reading(table: Table, column: str, missing: npt.NDArray[np.bool_]) -> str |
     values = table[column]
     present = values[~missing]
     if values.dtype.kind in "fiuM" or _all_numbers(present) or _all_dates(present):
-        constant = _spread(as_numbers(table, column)) == 0
+        constant = _std(as_numbers(table, column)) == 0
         return "category" if constant and missing.any() else "number"
     if _all_vectors(present):
         return "vector"
@@ -167,7 +174,7 @@ def _reading(table: Table, column: str, missing: npt.NDArray[np.bool_]) -> str |
 
 def _number(table: Table, column: str, missing: npt.NDArray[np.bool_]) -> Attribute:
     numbers = as_numbers(table, column)
-    spread = _spread(numbers)
+    spread = _std(numbers)
     if spread == 0:
         return _constant(column)
     present = numbers[~np.isnan(numbers)]
@@ -262,13 +269,13 @@ def _with_kernel(table: Table, column: str, kernel: Kernel) -> Attribute:
         return replace(vector, use="kernel", note=f"{kernel!r} on the {vector.note}", kernel=bound)
     if values.dtype.kind in "fiuMb" or _all_numbers(present) or _all_dates(present):
         numbers = as_numbers(table, column)
-        spread = _spread(numbers)
+        spread = _std(numbers)
         if spread == 0:
             return _constant(column)
         note = f"{kernel!r} on the standardised numbers{_how_many(missing)}"
         bound = _bind(kernel, table, column, spread)
         return Attribute(column, "kernel", note, float(np.nanmean(numbers)), spread, kernel=bound, numeric=True)
-    if not _takes_levels(kernel):
+    if not all(isinstance(leaf, Identity | Linear | Constant) for leaf in kernel.leaves()):  # others need numbers
         row = int(np.argmax(~missing))
         raise InputError(
             f"{kernel!r} needs numbers, but {table.name} column {column!r} holds {show_cell(values[row])} at "
@@ -297,15 +304,6 @@ def _bind(kernel: Kernel, table: Table, column: str | list[str], spread: float) 
         parameters["period"] = np.asarray(kernel.period) / spread
         parameters["period"] = float(parameters["period"]) if parameters["period"].ndim == 0 else parameters["period"]
     return type(kernel)(**parameters)
-
-
-def _takes_levels(kernel: Kernel) -> bool:
-    """Whether a kernel compares values that are not numbers."""
-    if isinstance(kernel, Sum | Product):
-        return _takes_levels(kernel.k1) and _takes_levels(kernel.k2)
-    if isinstance(kernel, Scaled):
-        return _takes_levels(kernel.kernel)
-    return isinstance(kernel, Identity | Linear | Constant)
 
 
 def as_numbers(table: Table, column: str) -> npt.NDArray[np.float64]:
@@ -355,11 +353,9 @@ def _parted(values: npt.NDArray[Any]) -> bool:
     return len(parts) <= max(20, len(cells) / 4) or 10 * sum(len(cell) > 1 for cell in cells) >= len(cells)
 
 
-def _spread(numbers: npt.NDArray[np.float64]) -> float:
-    """Standard deviation; zero where it is due to rounding alone."""
-    present = numbers[~np.isnan(numbers)]
-    spread = float(present.std())
-    return spread if spread > 1e-12 * abs(float(present.mean())) else 0.0
+def _std(numbers: npt.NDArray[np.float64]) -> float:
+    """Standard deviation of the numbers that are there; zero where it is due to rounding alone."""
+    return mean_and_std(numbers[~np.isnan(numbers)])[1]
 
 
 def _constant(column: str) -> Attribute:

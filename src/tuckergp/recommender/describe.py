@@ -21,7 +21,7 @@ from tuckergp.data.ids import with_aligned_ids
 from tuckergp.data.names import missing_column, named_table, taken_names, words
 from tuckergp.data.tables import Table, column_names, distinct_rows, is_missing, show_cell
 from tuckergp.errors import DataWarning
-from tuckergp.recommender.attributes import Attributes
+from tuckergp.recommender.attributes import Attribute, Attributes
 from tuckergp.recommender.feature_report import FeatureReport
 from tuckergp.recommender.layout import SIDES
 from tuckergp.showing import Shown
@@ -274,14 +274,10 @@ is 'mean' or 'refuse'.
     attributes: dict[str, Any] = {}
     for source, side, key, rated in zip((users, items), SIDES, KEYS, ids, strict=True):
         if source is not None:
-            known = named_table(source, side, taken, [key])
-            if rated and key in known:
-                known = with_aligned_ids(known, key, rated[0])
+            known = _aligned(named_table(source, side, taken, [key]), key, rated)
             tables[side] = _known(known, key, set(rated))
             findings += _faults_of(known, key, tables[side], rated)
-            with warnings.catch_warnings():
-                warnings.simplefilter("ignore", DataWarning)  # the report says so
-                attributes[side] = Attributes.fit(key, known).columns
+            attributes[side] = _attributes(known, key)
     pairs = len(np.unique(codes[0].astype(np.int64) * max(len(ids[1]), 1) + codes[1]))
     first, last = _span(table)
     return Description(
@@ -303,6 +299,18 @@ is 'mean' or 'refuse'.
         attributes=FeatureReport(attributes),
         findings=sorted(findings, key=lambda finding: not finding.refused),
     )
+
+
+def _aligned(table: Table, key: str, rated: list[Any]) -> Table:
+    """A table of users or items with ids of the type that the ratings have."""
+    return with_aligned_ids(table, key, rated[0]) if rated and key in table else table
+
+
+def _attributes(table: Table, key: str) -> tuple[Attribute, ...]:
+    """How each column of a table of users or items would be used."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DataWarning)  # the report says so
+        return Attributes.fit(key, table).columns
 
 
 def _known(table: Table, key: str, rated: set[Any]) -> Known:

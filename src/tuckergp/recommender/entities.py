@@ -19,8 +19,9 @@ from tuckergp.data.columns import row_keys
 from tuckergp.data.ids import Ids, with_aligned_ids
 from tuckergp.data.tables import Table, as_table, show_cell
 from tuckergp.errors import DataWarning, InputError, UnknownIdWarning
-from tuckergp.model.design import FittedMode, whiten
+from tuckergp.model.fitted_mode import FittedMode
 from tuckergp.model.mode_table import ModeTable
+from tuckergp.model.whitening import whiten
 from tuckergp.recommender.attributes import WHO_RATED_WHAT, Attributes, check_keys, join
 
 __all__ = ["Newcomer", "Side", "as_objects", "average_of", "read_attributes", "who_rated_what", "with_sets"]

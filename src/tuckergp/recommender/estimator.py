@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, Literal, Self
+from typing import Any, Literal, Self, overload
 
 import numpy as np
 import numpy.typing as npt
@@ -28,7 +28,7 @@ from tuckergp.random import stream
 from tuckergp.recommender import answering
 from tuckergp.recommender.answering import OnUnknown
 from tuckergp.recommender.consistency import check_parts
-from tuckergp.recommender.decisions import Choice
+from tuckergp.recommender.decisions import Choice, shown_kernel
 from tuckergp.recommender.drift_trial import drift_helps
 from tuckergp.recommender.explain import feature_importance
 from tuckergp.recommender.explanation import Explanation, Importance
@@ -40,7 +40,7 @@ from tuckergp.recommender.layout import Layout
 from tuckergp.recommender.learning import Run, learn
 from tuckergp.recommender.neighbours import Embeddings, embeddings
 from tuckergp.recommender.questions import attributes_of, users_of
-from tuckergp.recommender.reading import Attributes, Given
+from tuckergp.recommender.reading import AttributeTables, Given
 from tuckergp.recommender.serving import Strategy
 from tuckergp.recommender.settings import RecommenderSettings
 from tuckergp.recommender.updating import go_on, with_ratings
@@ -162,7 +162,7 @@ class TuckerRecommender(Storable, Estimator):
     fit_: Fit
     history_: History
     time_: Unit | None
-    tables_: Attributes
+    tables_: AttributeTables
     rating_range_: tuple[float, float]
     backend_: str
     columns_: dict[str, str]
@@ -350,6 +350,34 @@ class TuckerRecommender(Storable, Estimator):
         if not hasattr(self, "fit_"):
             return self._keep(learn(settings, given, run, drift_helps))
         return self._keep(go_on(self._fitted, settings, given, run, warmup))
+
+    @overload
+    def predict(
+        self, pairs: Any, *, include_noise: bool = ..., clip: bool = ..., on_unknown: OnUnknown = ...
+    ) -> Floats: ...
+
+    @overload
+    def predict(
+        self,
+        pairs: Any,
+        return_std: Literal[True],
+        *,
+        include_noise: bool = ...,
+        clip: bool = ...,
+        on_unknown: OnUnknown = ...,
+    ) -> tuple[Floats, Floats]: ...
+
+    @overload
+    def predict(
+        self,
+        pairs: Any,
+        return_std: bool = ...,
+        quantiles: Sequence[float] | None = ...,
+        include_noise: bool = ...,
+        clip: bool = ...,
+        interval: float | None = ...,
+        on_unknown: OnUnknown = ...,
+    ) -> Any: ...
 
     def predict(
         self,
@@ -631,7 +659,8 @@ class TuckerRecommender(Storable, Estimator):
         """
         fitted = self._fitted
         layout, fit = fitted.layout, fitted.fit
-        return as_inference_data(fit.draws, block_names(layout.modes, layout.names))
+        names = [shown_kernel(name) for name in block_names(layout.modes, layout.names)]
+        return as_inference_data(fit.draws, names)
 
     def _check_parts(self) -> None:
         RecommenderSettings.of(self)

@@ -18,8 +18,10 @@ import numpy.typing as npt
 
 from tuckergp.data.history import History
 from tuckergp.data.tables import Table
-from tuckergp.kernels import Constant, Scaled
-from tuckergp.model.design import Block, Design, FittedMode
+from tuckergp.kernels import Constant
+from tuckergp.model.block import Block
+from tuckergp.model.design import Design
+from tuckergp.model.fitted_mode import FittedMode
 from tuckergp.model.mode_table import ModeTable
 from tuckergp.posterior.draws import PREDICTION_SEED, Draws
 from tuckergp.posterior.fitted import Fit
@@ -112,7 +114,7 @@ def _groups(mode: FittedMode, attributes: Sequence[Any]) -> dict[str, tuple[Bloc
     source = {name: a.column for a in attributes for name in a.encoded_columns}
     groups: dict[str, tuple[Block, ...]] = {}
     for block in mode.blocks:
-        kernel = block.kernel.kernel if isinstance(block.kernel, Scaled) else block.kernel
+        kernel, _ = block.kernel.unscaled()
         if isinstance(kernel, Constant):
             continue
         read = kernel.reads(mode.mode.columns)
@@ -171,9 +173,9 @@ def explain(layout: Layout, fit: Fit, pair: Table, tables: Sequence[Table | None
     total = starts + sum(value[0] for each in drawn for value in each)
     predicted = float(fit.predict(design)[0])
     ids = {side.key: pair[side.key].tolist()[0] for side in layout.sides}
-    spread = _deviation(fit.scale * total)
+    std = _deviation(fit.scale * total)
     latent = None if fit.likelihood.linear else fit.likelihood.latent
-    return Explanation(ids["user_id"], ids["item_id"], tuple(lines), spread, predicted, latent)
+    return Explanation(ids["user_id"], ids["item_id"], tuple(lines), std, predicted, latent)
 
 
 def _deviation(values: Floats) -> float:
@@ -217,7 +219,7 @@ def _value(part: ModeParts, name: str, table: ModeTable, layout: Layout, d: int,
             return f"{len(places)} {('items', 'users')[d]}"
         names = [str(block.map.feature_names_[j]) for j in places]
         if number is not None and block.map.feature_names_ == [name]:
-            variance = block.kernel.variance() if isinstance(block.kernel, Scaled) else 1.0
+            _, variance = block.kernel.unscaled()
             words.insert(0, f"{number.mean + number.spread * float(row[0]) / variance**0.5:g}")
         elif number is None:
             words += [word.split("=", 1)[-1] for word in names]

@@ -6,7 +6,6 @@ that is named by its id: who else is folded in changes nothing.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import Any, NamedTuple
@@ -101,6 +100,46 @@ class Drawn(NamedTuple):
     noise: Floats | None
 
 
+class FoldInState(NamedTuple):
+    """What a fold-in draws, in place, from which priors, and by which random numbers.
+
+    Attributes
+    ----------
+    psi : list of ndarray, shapes (M_d, S, r_d)
+        The factors of all rows of the design; those of rows to be drawn change.
+    noise : dict of int to ndarray
+    prior : dict of int to tuple
+        Of users, and of items if some are to be drawn; see `LocalRows.prior`.
+    rngs : list
+    """
+
+    psi: list[Floats]
+    noise: Noise
+    prior: dict[int, tuple[Floats, list[Floats]]]
+    rngs: Rngs
+
+
+class RowData(NamedTuple):
+    """What observations say of the rows of one mode while all else stands still.
+
+    Attributes
+    ----------
+    z : ndarray, shape (n, S, r)
+        What multiplies psi in each observation.
+    y : ndarray, shape (n, S)
+        Working targets, less what does not depend on the mode.
+    precision : ndarray, shape (n, S)
+        Without the rows' own noise factors.
+    owner : ndarray of int, shape (n,)
+        The row of each observation.
+    """
+
+    z: Floats
+    y: Floats
+    precision: Floats
+    owner: Ints
+
+
 @dataclass(frozen=True)
 class FoldIn:
     """The problem of a fold-in: all ratings, old and new, of the users with new ratings.
@@ -132,31 +171,39 @@ class FoldIn:
 
         Without ``seed`` their means. Drift and context without data are at their means.
         """
-        draws, index = self.fit.draws, self.design.index
+        index, free = self.design.index, self.locals[1].free
+        several = self.fit.likelihood.augmented or free > 0
+        state = self._start(seed, several)
+        of_mode = {0: np.arange(len(index)), 1: np.flatnonzero(index[:, 1] < free)}
+        for _ in range(SCANS if several else 1):
+            y, precision = self._working(state)
+            for d, rows in of_mode.items():
+                if len(rows):
+                    data = self._data(state, d, rows, y[rows], precision[rows])
+                    self._draw(state, d, data, 1 if several else TURNS)
+        found = [Drawn(state.psi[d][: each.free], self._own(d, state.noise)) for d, each in enumerate(self.locals)]
+        return found[0], found[1]
+
+    def _start(self, seed: int | None, several: bool) -> FoldInState:
+        """Where the rows start: as in the draws, or at their means; users who are drawn but once may start anywhere."""
+        draws = self.fit.draws
         noise = self._noise(seed)
         prior = {d: self._prior(d, local) for d, local in enumerate(self.locals) if local.free}
-        free = self.locals[1].free
-        several = self.fit.likelihood.augmented or free > 0
-        # users who are drawn at once may start anywhere
         psi = [
             prior[0][0].copy() if d == 0 and not several else draws.factors(d, table)
             for d, table in enumerate(self.design.modes)
         ]
-        of_mode = {0: np.arange(len(index)), 1: np.flatnonzero(index[:, 1] < free)}
         rngs: Rngs = [] if seed is None else [local.streams(seed, d) for d, local in enumerate(self.locals)]
-        for _ in range(SCANS if several else 1):
-            y, precision = self._working(psi, noise, rngs)
-            for d, rows in of_mode.items():
-                if len(rows):
-                    w = precision[rows]
-                    for e, factors in noise.items():
-                        w = w if e == d and self._has_own(d) else w * factors[index[rows, e]]
-                    at = [None if e == d else table[index[rows, e]] for e, table in enumerate(psi)]
-                    z, alone = draws.model.core.others_in_draws(draws.W, at, d)
-                    turns = 1 if several else TURNS
-                    self._draw(d, prior[d], (z, y[rows] - alone, w), index[rows, d], turns, rngs, psi[d], noise)
-        found = [Drawn(psi[d][: local.free], self._own(d, noise)) for d, local in enumerate(self.locals)]
-        return found[0], found[1]
+        return FoldInState(psi, noise, prior, rngs)
+
+    def _data(self, state: FoldInState, d: int, rows: Ints, y: Floats, precision: Floats) -> RowData:
+        """What the observations ``rows``, with these working targets and precisions, say of the rows of a mode."""
+        draws, index = self.fit.draws, self.design.index[rows]
+        for e, factors in state.noise.items():
+            precision = precision if e == d and self._has_own(d) else precision * factors[index[:, e]]
+        at = [None if e == d else psi[index[:, e]] for e, psi in enumerate(state.psi)]
+        z, alone = draws.model.core.others_in_draws(draws.W, at, d)
+        return RowData(z, y - alone, precision, index[:, d])
 
     def _prior(self, d: int, local: LocalRows) -> tuple[Floats, list[Floats]]:
         """Mean and precision of the rows to be drawn, from their features and the zeros of clicks."""
@@ -187,9 +234,10 @@ class FoldIn:
             if mode.row_noise is not None
         }
 
-    def _working(self, psi: Sequence[Floats], noise: Noise, rngs: Rngs) -> tuple[Floats, ...]:
+    def _working(self, state: FoldInState) -> tuple[Floats, ...]:
         """Working targets, and precisions without noise factors, (n, S); each user's are drawn from a stream."""
         draws, likelihood, index = self.fit.draws, self.fit.likelihood, self.design.index
+        psi, noise, _, rngs = state
         shape = (len(draws), len(index))
         factors = np.ones(shape)
         for e, of_rows in noise.items():
@@ -205,42 +253,22 @@ class FoldIn:
             y[:, mine], w[:, mine] = likelihood.working(at, self.y[mine], rng)
         return y.T, (w / factors).T
 
-    def _draw(
-        self,
-        d: int,
-        prior: tuple[Floats, list[Floats]],
-        data: tuple[Floats, ...],
-        owner: Ints,
-        turns: int,
-        rngs: Rngs,
-        psi: Floats,
-        noise: Noise,
-    ) -> None:
-        """Draw rows and their noise factors given their observations, into ``psi`` (M, S, r) and ``noise``.
-
-        Parameters
-        ----------
-        d : int
-        prior : tuple
-            See `LocalRows.prior`.
-        data : tuple of ndarray, shapes (n, S, r), (n, S), (n, S)
-            What multiplies psi in each observation, targets, and precisions without the rows' own noise factors.
-        owner : ndarray of int, shape (n,)
-            The row of each observation.
-        """
-        free, own, (mean, precision) = self.locals[d].free, self._own(d, noise), prior
+    def _draw(self, state: FoldInState, d: int, data: RowData, turns: int) -> None:
+        """Draw the rows of a mode and their noise factors given their observations, so many times in turn."""
+        rngs, (mean, precision) = state.rngs, state.prior[d]
+        free, own = self.locals[d].free, self._own(d, state.noise)
         draws, r = mean.shape[1:]
         factors, turns = (np.ones((free, draws)), 1) if own is None else (own, turns)
         nu = np.ones(draws) if own is None else np.ascontiguousarray(self.fit.draws.nu(d))
         normals, gammas = np.zeros((draws, turns, r)), np.empty((draws, 0))
-        z, y, w = (np.ascontiguousarray(values, dtype=np.float64) for values in data)
-        for m, mine in enumerate(_by_owner(owner, free)):
+        z, y, w = (np.ascontiguousarray(values, dtype=np.float64) for values in data[:3])
+        for m, mine in enumerate(_by_owner(data.owner, free)):
             if rngs:
                 normals = rngs[d][m].standard_normal((draws, turns, r))
                 if own is not None:
                     gammas = rngs[d][m].standard_gamma((nu[:, None] + len(mine)) / 2, (draws, turns))
             given = z, y, w, mine, mean[m], precision[m], normals, gammas, nu, factors[m]
-            if not row_in_draws(*given, psi[m]):
+            if not row_in_draws(*given, state.psi[d][m]):
                 raise NotPositiveDefinite(
                     "The precision of a row to fold in is not positive definite: the model, or its file, holds numbers "
                     "out of all proportion. Fit it again."

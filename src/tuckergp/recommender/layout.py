@@ -11,7 +11,9 @@ import numpy.typing as npt
 from tuckergp.data.history import KEYS, History
 from tuckergp.data.periods import Unit
 from tuckergp.data.tables import Table, distinct_rows
-from tuckergp.model.design import Design, FittedMode, Mode
+from tuckergp.model.design import Design
+from tuckergp.model.fitted_mode import FittedMode
+from tuckergp.model.mode import Mode
 from tuckergp.recommender.attributes import WHO_RATED_WHAT, Attributes, join
 from tuckergp.recommender.circumstances import Circumstance, Context, Drift
 from tuckergp.recommender.decisions import Choice

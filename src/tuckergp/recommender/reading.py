@@ -33,9 +33,17 @@ from tuckergp.likelihoods.standardised import LARGEST
 from tuckergp.recommender.layout import SIDES, Layout
 from tuckergp.recommender.settings import LIKELIHOOD, RecommenderSettings
 
-__all__ = ["Attributes", "Given", "attribute_tables", "pairs_table", "rating_label", "ratings_table", "read_history"]
+__all__ = [
+    "AttributeTables",
+    "Given",
+    "attribute_tables",
+    "pairs_table",
+    "rating_label",
+    "ratings_table",
+    "read_history",
+]
 
-Attributes: TypeAlias = tuple[Table | None, Table | None]
+AttributeTables: TypeAlias = tuple[Table | None, Table | None]
 
 
 class Given(NamedTuple):
@@ -102,7 +110,7 @@ def _no_ratings(name: str, existing: Sequence[str]) -> InputError:
     return InputError(f"{error} For clicks, which have no ratings, use likelihood={able}.")
 
 
-def attribute_tables(given: Given, settings: RecommenderSettings, names: Mapping[str, str] | None) -> Attributes:
+def attribute_tables(given: Given, settings: RecommenderSettings, names: Mapping[str, str] | None) -> AttributeTables:
     """The attribute tables of users and items, with the usual names of ids; None without side information."""
     read = [
         None if source is None or not settings.side_information else named_table(source, name, id_names(names), [key])

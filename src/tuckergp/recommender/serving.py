@@ -146,7 +146,7 @@ def recommend(layout: Layout, fit: Fit, request: Request) -> Recommended:
 def _ranked(layout: Layout, fit: Fit, request: Request, who: Ints, what: Ints, score: Floats) -> Recommended:
     """Exact scores and standard deviations of shortlists, sorted and cut."""
     design = layout.design(request.users[who], what, request.occasion.take(who))
-    exact, std = fit.mean_and_spread(design, include_noise=False)
+    exact, std = fit.mean_and_std(design, include_noise=False)
     if request.strategy == "mean":
         score = exact
     elif request.strategy == "ucb":

@@ -15,7 +15,7 @@ from tuckergp.recommender.fitted import FittedRecommender
 from tuckergp.recommender.fold_in import Folded, fold_in
 from tuckergp.recommender.growth import compacted, merged_tables
 from tuckergp.recommender.learning import Material, Run, learn_from
-from tuckergp.recommender.reading import Attributes, Given, attribute_tables
+from tuckergp.recommender.reading import AttributeTables, Given, attribute_tables
 from tuckergp.recommender.settings import RecommenderSettings
 from tuckergp.running.fit import ranks_of
 
@@ -68,7 +68,7 @@ def go_on(
     return learn_from(settings, inference, material, run, last)
 
 
-def _read(fitted: FittedRecommender, settings: RecommenderSettings, given: Given) -> tuple[Table, Attributes]:
+def _read(fitted: FittedRecommender, settings: RecommenderSettings, given: Given) -> tuple[Table, AttributeTables]:
     """The new ratings and attributes, with ids of the types that were decided at the fit."""
     layout = fitted.layout
     table = layout.aligned(named_table(given.ratings, "ratings", fitted.names))
@@ -84,7 +84,7 @@ def _reading(settings: RecommenderSettings) -> dict[str, Any]:
     return {"scale": settings.rating_scale, "duplicates": settings.duplicates, "negatives": settings.negatives}
 
 
-def _merged(before: Attributes, new: Attributes) -> Attributes:
+def _merged(before: AttributeTables, new: AttributeTables) -> AttributeTables:
     """The attribute tables of a model, with new rows added or replaced."""
     users, items = (merged_tables(before[d], new[d], KEYS[d]) for d in range(2))
     return users, items

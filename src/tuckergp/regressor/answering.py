@@ -37,7 +37,7 @@ def predict(
     """Predictions at inputs and their uncertainty, as `TuckerGPRegressor.predict` describes."""
     check("return_cov", return_cov, one_of(True, False))
     if return_cov and (return_std or quantiles is not None or interval is not None):
-        raise InputError("Ask for one of standard deviations, covariances, quantiles and an interval, not for several.")
+        raise InputError("return_cov=True returns nothing beside covariances; ask for the rest in another call.")
     design = fitted.design(table)
     fit = _exposed(fitted, exposure, design)
     if return_cov:

@@ -9,7 +9,7 @@ from tuckergp.errors import InputError
 from tuckergp.gp.hyper import Values
 from tuckergp.gp.learning import learn_modes
 from tuckergp.likelihoods import LIKELIHOODS
-from tuckergp.model.design import Mode
+from tuckergp.model.mode import Mode
 from tuckergp.model.tucker import Core
 from tuckergp.regressor.reading import Observations
 from tuckergp.regressor.settings import RegressorSettings
@@ -27,7 +27,7 @@ def inference_of(settings: RegressorSettings) -> Inference:
         "sgd": {"noise": 0.05, "step_u": 0.02, "batch_size": 20, "epochs": 200, "patience": patience},
         "sgld": {"batch_size": 20, "step_size": 0.3},
     }
-    return resolve_inference(settings, LIKELIHOODS[settings.likelihood], tuned, settings.noise)
+    return resolve_inference(settings, LIKELIHOODS[settings.likelihood], tuned, settings.noise, ratings=False)
 
 
 def learned_modes_of(

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, Literal, Self
+from typing import Any, Literal, Self, overload
 
 import numpy as np
 import numpy.typing as npt
@@ -21,8 +21,9 @@ from tuckergp.checks import check, whole
 from tuckergp.data.grids import GridData, asked_grid, is_grid
 from tuckergp.likelihoods import LIKELIHOODS
 from tuckergp.model.cores import CoreSpec
-from tuckergp.model.design import Design, Mode
+from tuckergp.model.design import Design
 from tuckergp.model.inputs import Modes, ReadsTables
+from tuckergp.model.mode import Mode
 from tuckergp.posterior.export import as_inference_data, block_names
 from tuckergp.random import seed_of
 from tuckergp.regressor import answering, component_plots
@@ -239,6 +240,26 @@ class TuckerGPRegressor(Storable, ReadsTables, RegressorMixin, BaseEstimator):  
         """The modes that were used, with given or learned numbers in their kernels."""
         return [fitted.mode for fitted in self.modes_]
 
+    @overload
+    def predict(self, X: Any, *, include_noise: bool = ..., exposure: Any = ...) -> Floats: ...
+
+    @overload
+    def predict(
+        self, X: Any, return_std: Literal[True], *, include_noise: bool = ..., exposure: Any = ...
+    ) -> tuple[Floats, Floats]: ...
+
+    @overload
+    def predict(
+        self,
+        X: Any,
+        return_std: bool = ...,
+        return_cov: bool = ...,
+        quantiles: Sequence[float] | float | None = ...,
+        include_noise: bool = ...,
+        interval: float | None = ...,
+        exposure: Any = ...,
+    ) -> Any: ...
+
     def predict(
         self,
         X: Any,
@@ -257,9 +278,9 @@ class TuckerGPRegressor(Storable, ReadsTables, RegressorMixin, BaseEstimator):  
         return_std : bool
             Also return standard deviations; needs a sampler, such as ``inference="gibbs"``.
         return_cov : bool
-            Also return the covariance matrix, shape (N, N), instead of standard deviations.
+            Also return the covariance matrix, shape (N, N), and nothing else.
         quantiles : sequence of float, float or None
-            Also return these quantiles, shape (N, len(quantiles)), instead of standard deviations; (N, 1) for a number.
+            Also return these quantiles, shape (N, len(quantiles)); (N, 1) for a number.
         include_noise : bool
             Standard deviations, covariances, quantiles and intervals of new observations; False for those of f, or of
             the mean level or count.
@@ -272,7 +293,8 @@ class TuckerGPRegressor(Storable, ReadsTables, RegressorMixin, BaseEstimator):  
 
         Returns
         -------
-        ndarray, shape (N,), or a pair of it and the standard deviations, covariances, quantiles or interval
+        ndarray, shape (N,), or a tuple of it and what else was asked for
+            Standard deviations first, then quantiles, then the interval.
         """
         return answering.predict(
             self._fitted,

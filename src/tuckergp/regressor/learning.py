@@ -6,7 +6,8 @@ from dataclasses import dataclass, replace
 
 from tuckergp.data.tables import Table
 from tuckergp.gp.hyper import Values
-from tuckergp.model.design import Design, FittedMode
+from tuckergp.model.design import Design
+from tuckergp.model.fitted_mode import FittedMode
 from tuckergp.model.inputs import as_modes
 from tuckergp.posterior.moments import Moments, MomentsOf
 from tuckergp.random import stream

@@ -27,8 +27,8 @@ from tuckergp.checks import (
 from tuckergp.kernels import Kernel
 from tuckergp.likelihoods import LIKELIHOODS
 from tuckergp.model.cores import CoreSpec, Entries, Learned, Random
-from tuckergp.model.design import Mode
 from tuckergp.model.inputs import Modes
+from tuckergp.model.mode import Mode
 from tuckergp.running.fit import Inference, allowed_inferences
 
 __all__ = ["RegressorSettings"]

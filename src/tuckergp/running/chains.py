@@ -17,8 +17,9 @@ import numpy.typing as npt
 from tuckergp.errors import CheckpointWarning, InputError
 from tuckergp.inference.base import ChainSampler, Info, Problem, Sampler
 from tuckergp.posterior import moments
-from tuckergp.posterior.draws import Stack
+from tuckergp.posterior.draws import Draws, Stack
 from tuckergp.posterior.moments import MomentsOf
+from tuckergp.posterior.newcomers import TrainingRows
 from tuckergp.random import stream
 from tuckergp.running.checkpoint import ChainRecord, Checkpoint
 from tuckergp.running.control import Callback
@@ -69,6 +70,11 @@ class Task:
     def watched(self) -> Problem:
         """The problem restricted to ``observations``."""
         return self.problem.take(self.observations)
+
+    @cached_property
+    def training(self) -> TrainingRows:
+        """The training rows, for newcomers among the inputs at which moments are wanted."""
+        return TrainingRows(self.problem.design)
 
     def run(
         self, chain: int, stop: Callable[[], bool], report: Callback, warn: Callable[[str], None] | None = None
@@ -160,8 +166,10 @@ class Task:
         draw = self.sampler.draw(self.problem, record.state)
         number = len(record.watched)
         if self.moments_of is not None:
-            model, design = self.problem.model, self.problem.design
-            moments.add_draw(record.moments, self.moments_of, model, design, draw, record.chain, number)
+            alone = Draws.of(self.problem.model, [draw], names=np.array([[record.chain, number]]))
+            if self.moments_of.has_newcomers:
+                alone = self.training.with_newcomers(alone)
+            moments.add_draw(record.moments, self.moments_of, alone)
         if record.draws.capacity and self.is_kept(number + 1):
             record.draws.add(draw)
         record.watched.append(self.sampler.watch(self.watched, record.state))

@@ -86,7 +86,9 @@ class Control:
         """Raise an error where an argument needs sampling and the inference does not sample."""
         for name, default in (("checkpoint", None), ("moments_of", None), ("keep", None)):
             if getattr(self, name) is not default:
-                raise InputError(f"{name} is an argument for inference='gibbs'; with {inference!r} leave it out.")
+                raise InputError(
+                    f"{name} is an argument for samplers, such as inference='gibbs'; with {inference!r} leave it out."
+                )
 
 
 def kept(keep: int | None, keep_draws: bool) -> int | None:

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from tuckergp.checks import Allowed
+from tuckergp.checks import Allowed, one_of
 from tuckergp.errors import InputError, TimeWarning
 from tuckergp.inference import INFERENCES, Inference
 from tuckergp.inference.algorithm import Sampled
@@ -26,7 +26,7 @@ from tuckergp.model.design import Design
 from tuckergp.model.tucker import Core
 from tuckergp.posterior.draws import Draws
 from tuckergp.posterior.fitted import Fit
-from tuckergp.posterior.newcomers import with_newcomers
+from tuckergp.posterior.newcomers import TrainingRows
 from tuckergp.random import seed_of, stream
 from tuckergp.running import loop
 from tuckergp.running.checkpoint import stored_seed
@@ -52,22 +52,27 @@ LONG = 600.0
 
 def allowed_inferences(*, ratings: bool) -> Allowed:
     """What an estimator takes as ``inference``: names and objects of the registry; for ratings, those made for them."""
-    kinds = [kind for kind in INFERENCES.values() if kind.for_ratings or not ratings]
+    kinds = _available(ratings)
     words = (*(repr(kind.name) for kind in kinds), f"an object ({', '.join(kind.__name__ for kind in kinds)})")
 
     def is_inference(value: Any) -> bool:
         kind = INFERENCES.get(value) if isinstance(value, str) else type(value)
-        return any(kind is each and (each.for_ratings or not ratings) for each in INFERENCES.values())
+        return kind in _available(ratings)
 
     return Allowed(words, is_inference)
 
 
+def _available(ratings: bool) -> list[type[Inference]]:
+    return [kind for kind in INFERENCES.values() if kind.for_ratings or not ratings]
+
+
 def resolve_inference(
-    estimator: Any, kind: type[Likelihood], tuned: Mapping[str, Mapping[str, Any]], noise: str
+    estimator: Any, kind: type[Likelihood], tuned: Mapping[str, Mapping[str, Any]], noise: str, *, ratings: bool
 ) -> Inference:
     """The inference object that an estimator names or gives, for a likelihood; an error for settings it cannot use.
 
-    ``tuned`` has the settings that a name stands for, where they are not the algorithm's own defaults.
+    ``tuned`` has the settings that a name stands for, where they are not the algorithm's own defaults. ``ratings`` says
+    whether the estimator is for ratings.
     """
     inference = estimator.inference
     named = isinstance(inference, str)
@@ -76,7 +81,7 @@ def resolve_inference(
     defaults = {name: parameter.default for name, parameter in signature(type(estimator)).parameters.items()}
     for name in ("draws", "warmup", "chains", "noise"):
         if name not in taken and getattr(estimator, name) != defaults[name]:
-            raise InputError(f"{name} is a setting of inference='gibbs'; with {inference!r} leave it out.")
+            raise InputError(_misplaced(name, getattr(estimator, name), inference, algorithm, ratings))
     if not named:
         return inference  # type: ignore[no-any-return]
     settings = {name: getattr(estimator, name) for name in taken} | ({"noise": noise} if "noise" in taken else {})
@@ -84,6 +89,14 @@ def resolve_inference(
         if kind.has_noise or name not in algorithm.of_noise:
             settings[name] = value
     return algorithm(**settings)
+
+
+def _misplaced(name: str, value: Any, inference: object, kind: type[Inference], ratings: bool) -> str:
+    """A sentence about a setting of an estimator that its inference does not take from it."""
+    if name in kind.takes:
+        return f"{name} is a setting of the object here; give inference={kind.__name__}({name}={value!r}) instead."
+    names = one_of(*(each.name for each in _available(ratings) if name in each.takes))
+    return f"{name} is a setting of inference={names}; with {inference!r} leave it out."
 
 
 def seed_for(random_state: object, checkpoint: object) -> int:
@@ -144,7 +157,7 @@ def fit_model(
     if control.max_time is None:
         _announce(inference, problem, control)
     draws, steps = _learn(inference, problem, seed, replace(control, unit=problem.model.likelihood.scale), start)
-    return Fit(with_newcomers(draws, design), steps)
+    return Fit(TrainingRows(design).with_newcomers(draws), steps)
 
 
 def _announce(inference: Any, problem: Problem, control: Control) -> None:

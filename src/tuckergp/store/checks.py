@@ -18,11 +18,12 @@ from tuckergp.features.base import FeatureMap, ResidualMap
 from tuckergp.features.new import NewFeatures
 from tuckergp.likelihoods import Likelihood
 from tuckergp.likelihoods.row_noise import LEAST, NU
+from tuckergp.model.block import Block
 from tuckergp.model.cores import LEFT_OUT
-from tuckergp.model.design import Block, FittedMode
+from tuckergp.model.fitted_mode import FittedMode
 from tuckergp.model.newcomers import Newcomers
 from tuckergp.model.tucker import Core, TuckerModel
-from tuckergp.params import Parameters
+from tuckergp.params import Parametrised
 from tuckergp.posterior.draws import Draws
 from tuckergp.posterior.fitted import Fit
 from tuckergp.residuals.base import ModeDraws
@@ -79,7 +80,7 @@ def _is_fitted(fitted: Any) -> bool:
 
 def _parts(thing: Any) -> Iterator[Any]:
     yield thing
-    if isinstance(thing, Parameters):
+    if isinstance(thing, Parametrised):
         for name, value in vars(thing).items():
             if name != "feature_names_":  # a list of text, and long
                 yield from _parts(value)

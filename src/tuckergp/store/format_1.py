@@ -21,7 +21,7 @@ from tuckergp.data.tables import Table
 from tuckergp.features import Exact, Line, Rows
 from tuckergp.inference.base import Info
 from tuckergp.likelihoods import LIKELIHOODS, Gaussian, Likelihood
-from tuckergp.model.design import FittedMode
+from tuckergp.model.fitted_mode import FittedMode
 from tuckergp.model.mode_table import ModeTable
 from tuckergp.model.tucker import TuckerModel
 from tuckergp.posterior.draws import Draws

@@ -25,7 +25,7 @@ from tuckergp.inference import INFERENCES
 from tuckergp.inference.base import Info
 from tuckergp.kernels import Sum
 from tuckergp.likelihoods import LIKELIHOODS
-from tuckergp.params import Parameters
+from tuckergp.params import Parametrised
 from tuckergp.residuals import RESIDUALS
 from tuckergp.residuals.base import ModeDraws
 from tuckergp.store.stored_rows import StoredRows
@@ -53,7 +53,9 @@ _HOMES: dict[str, tuple[str, ...]] = {
     "tuckergp.recommender": ("TuckerRecommender",),
     "tuckergp.regressor": ("TuckerGPRegressor",),
     "tuckergp.features.compose": ("Concatenated", "Kronecker", "ScaledMap"),
-    "tuckergp.model.design": ("Block", "FittedMode", "Mode"),
+    "tuckergp.model.mode": ("Mode",),
+    "tuckergp.model.block": ("Block",),
+    "tuckergp.model.fitted_mode": ("FittedMode",),
     "tuckergp.features.new": ("NewFeatures",),
     "tuckergp.model.mode_table": ("ModeTable",),
     "tuckergp.model.tucker": ("Core", "TuckerModel"),
@@ -176,7 +178,7 @@ def fields(thing: Any) -> Fields | None:
     name = _name_or_none(type(thing))  # type: ignore[arg-type]
     if name in _SPECIAL:
         return _SPECIAL[name][0](thing)
-    if isinstance(thing, Parameters):
+    if isinstance(thing, Parametrised):
         return {**thing.get_params(deep=False), **fitted(thing)}
     return fields_of(thing)
 
@@ -186,7 +188,7 @@ def build(kind: Any, values: Fields) -> Any:
     name = name_of(kind)
     if name in _SPECIAL:
         made = _SPECIAL[name][1](values)
-    elif issubclass(kind, Parameters):
+    elif issubclass(kind, Parametrised):
         made = _described(kind, values)
     else:
         made = _made(kind, values)

@@ -18,7 +18,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy import sparse
 
-from tuckergp.params import Parameters
+from tuckergp.params import Parametrised
 from tuckergp.residuals.grown import RowsInPlace
 from tuckergp.store.plain import is_plain, pack, unpack
 
@@ -243,7 +243,7 @@ def _digest(tree: Any, sha: Any) -> None:
             _digest(value, sha)
     elif isinstance(tree, set | frozenset):
         _digest(sorted(map(digest, tree)), sha)
-    elif isinstance(tree, Parameters):  # kernels and the like print what makes them
+    elif isinstance(tree, Parametrised):  # kernels and the like print what makes them
         sha.update(f"{tree!r} ".encode())
     else:
         _digest({"type": type(tree).__qualname__, **vars(tree)}, sha)

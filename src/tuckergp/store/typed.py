@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from tuckergp.params import Parameters
+from tuckergp.params import Parametrised
 from tuckergp.residuals.grown import RowsInPlace
 
 __all__ = ["check_fields", "fits", "hints_of"]
@@ -40,7 +40,7 @@ def hints_of(kind: type, known: dict[str, Any]) -> dict[str, Any]:
     ``known`` has classes by name that annotations may name without an import.
     """
     hints = typing.get_type_hints(kind, localns=known)
-    if issubclass(kind, Parameters) and kind.__init__ is not object.__init__:
+    if issubclass(kind, Parametrised) and kind.__init__ is not object.__init__:
         hints |= _of_parameters(kind)
     if dataclasses.is_dataclass(kind):
         stored = {field.name for field in dataclasses.fields(kind)}

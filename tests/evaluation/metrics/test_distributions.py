@@ -74,7 +74,7 @@ def test_ends_belong_to_an_interval():
     ("metric", "arguments", "message"),
     [
         (normal_nll, ([1], [1], [0]), "std must be above 0, but it is 0 at row 0"),
-        (normal_crps, ([1, 2], [1], [1]), "equally many values of each: y 2, mean 1, std 1"),
+        (normal_crps, ([1, 2], [1], [1]), "same length: y 2, mean 1, std 1"),
         (normal_nll, ([math.nan], [1], [1]), "y is nan at row 0"),
         (interval_coverage, ([1], [2], [1]), "low is above high at row 0"),
         (levels_nll, ([1], [2, 1], [[0.5, 0.5]]), "increasing"),

@@ -112,7 +112,7 @@ def test_an_empty_list_has_no_novelty():
         (lambda: ranking.recall([[True]], [0]), "at least 1"),
         (lambda: ranking.ndcg([[True, True]], [1]), "at least the number of hits"),
         (lambda: ranking.recall([[True]], [1, 2]), "for each of 1 users"),
-        (lambda: ranking.auc([[1.0, 2.0]], [[True]]), "alike"),
+        (lambda: ranking.auc([[1.0, 2.0]], [[True]]), "of one shape"),
         (lambda: ranking.auc([[np.nan]], [[True]]), "without NaN"),
         (lambda: ranking.catalogue_coverage([[5]], 5), "from 0 to 4"),
         (lambda: ranking.novelty([0, 1], [1, 2], 3), r"not \(2,\)"),

@@ -128,7 +128,7 @@ def _alike(**columns: npt.ArrayLike) -> list[Floats]:
     read = {name: column_of(values, name) for name, values in columns.items()}
     if len({len(values) for values in read.values()}) > 1:
         shown = ", ".join(f"{name} {len(values)}" for name, values in read.items())
-        raise InputError(f"There must be equally many values of each: {shown}.")
+        raise InputError(f"All must have the same length: {shown}.")
     return list(read.values())
 
 

@@ -57,14 +57,14 @@ def _errors(
 ) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.float64] | None]:
     observed, predicted = column_of(y, "y"), column_of(prediction, "prediction")
     if len(observed) != len(predicted):
-        raise InputError(f"y has {len(observed)} values and prediction {len(predicted)}; they must be equally many.")
+        raise InputError(f"y has {len(observed)} values and prediction {len(predicted)}; their lengths must agree.")
     if len(observed) == 0:
         raise InputError("y and prediction are empty, so there is no error to average.")
     if sample_weight is None:
         return predicted - observed, None
     weights = column_of(sample_weight, "sample_weight")
     if len(weights) != len(observed):
-        raise InputError(f"y has {len(observed)} values and sample_weight {len(weights)}; they must be equally many.")
+        raise InputError(f"y has {len(observed)} values and sample_weight {len(weights)}; their lengths must agree.")
     if weights.min() < 0 or weights.max() == 0:
         raise InputError("sample_weight must hold no negative number, and not only zeros.")
     return predicted - observed, weights

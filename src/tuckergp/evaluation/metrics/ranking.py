@@ -156,7 +156,7 @@ def auc(scores: npt.ArrayLike, relevant: npt.ArrayLike) -> Floats:
     """
     table, wanted = np.asarray(scores, dtype=np.float64), np.asarray(relevant, dtype=bool)
     if table.shape != wanted.shape or table.ndim != 2:
-        raise InputError(f"scores and relevant must be matrices alike, not {table.shape} and {wanted.shape}.")
+        raise InputError(f"scores and relevant must be matrices of one shape, not {table.shape} and {wanted.shape}.")
     if np.isnan(table).any():
         raise InputError("scores must be without NaN.")
     candidate = table > -np.inf
