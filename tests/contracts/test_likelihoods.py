@@ -45,8 +45,11 @@ def outside():
 
 
 def test_nothing_else_names_a_likelihood():
-    """No string that is the name of one, but for the default, and no import of a class of one."""
-    names, classes = set(LIKELIHOODS) - {"gaussian"}, {kind.__name__ for kind in LIKELIHOODS.values()}
+    """No string that is the name of one, but for the default, and no import of a class of one.
+
+    Clicks are also what tables without ratings are called, in files for example.
+    """
+    names, classes = set(LIKELIHOODS) - {"gaussian", "clicks"}, {kind.__name__ for kind in LIKELIHOODS.values()}
     found = []
     for path in outside():
         for node in ast.walk(ast.parse(path.read_text())):
@@ -73,6 +76,8 @@ def test_it_says_what_it_is(name):
 def targets(name, f, rng):
     """Targets that a likelihood can have, larger where f is."""
     kind, noisy = ALL[name], f + 0.5 * rng.standard_normal(len(f))
+    if kind.all_pairs:
+        return np.ones(len(f))
     if kind.clicks:
         return (noisy > 0).astype(float)
     if kind.has_levels:
@@ -102,7 +107,7 @@ def test_it_learns_and_its_answers_agree_with_each_other(name):
     """Quantiles increase and hold their share of samples, whose means and variances are those predicted."""
     fit, design, y = learned(name)
     mean, std = fit.mean_and_std(design, include_noise=True)
-    assert np.corrcoef(mean, y)[0, 1] > 0.5
+    assert ALL[name].all_pairs or np.corrcoef(mean, y)[0, 1] > 0.5  # all that is listed was chosen
     levels = [0.1, 0.5, 0.9]
     quantiles = fit.quantiles(design, levels, include_noise=True)
     assert (np.diff(quantiles, axis=1) >= 0).all()
@@ -170,7 +175,7 @@ def test_a_recommender_learns_serves_and_takes_in_more(name):
     assert np.isfinite(model.predict({"user_id": [51], "item_id": [7]})).all()
 
 
-@pytest.mark.parametrize("name", LIKELIHOODS)
+@pytest.mark.parametrize("name", [name for name, kind in LIKELIHOODS.items() if not kind.all_pairs])
 def test_a_regressor_learns_and_answers(name):
     rng = np.random.default_rng(2)
     X = rng.uniform(-2, 2, (60, 2))

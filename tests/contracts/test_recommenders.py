@@ -256,8 +256,8 @@ def test_bad_tables_get_one_clear_sentence(tables, message):
     [
         ({"rank": 0}, "rank must be a whole number from 1 on"),
         ({"inference": "gibs"}, "inference must be 'gibbs', 'als', 'sgd', 'vi' or an object"),
-        ({"likelihood": "normal"}, "'bernoulli' or 'negative_binomial', not 'normal'"),
-        ({"likelihood": "poisson"}, "likelihood must be 'gaussian', 'student', 'ordinal', "),
+        ({"likelihood": "normal"}, "'negative_binomial', 'clicks' or a tuckergp.likelihoods.Clicks, not 'normal'"),
+        ({"likelihood": "poisson"}, "likelihood must be 'auto', 'gaussian', 'student', 'ordinal', "),
         ({"likelihood": "ordinal", "inference": "als"}, "likelihood='ordinal' needs inference='gibbs'"),
         ({"likelihood": "bernoulli"}, "needs targets 0 and 1, but ratings column 'rating' at row 1 holds 2"),
         ({"implicit": "maybe"}, "implicit must be True, False or 'auto'"),

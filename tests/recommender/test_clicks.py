@@ -187,8 +187,8 @@ def test_new_users_are_predicted_from_attributes(camps):
 
 
 def test_what_makes_no_sense_is_refused(camps):
-    with pytest.raises(InputError, match=r"has no column 'rating'.*use likelihood='bernoulli'"):
-        TuckerRecommender(random_state=0).fit(camps[0])
+    with pytest.raises(InputError, match=r"has no column 'rating'.*use likelihood='bernoulli' or 'clicks'"):
+        TuckerRecommender(random_state=0, likelihood="gaussian").fit(camps[0])
     with pytest.raises(InputError, match="Co-rating is what clicks are learned from already"):
         TuckerRecommender(**FAST, implicit=True).fit(camps[0])
     with pytest.raises(InputError, match="'bernoulli' needs inference='gibbs'"):

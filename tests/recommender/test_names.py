@@ -46,7 +46,8 @@ def test_counts_are_no_ratings(column):
     with pytest.raises(
         InputError, match=f"ratings has no column 'rating', and '{column}' holds counts, which are no ra"
     ):
-        TuckerRecommender(**FAST).fit(table)
+        TuckerRecommender(**FAST, likelihood="gaussian").fit(table)
+    assert TuckerRecommender(**FAST).fit(table).history_.clicks
     model = TuckerRecommender(rank=1, likelihood="negative_binomial", draws=2, warmup=2, random_state=0).fit(table)
     assert model.history_.rating.tolist() == [10, 200, 3, 4]
     assert TuckerRecommender(**FAST).fit({**table, "rating": [1, 2, 3, 4]}).history_.rating.tolist() == [1, 2, 3, 4]

@@ -17,7 +17,7 @@ from scipy.special import expit
 
 from tuckergp.inference.base import Problem
 from tuckergp.inference.scale_search import best_scale
-from tuckergp.likelihoods import Clicks
+from tuckergp.likelihoods.all_pairs import AllPairs
 from tuckergp.model.design import Design
 from tuckergp.model.tucker import Core
 from tuckergp.posterior.fitted import Fit
@@ -59,13 +59,13 @@ class Trial:
         The problem of a fit to all choices, with the model of an algorithm and a likelihood.
     inference : Inference
         Gibbs sampling or alternating least squares.
-    likelihood : Clicks
+    likelihood : AllPairs
         The first candidate.
     """
 
-    pose: Callable[[Any, Clicks], Problem]
+    pose: Callable[[Any, AllPairs], Problem]
     inference: Any
-    likelihood: Clicks
+    likelihood: AllPairs
     seed: int
     until: float
     state: Any = None
@@ -95,7 +95,7 @@ class Trial:
         """Whether the time is over."""
         return time.monotonic() > self.until
 
-    def misfit(self, inference: Any, likelihood: Clicks) -> float:
+    def misfit(self, inference: Any, likelihood: AllPairs) -> float:
         """Minus the mean of 1 / log2(1 + rank) of held-out choices, the mean over users; keeps the predictions."""
         if self.late:
             return float("inf")
@@ -136,13 +136,13 @@ class Trial:
         of_user, count = np.bincount(user, gain, len(self.users)), np.bincount(user, minlength=len(self.users))
         return float((of_user[count > 0] / count[count > 0]).mean())
 
-    def walk(self, name: str, at: Callable[[float], tuple[Any, Clicks]], most_value: float) -> None:
+    def walk(self, name: str, at: Callable[[float], tuple[Any, AllPairs]], most_value: float) -> None:
         """Take the best value of a number, from trials in equal ratios."""
         first, factor, most = WALKS[name]
         value = best_scale(lambda v: self.misfit(*at(min(v, most_value))), first, factor, most)
         self.inference, self.likelihood = at(min(value, most_value))
 
-    def link(self) -> Clicks:
+    def link(self) -> AllPairs:
         """The likelihood with the link that held-out choices decide.
 
         It maps f of single draws, so that the mean probability over draws is that of held-out choices: all of them, and
@@ -218,7 +218,7 @@ def recentred(fit: Fit, design: Design, seed: int) -> Fit:
     some[:, 1] = rng.integers(items, size=NEGATIVES)
     some = some[~np.isin(some[:, 0].astype(np.int64) * items + some[:, 1], pairs)]
     likelihood = fit.likelihood
-    if not len(some) or not isinstance(likelihood, Clicks):
+    if not len(some) or not isinstance(likelihood, AllPairs):
         return fit
     f = fit.draws.predicted(replace(design, index=some), None).f
     logit = likelihood.slope * f[:: max(1, len(f) // LINK_DRAWS)]
@@ -232,14 +232,14 @@ def recentred(fit: Fit, design: Design, seed: int) -> Fit:
 
 
 def settled_choices(
-    likelihood: Clicks,
+    likelihood: AllPairs,
     inference: Inference,
     core: Core,
     design: Design,
     count: Floats,
     seed: int,
     control: Control,
-) -> tuple[Clicks, Inference, Control]:
+) -> tuple[AllPairs, Inference, Control]:
     """Decide the settings of clicks and of the algorithm that are left open, and the link, on held-out choices.
 
     ``count`` (N,) are the counts of the choices, ones for plain choices. Also returns the control with the time that is
@@ -253,14 +253,14 @@ def settled_choices(
 
 
 def _settled(
-    likelihood: Clicks, inference: Inference, core: Core, design: Design, count: Floats, seed: int, control: Control
-) -> tuple[Clicks, Inference]:
+    likelihood: AllPairs, inference: Inference, core: Core, design: Design, count: Floats, seed: int, control: Control
+) -> tuple[AllPairs, Inference]:
     asked, likelihood = likelihood, likelihood.reading(count)
     if count.max() == count.min():
         likelihood = replace(likelihood, counting="none") if likelihood.counting == "auto" else likelihood
     started = likelihood.settled()
 
-    def pose(algorithm: Any, candidate: Clicks) -> Problem:
+    def pose(algorithm: Any, candidate: AllPairs) -> Problem:
         return Problem(algorithm.model(core, candidate), design, count)
 
     open_scale = getattr(inference, "sigma_u", None) == "auto"

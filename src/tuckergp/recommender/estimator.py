@@ -18,7 +18,7 @@ from tuckergp.data.frames import Frame
 from tuckergp.data.history import Duplicates, History
 from tuckergp.data.names import named_table
 from tuckergp.data.periods import Unit
-from tuckergp.likelihoods import Clicks
+from tuckergp.likelihoods.all_pairs import AllPairs
 from tuckergp.model.cores import CoreSpec
 from tuckergp.params import Estimator, check_fitted
 from tuckergp.posterior.export import as_inference_data, block_names
@@ -173,7 +173,7 @@ class TuckerRecommender(Storable, Estimator):
         self,
         rank: int = 16,
         inference: str | Inference = "gibbs",
-        likelihood: str | Clicks = "auto",
+        likelihood: str | AllPairs = "auto",
         core: CoreSpec = "identity",
         draws: int = 250,
         warmup: int = 50,

@@ -17,7 +17,7 @@ from tuckergp.data.columns import row_keys
 from tuckergp.data.history import RATING, Duplicates, History
 from tuckergp.data.tables import Table
 from tuckergp.features.base import vstack
-from tuckergp.likelihoods import Clicks
+from tuckergp.likelihoods.all_pairs import AllPairs
 from tuckergp.model.design import Design
 from tuckergp.posterior.draws import map_draws
 from tuckergp.posterior.fitted import Fit
@@ -112,7 +112,7 @@ def _problem(
         index.append(code)
     design = Design(tuple(modes), np.ascontiguousarray(np.stack(index, axis=1), dtype=np.int32))
     zeros = None
-    if isinstance(fit.likelihood, Clicks):
+    if isinstance(fit.likelihood, AllPairs):
         of_items = Zeros.of(fit.likelihood, fit.draws, history)
         zeros = of_items, of_items.at(local_items.table.groups[place])
     return FoldIn(fit, (local_users, local_items), design, fit.likelihood.targets(y), more, zeros)

@@ -16,7 +16,6 @@ from tuckergp.data.frames import backend_of
 from tuckergp.data.history import KEYS, History
 from tuckergp.data.periods import Unit
 from tuckergp.data.tables import Table
-from tuckergp.likelihoods import Clicks
 from tuckergp.posterior.moments import Moments, MomentsOf
 from tuckergp.random import stream
 from tuckergp.recommender.choice_trial import recentred, settled_choices
@@ -125,7 +124,7 @@ def learn_from(
     ranks = ranks_of(settings.rank, len(design.modes))
     core = settings.core if last is None else last.fit.draws.model.core
     if settings.kind.all_pairs and last is None:
-        asked = likelihood if isinstance(likelihood, Clicks) else Clicks()
+        asked: Any = settings.kind() if isinstance(likelihood, str) else likelihood
         core = inference.core(core, ranks, stream(seed, 1, 0), len(y))
         settings.kind.check_core(core)
         likelihood, inference, control = settled_choices(asked, inference, core, design, y, seed, control)

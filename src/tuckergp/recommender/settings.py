@@ -29,7 +29,8 @@ from tuckergp.checks import (
 from tuckergp.data.history import Duplicates
 from tuckergp.data.periods import Unit
 from tuckergp.inference import INFERENCES
-from tuckergp.likelihoods import LIKELIHOODS, Clicks, Likelihood
+from tuckergp.likelihoods import LIKELIHOODS, Likelihood
+from tuckergp.likelihoods.all_pairs import AllPairs
 from tuckergp.model.cores import CoreSpec, Entries, Learned, Random
 from tuckergp.recommender.decisions import Choice
 from tuckergp.running.fit import Inference, allowed_inferences
@@ -47,7 +48,7 @@ def _is_scale(value: Any) -> bool:
 
 # all that Gibbs sampling can learn, and so what `fold_in` can take in
 LIKELIHOOD = one_of(*(name for name, kind in LIKELIHOODS.items() if INFERENCES["gibbs"].learns(kind)))
-CHOICE = one_of("auto") | LIKELIHOOD | instance("a tuckergp.likelihoods.Clicks", Clicks)
+CHOICE = one_of("auto") | LIKELIHOOD | instance("a tuckergp.likelihoods.Clicks", AllPairs)
 CORES = one_of("auto", "identity", "full", "superdiagonal", "cp", "pairwise") | instance(
     "one of tuckergp.cores", Random, Entries, Learned
 )
@@ -63,7 +64,7 @@ class RecommenderSettings(Checked):
 
     rank: int = setting(16, RANKS)
     inference: str | Inference = setting("gibbs", allowed_inferences(ratings=True))
-    likelihood: str | Clicks = setting("auto", CHOICE)
+    likelihood: str | AllPairs = setting("auto", CHOICE)
     core: CoreSpec = setting("identity", CORES)
     draws: int = setting(250, whole(1))
     warmup: int = setting(50, whole(0))
@@ -84,15 +85,16 @@ class RecommenderSettings(Checked):
     @property
     def kind(self) -> type[Likelihood]:
         """The class of the likelihood; that of ratings where the table decides."""
-        if isinstance(self.likelihood, Clicks):
-            return Clicks
+        if not isinstance(self.likelihood, str):
+            return type(self.likelihood)
         return LIKELIHOODS["gaussian" if self.likelihood == "auto" else self.likelihood]
 
     def decided(self, rated: bool) -> RecommenderSettings:
         """With the likelihood that ``"auto"`` means for a table with or without ratings."""
         if self.likelihood != "auto":
             return self
-        return replace(self, likelihood="gaussian" if rated else "clicks")
+        whole = next(name for name, kind in LIKELIHOODS.items() if kind.all_pairs)
+        return replace(self, likelihood="gaussian" if rated else whole)
 
     @property
     def contexts(self) -> list[str]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-from tuckergp.data.names import KEYS, named_table
+from tuckergp.data.names import KEYS, RATING, named_table
 from tuckergp.data.tables import Table
 from tuckergp.inference.algorithm import Sampled
 from tuckergp.random import seed_of, stream
@@ -72,6 +72,8 @@ def _read(fitted: FittedRecommender, settings: RecommenderSettings, given: Given
     """The new ratings and attributes, with ids of the types that were decided at the fit."""
     layout = fitted.layout
     table = layout.aligned(named_table(given.ratings, "ratings", fitted.names))
+    if fitted.fit.likelihood.all_pairs:  # every row is a choice, whatever its rating
+        table = table.select(name for name in table.columns if name != RATING)
     users, items = (
         None if one is None else side.aligned(one)
         for side, one in zip(layout.sides, attribute_tables(given, settings, fitted.names), strict=True)

@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from tuckergp.data.history import History
-from tuckergp.likelihoods import Clicks
+from tuckergp.likelihoods.all_pairs import AllPairs
 from tuckergp.posterior.draws import Draws
 
 __all__ = ["Zeros"]
@@ -27,11 +27,11 @@ Prior = tuple[Floats, list[Floats]]
 class Zeros:
     """The weights of the zeros of the items of a model, (items,), in the order in which draws keep them."""
 
-    likelihood: Clicks
+    likelihood: AllPairs
     weight: Floats
 
     @classmethod
-    def of(cls, likelihood: Clicks, draws: Draws, history: History) -> Zeros:
+    def of(cls, likelihood: AllPairs, draws: Draws, history: History) -> Zeros:
         """Those of a fitted model; items that came after the fit count as chosen once."""
         chosen = np.ones(len(draws.modes[1].rows["psi"]))
         if likelihood.popularity:  # only then is it worth to count
