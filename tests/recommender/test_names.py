@@ -69,3 +69,10 @@ def test_a_context_is_no_timestamp():
     model = TuckerRecommender(rank=1, draws=2, warmup=2, context="date", random_state=0).fit(table)
     assert "timestamp" not in model.columns_
     assert model.columns_["rating"] == "stars"
+
+
+def test_a_column_that_is_named_must_exist_though_the_usual_one_does():
+    table = {"user_id": [1, 1, 2], "item_id": [1, 2, 1], "rating": [1.0, 2.0, 3.0]}
+    for usual in ("user_id", "rating", "timestamp"):
+        with pytest.raises(InputError, match=f"ratings has no column 'nope'.*columns=.'{usual}': 'NAME'"):
+            TuckerRecommender(**FAST, columns={usual: "nope"}).fit(table)

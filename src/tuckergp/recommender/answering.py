@@ -151,7 +151,7 @@ def best_items(
     table = asking_users(users, users_side, fitted.names)
     layout = replace(fitted.layout, sides=(users_side.enlarged(table), items_side))
     layout.sides[0].warn_of_unknown(table)
-    allowed = allowed_items(items, exclude, items_side)
+    allowed = allowed_items(items, exclude, items_side, fitted.names)
     if not allowed.any():
         raise InputError("There is nothing to recommend: items and exclude leave no item.")
     check("kappa", kappa, number())

@@ -52,8 +52,9 @@ def ratings_table(ratings: Any, settings: RecommenderSettings) -> tuple[Table, d
     kind = LIKELIHOODS[settings.likelihood]
     roles = USUAL[: 3 if settings.time is None else 4]
     taken = taken_names(existing, name, given, roles, settings.contexts, kind.counts)
+    renamed = existing if isinstance(ratings, Table) else ()  # evaluation gives a table of its own the usual names
     for usual in dict.fromkeys((*KEYS, *given)):
-        if given.get(usual, usual) not in existing and usual not in (existing if usual in given else taken):
+        if given.get(usual, usual) not in existing and usual not in (renamed if usual in given else taken):
             raise missing_column(name, usual, existing, given)
     if RATING not in taken and RATING not in existing and not kind.clicks:
         raise _no_ratings(name, existing)
