@@ -16,6 +16,7 @@ import numpy.typing as npt
 from tuckergp.checks import check, number, one_of, whole
 from tuckergp.data.frames import Frame, as_frame
 from tuckergp.data.history import RATING
+from tuckergp.data.names import shown_names
 from tuckergp.data.tables import Table, as_table, show_cell
 from tuckergp.errors import InputError
 from tuckergp.posterior.fitted import predict_with
@@ -236,5 +237,5 @@ def _one(entity: Any, side: Side) -> list[Any]:
 
 def _frame(fitted: FittedRecommender, columns: Mapping[str, Any]) -> Frame:
     """A data frame of the same library and with the same column names as the training tables."""
-    names = fitted.names or {}
+    names = shown_names(fitted.names)
     return as_frame({names.get(name, name): values for name, values in columns.items()}, fitted.backend)

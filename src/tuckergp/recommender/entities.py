@@ -285,10 +285,12 @@ def read_attributes(source: Any, name: str, key: str, rated: Sequence[Any]) -> T
     check_keys(table, key)
     table = replace(table, columns={**table.columns, key: as_objects(table[key])})
     known = set(table[key])
+    if not known:
+        raise InputError(f"{table.name} is empty; leave it out, or give a row for each {key}.")
     if not any(value in known for value in rated):
         raise InputError(
             f"No {key} of the ratings is in {table.name}: ids are like {rated[0]!r} there and "
-            f"{next(iter(known), None)!r} here. Give both the same type and spelling."
+            f"{next(iter(known))!r} here. Give both the same type and spelling."
         )
     return table
 

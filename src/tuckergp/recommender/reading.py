@@ -13,6 +13,7 @@ from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 
+from tuckergp.data.frames import with_index
 from tuckergp.data.history import KEYS, RATING, TIMESTAMP, History
 from tuckergp.data.names import (
     USUAL,
@@ -47,6 +48,7 @@ class Given(NamedTuple):
 
 def ratings_table(ratings: Any, settings: RecommenderSettings) -> tuple[Table, dict[str, str]]:
     """The columns of ratings that are needed to learn from them, by their usual names, and the names that they had."""
+    ratings = with_index(ratings)
     existing, name = column_names(ratings, "ratings")
     given = settings.columns or {}
     kind = LIKELIHOODS[settings.likelihood]
