@@ -79,6 +79,9 @@ def test_the_id_of_a_table_of_items_alone_may_be_called_id():
 def test_what_to_write_is_a_column_that_is_nothing_else():
     with pytest.raises(InputError, match=r"Say which it is: columns=\{'rating': 'value'\}, or --rating-column value\."):
         raise missing_column("r", "rating", ["user", "item", "value"], {})
+    for line in ("My ratings", "# a comment", "user^item^stars"):
+        with pytest.raises(InputError, match="The first line must name them all: remove what is above it, or say the"):
+            raise missing_column("r.csv", "user_id", [line], {})
     with pytest.raises(InputError, match=r"its columns are ann, heat, 3\. These look like values: write the names of"):
         raise missing_column("r", "user_id", ["ann", "heat", "3"], {})
 

@@ -180,6 +180,8 @@ def missing_column(name: str, usual: str, existing: Sequence[str], names: Mappin
     error = no_column(name, theirs, existing)
     if any(re.fullmatch(r"[-+]?\d+([.,]\d+)?", column) for column in existing):
         return InputError(f"{error} These look like values: write the names of the columns above them.")
+    if len(existing) == 1 and not existing[0].isidentifier():
+        return InputError(f"{error} The first line must name them all: remove what is above it, or say the delimiter.")
     known = frozenset[str]().union(*(group for groups in COMMON.values() for group in groups))
     others = {column for column in existing if column in USUAL or plain(column) in known} | set(names.values())
     free = next((column for column in existing if column not in others), "NAME")
