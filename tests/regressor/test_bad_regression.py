@@ -260,4 +260,4 @@ def test_weights_that_are_rather_shares_are_announced():
         model.fit(X, y, sample_weight=np.r_[0.0, np.full(59, 1 / 59)])
     with warnings.catch_warnings():
         warnings.simplefilter("error", DataWarning)
-        model.fit(X, y, sample_weight=np.full(60, 0.05))
+        model.fit(X, y, sample_weight=np.full(60, 0.06))
