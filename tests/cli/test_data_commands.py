@@ -118,8 +118,8 @@ def test_a_reader_who_has_seen_enough_is_no_error(folder):
 
 def test_describe_refuses_what_is_no_table_in_one_line(folder, tmp_path):
     assert "has no column 'who'" in refuse("data", "describe", "ratings.csv", "--user-column", "who", cwd=folder)
-    (tmp_path / "ratings.xls").write_text("x")
-    assert "must end in .csv" in refuse("data", "describe", "ratings.xls", cwd=tmp_path)
+    (tmp_path / "ratings.xyz").write_text("x")
+    assert "must end in .csv" in refuse("data", "describe", "ratings.xyz", cwd=tmp_path)
 
 
 def test_doctor_finds_this_installation_well():

@@ -147,6 +147,10 @@ def test_recommend_prints_csv_with_titles_and_without_what_was_seen(ready):
     user = first_user(ready)
     out = succeed("recommend", "model.tgp", "--user", user, "-n", "4", "--titles", "items.csv:title", cwd=ready)
     rows = rows_of(out)
+    assert succeed("recommend", "model.tgp", "--user", user, "-n", "4", "--titles", "title", cwd=ready) == out
+    assert "no column 'name'" in refuse("recommend", "model.tgp", "--user", user, "--titles", "name", cwd=ready)
+    alike = ("similar", "model.tgp", "--item", rows[0]["item_id"], "--titles")
+    assert succeed(*alike, "title", cwd=ready) == succeed(*alike, "items.csv:title", cwd=ready)
     assert [row["rank"] for row in rows] == ["1", "2", "3", "4"]
     title = {row["item_id"]: row["title"] for row in rows_of((ready / "items.csv").read_text())}
     assert all(row["title"] == title[row["item_id"]] for row in rows)
@@ -237,3 +241,11 @@ def test_explain_adds_up_to_the_prediction(ready, tmp_path):
     np.testing.assert_allclose(sum(parts), load(ready / "model.tgp").predict(pair, clip=False)[0])
     assert found["item"] == "i0001"
     assert "age" in succeed("explain", "model.tgp", cwd=ready)
+
+
+def test_titles_are_shown_for_ratings_without_names_of_columns(tmp_path):
+    (tmp_path / "r.dat").write_text("1::10::4\n1::20::3\n2::10::1\n2::30::5\n")
+    (tmp_path / "movies.csv").write_text("movieId,title\n10,Heat\n20,Big\n30,Up\n")
+    succeed("fit", "r.dat", "-o", "m.tgp", "--rank", "1", "--inference", "als", cwd=tmp_path)
+    out = succeed("recommend", "m.tgp", "--user", "1", "--titles", "movies.csv:title", cwd=tmp_path)
+    assert [(row["user_id"], row["item_id"], row["title"]) for row in rows_of(out)] == [("1", "30", "Up")]

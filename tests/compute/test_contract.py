@@ -4,7 +4,8 @@ import numpy as np
 import pytest
 
 from tests.helpers import core_of, dense_f, dense_others
-from tuckergp.compute.contract import all_others, evaluate, others
+from tuckergp.compute import contract
+from tuckergp.compute.contract import all_others, evaluate, evaluate_draws, others
 from tuckergp.model.tucker import pack
 
 RANKS = [(3,), (2, 3), (1, 1), (3, 1, 2), (5, 1, 1), (1, 1, 4), (2, 3, 2, 4)]
@@ -34,3 +35,24 @@ def test_contractions_equal_tensordot(name, ranks):
             expected = dense_others(core, W, vectors, d)
             np.testing.assert_allclose(z, expected, rtol=1e-12, atol=1e-12)
             np.testing.assert_allclose(np.split(z_all, np.cumsum(ranks)[:-1])[d], expected, rtol=1e-12, atol=1e-12)
+
+
+@pytest.mark.parametrize("few", [0, 10**6])
+@pytest.mark.parametrize("name", ["identity", "full"])
+@pytest.mark.parametrize("ranks", [(3,), (2, 2), (3, 3, 3)])
+def test_contractions_of_all_draws_equal_those_of_each(name, ranks, few, monkeypatch):
+    monkeypatch.setattr(contract, "FEW", few)  # compiled, and by NumPy
+    rng = np.random.default_rng(0)
+    core = core_of(name, list(ranks), rng)
+    W = rng.standard_normal((4, core.n_weights)) if core.learned else np.ones((4, 1))
+    psi = [rng.standard_normal((5 + d, 4, r)) for d, r in enumerate(ranks)]
+    flat, start = pack(psi)
+    index = np.stack([rng.integers(5 + d, size=7) for d in range(len(ranks))], axis=1).astype(np.int32)
+    found = evaluate_draws(core.kind, W, core.coords, core.ranks, flat, start, index)
+    assert found.shape == (7, 4)
+    for i, rows in enumerate(index):
+        for s in range(4):
+            expected = dense_f(core, W[s] if core.learned else None, [psi[d][row, s] for d, row in enumerate(rows)])
+            assert found[i, s] == pytest.approx(expected, rel=1e-12, abs=1e-12)
+    none = evaluate_draws(core.kind, W, core.coords, core.ranks, flat, start, index[:0])
+    assert none.shape == (0, 4)

@@ -1,8 +1,10 @@
 """Normal and gamma numbers by their names: independent, and the same whoever else is asked about."""
 
 import numpy as np
+import pytest
 from scipy import stats
 
+from tuckergp.compute import keyed
 from tuckergp.compute.keyed import keyed_gammas, keyed_normals
 from tuckergp.random import DrawStreams, mixed
 
@@ -29,10 +31,14 @@ def twin(row, draw, r):
     return out[:r]
 
 
-def test_they_are_those_of_a_plain_computation():
+@pytest.mark.parametrize("few", [0, 10**6])
+def test_they_are_those_of_a_plain_computation(few, monkeypatch):
+    monkeypatch.setattr(keyed, "FEW", few)  # compiled, and by NumPy
     found = keyed_normals(ROWS[:4], DRAWS[:3], 5)
     expected = [[twin(row, draw, 5) for draw in DRAWS[:3]] for row in ROWS[:4]]
     np.testing.assert_allclose(found, expected, rtol=1e-12)
+    assert keyed_normals(ROWS[:2], DRAWS[:0], 4).shape == (2, 0, 4)
+    assert keyed_normals(ROWS[:0], DRAWS[:2], 3).shape == (0, 2, 3)
 
 
 def test_they_are_normal_and_independent_of_their_neighbours():
@@ -58,7 +64,7 @@ def test_gammas_have_their_shapes_and_are_independent_of_their_neighbours():
 def test_a_row_has_the_same_numbers_whoever_else_is_asked_about():
     chosen = np.array([3, 77, 5])
     few, every = keyed_normals(ROWS[chosen], DRAWS[40:], 4), keyed_normals(ROWS, DRAWS, 4)
-    np.testing.assert_array_equal(few, every[chosen, 40:])
+    np.testing.assert_allclose(few, every[chosen, 40:], rtol=1e-12)  # NumPy and compiled code round otherwise
     shapes = np.linspace(1, 9, len(DRAWS))
     few, every = keyed_gammas(ROWS[chosen], DRAWS, shapes, 2), keyed_gammas(ROWS, DRAWS, shapes, 3)
     np.testing.assert_array_equal(few, every[chosen, :, :2])

@@ -79,7 +79,7 @@ def test_movielens_ids_are_numbered_as_a_dict_does(movielens):
         (["a", 3.5], r"mixes str and float ids, first at row 1 \(3\.5\)"),
         ([1, 0, True], r"mixes int and bool ids, first at row 2 \(True\)"),
         (["a", b"a"], "mixes str and bytes ids"),
-        (["a", None], r"t column 'k' is missing at row 1\."),
+        (["a", None], r"t column 'k' is missing at row 1; remove or fill such rows\."),
         ([1, 2, float("nan")], "is missing at row 2"),
         ([1.0, np.nan, 2.0], "is missing at row 1"),
         ([["a"], ["b"]], "t column 'k' holds a list at row 0, which cannot be an id; use text, numbers or tuples"),

@@ -1,8 +1,9 @@
 """Columns are found by their usual names, by common ones, by those given, and by their order where they have none."""
 
+import pandas as pd
 import pytest
 
-from tuckergp.data.names import named_table, taken_names, words
+from tuckergp.data.names import missing_column, named_table, taken_names, words
 from tuckergp.data.splits import LastN
 from tuckergp.errors import InputError
 
@@ -20,6 +21,9 @@ from tuckergp.errors import InputError
         ("userId user movieId movie", ("userId", "movieId", None, None)),
         ("column_1 column_2 column_3 column_4", ("column_1", "column_2", "column_3", "column_4")),
         ("column_1 column_2", ("column_1", "column_2", None, None)),
+        ("0 1 2", ("0", "1", "2", None)),
+        ("user_id business_id stars useful", ("user_id", "business_id", "stars", None)),
+        ("id item rating", (None, "item", "rating", None)),
         ("kunde ware note", (None, None, None, None)),
     ],
 )
@@ -65,3 +69,26 @@ def test_splits_find_common_names_and_leave_columns_that_they_are_told():
     assert test["item_id"].tolist() == [2, 1]
     ((_, test),) = LastN(1, column="date").split(table)
     assert test["date"].tolist() == [2, 2]
+
+
+def test_the_id_of_a_table_of_items_alone_may_be_called_id():
+    assert taken_names(["id", "title"], "items", roles=["item_id"]) == {"item_id": "id"}
+    assert taken_names(["id", "movieId"], "items", roles=["item_id"]) == {"item_id": "movieId"}
+
+
+def test_what_to_write_is_a_column_that_is_nothing_else():
+    with pytest.raises(InputError, match=r"Say which it is: columns=\{'rating': 'value'\}, or --rating-column value\."):
+        raise missing_column("r", "rating", ["user", "item", "value"], {})
+    for line in ("My ratings", "# a comment", "user^item^stars"):
+        with pytest.raises(InputError, match="The first line must name them all: remove what is above it, or say the"):
+            raise missing_column("r.csv", "user_id", [line], {})
+    with pytest.raises(InputError, match=r"its columns are ann, heat, 3\. These look like values: write the names of"):
+        raise missing_column("r", "user_id", ["ann", "heat", "3"], {})
+
+
+def test_the_index_of_pandas_is_read_where_it_has_names():
+    frame = pd.DataFrame({"user_id": [1, 2], "item_id": [3, 4], "rating": [5.0, 4.0]})
+    for keys in ("user_id", ["user_id", "item_id"]):
+        table = named_table(frame.set_index(keys), "ratings", None)
+        assert {name: values.tolist() for name, values in table.columns.items()} == frame.to_dict("list")
+    assert list(named_table(frame.set_index("rating", drop=False), "r", None).columns) == list(frame.columns)

@@ -140,9 +140,93 @@ def test_json_lines_and_feather(tmp_path):
     feather.write_feather(pd.DataFrame({"c": pd.Categorical(["x", "y", "x"])}), tmp_path / "c.feather")
     assert as_table(tmp_path / "c.feather", "r")["c"].tolist() == ["x", "y", "x"]
     assert list(named_table(tmp_path / "r.feather", "r", None).columns) == list(EXPECTED)
-    large = write(tmp_path, "r.jsonl", f'{{"user_id": {2**63}, "item_id": 1}}\n')
-    with pytest.raises(InputError):
-        tuckergp.baselines.Popularity().fit(large)
+
+
+def test_ids_of_json_lines_keep_their_spelling(tmp_path):
+    ids = [2**63, 2**63 + 1, 10**25]
+    rows = [{"user_id": user, "item_id": "2020-01-01", "rating": 3, "day": "2020-01-01"} for user in ids]
+    table = as_table(write(tmp_path, "r.jsonl", "\n".join(map(json.dumps, rows))), "r")
+    assert table["user_id"].tolist() == ids
+    assert table["item_id"].tolist() == ["2020-01-01"] * 3
+    assert table["day"].dtype.kind == "M"
+    other = write(tmp_path, "r.jsonl", f'{{"uid": {2**63}, "item_id": 1}}\n{{"uid": 1, "item_id": 1}}\n')
+    assert named_table(other, "r", None)["user_id"].tolist() == [2**63, 1]
+
+
+@pytest.mark.parametrize("indent", [None, 2])
+def test_a_json_file_has_a_list_of_objects_or_lines(tmp_path, indent, monkeypatch):
+    rows = [{"user_id": "007", "item_id": 1, "rating": 4.5}, {"user_id": "7", "item_id": 2, "rating": 3}]
+    whole = json.dumps(rows, indent=indent)
+    assert plain(as_table(write(tmp_path, "r.json", whole), "r")) == EXPECTED
+    assert plain(as_table(write(tmp_path, "r.json.gz", gzip.compress(whole.encode())), "r")) == EXPECTED
+    assert plain(as_table(write(tmp_path, "l.json", "\n".join(map(json.dumps, rows))), "r")) == EXPECTED
+    standard_input(monkeypatch, whole.encode())
+    assert plain(as_table("-", "r")) == EXPECTED
+    with pytest.raises(InputError, match=r"r\.json must be a list of JSON objects such as .*; correct or remove it\."):
+        as_table(write(tmp_path, "r.json", "[1, 2]"), "r")
+
+
+def test_a_broken_line_of_json_is_named_and_mixed_types_are_read(tmp_path):
+    good = '{"user_id": "a", "item_id": 1, "x": null}\n\n{"user_id": 1, "item_id": 2, "x": 2.5}\n'
+    table = as_table(write(tmp_path, "r.jsonl", good), "r")
+    assert table["user_id"].tolist() == ["a", "1"]
+    assert table["item_id"].tolist() == [1, 2]
+    assert np.isnan(table["x"][0])
+    for bad in ('{"user_id": 1\n', "[1, 2]\n"):
+        with pytest.raises(
+            InputError, match=r"r\.jsonl line 4 must be a JSON object such as \{\.\.\.\}.*correct or rem"
+        ):
+            as_table(write(tmp_path, "r.jsonl", good + bad), "r")
+
+
+@pytest.mark.parametrize("lead", ["sep=;\r\n", '"sep=;"\n', "\ufeffsep=;\r\n"])
+def test_what_spreadsheets_export(tmp_path, lead):
+    content = lead + "user_id;item_id; rating ;;\r\n007;1;4,5;;\r\n7;2;3,0;;\r\n;;;;\r\n;;;;\r\n"
+    table = as_table(write(tmp_path, "r.csv", content), "r")
+    assert plain(table) == EXPECTED
+    assert table.row_label(1) == "line 4"
+    assert plain(as_table(write(tmp_path, "r.csv", content), "r", columns=["rating"])) == {"rating": [4.5, 3.0]}
+    with pytest.raises(InputError, match=r"r\.csv line 6 has 2 values, but the header names 5 columns"):
+        as_table(write(tmp_path, "r.csv", content.replace(";;;;\r\n;;;;", ";;;;\r\n;")), "r")
+    inner = content.replace("7;2;3,0", ";;;;\r\n7;2;3,0")
+    assert as_table(write(tmp_path, "r.csv", inner), "r")["user_id"].tolist() == ["007", None, "7"]
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "message"),
+    [
+        ("r.xlsx", b"PK\x03\x04", r"r\.xlsx is a spreadsheet; save it as CSV, or read it with pandas\.read_excel\."),
+        ("r.csv", b"PK\x03\x04abc", r"r\.csv is a zip archive or a spreadsheet; unpack it, or save it as CSV\."),
+        ("r.csv", b"a,b\n1\x00,2\n", r"r\.csv is no text, for it holds zero bytes; save it as CSV, or name its enc"),
+        ("r.csv", b",,\n1,2,3\n", r"r\.csv is empty; its first line must name the columns\."),
+    ],
+)
+def test_what_is_no_text_is_refused_with_a_remedy(tmp_path, name, content, message):
+    with pytest.raises(InputError, match=message):
+        as_table(write(tmp_path, name, content), "r")
+
+
+def test_a_packed_file_may_have_another_ending(tmp_path):
+    assert plain(as_table(write(tmp_path, "r.csv", gzip.compress(TEXT.encode())), "r")) == EXPECTED
+
+
+def test_values_with_spaces_between(tmp_path):
+    assert plain(as_table(write(tmp_path, "r.txt", TEXT.replace(",", " ")), "r")) == EXPECTED
+    assert plain(as_table(write(tmp_path, "t.csv", "title\nThe Big Heat\nUp\n"), "r")) == {
+        "title": ["The Big Heat", "Up"]
+    }
+    spaced = as_table(write(tmp_path, "s.csv", "user_id, item_id, rating\n1, 2, 3\n"), "r")
+    assert plain(spaced) == {"user_id": [1], "item_id": [2], "rating": [3]}
+
+
+def test_addresses_delimiters_and_encodings_of_the_wrong_type_are_refused(tmp_path):
+    path = write(tmp_path, "r.csv", TEXT)
+    with pytest.raises(InputError, match=r"https://x\.org/r\.csv is an address; download the file, and name it\."):
+        as_table("https://x.org/r.csv", "r")
+    with pytest.raises(InputError, match="encoding 3 is not known"):
+        read_table(path, encoding=3)
+    with pytest.raises(InputError, match="sep must be text, such as ';', or None, not 3"):
+        read_table(path, sep=3)
 
 
 def standard_input(monkeypatch, content):

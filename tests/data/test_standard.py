@@ -21,3 +21,10 @@ def test_equal_numbers_have_no_spread(value):
     values = np.full(7, value)
     values[3] *= 1 + 1e-15
     assert mean_and_std(values, np.linspace(0.1, 0.7, 7)) == (pytest.approx(value), 0.0)
+
+
+def test_small_differences_of_large_numbers_are_no_rounding():
+    small = np.random.default_rng(0).normal(0, 1e-3, 200)
+    mean, std = mean_and_std(1e9 + small)
+    assert mean == pytest.approx(1e9)
+    assert std == pytest.approx(small.std(), rel=1e-3)

@@ -77,9 +77,9 @@ def test_bad_tables_get_one_clear_sentence(tmp_path):
         as_table({"a": [1], "b": [1, 2]}, "ratings")
     with pytest.raises(InputError, match="There is no file"):
         as_table(tmp_path / "none.csv", "ratings")
-    (tmp_path / "table.xls").write_text("")
-    with pytest.raises(InputError, match=r"must end in \.csv, \.tsv, \.dat, \.jsonl, \.feather or \.parquet"):
-        as_table(tmp_path / "table.xls", "ratings")
+    (tmp_path / "table.xyz").write_text("")
+    with pytest.raises(InputError, match=r"must end in \.csv, \.tsv, \.dat, \.json, \.jsonl, \.feather or \.parquet"):
+        as_table(tmp_path / "table.xyz", "ratings")
     (tmp_path / "broken.parquet").write_bytes(b"PAR1 not really")
     with pytest.raises(InputError, match=r"broken\.parquet cannot be read"):
         as_table(tmp_path / "broken.parquet", "ratings")
@@ -146,9 +146,9 @@ def test_a_file_may_have_a_byte_order_mark_be_compressed_or_hold_a_header_alone(
 
 
 def test_empty_cells_are_missing_whatever_the_column(tmp_path):
-    table = as_table(written(tmp_path, "n,s,d,b\n1,x,2020-01-01,true\n,,,\n"), "t")
+    table = as_table(written(tmp_path, "n,s,d,b\n1,x,2020-01-01,true\n,,,\n2,y,2020-01-02,false\n"), "t")
     for column in table.columns:
-        assert is_missing(table[column]).tolist() == [False, True]
+        assert is_missing(table[column]).tolist() == [False, True, False]
 
 
 def test_types_are_those_of_the_whole_column(tmp_path):

@@ -192,8 +192,8 @@ def test_relevance_by_number_and_by_rule_agree(data):
         ({"interval": 90}, "interval must be between 0 and 1"),
         ({"confidence": 0}, "confidence must be"),
         ({"baselines": ["random"]}, "no baseline 'random'"),
-        ({"split": 5}, "pairs"),
-        ({"split": "time"}, "pairs"),
+        ({"split": 5}, r"split must be one of tuckergp\.splits, such as KFold\(5\), or pairs of tables, not 5\."),
+        ({"split": "time"}, "split must be one of .*, not 'time'"),
     ],
 )
 def test_bad_settings_are_named_before_anything_is_fitted(settings, message, data):
@@ -206,6 +206,9 @@ def test_other_misuse_is_named(data, board):
         evaluate(Biases(), None)
     with pytest.raises(InputError, match="no model to evaluate"):
         evaluate({}, data.train)
+    for wrong in ("als", {"mine": 3}):
+        with pytest.raises(InputError, match=r"A model has fit and predict; ('als'|3) has not\."):
+            evaluate(wrong, data.train)
     with pytest.raises(InputError, match="another name"):
         evaluate({"mean": Biases()}, data.train, baselines=["mean"])
     with pytest.raises(InputError, match="use evaluate"):
@@ -225,3 +228,9 @@ def test_says_what_it_does_when_asked_and_leaves_the_model_as_it_is(data, capsys
     assert not hasattr(model, "mean_")
     evaluate(model, data.train, metrics=ERRORS, progress=False)
     assert capsys.readouterr().err == ""
+
+
+def test_ratings_may_have_their_ids_in_an_index(data):
+    frame = pd.DataFrame(data.train.columns)
+    boards = [evaluate(Biases(), each, metrics=["rmse"]) for each in (frame, frame.set_index(["user_id", "item_id"]))]
+    assert boards[0].value("rmse") == boards[1].value("rmse")

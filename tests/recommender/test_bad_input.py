@@ -202,3 +202,9 @@ def test_unknown_ids_are_named_once_and_the_average_is_taken():
     assert len(set(list(lists["item_id"])[1:])) == 1
     with pytest.warns(UnknownIdWarning, match=r"user_id 'A' has neither ratings nor attributes.*did you mean 'a'\?"):
         model.predict({"user_id": ["A"], "item_id": [1]})
+
+
+def test_an_empty_table_of_items_is_refused():
+    ratings = {"user_id": [1, 2], "item_id": [1, 2], "rating": [3.0, 4.0]}
+    with pytest.raises(InputError, match=r"items is empty; leave it out, or give a row for each item_id\."):
+        TuckerRecommender(rank=1, inference="als").fit(ratings, items={"item_id": [], "year": []})

@@ -1,6 +1,8 @@
 """Tables with the names that people have."""
 
+import pandas as pd
 import pytest
+from scipy import sparse
 from tuckergp.describe import describe
 
 import tuckergp
@@ -70,3 +72,36 @@ def test_a_context_is_no_timestamp():
     model = TuckerRecommender(rank=1, draws=2, warmup=2, context="date", random_state=0).fit(table)
     assert "timestamp" not in model.columns_
     assert model.columns_["rating"] == "stars"
+
+
+def test_a_column_that_is_named_must_exist_though_the_usual_one_does():
+    table = {"user_id": [1, 1, 2], "item_id": [1, 2, 1], "rating": [1.0, 2.0, 3.0]}
+    for usual in ("user_id", "rating", "timestamp"):
+        with pytest.raises(InputError, match=f"ratings has no column 'nope'.*columns=.'{usual}': 'NAME'"):
+            TuckerRecommender(**FAST, columns={usual: "nope"}).fit(table)
+
+
+def test_answers_have_the_usual_names_where_tables_have_none(tmp_path):
+    rows = [(1, 10, 4.0), (1, 20, 3.5), (2, 10, 1.0), (2, 30, 5.0)]
+    for ratings in (rows, pd.DataFrame(rows)):
+        model = TuckerRecommender(**FAST).fit(ratings)
+        assert list(model.recommend(1, n=1).columns)[:2] == ["user_id", "item_id"]
+        pairs = {"user_id": [1], "item_id": [30]}
+        assert model.predict([(1, 30)]) == model.predict(pd.DataFrame([[1, 30]])) == model.predict(pairs)
+    model.save(tmp_path / "m.tgp")
+    assert list(tuckergp.load(tmp_path / "m.tgp").similar_items(10).columns)[:1] == ["item_id"]
+
+
+def test_items_may_have_an_id_and_ratings_an_index():
+    ratings = pd.DataFrame([(1, 10, 4.0), (1, 20, 3.5), (2, 10, 1.0)], columns=["user_id", "item_id", "rating"])
+    items = pd.DataFrame({"id": [10, 20], "title": ["Heat", "Big"]})
+    model = TuckerRecommender(**FAST).fit(ratings.set_index(["user_id", "item_id"]), items=items)
+    assert model.recommend(2, n=1, titles="title")["title"].tolist() == ["Big"]
+
+
+def test_two_columns_of_one_name_and_ids_of_a_matrix_given_twice_are_refused():
+    twice = pd.DataFrame([[1, 2, 3.0, 4.0]], columns=["user_id", "item_id", "rating", "rating"])
+    with pytest.raises(InputError, match=r"ratings has two columns called 'rating'; rename one\."):
+        TuckerRecommender(**FAST).fit(twice)
+    with pytest.raises(InputError, match="users has the id 'b' twice; give each row and column one of its own"):
+        tuckergp.from_matrix(sparse.csr_array([[1, 2], [3, 4]]), users=["b", "b"])

@@ -320,3 +320,26 @@ def test_items_whose_rows_have_moved_are_left_out_like_others(duplicates, tmp_pa
     rec.save(tmp_path / "model.tgp")  # which joins the ratings folded in with the others
     for model in (rec, load(tmp_path / "model.tgp")):
         assert {user: sorted(model.recommend([user], n=6)["item_id"]) for user in left} == left
+
+
+@pytest.mark.parametrize("make", [pd.DataFrame, pl.DataFrame, dict])
+def test_items_and_exclude_may_be_tables(plain, data, make):
+    ids = data.items["item_id"][:6].tolist()
+    table = make({"item_id": ids, "year": [2000] * 6})
+    among = plain.recommend("u0001", items=table, exclude_seen=False)
+    assert sorted(among["item_id"]) == sorted(ids)
+    others = plain.recommend("u0001", n=50, exclude=table, exclude_seen=False)
+    assert sorted(others["item_id"]) == sorted(set(data.items["item_id"]) - set(ids))
+    with pytest.raises(InputError, match=r"exclude has no column 'item_id'; its columns are year\."):
+        plain.recommend("u0001", exclude=make({"year": [2000]}))
+
+
+def test_a_newcomer_with_two_descriptions_is_refused(plain):
+    twice = {"user_id": ["new", "other", "new"], "age": [20, 30, 70]}
+    with pytest.raises(InputError, match=r"users has user_id 'new' twice, at row 0 and row 2; keep one row for each\."):
+        plain.recommend(twice, n=1)
+    ratings = {"user_id": ["new"], "item_id": ["i0001"], "rating": [4.0]}
+    with pytest.raises(InputError, match="users has user_id 'new' twice"):
+        plain.recommend(twice, n=1, ratings=ratings)
+    same = plain.recommend({"user_id": ["new", "new"], "age": [20, 20]}, n=1)
+    assert same["score"].nunique() == 1

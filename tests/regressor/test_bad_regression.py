@@ -1,5 +1,7 @@
 """Unusual and bad inputs of all regressors: a finite answer, or one sentence that says what to do."""
 
+import warnings
+
 import numpy as np
 import pytest
 from sklearn.base import clone
@@ -8,7 +10,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from tuckergp import Mode, TuckerGPRegressor
-from tuckergp.errors import InputError, NotPositiveDefinite
+from tuckergp.errors import DataWarning, InputError, NotPositiveDefinite
 from tuckergp.features import Cholesky, Fourier, Nystrom
 from tuckergp.gp import ExactGP, FullRank, GridGP
 from tuckergp.kernels import SE, Identity, Kernel, Matern12, Periodic
@@ -249,3 +251,13 @@ def test_targets_that_are_all_the_same_do_not_make_a_binary_model_certain(value)
     assert (probability > 0.9).all()
     assert (probability < 1 - 1e-9).all()
     assert probability.mean() < 0.9999
+
+
+def test_weights_that_are_rather_shares_are_announced():
+    X, y = np.linspace(-1, 1, 60)[:, None], np.linspace(0, 1, 60)
+    model = MAKERS["gibbs"]()
+    with pytest.warns(DataWarning, match=r"sample_weight sums to 1, so that 59 rows count as that many.*Divide it"):
+        model.fit(X, y, sample_weight=np.r_[0.0, np.full(59, 1 / 59)])
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", DataWarning)
+        model.fit(X, y, sample_weight=np.full(60, 0.06))

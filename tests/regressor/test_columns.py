@@ -1,10 +1,12 @@
 """What X may be: kinds of columns, columns by name or place, and modes in short."""
 
 import datetime
+import warnings
 from decimal import Decimal
 
 import numpy as np
 import pandas as pd
+import polars as pl
 import pytest
 
 from tuckergp import Mode, TuckerGPRegressor, load
@@ -87,7 +89,7 @@ def test_text_is_dates_for_a_kernel_of_numbers_alone():
     smooth = [Mode("t", SE(1.0), whiten=True)]
     expected = make(smooth).fit(pd.DataFrame({"t": DAYS}), Y).predict(pd.DataFrame({"t": DAYS}))
     np.testing.assert_array_equal(make(smooth).fit(text, Y).predict(text), expected)
-    assert make().fit(text, Y).learned_modes_[0].kernel == Identity()
+    assert make([Mode("t", Identity())]).fit(text, Y).column_kinds_["t"] == "text"
 
 
 @pytest.mark.parametrize(("then", "now"), [("text", "numbers"), ("numbers", "text")])
@@ -147,3 +149,46 @@ def test_columns_that_no_mode_uses_may_be_missing_or_hold_anything():
         model.predict({"b": [1.0]})
     asked = make([Mode("a", SE(1.0))]).fit(FRAME, Y, moments_of=FRAME[["a"]].iloc[:3])
     assert asked.moments_.mean.shape == (3,)
+
+
+def test_dates_in_text_are_dates_unless_a_mode_says_otherwise():
+    texts = FRAME.assign(day=DAYS.strftime("%Y-%m-%d").to_numpy())
+    dates = FRAME.assign(day=DAYS)
+    model = make().fit(texts, Y)
+    np.testing.assert_array_equal(model.predict(texts), make().fit(dates, Y).predict(dates))
+    assert model.column_kinds_["day"] == "dates"
+    levels = make([Mode("day", Identity())]).fit(texts, Y)
+    assert levels.column_kinds_["day"] != "dates"
+    for other in ("20000101", "2000-13-45", "soon"):  # numbers, no dates, and text among dates
+        assert make().fit(texts.assign(day=[other, *texts["day"][1:]]), Y).column_kinds_["day"] != "dates"
+
+
+def test_lists_after_a_data_frame_may_hold_text_and_lazy_frames_are_collected():
+    frame = FRAME.assign(c=np.where(FRAME["a"] > 0, "u", "v"))
+    model = make().fit(frame, Y)
+    expected = model.predict(frame)
+    np.testing.assert_array_equal(model.predict(frame.to_numpy().tolist()), expected)
+    lazy = pl.DataFrame({name: frame[name].tolist() for name in frame}).lazy()
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", pl.exceptions.PerformanceWarning)
+        np.testing.assert_array_equal(make().fit(lazy, Y).predict(lazy), expected)
+
+
+@pytest.mark.parametrize(
+    ("X", "y", "message"),
+    [
+        (Y, Y, r"Expected 2D array, got 1D array instead\. Reshape your data [^\n]*$"),
+        (FRAME["a"], Y, "Expected a 2-dimensional container but got"),
+        (FRAME.to_numpy()[:, :0], Y, r"Found array with 0 feature\(s\)"),
+        (
+            [["u", 1.0]] * N,
+            Y,
+            "could not convert string to float: 'u'; give columns with text in a data frame or a dict",
+        ),
+        (FRAME, "a", r"y should be a 1d array, got an array of shape \(\) instead"),
+        (FRAME, np.c_[Y, Y], "y should be a 1d array"),
+    ],
+)
+def test_shapes_that_are_wrong_are_input_errors_without_a_dump_of_the_data(X, y, message):
+    with pytest.raises(InputError, match=message):
+        make().fit(X, y)

@@ -35,7 +35,8 @@ def recommend(
     ] = "mean",
     kappa: Annotated[float, typer.Option(help="Standard deviations that ucb adds.")] = 1.0,
     titles: Annotated[
-        str | None, typer.Option(help="A column of an item table to show beside the ids.", metavar="FILE:COLUMN")
+        str | None,
+        typer.Option(help="A column of the item table to show beside the ids.", metavar="[FILE:]COLUMN"),
     ] = None,
     seed: Annotated[int, typer.Option(help="Seed of thompson.", min=0)] = 0,
     output: Output = None,
@@ -46,7 +47,7 @@ def recommend(
     from tuckergp.cli.models import load_recommender
     from tuckergp.cli.notes import collected, say
     from tuckergp.cli.tables import check_output, put_table, read_table
-    from tuckergp.cli.titles import with_titles
+    from tuckergp.cli.titles import own_column, with_titles
     from tuckergp.data.tables import as_table
     from tuckergp.errors import InputError
     from tuckergp.recommender.questions import first_rows
@@ -81,9 +82,8 @@ def recommend(
             strategy=strategy,
             kappa=kappa,
             random_state=seed,
+            titles=own_column(titles),
         )
-    columns = as_table(lists, "recommendations").columns
-    if titles is not None:
-        columns = with_titles(columns, titles, items_side, names)
+    columns = with_titles(as_table(lists, "recommendations").columns, titles, items_side, names)
     put_table(columns, output, as_json, "Recommendations")
     say(*notes)

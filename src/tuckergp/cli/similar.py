@@ -17,7 +17,8 @@ def similar(
     user: Annotated[str | None, typer.Option(help="A user's id.", metavar="ID")] = None,
     n: Annotated[int, typer.Option("-n", help="How many.", min=1)] = 10,
     titles: Annotated[
-        str | None, typer.Option(help="A column of an item table to show beside the ids.", metavar="FILE:COLUMN")
+        str | None,
+        typer.Option(help="A column of the item table to show beside the ids.", metavar="[FILE:]COLUMN"),
     ] = None,
     output: Output = None,
     as_json: Json = False,
@@ -26,7 +27,7 @@ def similar(
     from tuckergp.cli.ids import known_id
     from tuckergp.cli.models import load_recommender
     from tuckergp.cli.tables import check_output, put_table
-    from tuckergp.cli.titles import with_titles
+    from tuckergp.cli.titles import own_column, with_titles
     from tuckergp.data.tables import as_table
     from tuckergp.errors import InputError
 
@@ -34,14 +35,12 @@ def similar(
     recommender = load_recommender(model)
     users, items = recommender.layout_.sides
     if item is not None and user is None:
-        neighbours = recommender.similar_items(known_id(item, items), n=n)
+        neighbours = recommender.similar_items(known_id(item, items), n=n, titles=own_column(titles))
     elif user is not None and item is None:
         neighbours = recommender.similar_users(known_id(user, users), n=n)
     else:
         raise InputError("Give one of --item ID and --user ID to compare with.")
-    columns = as_table(neighbours, "similar").columns
     if titles is not None and item is None:
         raise InputError("--titles is for items; leave it out with --user.")
-    if titles is not None:
-        columns = with_titles(columns, titles, items, recommender.columns_)
+    columns = with_titles(as_table(neighbours, "similar").columns, titles, items, recommender.columns_)
     put_table(columns, output, as_json, f"Most like {item if user is None else user}")

@@ -22,6 +22,9 @@ IDENTITY, FULL, SPARSE = 0, 1, 2
 # How many observations one call evaluates.
 EVALUATED = 65_536
 
+# Up to this many numbers NumPy evaluates: a process that makes one short list then need not load compiled code.
+FEW = 131_072
+
 # Sums may be reordered so that loops vectorise; NaN and infinity keep their meaning.
 FAST = {"reassoc", "contract", "arcp", "nsz"}
 jit = nb.njit(cache=True, nogil=True, fastmath=FAST, error_model="numpy")
@@ -238,8 +241,13 @@ def evaluate_draws(kind: int, W: Array, coords: Array, ranks: Array, psi: Array,
 
     Row m of mode d has its S vectors of length r_d one after the other, at ``start[d] + m S r_d``.
     """
-    f = np.empty((len(index), len(W)))
-    step = max(1, EVALUATED // max(len(W), 1))
+    draws = len(W)
+    if kind == IDENTITY and len(index) * draws * int(ranks[0]) <= FEW:
+        tables = (table.reshape(-1, draws, int(ranks[0])) for table in np.split(psi, start[1 : len(ranks)]))
+        factors = [table[index[:, d]] for d, table in enumerate(tables)]
+        return np.asarray(np.prod(factors, axis=0).sum(axis=-1))
+    f = np.empty((len(index), draws))
+    step = max(1, EVALUATED // max(draws, 1))
     bounds = np.append(np.arange(0, len(index), step), len(index))
     run_ranges(evaluate_draws_range, bounds, kind, W, coords, ranks, psi, start, index, f)
     return f

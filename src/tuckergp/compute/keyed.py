@@ -1,7 +1,7 @@
 """Normal and gamma random numbers that are functions of the keys of their row and draw, and of their place.
 
-A row never seen has the same numbers in a draw whichever other rows are predicted with it. The mixing function is
-that of `tuckergp.random.mixed`.
+A row never seen has the same numbers in a draw, but for rounding, whichever other rows are predicted with it. The
+mixing function is that of `tuckergp.random.mixed`.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ import numpy.typing as npt
 
 from tuckergp.compute.contract import Array
 from tuckergp.compute.threads import run_ranges
-from tuckergp.random import FIRST, GOLDEN, S11, S27, S30, S31, SECOND, Keys
+from tuckergp.random import FIRST, GOLDEN, S11, S27, S30, S31, SECOND, Keys, mixed
 
 __all__ = ["keyed_gammas", "keyed_normals"]
 
@@ -21,6 +21,9 @@ Floats = npt.NDArray[np.float64]
 # How many rows one call fills.
 ROWS = 256
 
+# Up to this many numbers are made by NumPy: a process that makes one short list then need not load compiled code.
+FEW = 131_072
+
 jit = nb.njit(cache=True, nogil=True, error_model="numpy")
 
 UNIT = 2.0**-53
@@ -28,10 +31,22 @@ UNIT = 2.0**-53
 
 def keyed_normals(rows: Keys, draws: Keys, r: int) -> Floats:
     """Standard normal numbers, (m, S, r), for rows and draws with these keys, (m,) and (S,)."""
+    if len(rows) * len(draws) * r <= FEW:
+        return _few_normals(rows, draws, r)
     out = np.empty((len(rows), len(draws), r))
     bounds = np.append(np.arange(0, len(rows), ROWS), len(rows))
     run_ranges(_normals, bounds, np.ascontiguousarray(rows), np.ascontiguousarray(draws), out)
     return out
+
+
+def _few_normals(rows: Keys, draws: Keys, r: int) -> Floats:
+    """The numbers of `_normals`, but for rounding."""
+    steps = np.arange(1, r + r % 2 + 1, dtype=np.uint64) * GOLDEN
+    state = mixed(rows[:, None] ^ mixed(draws))
+    uniform = (mixed(state[:, :, None] + steps) >> S11) * UNIT
+    radius, angle = np.sqrt(-2.0 * np.log(1.0 - uniform[:, :, ::2])), 2.0 * np.pi * uniform[:, :, 1::2]
+    pairs = np.stack([radius * np.cos(angle), radius * np.sin(angle)], axis=-1)
+    return np.ascontiguousarray(pairs.reshape(len(rows), len(draws), len(steps))[:, :, :r])
 
 
 def keyed_gammas(rows: Keys, draws: Keys, shapes: Floats, count: int = 1) -> Floats:

@@ -1,4 +1,4 @@
-"""Data frames as answers, of the library that the user's data came in."""
+"""Data frames: answers of the library that the user's data came in, and what pandas keeps beside the columns."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from importlib.util import find_spec
 from typing import Any, Protocol
 
-__all__ = ["Frame", "as_frame", "backend_of", "usable_backend"]
+__all__ = ["Frame", "as_frame", "backend_of", "usable_backend", "with_index"]
 
 BACKENDS = ("pandas", "polars", "pyarrow", "modin", "cudf")
 
@@ -48,3 +48,11 @@ def as_frame(columns: Mapping[str, Any], backend: str) -> Frame:
 
     frame: Frame = nw.from_dict(dict(columns), backend=backend).to_native()  # type: ignore[arg-type]
     return frame
+
+
+def with_index(data: Any) -> Any:
+    """A data frame of pandas with the named levels of its index as columns; anything else as it is."""
+    levels = getattr(getattr(data, "index", None), "names", None) or ()
+    if hasattr(data, "reset_index") and any(name is not None and name not in data for name in levels):
+        return data.reset_index()
+    return data

@@ -234,4 +234,4 @@ def _hashable(value: Any) -> bool:
 
 
 def _missing(table: Table, key: str, row: int) -> InputError:
-    return InputError(f"{table.name} column {key!r} is missing at {table.row_label(row)}.")
+    return InputError(f"{table.name} column {key!r} is missing at {table.row_label(row)}; remove or fill such rows.")

@@ -11,6 +11,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
+from tuckergp.data.frames import with_index
 from tuckergp.data.id_types import ID_COLUMNS
 from tuckergp.data.reading import no_column
 from tuckergp.data.tables import Table, as_table, column_names
@@ -26,6 +27,7 @@ __all__ = [
     "id_names",
     "missing_column",
     "named_table",
+    "shown_names",
     "standard_names",
     "taken_names",
     "words",
@@ -39,7 +41,10 @@ USUAL = (*KEYS, RATING, TIMESTAMP)
 
 # Other names, in groups: one of the first group that a table has is taken.
 _USERS = ("user", "customer", "reviewer", "visitor", "member", "account", "person", "reader", "listener")
-_ITEMS = ("item", "movie", "film", "product", "track", "song", "book", "article", "artist", "game", "show", "recipe")
+_ITEMS = (
+    *("item", "movie", "film", "video", "show", "anime", "track", "song", "artist", "book", "article", "game"),
+    *("product", "recipe", "beer", "business", "restaurant", "hotel", "place", "course"),
+)
 COUNTS = frozenset({"play", "plays", "playcount", "count", "counts", "weight", "listens", "views", "quantity"})
 COMMON: dict[str, tuple[frozenset[str], ...]] = {
     KEYS[0]: (frozenset({"uid", *(f"{name}id" for name in _USERS)}), frozenset(_USERS)),
@@ -48,6 +53,8 @@ COMMON: dict[str, tuple[frozenset[str], ...]] = {
     TIMESTAMP: (frozenset({"timestamp", "ts", "date", "time", "datetime", "ratedat", "createdat", "unixreviewtime"}),),
     COUNT: (COUNTS,),
 }
+# The id of a table of users alone, or of items alone.
+ONLY_ID = frozenset({"id"})
 OPTIONS = {
     KEYS[0]: "--user-column",
     KEYS[1]: "--item-column",
@@ -96,6 +103,7 @@ def named_table(data: Any, name: str, names: Mapping[str, str] | None, roles: Se
     roles : sequence of str
         The usual names to look for.
     """
+    data = with_index(data)
     taken = taken_names(*column_names(data, name), names, roles)
     return standard_names(as_table(data, name, ids=[taken.get(key, key) for key in KEYS]), taken)
 
@@ -138,6 +146,7 @@ def taken_names(
         if usual in given or usual in existing:
             continue
         groups = COMMON[usual] + ((COUNTS,) if usual == RATING and counts else ())
+        groups += (ONLY_ID,) if usual in KEYS and len(set(KEYS) & set(roles)) == 1 else ()
         found = next((some for group in groups if (some := [c for c in free if plain(c) in group])), [])
         if len(found) > 1:
             raise _ambiguous(name, usual, found, existing)
@@ -146,6 +155,17 @@ def taken_names(
     if not taken and _unnamed(existing) and len(existing) >= len(roles[:2]):
         return dict(zip(roles, existing, strict=False))
     return taken
+
+
+def shown_names(names: Mapping[str, str] | None) -> dict[str, str]:
+    """The names that answers have, by the usual ones: those of the tables, unless these are mere numbers.
+
+    Examples
+    --------
+    >>> shown_names({"user_id": "userId", "item_id": "column_2"})
+    {'user_id': 'userId'}
+    """
+    return {usual: theirs for usual, theirs in (names or {}).items() if not re.fullmatch(r"(column_)?\d+", theirs)}
 
 
 def words(names: Mapping[str, str]) -> str:
@@ -161,8 +181,14 @@ def plain(name: str) -> str:
 def missing_column(name: str, usual: str, existing: Sequence[str], names: Mapping[str, str]) -> InputError:
     """The error for a table without a column that is needed, with what to write."""
     theirs = names.get(usual, usual)
-    free = next((column for column in existing if column not in USUAL and column not in names.values()), "NAME")
     error = no_column(name, theirs, existing)
+    if any(re.fullmatch(r"[-+]?\d+([.,]\d+)?", column) for column in existing):
+        return InputError(f"{error} These look like values: write the names of the columns above them.")
+    if len(existing) == 1 and not existing[0].isidentifier():
+        return InputError(f"{error} The first line must name them all: remove what is above it, or say the delimiter.")
+    known = frozenset[str]().union(*(group for groups in COMMON.values() for group in groups))
+    others = {column for column in existing if column in USUAL or plain(column) in known} | set(names.values())
+    free = next((column for column in existing if column not in others), "NAME")
     return InputError(f"{error} Say which it is: {_say(usual, free)}.")
 
 
@@ -184,7 +210,9 @@ def _say(usual: str, theirs: str) -> str:
 
 
 def _unnamed(existing: Sequence[str]) -> bool:
-    return bool(existing) and list(existing) == [f"column_{k}" for k in range(1, len(existing) + 1)]
+    """Whether columns are numbered, as this library does it, or pandas."""
+    ours = [f"column_{k}" for k in range(1, len(existing) + 1)]
+    return bool(existing) and list(existing) in (ours, [str(k) for k in range(len(existing))])
 
 
 def _check_roles(names: Mapping[str, str]) -> None:

@@ -11,14 +11,16 @@ import io
 import sys
 import warnings
 import zlib
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from itertools import islice
 from typing import Any, TypeVar
 
 import numpy as np
 import numpy.typing as npt
 
 from tuckergp.data.id_types import integers_of
+from tuckergp.data.json_rows import json_columns
 from tuckergp.data.sources import GUESS, UNNAMED, Source, separated
 from tuckergp.errors import DataWarning, InputError
 
@@ -52,6 +54,8 @@ def read_columns(
     def read() -> Columns:
         if source.format == "text":
             return _read_text(source, columns, optional, ids)
+        if source.format in ("json", "jsonl"):
+            return _read_json(source, columns, optional, ids)
         return _READERS[source.format](source, columns, optional)
 
     return _named_errors(source, read)
@@ -65,12 +69,12 @@ def columns_of(source: Source) -> list[str]:
         from pyarrow import parquet
 
         if source.format == "text":
-            return _header(source)
+            return list(_header(source))
         if source.format == "parquet":
             return list(parquet.read_schema(source.arrow()).names)
         if source.format == "feather":
             return list(pa.ipc.open_file(source.arrow()).schema.names)
-        return list(_json_table(source).column_names)
+        return list(_json_columns(source, ()))
 
     return _named_errors(source, read)
 
@@ -133,26 +137,42 @@ def _read_feather(source: Source, columns: Sequence[str] | None, optional: Seque
     return {name: _as_array(table.column(name)) for name in names}
 
 
-def _read_json(source: Source, columns: Sequence[str] | None, optional: Sequence[str]) -> Columns:
-    table = _json_table(source)
-    names = wanted_columns(table.column_names, source.name, columns, optional)
-    return {name: _as_array(table.column(name), None) for name in names}
+def _read_json(source: Source, columns: Sequence[str] | None, optional: Sequence[str], ids: Sequence[str]) -> Columns:
+    arrays = _json_columns(source, ids)
+    return {name: arrays[name] for name in wanted_columns(list(arrays), source.name, columns, optional)}
 
 
-def _json_table(source: Source) -> Any:
+def _json_columns(source: Source, ids: Sequence[str]) -> Columns:
+    """All columns of JSON objects; those with ids as they are written."""
+    import pyarrow as pa
     from pyarrow import json
 
-    return json.read_json(source.arrow())
+    if source.format == "json":
+        return json_columns(source)
+    try:
+        table = json.read_json(source.arrow())
+    except pa.ArrowInvalid as error:
+        if "Empty" in str(error):
+            raise
+        return json_columns(source)
+    changed = [
+        name
+        for name in table.column_names
+        if name in ids and not (pa.types.is_integer(kind := table[name].type) or pa.types.is_string(kind))
+    ]
+    arrays = {name: _as_array(table.column(name), None) for name in table.column_names if name not in changed}
+    arrays |= json_columns(source, changed) if changed else {}
+    return {name: arrays[name] for name in table.column_names}
 
 
-_READERS = {"parquet": _read_parquet, "feather": _read_feather, "jsonl": _read_json}
+_READERS = {"parquet": _read_parquet, "feather": _read_feather}
 
 
 def _read_text(source: Source, columns: Sequence[str] | None, optional: Sequence[str], ids: Sequence[str]) -> Columns:
     import pyarrow as pa
 
     header = _header(source)
-    names = wanted_columns(header, source.name, columns, optional)
+    names = wanted_columns(list(header), source.name, columns, optional)
     if not source.dialect.header and source.ending not in UNNAMED:
         warnings.warn(
             f"{source.name} begins with numbers, not with names of columns: they are called {', '.join(header)}.",
@@ -162,7 +182,7 @@ def _read_text(source: Source, columns: Sequence[str] | None, optional: Sequence
     if source.dialect.encoding == GUESS and source.encoding is None:
         _warn_of_guess(source)
     try:
-        table = _arrow_table(source, header, names, ids)
+        table = _arrow_table(source, header, names, ids).rename_columns(names)
     except UnicodeError:
         if source.dialect.encoding != GUESS:
             raise
@@ -171,8 +191,9 @@ def _read_text(source: Source, columns: Sequence[str] | None, optional: Sequence
         if "UTF8" in str(error):
             return _read_guessed(source, columns, optional, ids)
         _refuse_open_quote(source)
-        _refuse_broken_line(source, header)
+        _refuse_broken_line(source)
         raise
+    table = _without_blank_end(source, table)
     arrays = {name: table.column(name) for name in names}
     if any(pa.types.is_binary(column.type) for column in arrays.values()):
         return _read_guessed(source, columns, optional, ids)
@@ -183,7 +204,16 @@ def _read_text(source: Source, columns: Sequence[str] | None, optional: Sequence
     return {name: _as_ids(arrays.pop(name)) if name in ids else _as_array(arrays.pop(name), None) for name in names}
 
 
-def _arrow_table(source: Source, header: Sequence[str], names: Sequence[str], ids: Sequence[str]) -> Any:
+def _without_blank_end(source: Source, table: Any) -> Any:
+    """The table without rows of empty cells at its end, where spreadsheets leave them."""
+    last = table.slice(max(0, table.num_rows - 1)).to_pylist()
+    if not last or any(cell not in (None, "") for cell in last[0].values()):
+        return table
+    filled = [any(cells) for _, cells in _records(source)]
+    return table.slice(0, len(filled) - filled[::-1].index(True) - source.dialect.header)
+
+
+def _arrow_table(source: Source, header: Mapping[str, str], names: Sequence[str], ids: Sequence[str]) -> Any:
     import pyarrow as pa
     from pyarrow import csv as arrow_csv
 
@@ -197,15 +227,17 @@ def _arrow_table(source: Source, header: Sequence[str], names: Sequence[str], id
     return arrow_csv.read_csv(
         content,
         read_options=arrow_csv.ReadOptions(
-            encoding=dialect.encoding, column_names=None if dialect.header else list(header)
+            encoding=dialect.encoding,
+            column_names=None if dialect.header else list(header),
+            skip_rows=dialect.skipped,
         ),
         # cells may hold line breaks: without this a large file with such cells cannot be read
         parse_options=arrow_csv.ParseOptions(
             delimiter=dialect.sign, newlines_in_values=not several, quote_char=False if several else '"'
         ),
         convert_options=arrow_csv.ConvertOptions(
-            include_columns=names,
-            column_types={name: pa.string() for name in names if name in ids},
+            include_columns=[header[name] for name in names],
+            column_types={header[name]: pa.string() for name in names if name in ids},
             decimal_point=dialect.decimal,
         ),
     )
@@ -269,10 +301,10 @@ def _records(source: Source) -> Iterator[tuple[int, list[str]]]:
     longest = csv.field_size_limit(sys.maxsize)  # a quote that is not closed makes one cell of the rest of a file
     try:
         with source.open() as file, io.TextIOWrapper(file, encoding, errors="surrogateescape", newline="") as text:
-            lines = (separated(line, dialect) for line in text)
+            lines = (separated(line, dialect) for line in islice(text, dialect.skipped, None))
             reader = csv.reader(lines, delimiter=dialect.sign, quoting=quoting)
             while True:
-                line = reader.line_num + 1
+                line = dialect.skipped + reader.line_num + 1
                 try:
                     cells = next(reader)
                 except StopIteration:
@@ -283,25 +315,34 @@ def _records(source: Source) -> Iterator[tuple[int, list[str]]]:
         csv.field_size_limit(longest)
 
 
-def _header(source: Source) -> list[str]:
-    _, header = next(_records(source), (1, []))
-    if not header:
-        raise InputError(f"{source.name} is empty; its first line must name the columns.")
+def _header(source: Source) -> dict[str, str]:
+    """The names of the columns, and how the file writes them; columns without a name are left out."""
+    header = _first_cells(source)
     if not source.dialect.header:
-        return [f"column_{number}" for number in range(1, len(header) + 1)]
-    for number, name in enumerate(header):
-        if name in header[:number]:
+        names = [f"column_{number}" for number in range(1, len(header) + 1)]
+        return dict(zip(names, names, strict=True))
+    names = [name.strip() for name in header]
+    for number, name in enumerate(names):
+        if name and name in names[:number]:
             raise InputError(f"{source.name} has two columns called {name!r}; rename one.")
-    return header
+    return {name: written for name, written in zip(names, header, strict=True) if name}
 
 
-def _refuse_broken_line(source: Source, header: list[str]) -> None:
+def _first_cells(source: Source) -> list[str]:
+    _, cells = next(_records(source), (1, []))
+    if not any(cells):
+        raise InputError(f"{source.name} is empty; its first line must name the columns.")
+    return cells
+
+
+def _refuse_broken_line(source: Source) -> None:
+    header = _first_cells(source)
     for line, cells in _records(source):
         if len(cells) != len(header):
             values = "1 value" if len(cells) == 1 else f"{len(cells)} values"
             raise InputError(
                 f"{source.name} line {line} has {values}, but the header names {len(header)} columns "
-                f"({', '.join(header)}); correct or remove that line."
+                f"({', '.join(name.strip() for name in header)}); correct or remove that line."
             )
 
 

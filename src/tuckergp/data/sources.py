@@ -38,13 +38,18 @@ FORMATS = {
     ".arrow": "feather",
     ".jsonl": "jsonl",
     ".ndjson": "jsonl",
+    ".json": "json",
 }
 PACKED: dict[str, Any] = {".gz": gzip.open, ".bz2": bz2.open, ".xz": lzma.open}
-MAGIC = {b"PAR1": ".parquet", b"ARRO": ".feather", b"{": ".jsonl"}
+MAGIC = {b"PAR1": ".parquet", b"ARRO": ".feather", b"{": ".jsonl", b"[": ".json"}
+GZIP, ZIP = b"\x1f\x8b", b"PK\x03\x04"
+SPREADSHEETS = (".xlsx", ".xls", ".xlsm", ".ods")
 STANDARD_INPUT = "-"
 # Delimiters of several characters become this one, which no table holds.
 UNIT = "\x1f"
 SAMPLE, LINES = 1 << 16, 100
+# The first line of what Excel exports may say the delimiter.
+SAID = re.compile(r'"?sep=([^\w\s"]|\t)"?[ \t]*\r?\n', re.IGNORECASE)
 # Files of at most this many columns may have no line with names.
 MOST_UNNAMED = 4
 UNNAMED = (".dat", ".data")
@@ -58,12 +63,13 @@ _insisted: ContextVar[tuple[str | None, str | None]] = ContextVar("insisted", de
 
 
 class Dialect(NamedTuple):
-    """How a text file is written."""
+    """How a text file is written; ``skipped`` lines at its beginning are none of the table."""
 
     delimiter: str
     encoding: str
     header: bool
     decimal: str
+    skipped: int
 
     @property
     def sign(self) -> str:
@@ -111,7 +117,7 @@ class Source:
 
     @property
     def format(self) -> str:
-        """One of text, jsonl, parquet and feather."""
+        """One of text, jsonl, json, parquet and feather."""
         return FORMATS[self.ending]
 
     @property
@@ -149,17 +155,24 @@ class Source:
             sample = file.read(SAMPLE)
         encoding = self.encoding or _encoding(sample, len(sample) == SAMPLE)
         text = sample.decode(encoding, errors="replace").removeprefix("\ufeff")
+        if "\0" in text:
+            raise InputError(f"{self.name} is no text, for it holds zero bytes; save it as CSV, or name its encoding.")
         whole = text if len(sample) < SAMPLE else text[: text.rfind("\n") + 1] or text
-        delimiter = self.sep or _delimiter(whole, TEXT.get(self.ending, ","))
+        said = SAID.match(whole)
+        whole = whole[said.end() :] if said else whole
+        delimiter = self.sep or (said and said[1]) or _delimiter(whole, TEXT.get(self.ending, ","))
         first = next(_records(whole, delimiter), [])
         decimal = "," if delimiter == ";" and _has_decimal_commas(whole) else "."
-        return Dialect(delimiter, encoding, not _is_row(first, delimiter, self.ending), decimal)
+        header = not _is_row(first, delimiter, self.ending)
+        return Dialect(delimiter, encoding, header, decimal, 1 if said else 0)
 
 
 def sources_of(path: str | Path, sep: str | None = None, encoding: str | None = None) -> list[Source]:
     """The files that a path means: one, those of a pattern such as ``ratings-*.csv``, or ``-``, standard input."""
     text = str(path)
     insisted = _insisted.get()
+    if not (sep is None or isinstance(sep, str)):
+        raise InputError(f"sep must be text, such as ';', or None, not {sep!r}.")
     how: dict[str, Any] = {"sep": sep or insisted[0], "encoding": _known(encoding or insisted[1])}
     if text == STANDARD_INPUT:
         return [replace(_standard_input(), **how)]
@@ -188,12 +201,29 @@ def _source(path: Path) -> Source:
     packing = path.suffix.lower() if path.suffix.lower() in (*PACKED, ".zip") else ""
     inner = Path(_member(path)[0]) if packing == ".zip" else Path(path.stem) if packing else path
     ending = inner.suffix.lower()
+    if ending in SPREADSHEETS:
+        raise InputError(f"{path.name} is a spreadsheet; save it as CSV, or read it with pandas.read_excel.")
     if ending not in FORMATS:
         raise InputError(
-            f"{path.name} must end in .csv, .tsv, .dat, .jsonl, .feather or .parquet, so that its format is known "
-            f"(.csv.gz, .csv.bz2 and .zip are fine)."
+            f"{path.name} must end in .csv, .tsv, .dat, .json, .jsonl, .feather or .parquet, so that its format is "
+            f"known (.csv.gz, .csv.bz2 and .zip are fine)."
         )
-    return Source(path.name, path.absolute(), ending, packing)
+    return _by_content(Source(path.name, path.absolute(), ending, packing))
+
+
+def _by_content(source: Source) -> Source:
+    """The same source by what it begins with, where its name says otherwise."""
+    if not source.packing and source.is_text:
+        with source.open() as file:
+            begin = file.read(4)
+        if begin == ZIP:
+            raise InputError(f"{source.name} is a zip archive or a spreadsheet; unpack it, or save it as CSV.")
+        source = replace(source, packing=".gz") if begin.startswith(GZIP) else source
+    if source.format == "json":  # many such files have lines of JSON
+        with source.open() as file:
+            begin = file.read(SAMPLE).removeprefix(codecs.BOM_UTF8).lstrip()
+        return replace(source, ending=".jsonl") if begin.startswith(b"{") else source
+    return source
 
 
 def _matches(pattern: str) -> list[str]:
@@ -209,7 +239,7 @@ def _standard_input() -> Source:
         came = getattr(sys.stdin, "buffer", sys.stdin).read()
         _came[sys.stdin] = came.encode() if isinstance(came, str) else came
     content = _came[sys.stdin]
-    if content[:2] == b"\x1f\x8b":
+    if content.startswith(GZIP):
         content = gzip.decompress(content)
     ending = next((ending for magic, ending in MAGIC.items() if content.startswith(magic)), ".csv")
     return Source("standard input", None, ending, content=content)
@@ -232,6 +262,8 @@ def _member(path: Path) -> tuple[str, bytes]:
 def _check_path(text: str) -> None:
     if not text or "\0" in text:
         raise InputError(f"{_short(text)!r} is no path; name a file.")
+    if re.match(r"\w+://", text):
+        raise InputError(f"{_short(text)} is an address; download the file, and name it.")
 
 
 def _short(text: str) -> str:
@@ -241,7 +273,7 @@ def _short(text: str) -> str:
 def _known(encoding: str | None) -> str | None:
     try:
         return None if encoding is None else codecs.lookup(encoding).name
-    except LookupError:
+    except (LookupError, TypeError):
         raise InputError(f"encoding {encoding!r} is not known; write utf-8, latin-1 or utf-16, say.") from None
 
 
@@ -258,6 +290,9 @@ def _encoding(sample: bytes, cut: bool) -> str:
 def _delimiter(sample: str, usual: str) -> str:
     """The delimiter under which most lines have as many cells as the first; the usual one, if several will do."""
     best, most = usual, (0.0, False, 1)
+    spaced = {len(cells) for cells in _records(sample, " ")}
+    if len(spaced) == 1 and max(spaced) > 2 and not any(sign in sample for sign in ",;\t|"):
+        return " "
     for delimiter in dict.fromkeys((usual, ",", ";", "\t", "|", "::")):
         counts = [len(cells) for cells in _records(sample, delimiter)]
         if counts and counts[0] > 1:

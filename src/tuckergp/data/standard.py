@@ -10,7 +10,7 @@ __all__ = ["mean_and_std"]
 Floats = npt.NDArray[np.float64]
 
 # Numbers that differ by a smaller share of their mean are equal but for rounding.
-ROUNDING = 1e-12
+ROUNDING = 1e-14
 
 
 def mean_and_std(values: Floats, weight: Floats | None = None) -> tuple[float, float]:

@@ -8,6 +8,7 @@ the column and the first offending row.
 from __future__ import annotations
 
 import datetime
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -231,6 +232,9 @@ def as_table(
 
     try:
         frame: Any = nw.from_native(data)
+    except nw.exceptions.DuplicateError:
+        twice = Counter(column_names(data, name)[0]).most_common(1)[0][0]
+        raise InputError(f"{name} has two columns called {twice!r}; rename one.") from None
     except TypeError:
         raise InputError(
             f"{name} must be a pandas, polars or pyarrow table, a dict of columns, a list of tuples, or a path to a "

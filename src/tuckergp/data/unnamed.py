@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
 from scipy import sparse
 
+from tuckergp.data.cells import show_cell
 from tuckergp.errors import InputError
 
 __all__ = ["columns_by_order", "matrix_columns"]
@@ -65,5 +67,8 @@ def matrix_columns(
     for key, side, numbers, ids, size in sides:
         if ids is not None and len(ids) != size:
             raise InputError(f"{side} has {len(ids)} ids, but the matrix has {size}; give one for each.")
+        if ids is not None and len(set(ids)) < size:
+            twice = Counter(ids).most_common(1)[0][0]
+            raise InputError(f"{side} has the id {show_cell(twice)} twice; give each row and column one of its own.")
         columns[key] = numbers.astype(np.int64) if ids is None else [ids[number] for number in numbers.tolist()]
     return {**columns, "rating": entries.data}

@@ -19,10 +19,11 @@ import numpy as np
 import numpy.typing as npt
 from sklearn.base import clone
 
+from tuckergp.data.frames import with_index
 from tuckergp.data.ids import with_aligned_ids
 from tuckergp.data.names import KEYS, RATING, id_names, named_table
 from tuckergp.data.splits import GivenParts, Holdout, KFold, Splitter
-from tuckergp.data.tables import Table, as_table
+from tuckergp.data.tables import Table, as_table, show_cell
 from tuckergp.errors import InputError, UnknownIdWarning
 from tuckergp.evaluation.baselines import BASELINES
 from tuckergp.evaluation.metrics.intervals import Part
@@ -203,6 +204,9 @@ def _models(model: Any, baselines: Sequence[str]) -> dict[str, Any]:
         models[name] = BASELINES[name]()
     if not models:
         raise InputError("There is no model to evaluate.")
+    for each in models.values():
+        if not hasattr(each, "fit") or not hasattr(each, "predict"):
+            raise InputError(f"A model has fit and predict; {show_cell(each)} has not.")
     return models
 
 
@@ -236,10 +240,14 @@ def _relevance(relevant: Any) -> Callable[[npt.NDArray[np.float64], npt.NDArray[
 def parts_of(split: Any, data: Any, names: Mapping[str, str] | None = None) -> Iterator[tuple[Table, Table]]:
     """The pairs (train, test) of a splitter or of a list of pairs; None holds out a random fifth."""
     if data is not None:
-        table = as_table(data, "ratings")
+        table = as_table(with_index(data), "ratings")
         renamed = named_table(table, "ratings", names)
         data = replace(renamed, columns={**table.columns, **renamed.columns})  # a splitter may ask for either
     if split is not None and (isinstance(split, str) or not hasattr(split, "split")):
+        if not isinstance(split, Iterable) or isinstance(split, str):
+            raise InputError(
+                f"split must be one of tuckergp.splits, such as KFold(5), or pairs of tables, not {split!r}."
+            )
         split = GivenParts(split)
     if data is None and not isinstance(split, GivenParts):
         raise InputError("There are no ratings: give data, or a list of (train, test) as split.")

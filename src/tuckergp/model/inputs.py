@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import datetime
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, TypeAlias
@@ -38,9 +39,13 @@ class ReadsTables:
 
     def _read(self, X: Any, reset: bool) -> Table:
         """X as a table whose columns have names, remembering or checking them as scikit-learn does."""
-        table = plain(self._table(X, reset))
+        with plain_errors():
+            lazy = hasattr(X, "collect_schema") and hasattr(X, "collect")  # a frame of polars
+            table = plain(self._table(X.collect() if lazy else X, reset))
         if len(table) == 0:
             raise InputError("X has no rows; there is nothing to learn from or to predict.")
+        if reset:
+            table = as_dates(table, [name for name in _without_mode(self.modes, table) if _holds_dates(table[name])])
         modes = as_modes(self.modes, table) if reset else self._modes
         used = list(dict.fromkeys(name for mode in modes for name in mode.columns))
         levels = {name for mode in modes if reads_levels(mode.kernel) for name in mode.columns}
@@ -69,6 +74,8 @@ class ReadsTables:
             return self._frame(X, reset)
         # an array after a data frame has its columns in the same order, and may hold text
         named = not reset and hasattr(self, "feature_names_in_")
+        if named and isinstance(X, list | tuple):
+            X = np.array(X, dtype=object)
         kept = None if named and getattr(getattr(X, "dtype", None), "kind", "f") == "O" else np.float64
         array = validate_data(self, X, dtype=kept, ensure_all_finite=False, reset=reset)
         columns = {name: array[:, j] if kept else array[:, j].tolist() for j, name in enumerate(self._names)}
@@ -107,12 +114,47 @@ class ReadsTables:
         return list(dict.fromkeys(str(name) for mode in self._modes for name in mode.columns))
 
 
+@contextmanager
+def plain_errors() -> Iterator[None]:
+    """What scikit-learn refuses, as an `InputError` with its text, but for a dump of the array."""
+    try:
+        yield
+    except InputError:
+        raise
+    except ValueError as error:
+        text = str(error)
+        if "\narray=" in text:
+            text = f"{text.splitlines()[0].rstrip(':')}. {text.splitlines()[-1]}"
+        elif "could not convert string" in text:
+            text = f"{text}; give columns with text in a data frame or a dict."
+        raise InputError(text) from None
+
+
+def _without_mode(modes: Modes, table: Table) -> list[str]:
+    """The columns whose kernel is not given."""
+    if isinstance(modes, Kernel):
+        return []
+    entries = [] if modes is None else [modes] if isinstance(modes, Mode | str | int) else list(modes)
+    given = {str(name) for entry in entries if isinstance(entry, Mode) for name in entry.columns}
+    return [name for name in table.columns if name not in given]
+
+
+def _holds_dates(values: npt.NDArray[Any]) -> bool:
+    """Whether a column holds dates in text alone, such as 2000-12-31."""
+    texts = [value for value in values if value is not None] if values.dtype.kind == "O" else []
+    return bool(texts) and all(isinstance(text, str) and text[4:5] == "-" and _is_date(text) for text in texts)
+
+
+def _is_date(text: str) -> bool:
+    try:
+        return bool(datetime.datetime.fromisoformat(text))
+    except ValueError:
+        return False
+
+
 def _may_be_dates(values: npt.NDArray[Any]) -> bool:
     """Whether a column begins with a date in text."""
-    try:
-        return values.dtype.kind == "O" and bool(datetime.datetime.fromisoformat(values[0]))
-    except (TypeError, ValueError):
-        return False
+    return values.dtype.kind == "O" and isinstance(values[0], str) and _is_date(values[0])
 
 
 def default_modes(table: Table) -> list[Mode]:
@@ -156,7 +198,8 @@ def targets_of(y: Any, table: Table) -> Floats:
     """The targets of the rows of a table as finite numbers, shape (N,)."""
     if y is None:
         raise InputError("This estimator requires y to be passed, but the target y is None.")
-    values = column_or_1d(y, warn=True)
+    with plain_errors():
+        values = column_or_1d(y, warn=True)
     if len(values) != len(table):
         raise InputError(f"X has {len(table)} rows but y has {len(values)}.")
     return Table({"y": np.asarray(values)}, "the target", len(values)).numeric("y")

@@ -12,7 +12,6 @@ from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
-from scipy.fft import irfft, next_fast_len, rfft
 from scipy.special import ndtri
 
 from tuckergp.errors import InputError
@@ -79,7 +78,7 @@ class Diagnostics:
                 "diverged; check the scale of the inputs or take smaller steps."
             )
         if self.draws < LEAST_DRAWS:
-            return f"{self.draws} draws per chain are too few to judge convergence; raise draws."
+            return f"draws={self.draws} per chain is too few to judge convergence; raise it."
         if np.isnan(self.worst_rhat):
             return "No quantity varies over the draws, so the chains are stuck; try another start or smaller steps."
         error = float(np.nanquantile(self.mean_error, 1.0 - share, method="lower"))
@@ -236,6 +235,8 @@ def _ess(x: Floats) -> Floats:
 
 def _autocovariance(x: Floats) -> Floats:
     """Autocovariance at every lag along the last axis, divided by its length."""
+    from scipy.fft import irfft, next_fast_len, rfft  # not needed to answer from a model
+
     n = x.shape[-1]
     padded = next_fast_len(2 * n, real=True)
     spectrum = rfft(x - x.mean(axis=-1, keepdims=True), n=padded, axis=-1)

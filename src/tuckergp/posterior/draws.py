@@ -189,9 +189,13 @@ class Draws:
         return psi if table.more is None else np.concatenate([psi, self.factors(d, table.more, streams)])
 
     def predicted(
-        self, design: Design, rng: np.random.Generator | None = None, exposure: Floats | None = None
+        self,
+        design: Design,
+        rng: np.random.Generator | None = None,
+        exposure: Floats | None = None,
+        noise: bool = True,
     ) -> Predicted:
-        """f at all observations in all draws, and the noise factors there.
+        """f at all observations in all draws, and with ``noise`` the noise factors there.
 
         Rows that training did not have get the mean of E or, for uncertainty, with ``rng`` a draw of it.
         """
@@ -200,7 +204,7 @@ class Draws:
         streams = None if rng is None else self.streams(rng)
         psi = [self.factors(d, table, streams) for d, table in enumerate(design.modes)]
         f = self.model.contract_draws(psi, self.W, design.index)
-        return Predicted(f, self.unknowns, self.noise_factors(design, streams), exposure)
+        return Predicted(f, self.unknowns, self.noise_factors(design, streams) if noise else None, exposure)
 
     def noise_factors(self, design: Design, streams: DrawStreams | None = None) -> Floats | None:
         """Products of the noise factors of the observations' rows, (S, N); None where all are 1."""

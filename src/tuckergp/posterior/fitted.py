@@ -84,15 +84,19 @@ class Fit:
         """The same model with draw s alone."""
         return replace(self, draws=self.draws.only(s))
 
-    def blocks(self, design: Design, unseen: bool) -> Iterator[tuple[slice, Predicted]]:
-        """f in all draws, for blocks of observations; with ``unseen``, rows that training did not have are drawn."""
+    def blocks(self, design: Design, unseen: bool, noise: bool = True) -> Iterator[tuple[slice, Predicted]]:
+        """f in all draws, for blocks of observations; with ``unseen``, rows that training did not have are drawn.
+
+        Without ``noise``, noise factors of rows are left out where means do not depend on them.
+        """
+        noise = noise or not self.likelihood.linear
         step = self._block(design)
         for first in range(0, design.n_observations, step):
             rows = slice(first, min(first + step, design.n_observations))
             exposure = None if self.exposure is None else self.exposure[rows]
             block = design if design.n_observations <= step else design.take(np.arange(rows.start, rows.stop))
             rng = stream(PREDICTION_SEED) if unseen and self.draws.sampled else None
-            yield rows, self.draws.predicted(block, rng, exposure)
+            yield rows, self.draws.predicted(block, rng, exposure, noise)
 
     def _block(self, design: Design) -> int:
         """How many observations to predict at once: fewer where each would bring rows of its own."""
@@ -105,7 +109,7 @@ class Fit:
         """The posterior mean in the units of the targets, shape (N,)."""
         self.draws.require_kept()
         out = np.empty(design.n_observations)
-        for rows, at in self.blocks(design, unseen=not self.likelihood.linear):
+        for rows, at in self.blocks(design, unseen=not self.likelihood.linear, noise=False):
             out[rows] = self.likelihood.means(at).mean(axis=0)
         return out
 
@@ -120,7 +124,7 @@ class Fit:
     def mean_and_std(self, design: Design, include_noise: bool) -> tuple[Floats, Floats]:
         """Posterior mean and standard deviation (NaN for a MAP estimate) from one pass over the draws."""
         mean, std = np.empty(design.n_observations), np.full(design.n_observations, np.nan)
-        for rows, at in self.blocks(design, unseen=True):
+        for rows, at in self.blocks(design, unseen=True, noise=include_noise):
             mean[rows] = self.likelihood.means(at).mean(axis=0)
             if self.draws.sampled:
                 std[rows] = self._std(at, include_noise)

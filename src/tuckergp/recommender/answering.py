@@ -16,6 +16,7 @@ import numpy.typing as npt
 from tuckergp.checks import check, number, one_of, whole
 from tuckergp.data.frames import Frame, as_frame
 from tuckergp.data.history import RATING
+from tuckergp.data.names import shown_names
 from tuckergp.data.tables import Table, as_table, show_cell
 from tuckergp.errors import InputError
 from tuckergp.posterior.fitted import predict_with
@@ -151,7 +152,7 @@ def best_items(
     table = asking_users(users, users_side, fitted.names)
     layout = replace(fitted.layout, sides=(users_side.enlarged(table), items_side))
     layout.sides[0].warn_of_unknown(table)
-    allowed = allowed_items(items, exclude, items_side)
+    allowed = allowed_items(items, exclude, items_side, fitted.names)
     if not allowed.any():
         raise InputError("There is nothing to recommend: items and exclude leave no item.")
     check("kappa", kappa, number())
@@ -236,5 +237,5 @@ def _one(entity: Any, side: Side) -> list[Any]:
 
 def _frame(fitted: FittedRecommender, columns: Mapping[str, Any]) -> Frame:
     """A data frame of the same library and with the same column names as the training tables."""
-    names = fitted.names or {}
+    names = shown_names(fitted.names)
     return as_frame({names.get(name, name): values for name, values in columns.items()}, fitted.backend)

@@ -15,13 +15,13 @@ import numpy.typing as npt
 
 from tuckergp.data.columns import as_bag, freeze
 from tuckergp.data.ids import number_ids
-from tuckergp.data.tables import Table, is_missing
+from tuckergp.data.tables import Table, is_missing, show_cell
 from tuckergp.errors import DataWarning, InputError
 from tuckergp.kernels import Cosine, Identity, Kernel, Linear, Scaled
 from tuckergp.recommender.decisions import WHO_RATED_WHAT, Attribute, Choice, as_numbers, as_vectors, decide
 from tuckergp.recommender.words import buckets
 
-__all__ = ["WHO_RATED_WHAT", "Attribute", "Attributes", "check_keys", "join"]
+__all__ = ["WHO_RATED_WHAT", "Attribute", "Attributes", "check_keys", "join", "two_rows"]
 
 # Prior variance of an attribute's part of the factors relative to that of the part each user or item has for itself.
 BLOCK_VARIANCE = 0.2
@@ -203,11 +203,16 @@ def _at(values: npt.NDArray[Any], rows: npt.NDArray[np.intp]) -> npt.NDArray[Any
 
 def check_keys(table: Table, key: str) -> None:
     """Raise an error for missing or repeated ids."""
-    ids, codes = number_ids(table, key)
+    _, codes = number_ids(table, key)
     repeats = np.flatnonzero(codes != np.arange(len(codes)))
     if len(repeats):
         row = int(repeats[0])
-        raise InputError(
-            f"{table.name} has {key} {ids[codes[row]]!r} twice, at {table.row_label(int(codes[row]))} and "
-            f"{table.row_label(row)}; keep one row for each."
-        )
+        raise two_rows(table, key, int(codes[row]), row)
+
+
+def two_rows(table: Table, key: str, first: int, second: int) -> InputError:
+    """The error for an id that has two rows."""
+    return InputError(
+        f"{table.name} has {key} {show_cell(table[key][first])} twice, at {table.row_label(first)} and "
+        f"{table.row_label(second)}; keep one row for each."
+    )

@@ -22,9 +22,18 @@ from tuckergp.errors import DataWarning, InputError, UnknownIdWarning
 from tuckergp.model.fitted_mode import FittedMode
 from tuckergp.model.mode_table import ModeTable
 from tuckergp.model.whitening import whiten
-from tuckergp.recommender.attributes import WHO_RATED_WHAT, Attributes, check_keys, join
+from tuckergp.recommender.attributes import WHO_RATED_WHAT, Attributes, check_keys, join, two_rows
 
-__all__ = ["Newcomer", "Side", "as_objects", "average_of", "read_attributes", "who_rated_what", "with_sets"]
+__all__ = [
+    "Newcomer",
+    "Side",
+    "as_objects",
+    "average_of",
+    "one_row_each",
+    "read_attributes",
+    "who_rated_what",
+    "with_sets",
+]
 
 Ints = npt.NDArray[np.integer]
 Floats = npt.NDArray[np.float64]
@@ -178,13 +187,16 @@ class Side:
 
     def enlarged(self, table: Table) -> Side:
         """The same side with the new ids of a table, described by their attributes."""
-        place: dict[Any, int] = {}
-        for row, value in enumerate(table[self.key].tolist()):
-            if value not in self.base and value not in self.more:
-                place.setdefault(value, row)
-        if not place or not any(attribute.column in table.columns for attribute in self.attributes.used):
+        columns, ids = self.described_by(table), table[self.key].tolist()
+        new = [row for row, value in enumerate(ids) if value not in self.base and value not in self.more]
+        if not new or not columns:
             return self
+        place = one_row_each(table, self.key, columns, new)
         return self.grown(list(place), self.realise(table.take(np.array(list(place.values())))))
+
+    def described_by(self, table: Table) -> list[str]:
+        """The columns of a table that hold attributes which the model uses."""
+        return [attribute.column for attribute in self.attributes.used if attribute.column in table.columns]
 
     def grown(self, ids: Sequence[Any], rows: ModeTable) -> Side:
         """The same side with new rows for some ids, known or new."""
@@ -209,6 +221,16 @@ class Side:
         inputs = whiten(inputs, self.mode.whitening)
         new = self.mode.new_features(inputs, joint=False)
         return replace(unseen, features=self.mode.features(inputs), residual=residual, new=new)
+
+
+def one_row_each(table: Table, key: str, columns: Sequence[str], rows: Sequence[int]) -> dict[Any, int]:
+    """The first of some rows for each id; an id that other rows describe otherwise is refused."""
+    ids, first = table[key].tolist(), dict[Any, int]()
+    for row in rows:
+        before = first.setdefault(ids[row], row)
+        if before != row and any(repr(table[column][row]) != repr(table[column][before]) for column in columns):
+            raise two_rows(table, key, before, row)
+    return first
 
 
 def _plain(value: Any) -> str:
@@ -264,10 +286,12 @@ def read_attributes(source: Any, name: str, key: str, rated: Sequence[Any]) -> T
     check_keys(table, key)
     table = replace(table, columns={**table.columns, key: as_objects(table[key])})
     known = set(table[key])
+    if not known:
+        raise InputError(f"{table.name} is empty; leave it out, or give a row for each {key}.")
     if not any(value in known for value in rated):
         raise InputError(
             f"No {key} of the ratings is in {table.name}: ids are like {rated[0]!r} there and "
-            f"{next(iter(known), None)!r} here. Give both the same type and spelling."
+            f"{next(iter(known))!r} here. Give both the same type and spelling."
         )
     return table
 

@@ -470,9 +470,9 @@ class TuckerRecommender(Storable, Estimator):
             Items per user; fewer where fewer are left.
         exclude_seen : bool
             Leave out the items that the user has rated.
-        items : sequence of ids, or None
+        items : sequence of ids, table with a column item_id, or None
             Recommend among these only.
-        exclude : sequence of ids, or None
+        exclude : sequence of ids, table with a column item_id, or None
             Never recommend these.
         strategy : {"mean", "ucb", "thompson"}
             What to sort by. ``"mean"``: the posterior mean of the rating. ``"ucb"``: that plus ``kappa`` standard

@@ -12,7 +12,7 @@ from tuckergp.data.ids import number_ids
 from tuckergp.data.names import TIMESTAMP, named_table
 from tuckergp.data.tables import Table, show_cell
 from tuckergp.errors import InputError
-from tuckergp.recommender.entities import Newcomer, Side
+from tuckergp.recommender.entities import Newcomer, Side, one_row_each
 from tuckergp.recommender.fitted import FittedRecommender
 
 __all__ = [
@@ -91,13 +91,15 @@ def entity_table(entity: Any, name: str, side: Side, names: Mapping[str, str] | 
     return Table(columns, table.name, 1, table.first_line)
 
 
-def allowed_items(items: Any, exclude: Any, side: Side) -> npt.NDArray[np.bool_]:
+def allowed_items(
+    items: Any, exclude: Any, side: Side, names: Mapping[str, str] | None = None
+) -> npt.NDArray[np.bool_]:
     """Which items may be recommended, by their rows; never the row for unknown ids."""
     allowed = side.current.copy() if items is None else np.zeros(side.table.n_rows, dtype=bool)
     for name, given, value in (("items", items, True), ("exclude", exclude, False)):
         if given is None:
             continue
-        ids = known_type(given, side)
+        ids = known_type(named_table(given, name, names, [side.key])[side.key] if is_table(given) else given, side)
         numbers = side.numbers(ids)
         unknown = numbers == side.unknown
         if value and unknown.any():
@@ -124,12 +126,12 @@ def users_of(ratings: Table, fitted: FittedRecommender) -> list[Any]:
 
 
 def first_rows(table: Table, side: Side) -> Table | None:
-    """The first row of each id in a table with attributes of users or items; None for a table without attributes."""
-    columns = [side.key, *(a.column for a in side.attributes.used if a.column in table.columns)]
-    if len(columns) == 1:
+    """The row of each id in a table with attributes of users or items; None for a table without attributes."""
+    columns = side.described_by(table)
+    if not columns:
         return None
-    _, first = np.unique(np.array([str(value) for value in table[side.key].tolist()]), return_index=True)
-    return table.select(columns).take(np.sort(first))
+    first = one_row_each(table, side.key, columns, range(len(table)))
+    return table.select([side.key, *columns]).take(np.array(list(first.values()), dtype=np.intp))
 
 
 def cells(values: Sequence[Any]) -> npt.NDArray[Any]:

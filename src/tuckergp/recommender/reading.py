@@ -13,6 +13,7 @@ from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 
+from tuckergp.data.frames import with_index
 from tuckergp.data.history import KEYS, RATING, TIMESTAMP, History
 from tuckergp.data.names import (
     COUNT,
@@ -59,6 +60,7 @@ def ratings_table(ratings: Any, settings: RecommenderSettings) -> tuple[Table, d
 
     Also the settings with the likelihood that ``"auto"`` means for this table.
     """
+    ratings = with_index(ratings)
     existing, name = column_names(ratings, "ratings")
     given = settings.columns or {}
     kind = settings.kind
@@ -70,8 +72,9 @@ def ratings_table(ratings: Any, settings: RecommenderSettings) -> tuple[Table, d
         kind, rated = settings.kind, True
         roles = tuple(COUNT if role == RATING else role for role in roles)
         taken = taken_names(existing, name, given, roles, settings.contexts)
+    renamed = existing if isinstance(ratings, Table) else ()  # evaluation gives a table of its own the usual names
     for usual in dict.fromkeys((*KEYS, *given)):
-        if given.get(usual, usual) not in existing and usual not in (existing if usual in given else taken):
+        if given.get(usual, usual) not in existing and usual not in (renamed if usual in given else taken):
             raise missing_column(name, usual, existing, given)
     if not rated and not kind.clicks:
         raise _no_ratings(name, existing)

@@ -5,6 +5,7 @@ X itself is read by `tuckergp.model.inputs.ReadsTables`, which remembers its col
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
@@ -13,7 +14,7 @@ import numpy.typing as npt
 
 from tuckergp.data.grids import GridData, of_cells
 from tuckergp.data.tables import Table
-from tuckergp.errors import InputError
+from tuckergp.errors import DataWarning, InputError
 from tuckergp.kernels import Kernel
 from tuckergp.likelihoods import LIKELIHOODS
 from tuckergp.model.inputs import Modes, as_modes, exposure_of, targets_of
@@ -24,6 +25,9 @@ Floats = npt.NDArray[np.float64]
 
 # Beyond this, sums over observations leave the finite numbers.
 LARGEST_WEIGHT = 1e100
+
+# Weights of a smaller mean are rather shares, or inverse variances, than numbers of observations.
+LEAST_MEAN = 0.05
 
 
 class Observations(NamedTuple):
@@ -79,6 +83,14 @@ def _weights(sample_weight: Any, table: Table) -> Floats | None:
         raise InputError(f"sample_weight reaches {weight.max():g}, which is too large; divide it by a number.")
     if not weight.any():
         raise InputError("sample_weight is zero everywhere; there is nothing to learn from.")
+    counted = np.count_nonzero(weight)
+    if weight.sum() < LEAST_MEAN * counted:
+        warnings.warn(
+            f"sample_weight sums to {weight.sum():.3g}, so that {counted} rows count as that many: an observation of "
+            f"weight w counts as w equal ones. Divide it by its mean to keep their number.",
+            DataWarning,
+            stacklevel=2,
+        )
     return weight
 
 

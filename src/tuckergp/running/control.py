@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import joblib
 import numpy as np
 
 from tuckergp.checks import check, one_of, whole
@@ -75,6 +74,8 @@ class Control:
     @property
     def jobs(self) -> int:
         """The number of processes that ``n_jobs`` stands for."""
+        import joblib  # not needed to answer from a model
+
         try:
             return int(joblib.effective_n_jobs(self.n_jobs))
         except (TypeError, ValueError) as error:

@@ -16,7 +16,6 @@ from multiprocessing.connection import Connection, wait
 from typing import Any
 
 import numba
-from joblib.externals.loky.backend import get_context
 
 from tuckergp.running.chains import Task, warn_of_checkpoint
 from tuckergp.running.checkpoint import ChainRecord
@@ -54,6 +53,8 @@ def run_in_processes(
     task: Task, todo: Sequence[Turn], jobs: int, interrupted: Callable[[], bool], report: Callback
 ) -> list[ChainRecord]:
     """Run chains in ``jobs`` processes; an error of one of them or of ``report`` stops all and is raised here."""
+    from joblib.externals.loky.backend import get_context  # not needed to answer from a model
+
     context = get_context("loky")
     threads = max(1, numba.get_num_threads() // jobs)
     working: dict[Connection, Any] = {}

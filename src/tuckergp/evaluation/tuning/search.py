@@ -12,7 +12,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any
 
-from tuckergp.data.frames import backend_of
+from tuckergp.data.frames import backend_of, with_index
 from tuckergp.data.splits import GivenParts, KFold, Splitter
 from tuckergp.data.tables import as_table
 from tuckergp.errors import InputError, NotConvergedWarning, UnknownIdWarning
@@ -121,7 +121,7 @@ def tune(
     if ratings is None and refit:
         raise InputError("There are no ratings to learn the best model from; give them, or use refit=False.")
     seed = seed_of(random_state)
-    table = None if ratings is None else as_table(ratings, "ratings")
+    table = None if ratings is None else as_table(with_index(ratings), "ratings")
     names = getattr(model, "columns", None)
     tables = attribute_tables(users, items, names)
     if search not in ("grid", "optuna"):
