@@ -99,3 +99,10 @@ def test_baselines_and_given_parts_follow_the_training_part(tmp_path):
     assert Popularity().fit(train).predict({"user_id": ["7"], "item_id": ["1"]}) == [2]
     ((_, asked),) = parts_of([(train, test)], None)
     assert asked["user_id"].tolist() == ["7"]
+
+
+def test_unknown_ids_are_shown_as_python_writes_them():
+    ratings = {"user_id": [1.5, 1.5, 2.5], "item_id": ["a", "b", "a"], "rating": [1.0, 4.0, 2.0]}
+    model = TuckerRecommender(**FAST).fit(ratings)
+    with pytest.raises(InputError, match=r"'user_id' holds 0\.5 at row 0"):
+        model.predict({"user_id": [0.5], "item_id": ["a"]}, on_unknown="raise")

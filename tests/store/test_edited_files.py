@@ -9,6 +9,7 @@ from tests.store.edits import MODELS, in_time, trials
 from tests.store.files import rewrite
 from tuckergp import TuckerRecommender, load
 from tuckergp.errors import InputError
+from tuckergp.inference import Gibbs
 from tuckergp.store.typed import fits
 
 
@@ -63,6 +64,36 @@ def test_numbers_out_of_range_are_refused(name, value, what, path):
     rewrite(path, arrays=put(name, (0, 0, 1) if value == 1e300 else 0, value))
     with pytest.raises(InputError, match=what):
         load(path)
+
+
+@pytest.mark.parametrize(
+    ("likelihood", "name", "value", "what"),
+    [
+        ("gaussian", "alpha", -0.5, "alpha is not positive"),
+        ("student", "alpha", 0.0, "alpha is not positive"),
+        ("student", "nu", 2.0, "nu is not above 2"),
+        ("negative_binomial", "dispersion", 0.0, "dispersion is not positive"),
+        ("ordinal", "cuts", 1e9, "cuts are not in order"),
+    ],
+)
+def test_unknowns_of_noise_out_of_range_are_refused(likelihood, name, value, what, tmp_path):
+    ratings = {"user_id": [1, 2, 3, 1], "item_id": [5, 5, 6, 6], "rating": [1, 2, 3, 5]}
+    model = TuckerRecommender(rank=1, draws=3, warmup=1, likelihood=likelihood, random_state=0).fit(ratings)
+    model.save(tmp_path / "model.tgp")
+    load(tmp_path / "model.tgp")
+    rewrite(tmp_path / "model.tgp", arrays=put(f"fit_.draws.unknowns.{name}", (1, 0) if name == "cuts" else 1, value))
+    with pytest.raises(InputError, match=what):
+        load(tmp_path / "model.tgp")
+
+
+def test_a_chain_whose_numbers_are_out_of_proportion_ends_with_a_sentence(path, monkeypatch):
+    def step(*_):
+        raise FloatingPointError("the precision of 1 rows is not positive definite")
+
+    model = load(path).set_params(draws=1)
+    monkeypatch.setattr(Gibbs, "step", step)
+    with pytest.raises(InputError, match=r"Chain 0 cannot go on after 0 sweeps, .* \(the precision of 1 rows"):
+        model.partial_fit({"user_id": [1], "item_id": [5], "rating": [2.0]}, warmup=0)
 
 
 @pytest.mark.parametrize("value", [0.0, -1.0, np.nan])

@@ -107,6 +107,8 @@ def check_fit(fit: Fit, modes: Sequence[FittedMode]) -> None:
     unknowns = {name: np.shape(value) for name, value in model.likelihood.unknowns().items()}
     _check_numbers({"W": draws.W}, {"W": (model.core.n_weights,)}, len(draws))
     _check_numbers(draws.unknowns, unknowns, len(draws))
+    fault = model.likelihood.fault(draws.unknowns)
+    require(fault is None, str(fault))
     if NU in draws.unknowns:
         _check_numbers(draws.unknowns, {NU: (len(modes),)}, len(draws))
         require((draws.unknowns[NU] >= LEAST).all(), f"{NU} is below {LEAST:g}")
