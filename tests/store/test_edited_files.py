@@ -54,6 +54,7 @@ def put(name, place, value):
     [
         ("fit_.draws.modes.0.covariance", np.nan, "covariance of a ModeDraws is a ndarray that cannot be there"),
         ("fit_.draws.modes.0.covariance", -1.0, "covariance is not positive definite"),
+        ("fit_.draws.modes.0.covariance", 2.0, "covariance is not positive definite"),
         ("fit_.draws.modes.0.values.spread", 1e300, "spread is not positive definite"),
         ("layout_.sides.0.average", np.inf, "average of a Side is a ndarray that cannot be there"),
         ("layout_.sides.0.table.features.data", np.nan, "a sparse matrix is not finite"),

@@ -31,6 +31,9 @@ __all__ = ["check_fit", "check_modes", "check_new", "inside", "require"]
 
 Shape = tuple[int, ...]
 
+# Relative to the entry of the matrix, a pivot of Cholesky's algorithm that is 0 but for rounding.
+ROUNDING = 1e-14
+
 
 def require(condition: Any, what: str) -> None:
     """Raise a ValueError that says ``what`` is wrong unless the condition holds."""
@@ -186,7 +189,9 @@ def _are_positive(matrices: Any) -> bool:
         if not np.allclose(some, np.swapaxes(some, -1, -2), rtol=1e-6):
             return False
         try:
-            np.linalg.cholesky(some)
+            pivots = np.diagonal(np.linalg.cholesky(some), axis1=-2, axis2=-1) ** 2
         except np.linalg.LinAlgError:
+            return False
+        if (pivots <= ROUNDING * np.diagonal(some, axis1=-2, axis2=-1)).any():  # a singular matrix may pass by rounding
             return False
     return True
