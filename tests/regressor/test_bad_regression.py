@@ -249,3 +249,11 @@ def test_targets_that_are_all_the_same_do_not_make_a_binary_model_certain(value)
     assert (probability > 0.9).all()
     assert (probability < 1 - 1e-9).all()
     assert probability.mean() < 0.9999
+
+
+@pytest.mark.parametrize(
+    ("y", "what"), [(np.ones(3) + 1j, "Complex data not supported"), (np.ones((3, 2)), r"y should be a 1d array.*3, 2")]
+)
+def test_targets_of_other_shapes_and_kinds_are_refused_in_a_sentence(y, what):
+    with pytest.raises(InputError, match=rf"^The target y cannot be used: {what}.*\.$"):
+        TuckerGPRegressor(draws=1).fit({"a": [1.0, 2.0, 3.0]}, y)
