@@ -10,7 +10,8 @@ from tests.store.files import rewrite
 from tuckergp import TuckerRecommender, load
 from tuckergp.errors import InputError
 from tuckergp.inference import Gibbs
-from tuckergp.store.typed import fits
+from tuckergp.kernels import Identity
+from tuckergp.store.typed import fits, hints_of
 
 
 @pytest.mark.parametrize(("kind", "count"), [("recommender", 25), ("regressor", 25)])
@@ -95,6 +96,12 @@ def test_a_chain_whose_numbers_are_out_of_proportion_ends_with_a_sentence(path, 
     monkeypatch.setattr(Gibbs, "step", step)
     with pytest.raises(InputError, match=r"Chain 0 cannot go on after 0 sweeps, .* \(the precision of 1 rows"):
         model.partial_fit({"user_id": [1], "item_id": [5], "rating": [2.0]}, warmup=0)
+
+
+def test_fields_are_declared_by_their_class_before_the_arguments_of_its_constructor():
+    hints = hints_of(Identity, {})
+    assert fits(("age",), hints["columns"])
+    assert not fits((["age"],), hints["columns"])
 
 
 @pytest.mark.parametrize("value", [0.0, -1.0, np.nan])
