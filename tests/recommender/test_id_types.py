@@ -101,8 +101,9 @@ def test_baselines_and_given_parts_follow_the_training_part(tmp_path):
     assert asked["user_id"].tolist() == ["7"]
 
 
-def test_integers_that_a_file_reader_made_floats_of_are_refused(tmp_path):
-    ids = [2**63 + k for k in range(3)]
+@pytest.mark.parametrize("sign", [1, -1])
+def test_integers_that_a_file_reader_made_floats_of_are_refused(sign, tmp_path):
+    ids = [sign * (2**63 + k) for k in range(1, 4)]
     model = TuckerRecommender(**FAST).fit({"user_id": ids, "item_id": ["a", "b", "a"], "rating": [1.0, 4.0, 2.0]})
     path = tmp_path / "pairs.jsonl"
     path.write_text("".join(f'{{"user_id": {value}, "item_id": "a"}}\n' for value in ids))

@@ -217,7 +217,7 @@ def _find(ids: npt.NDArray[np.int64], values: npt.NDArray[Any]) -> Codes:
     from pyarrow import compute
 
     if values.dtype.kind == "f":
-        whole = (np.abs(values) < 2.0**63) & (np.floor(values) == values)
+        whole = (values >= -(2.0**63)) & (values < 2.0**63) & (np.floor(values) == values)
         integers = np.where(whole, values, 0.0).astype(np.int64)
     else:
         whole = values <= np.iinfo(np.int64).max if values.dtype == np.uint64 else None
