@@ -7,7 +7,7 @@ import pytest
 
 from tests.store.edits import MODELS, in_time, trials
 from tests.store.files import rewrite
-from tuckergp import TuckerRecommender, load
+from tuckergp import TuckerGPRegressor, TuckerRecommender, load
 from tuckergp.errors import InputError
 from tuckergp.inference import Gibbs
 from tuckergp.kernels import Identity
@@ -96,6 +96,16 @@ def test_a_chain_whose_numbers_are_out_of_proportion_ends_with_a_sentence(path, 
     monkeypatch.setattr(Gibbs, "step", step)
     with pytest.raises(InputError, match=r"Chain 0 cannot go on after 0 sweeps, .* \(the precision of 1 rows"):
         model.partial_fit({"user_id": [1], "item_id": [5], "rating": [2.0]}, warmup=0)
+
+
+@pytest.mark.parametrize("name", ["column_kinds_", "n_features_in_", "feature_names_in_"])
+def test_what_a_regressor_knows_of_its_columns_has_its_type(name, tmp_path):
+    model = TuckerGPRegressor(rank=1, draws=1, warmup=1, random_state=0)
+    model.fit({"a": [1.0, 2.0, 3.0], "b": [0.0, 1.0, 0.0]}, [1.0, 2.0, 4.0]).save(tmp_path / "model.tgp")
+    load(tmp_path / "model.tgp")
+    rewrite(tmp_path / "model.tgp", manifest=lambda known: known["state"].update({name: "x"}))
+    with pytest.raises(InputError, match=f"{name} of a TuckerGPRegressor is a str that cannot be there"):
+        load(tmp_path / "model.tgp")
 
 
 def test_fields_are_declared_by_their_class_before_the_arguments_of_its_constructor():
