@@ -8,9 +8,11 @@ import pytest
 from tests.store.edits import MODELS, in_time, trials
 from tests.store.files import rewrite
 from tuckergp import TuckerGPRegressor, TuckerRecommender, load
+from tuckergp.data.tables import as_table
 from tuckergp.errors import InputError
+from tuckergp.features import Line
 from tuckergp.inference import Gibbs
-from tuckergp.kernels import Identity
+from tuckergp.kernels import Identity, Matern12
 from tuckergp.store.typed import fits, hints_of
 
 
@@ -106,6 +108,16 @@ def test_what_a_regressor_knows_of_its_columns_has_its_type(name, tmp_path):
     rewrite(tmp_path / "model.tgp", manifest=lambda known: known["state"].update({name: "x"}))
     with pytest.raises(InputError, match=f"{name} of a TuckerGPRegressor is a str that cannot be there"):
         load(tmp_path / "model.tgp")
+
+
+@pytest.mark.parametrize(
+    ("name", "value"), [("knots_", np.ones((2, 1))), ("knots_", np.array([2.0, 1.0])), ("lengthscale_", -1.0)]
+)
+def test_points_on_a_line_are_in_order(name, value):
+    line = Line().fit(as_table({"t": [1.0, 2.0]}, "X"), Matern12(1.0))
+    assert line.fault() is None
+    setattr(line, name, value)
+    assert line.fault() == "its chains are not in order"
 
 
 def test_fields_are_declared_by_their_class_before_the_arguments_of_its_constructor():
