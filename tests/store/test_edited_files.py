@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Literal
+
 import numpy as np
 import pytest
 
@@ -146,7 +148,8 @@ def test_noise_factors_that_are_not_positive_are_found_when_they_are_used(value,
         (True, int), (1.5, int), ("x", float), (np.inf, float), (None, float), ((1, "x"), tuple[int, ...]),
         ((1,), tuple[int, str]), ([1], tuple[int, ...]), ("abc", list[str]), ({"a": None}, dict[str, float]),
         (np.zeros(2, dtype=np.float32), np.typing.NDArray[np.float64]), (3, str | None),
-        (np.array([np.nan]), np.typing.NDArray[np.float64]),
+        (np.array([np.nan]), np.typing.NDArray[np.float64]), (True, Literal[1]), (1, Literal[True]),
+        ((1, "x", 2), tuple[int, str]), ({1: 1.0}, dict[str, float]),
     ],
 )  # fmt: skip
 def test_values_of_other_types_do_not_fit(value, hint):
