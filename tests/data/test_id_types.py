@@ -48,6 +48,11 @@ def test_random_integers_are_as_long_as_python_writes_them():
     assert integers_of(pa.chunked_array([[*texts, "-012"]])) is None
 
 
+@pytest.mark.parametrize("texts", [["0x0234567890abcdef", "0x0234567890ABCDEF"], ["0X7fffffffffffffff", "07", "7"]])
+def test_hexadecimal_ids_that_are_as_short_as_decimal_ones_stay_text(texts, tmp_path):
+    assert ids_of(tmp_path, *texts) == texts
+
+
 def test_ids_beyond_64_bits_stay_apart(tmp_path):
     assert len(set(ids_of(tmp_path, *(2**63 + k for k in range(6))))) == 6
     assert len(set(ids_of(tmp_path, *(10**25 + k for k in range(6))))) == 6

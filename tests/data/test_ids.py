@@ -7,7 +7,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from tuckergp.data.ids import Ids, number_ids
+from tuckergp.data.ids import FEW, Ids, number_ids
 from tuckergp.data.tables import Table, as_table
 from tuckergp.errors import InputError
 
@@ -110,3 +110,22 @@ def test_ids_that_are_not_known_have_no_number():
     assert "5" not in ids
     assert len(ids) == 3
     assert list(ids) == [5, 2**60, -3]
+
+
+@pytest.mark.parametrize("ids", [[5, 2**60, -3, -(2**63), 2**63 - 1], [1.5, 1, 3], [2**63, 2**64 - 3, 5], [7]])
+@pytest.mark.parametrize(
+    "values",
+    [
+        np.array([2**60, 5, 6, -3, -(2**63), 2**63 - 1]),
+        np.array([5.0, 1.5, np.nan, np.inf, -np.inf, -3.0, 1e300, 2.0**63, -(2.0**63), 2.0**60]),
+        np.array([5, 1.5, -3, 7], dtype=np.float32),
+        np.array([5, 2**64 - 3, 2**63], dtype=np.uint64),
+        np.array([5, 7, -3], dtype=">i8"),
+        np.array([5, 7, 1], dtype=np.uint8),
+    ],
+)
+def test_many_ids_are_found_as_a_dict_finds_them(ids, values):
+    many = np.tile(values, 1 + FEW // len(values))
+    assert len(many) > FEW
+    places = {value: place for place, value in enumerate(ids)}
+    assert Ids(ids).number(many).tolist() == [places.get(value, -1) for value in many.tolist()]

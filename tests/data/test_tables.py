@@ -10,6 +10,7 @@ import pyarrow as pa
 import pytest
 from pyarrow import csv, parquet
 
+from tuckergp.data.frames import as_frame
 from tuckergp.data.tables import as_table, distinct_rows, is_missing
 from tuckergp.errors import InputError
 
@@ -213,3 +214,22 @@ def test_data_sets_are_shown_by_their_tables():
     assert shown.startswith("SyntheticRatings\nnoise_floor = ")
     assert "items = items: 20 rows, 4 columns" in shown
     assert len(shown) < 3000
+
+
+@pytest.mark.parametrize("make", [dict, pd.DataFrame, pl.DataFrame, pa.table])
+@pytest.mark.parametrize("kind", [str, str.encode])
+def test_zero_bytes_at_the_end_of_text_are_kept(make, kind):
+    ids = [kind(text) for text in ("a", "a\0", "\0")]
+    assert as_table(make({"user_id": ids, "n": [1, 2, 3]}), "t")["user_id"].tolist() == ids
+
+
+@pytest.mark.parametrize("values", [["a", "bc"], [b"a", b"b\0"], [1, 2], [datetime.date(2020, 1, 1), None], [[1], [2]]])
+def test_cells_of_pyarrow_in_a_list_are_what_they_hold(values):
+    assert as_table({"a": list(pa.array(values))}, "t")["a"].tolist() == values
+
+
+@pytest.mark.parametrize("ids", [[2**63, 2**64 - 1, 1], [-1, 2**63], [2**70, 5], [3, -(2**63)]])
+@pytest.mark.parametrize("backend", ["pandas", "polars", "pyarrow"])
+def test_frames_hold_integers_beyond_64_bits(ids, backend):
+    column = as_frame({"user_id": ids}, backend)["user_id"]
+    assert (column.to_pylist() if backend == "pyarrow" else column.to_list()) == ids

@@ -5,11 +5,17 @@ import time
 import numpy as np
 import pytest
 
+from tests.helpers import model_of
 from tuckergp import Mode, TuckerGPRegressor
 from tuckergp.errors import TimeWarning
 from tuckergp.features import Fourier
 from tuckergp.inference import cost
+from tuckergp.inference.base import Problem
 from tuckergp.kernels import SE, Identity
+from tuckergp.model.design import Design
+from tuckergp.model.mode_table import ModeTable
+from tuckergp.model.tucker import make_core
+from tuckergp.residuals import NoResidual, Rows
 from tuckergp.running import fit as running
 
 RNG = np.random.default_rng(0)
@@ -63,3 +69,34 @@ def test_a_long_fit_is_announced_with_what_makes_it_shorter(monkeypatch):
     model.fit(X, y)  # would be an error with a warning
     monkeypatch.setattr(running, "LONG", 0.0)
     model.fit(X, y, max_time=100)
+
+
+def counted(rows=50, features=6, r=4, sd=0.0):
+    residual = Rows.of(rows, sd) if sd else NoResidual()
+    return cost._mode(ModeTable(np.ones((rows, features)), residual), r)
+
+
+def test_the_cost_of_a_mode_grows_with_what_is_multiplied():
+    assert counted(r=8, sd=1.0) / counted(r=4, sd=1.0) == pytest.approx(8.0)  # r x r solves of each row
+    assert counted(rows=100, sd=1.0) / counted(rows=50, sd=1.0) == pytest.approx(2.0)
+    many = cost.LARGEST_DENSE
+    # n r beyond the largest dense matrix: conjugate gradients, of which a step is linear in rows and features
+    assert counted(features=many // 2, r=4) < 0.01 * ((many * 2) ** 3 / 3 / cost.FAST)
+    assert counted(features=many // 4, r=4) > many**3 / 3 / cost.FAST
+
+
+def test_the_cost_of_a_core_grows_with_its_entries():
+    full = make_core("full", [3, 3], RNG)
+    assert cost._core(full, 2000) / cost._core(full, 1000) == pytest.approx(2.0)
+    assert cost._core(full, 1000) > 0
+    cubic = make_core("full", [3, 3, 3], RNG)
+    assert cost._core(cubic, 0) == pytest.approx(27**3 / 3 / cost.FAST)
+    assert cost._core(cubic, 10**6) == pytest.approx(27**2 * 1e6 / cost.FAST, rel=1e-3)
+
+
+def test_each_mode_passes_over_the_observations():
+    def passes(modes):
+        design = Design(tuple(ModeTable(np.ones((2, 1))) for _ in range(modes)), np.zeros((10**6, modes), np.int32))
+        return cost.sweep_seconds(Problem(model_of(make_core("identity", [2] * modes, RNG)), design, np.zeros(10**6)))
+
+    assert passes(4) / passes(2) == pytest.approx(2.0, rel=0.05)

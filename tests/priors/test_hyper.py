@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from tuckergp.priors.hyper import PrecisionPrior, block_precisions, collapsed_precision
+from tuckergp.priors.hyper import MOST_LOG_TAU, PrecisionPrior, block_precisions, collapsed_precision
 
 ROWS = np.array([[1.0, 0.3], [-0.4, 2.0], [0.8, -1.1], [0.2, 0.5]])
 
@@ -99,3 +99,12 @@ def test_tau_with_weights_integrated_out_keeps_its_density():
     for power in (1, 2):
         batches = (np.array(drawn) ** power).reshape(60, 100).mean(axis=1)
         assert abs(batches.mean() - weights @ grid**power) < 5 * batches.std() / np.sqrt(60)
+
+
+def test_precisions_of_blocks_stay_within_their_bounds():
+    rng = np.random.default_rng(0)
+    blocks = [slice(0, 2), slice(2, 4), slice(4, 6)]
+    B = np.repeat([1e20, 1e-20, 1.0], 2)[:, None] * np.ones((6, 3))
+    drawn = block_precisions(B, np.eye(3), blocks, 0.5, 1e-30, rng)
+    np.testing.assert_allclose(np.log(drawn[:2]), [-MOST_LOG_TAU, MOST_LOG_TAU])
+    assert abs(np.log(drawn[2])) < 5

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from tests.helpers import z_scores
+from tuckergp.priors.hyper import MOST_LOG_TAU
 from tuckergp.priors.orbit import scale_against_core, scale_against_mode, stretches
 
 # Few weights and a narrow core, so that a wrong power of the Jacobian shows
@@ -94,3 +95,12 @@ def test_a_wrong_jacobian_shows(move, wrong):
     """The test above means something: a power of the Jacobian that is off by little fails it."""
     found = changes(move, 1_500, wrong=wrong)
     assert np.abs(z_scores(found[:, found.std(axis=0) > 1e-9])).max() > 4.5
+
+
+def test_scales_beyond_all_proportion_are_refused():
+    rng = np.random.default_rng(0)
+    for edge in (-MOST_LOG_TAU, MOST_LOG_TAU):
+        tau, W = np.exp([edge]), np.ones(4)
+        cs = [scale_against_core(tau, W, 0.5, 0.0, rng) for _ in range(200)]
+        assert 0 < np.mean(np.array(cs) == 1.0) < 1
+        assert np.abs(edge - 2 * np.log(cs)).max() <= MOST_LOG_TAU

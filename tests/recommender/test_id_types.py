@@ -99,3 +99,22 @@ def test_baselines_and_given_parts_follow_the_training_part(tmp_path):
     assert Popularity().fit(train).predict({"user_id": ["7"], "item_id": ["1"]}) == [2]
     ((_, asked),) = parts_of([(train, test)], None)
     assert asked["user_id"].tolist() == ["7"]
+
+
+@pytest.mark.parametrize("sign", [1, -1])
+def test_integers_that_a_file_reader_made_floats_of_are_refused(sign, tmp_path):
+    ids = [sign * (2**63 + k) for k in range(1, 4)]
+    model = TuckerRecommender(**FAST).fit({"user_id": ids, "item_id": ["a", "b", "a"], "rating": [1.0, 4.0, 2.0]})
+    path = tmp_path / "pairs.jsonl"
+    path.write_text("".join(f'{{"user_id": {value}, "item_id": "a"}}\n' for value in ids))
+    with pytest.raises(InputError, match=r"pairs\.jsonl column .user_id. holds numbers with decimals or beyond 64"):
+        model.predict(path)
+    path.write_text('{"user_id": 7.0, "item_id": "a"}\n')
+    assert np.isnan(model.predict(path, on_unknown="nan")).all()
+
+
+def test_unknown_ids_are_shown_as_python_writes_them():
+    ratings = {"user_id": [1.5, 1.5, 2.5], "item_id": ["a", "b", "a"], "rating": [1.0, 4.0, 2.0]}
+    model = TuckerRecommender(**FAST).fit(ratings)
+    with pytest.raises(InputError, match=r"'user_id' holds 0\.5 at row 0"):
+        model.predict({"user_id": [0.5], "item_id": ["a"]}, on_unknown="raise")

@@ -261,3 +261,22 @@ def test_weights_that_are_rather_shares_are_announced():
     with warnings.catch_warnings():
         warnings.simplefilter("error", DataWarning)
         model.fit(X, y, sample_weight=np.full(60, 0.06))
+
+
+@pytest.mark.parametrize(
+    ("y", "what"), [(np.ones(3) + 1j, "Complex data not supported"), (np.ones((3, 2)), r"y should be a 1d array.*3, 2")]
+)
+def test_targets_of_other_shapes_and_kinds_are_refused_in_a_sentence(y, what):
+    with pytest.raises(InputError, match=rf"^The target y cannot be used: {what}.*\.$"):
+        TuckerGPRegressor(draws=1).fit({"a": [1.0, 2.0, 3.0]}, y)
+
+
+@pytest.mark.filterwarnings("ignore::tuckergp.errors.NotConvergedWarning")
+def test_weights_out_of_all_proportion_leave_finite_predictions():
+    rng = np.random.default_rng(0)
+    X = {"a": rng.normal(size=60), "b": rng.uniform(size=60), "c": list("xyz" * 20)}
+    y = np.sin(X["a"]) + X["b"] + 0.1 * rng.normal(size=60)
+    model = TuckerGPRegressor(rank=2, draws=60, warmup=60, random_state=0)
+    model.fit(X, y, sample_weight=np.where(np.arange(60) % 2, 1e12, 1.0))
+    assert all(np.isfinite(np.asarray(mode.B)).all() for mode in model.fit_.draws.modes)
+    assert np.isfinite(model.predict(X, return_std=True)).all()

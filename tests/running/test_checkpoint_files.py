@@ -10,6 +10,8 @@ import sys
 import warnings
 
 import pytest
+from safetensors import safe_open
+from safetensors.numpy import save_file
 
 from tests.helpers import fingerprint
 from tuckergp import TuckerRecommender
@@ -53,6 +55,40 @@ def test_files_of_other_chains_are_refused(name, runs, data, tmp_path):
     second.write_bytes(kept)
     with pytest.raises(InputError, match=f"{first.name} belongs to another run or another chain"):
         recommender().fit(data.train, checkpoint=folder)
+
+
+def test_draws_in_place_of_a_chain_are_refused(runs, data, tmp_path):
+    folder = shutil.copytree(runs[0], tmp_path / "run")
+    shutil.copy(folder / "chain-0-draws-0.safetensors", folder / "chain-0.safetensors")
+    with pytest.raises(InputError, match=r"chain-0\.safetensors is damaged or no checkpoint"):
+        recommender().fit(data.train, checkpoint=folder)
+
+
+def test_files_that_say_nonsense_about_themselves_are_refused(runs, data, tmp_path):
+    folder = shutil.copytree(runs[0], tmp_path / "run")
+    path = folder / "chain-0.safetensors"
+    with safe_open(path, framework="numpy") as file:
+        metadata, arrays = file.metadata(), {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
+    save_file(arrays, path, {**metadata, "seed": "three"})
+    with pytest.raises(InputError, match=r"chain-0\.safetensors is damaged or no checkpoint"):
+        recommender(None).fit(data.train, checkpoint=folder)
+
+
+def test_a_run_without_a_seed_goes_on_from_whatever_chain_was_saved(runs, data, tmp_path):
+    folder = shutil.copytree(runs[0], tmp_path / "run")
+    for path in folder.glob("chain-0*"):
+        path.unlink()
+    again = recommender(None).fit(data.train, checkpoint=folder)
+    assert fingerprint(again.fit_.draws) == fingerprint(recommender().fit(data.train).fit_.draws)
+
+
+def test_a_full_disk_after_the_trial_of_drift_ends_no_run(tmp_path, monkeypatch):
+    def full(path, text):
+        raise OSError(errno.ENOSPC, "No space left on device", str(path))
+
+    monkeypatch.setattr(checkpoint, "write_text", full)
+    with pytest.warns(CheckpointWarning, match="What was chosen by trial cannot be saved .* No space left on device"):
+        checkpoint.store_choice(tmp_path / "run", "mine", True)
 
 
 def full_disk(monkeypatch, fails):

@@ -13,6 +13,7 @@ from tests.helpers import fingerprint
 from tuckergp import TuckerGPRegressor, TuckerRecommender
 from tuckergp.data.datasets import make_ratings
 from tuckergp.errors import InputError
+from tuckergp.running import parallel
 from tuckergp.running.parallel import turns
 from tuckergp.store.trees import digest
 
@@ -51,6 +52,23 @@ def test_an_error_in_a_callback_stops_all_and_the_run_goes_on_from_its_checkpoin
     assert (tmp_path / "run" / "chain-0.safetensors").exists()
     resumed = recommender().fit(data.train, checkpoint=tmp_path / "run")
     assert fingerprint(recommender().fit(data.train).fit_.draws) == fingerprint(resumed.fit_.draws)
+
+
+def test_an_interrupt_ends_all_processes_at_once(data, monkeypatch):
+    killed = []
+    kill = parallel._kill
+
+    def watched(process):
+        kill(process)
+        killed.append(process.exitcode)
+
+    def interrupt(info):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(parallel, "_kill", watched)
+    with pytest.raises(KeyboardInterrupt):
+        recommender(draws=100_000, n_jobs=2).fit(data.train, callback=interrupt)
+    assert killed == [-signal.SIGKILL] * 2
 
 
 def test_ctrl_c_leaves_the_draws_there_are_of_all_chains(data):

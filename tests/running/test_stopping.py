@@ -22,6 +22,7 @@ from tuckergp.evaluation.evaluate import evaluate
 from tuckergp.evaluation.tuning import tune
 from tuckergp.inference import als, gibbs
 from tuckergp.recommender import drift_trial, learning
+from tuckergp.running import loop
 
 
 @pytest.fixture(autouse=True)
@@ -54,6 +55,17 @@ def press_ctrl_c(monkeypatch, kind, at):
 
     monkeypatch.setattr(kind, "step", counted)
     return taken
+
+
+def test_ctrl_c_after_the_last_sweep_loses_nothing(monkeypatch):
+    assemble = loop._assemble
+
+    def pressed(*arguments):
+        os.kill(os.getpid(), signal.SIGINT)
+        return assemble(*arguments)
+
+    monkeypatch.setattr(loop, "_assemble", pressed)
+    assert len(recommender(time=None).fit(with_times()).fit_.draws) == 6
 
 
 def test_ctrl_c_interrupts_the_trial_of_drift(monkeypatch):

@@ -97,7 +97,7 @@ class EditedFile:
 
     def _array(self, known: Any, members: Any, rng: np.random.Generator) -> str:
         tensors = dict(self.tensors)
-        key = list(tensors)[rng.integers(len(tensors))]
+        key = sorted(tensors)[rng.integers(len(tensors))]  # safetensors gives them in any order
         tensors[key], what = _changed(tensors[key], rng)
         members["arrays.safetensors"] = save_tensors(tensors)
         return f"{key} {what}"

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from decimal import Decimal
 from importlib.util import find_spec
 from typing import Any, Protocol
+
+import numpy as np
 
 __all__ = ["Frame", "as_frame", "backend_of", "usable_backend", "with_index"]
 
@@ -46,6 +49,8 @@ def as_frame(columns: Mapping[str, Any], backend: str) -> Frame:
     """A data frame of one of pandas, polars and PyArrow."""
     import narwhals as nw
 
+    if backend in ("polars", "pyarrow"):
+        columns = {name: _in_enough_bits(values) for name, values in columns.items()}
     frame: Frame = nw.from_dict(dict(columns), backend=backend).to_native()  # type: ignore[arg-type]
     return frame
 
@@ -56,3 +61,13 @@ def with_index(data: Any) -> Any:
     if hasattr(data, "reset_index") and any(name is not None and name not in data for name in levels):
         return data.reset_index()
     return data
+
+
+def _in_enough_bits(values: Any) -> Any:
+    """Integers of which some are too large for the type that the library would choose, in one that holds all."""
+    if not isinstance(values, list) or set(map(type, values)) != {int}:
+        return values
+    low, high = min(values), max(values)
+    if low >= -(2**63) and high < 2**63:
+        return values
+    return np.array(values, np.uint64) if low >= 0 and high < 2**64 else list(map(Decimal, values))

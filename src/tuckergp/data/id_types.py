@@ -65,7 +65,9 @@ def _canonical(column: Any) -> npt.NDArray[np.int64] | None:
         numbers = np.asarray(column.cast(pa.int64()).to_numpy())
     except pa.ArrowInvalid:
         return None
-    # no text is shorter than what Python writes, so all are the same if they are as long in total
+    if compute.any(compute.match_substring(column, "x", ignore_case=True)).as_py():  # 0x1F
+        return None
+    # no decimals are shorter than what Python writes, so all are the same if they are as long in total
     if len(numbers) and compute.sum(compute.binary_length(column)).as_py() != _length(numbers):
         return None
     return numbers

@@ -26,6 +26,8 @@ Codes = npt.NDArray[np.int32]
 
 # Up to this many ids are looked up one by one.
 FEW = 100
+# From here on, several integers are one float.
+EXACT = 2.0**53
 
 
 @dataclass(frozen=True)
@@ -127,10 +129,7 @@ def number_ids(table: Table, key: str) -> tuple[list[Any], Codes]:
 
     if values.dtype.kind == "f":
         if table.sources:
-            raise InputError(
-                f"{table.name} column {key!r} holds numbers with decimals or beyond 64 bits, which are no ids; write "
-                f"them as text or as whole numbers."
-            )
+            raise _no_ids(table, key)
         values = values.astype(np.float64) + 0.0  # -0.0 and 0.0 are one id
     plain = values.view(np.int64) if values.dtype.kind == "M" else values
     array = pa.array(np.ascontiguousarray(plain, dtype=plain.dtype.newbyteorder("=")))
@@ -142,7 +141,13 @@ def number_ids(table: Table, key: str) -> tuple[list[Any], Codes]:
 
 
 def with_aligned_ids(table: Table, key: str, example: Any) -> Table:
-    """A table with the ids of a column in the type of known ones, of which one is given; see `id_types.aligned`."""
+    """A table with the ids of a column in the type of known ones, of which one is given; see `id_types.aligned`.
+
+    Integers beyond 64 bits that a file reader made floats of are refused, for several of them may have become one.
+    """
+    values = table[key]
+    if values.dtype.kind == "f" and table.sources and (np.abs(values) >= EXACT).any():
+        raise _no_ids(table, key)
     return replace(table, columns={**table.columns, key: aligned(table[key], example)})
 
 
@@ -212,7 +217,7 @@ def _find(ids: npt.NDArray[np.int64], values: npt.NDArray[Any]) -> Codes:
     from pyarrow import compute
 
     if values.dtype.kind == "f":
-        whole = (np.abs(values) < 2.0**63) & (np.floor(values) == values)
+        whole = (values >= -(2.0**63)) & (values < 2.0**63) & (np.floor(values) == values)
         integers = np.where(whole, values, 0.0).astype(np.int64)
     else:
         whole = values <= np.iinfo(np.int64).max if values.dtype == np.uint64 else None
@@ -231,6 +236,13 @@ def _hashable(value: Any) -> bool:
     except TypeError:
         return False
     return True
+
+
+def _no_ids(table: Table, key: str) -> InputError:
+    return InputError(
+        f"{table.name} column {key!r} holds numbers with decimals or beyond 64 bits, which are no ids; write them as "
+        f"text or as whole numbers."
+    )
 
 
 def _missing(table: Table, key: str, row: int) -> InputError:

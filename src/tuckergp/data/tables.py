@@ -248,9 +248,11 @@ def as_table(
 
 def _of_series(series: Any) -> npt.NDArray[Any]:
     try:
-        return _as_column(series.to_numpy())
+        array = series.to_numpy()
     except Exception:  # a type that NumPy does not have, such as integers of 128 bits
         return _as_column(series.to_list())
+    # NumPy's own text loses zero bytes at its end
+    return _as_column(series.to_list() if array.dtype.kind in "US" else array)
 
 
 def _is_scalar(value: Any) -> bool:
@@ -357,13 +359,14 @@ def _as_column(values: Any) -> npt.NDArray[Any]:
         array = values
     else:
         values = list(values)
-        if any(isinstance(value, list | tuple | set | frozenset | np.ndarray) for value in values):
+        if any(hasattr(kind, "as_py") for kind in set(map(type, values))):  # cells of PyArrow
+            values = [value.as_py() if hasattr(value, "as_py") else value for value in values]
+        # a list that mixes text and numbers must not become all text, and NumPy's own text loses zero bytes at its end
+        if any(hasattr(kind, "__len__") for kind in set(map(type, values))):
             array = np.empty(len(values), dtype=object)
             array[:] = values
         else:
-            # a list that mixes text and numbers must not become all text
-            mixed = any(isinstance(value, str) for value in values)
-            array = np.array(values, dtype=object) if mixed else np.asarray(values)
+            array = np.asarray(values)
     if array.dtype.kind == "m":  # durations become days
         return np.where(np.isnat(array), np.nan, array / np.timedelta64(1, "D"))
     return array if array.dtype.kind in "fiubMO" else array.astype(object)

@@ -95,7 +95,8 @@ class Line(ResidualMap):
         """Matern processes have an order of 1, 2 or 3, and knots that increase."""
         if self.order_ not in (1, 2, 3):
             return "its chains are of another order"
-        return None if (np.diff(self.knots_) > 0).all() else "its chains are not in order"
+        ordered = self.knots_.ndim == 1 and len(self.knots_) and (np.diff(self.knots_) > 0).all()
+        return None if ordered and self.lengthscale_ > 0 else "its chains are not in order"
 
     def refusal(self, term: Kernel, mode: str) -> str:
         """The message for a term that is no Matern of one column that tells all inputs apart."""

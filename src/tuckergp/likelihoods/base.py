@@ -374,6 +374,10 @@ class Likelihood(ABC):
         """What a draw keeps of the likelihood at its present values."""
         return {}
 
+    def fault(self, unknowns: Mapping[str, Floats]) -> str | None:
+        """What is wrong with the unknowns of draws, (S, ...) each; None if nothing is."""
+        return None
+
     def watched(self, unknowns: Mapping[str, Floats]) -> dict[str, Floats]:
         """The unknowns worth monitoring, by the name they are shown by."""
         return {}

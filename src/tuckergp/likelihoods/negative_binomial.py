@@ -183,6 +183,10 @@ class NegativeBinomial(Counts):
         """The ``dispersion`` h."""
         return {"dispersion": np.asarray(self.dispersion)}
 
+    def fault(self, unknowns: Mapping[str, Floats]) -> str | None:
+        """A dispersion that is not positive."""
+        return None if (unknowns["dispersion"] > 0).all() else "dispersion is not positive"
+
     def watched(self, unknowns: Mapping[str, Floats]) -> dict[str, Floats]:
         """The unknown to monitor, the dispersion."""
         return {"dispersion": unknowns["dispersion"]}

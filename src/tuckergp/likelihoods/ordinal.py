@@ -272,6 +272,10 @@ class Ordinal(OfLevels):
         """The cut points, ``cuts``."""
         return {"cuts": np.array(self.cuts)}
 
+    def fault(self, unknowns: Mapping[str, Floats]) -> str | None:
+        """Cut points that are not in order."""
+        return "cuts are not in order" if (np.diff(unknowns["cuts"]) < 0).any() else None
+
     def watched(self, unknowns: Mapping[str, Floats]) -> dict[str, Floats]:
         """The cut points."""
         return {"cuts": unknowns["cuts"]}

@@ -70,6 +70,10 @@ class Standardised(Likelihood):
         """The standardised targets."""
         return (y - self.mean) / self.scale
 
+    def fault(self, unknowns: Mapping[str, Floats]) -> str | None:
+        """A noise precision that is not positive."""
+        return None if (unknowns["alpha"] > 0).all() else "alpha is not positive"
+
     # Gibbs sampling
 
     def draw_noise(

@@ -150,6 +150,10 @@ class Student(Standardised):
         """The noise precision ``alpha`` and the degrees of freedom ``nu``."""
         return {"alpha": np.asarray(1 / self.noise), "nu": np.asarray(self.nu)}
 
+    def fault(self, unknowns: Mapping[str, Floats]) -> str | None:
+        """A noise precision that is not positive, or too few degrees of freedom."""
+        return super().fault(unknowns) or (None if (unknowns["nu"] > LEAST).all() else f"nu is not above {LEAST:g}")
+
     def watched(self, unknowns: Mapping[str, Floats]) -> dict[str, Floats]:
         """The scale of the noise, and the degrees of freedom."""
         return {"noise": np.asarray(unknowns["alpha"] ** -0.5), "nu": unknowns["nu"]}

@@ -198,8 +198,10 @@ def targets_of(y: Any, table: Table) -> Floats:
     """The targets of the rows of a table as finite numbers, shape (N,)."""
     if y is None:
         raise InputError("This estimator requires y to be passed, but the target y is None.")
-    with plain_errors():
+    try:
         values = column_or_1d(y, warn=True)
+    except ValueError as error:
+        raise InputError(f"The target y cannot be used: {str(error).splitlines()[0].rstrip('.')}.") from None
     if len(values) != len(table):
         raise InputError(f"X has {len(table)} rows but y has {len(values)}.")
     return Table({"y": np.asarray(values)}, "the target", len(values)).numeric("y")

@@ -92,13 +92,15 @@ class PrecisionPrior:
 def block_precisions(
     B: Floats, precision: Floats, blocks: Sequence[slice], shape: float, rate: float, rng: np.random.Generator
 ) -> Floats:
-    """Draw tau_g of every block given its weights: Gamma(shape + n_g r / 2, rate + tr(B_g Lambda B_g') / 2)."""
+    """Draw tau_g of every block given its weights: Gamma(shape + n_g r / 2, rate + tr(B_g Lambda B_g') / 2).
+
+    What is out of all proportion is moved to the nearest bound, which data with huge weights would else drive it past.
+    """
     r = B.shape[1]
     # b_j'Lambda b_j of each row of B
     size = ((B @ precision) * B).sum(axis=1)
-    return np.array(
-        [rng.gamma(shape + (block.stop - block.start) * r / 2) / (rate + size[block].sum() / 2) for block in blocks]
-    )
+    drawn = [rng.gamma(shape + (block.stop - block.start) * r / 2) / (rate + size[block].sum() / 2) for block in blocks]
+    return np.asarray(np.clip(drawn, np.exp(-MOST_LOG_TAU), np.exp(MOST_LOG_TAU)))
 
 
 def collapsed_precision(

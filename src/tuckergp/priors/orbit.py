@@ -60,7 +60,9 @@ def scale_against_core(tau: Floats, W: Floats, shape: float, rate: float, rng: n
     """
     # with x = c^-2: x^(entries / 2) exp(-W'W x / 2) of W, x^shape exp(-rate tau x) of each tau, and dx / x
     gamma = rng.gamma(W.size / 2 + shape * len(tau))
-    return float(np.sqrt((np.vdot(W, W) / 2 + rate * tau.sum()) / gamma))
+    square = (np.vdot(W, W) / 2 + rate * tau.sum()) / gamma
+    # tau beyond its bounds is refused, which leaves all as it is
+    return float(np.sqrt(square)) if np.abs(np.log(tau) - np.log(square)).max() <= MOST_LOG_TAU else 1.0
 
 
 def scale_against_mode(tau: Floats, other: Floats, shape: float, rate: float, rng: np.random.Generator) -> float:

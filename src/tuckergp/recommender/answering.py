@@ -81,8 +81,8 @@ def _unknown(table: Table, layout: Layout, on_unknown: OnUnknown) -> npt.NDArray
         if on_unknown == "raise" and of_side.any():
             row = int(np.argmax(of_side))
             raise InputError(
-                f"{table.name} column {side.key!r} holds {table[side.key][row]!r} at {table.row_label(row)}, which "
-                f"has neither ratings nor attributes; leave it out, or use on_unknown='predict' or 'nan'."
+                f"{table.name} column {side.key!r} holds {show_cell(table[side.key][row])} at {table.row_label(row)}, "
+                f"which has neither ratings nor attributes; leave it out, or use on_unknown='predict' or 'nan'."
             )
         unknown |= of_side
     return unknown

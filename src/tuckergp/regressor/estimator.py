@@ -36,6 +36,8 @@ from tuckergp.running.control import Callback, Control, kept
 from tuckergp.running.fit import Inference
 from tuckergp.store.checks import check_fit, check_modes
 from tuckergp.store.model_file import Storable
+from tuckergp.store.schema import declared
+from tuckergp.store.typed import check_fields
 
 __all__ = ["TuckerGPRegressor"]
 
@@ -458,6 +460,7 @@ class TuckerGPRegressor(Storable, ReadsTables, RegressorMixin, BaseEstimator):  
 
     def _check_parts(self) -> None:
         RegressorSettings.of(self)
+        check_fields(self, {name: hint for name, hint in declared(TuckerGPRegressor).items() if name.endswith("_")})
         check_modes(self.modes_)
         check_fit(self.fit_, self.modes_)
 

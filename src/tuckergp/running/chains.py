@@ -121,7 +121,17 @@ class Task:
             start = sampler.init(problem, stream(seed, chain, 0)) if self.starts is None else self.starts[chain]
             record.state = contiguous(start)
         for t in range(len(record.steps) + 1, sampler.n_steps + 1):
-            yield sampler.step(problem, record.state, stream(seed, chain, t))
+            yield self._step(record, t)
+
+    def _step(self, record: ChainRecord, t: int) -> tuple[Any, Info]:
+        assert not isinstance(self.sampler, ChainSampler)
+        try:
+            return self.sampler.step(self.problem, record.state, stream(self.seed, record.chain, t))
+        except FloatingPointError as error:
+            raise InputError(
+                f"Chain {record.chain} cannot go on after {t - 1} sweeps, for its numbers are out of all proportion "
+                f"({error}); look for huge weights or inputs, and fit again from the start."
+            ) from error
 
     def _save(self, record: ChainRecord, warn: Callable[[str], None]) -> None:
         unfinished = len(record.steps) < self.sampler.n_steps

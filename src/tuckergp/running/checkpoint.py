@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import json
 import os
+import warnings
 import zlib
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -24,7 +25,7 @@ import numpy.typing as npt
 from safetensors import SafetensorError, safe_open
 from safetensors.numpy import save
 
-from tuckergp.errors import InputError
+from tuckergp.errors import CheckpointWarning, InputError
 from tuckergp.files import in_use, remove_abandoned, write_bytes, write_text
 from tuckergp.inference.base import Info
 from tuckergp.posterior.draws import Stack
@@ -111,7 +112,7 @@ class Checkpoint:
                 f"The checkpoint {path} is of other data or settings; give those that it was made with, or name a new "
                 f"folder."
             )
-        sweeps = int(known["sweeps"])
+        sweeps = _whole(known, "sweeps", path)
         if sweeps > self.steps:
             raise InputError(
                 f"The checkpoint {path} holds {sweeps} sweeps, more than the {self.steps} asked for; raise draws, or "
@@ -189,18 +190,26 @@ def stored_choice(folder: str | Path | None, fingerprint: str) -> Any:
 
 
 def store_choice(folder: str | Path | None, fingerprint: str, choice: Any) -> None:
-    """Keep what a run chose, so that it is not chosen anew when the run goes on."""
-    if folder is not None:
-        Checkpoint(Path(folder), fingerprint, 0, 0).make_folder()
+    """Keep what a run chose, so that it is not chosen anew when the run goes on; warn where that fails."""
+    if folder is None:
+        return
+    Checkpoint(Path(folder), fingerprint, 0, 0).make_folder()
+    try:
         write_text(Path(folder) / CHOICE, json.dumps({"fingerprint": fingerprint, "choice": choice}))
+    except OSError as error:  # as on a full disk
+        warnings.warn(
+            f"What was chosen by trial cannot be saved in the checkpoint {folder}: {error.strerror or error}. The fit "
+            f"goes on without.",
+            CheckpointWarning,
+            stacklevel=2,
+        )
 
 
 def stored_seed(folder: str | Path | None) -> int | None:
-    """The seed of the run in a checkpoint; None where there is none yet."""
-    if folder is None:
-        return None
-    path = Path(folder) / "chain-0.safetensors"
-    return int(_metadata(path)["seed"]) if path.exists() else None
+    """The seed of the run in a checkpoint, from the first chain that was saved; None where there is none yet."""
+    files = [] if folder is None else sorted(Path(folder).glob("chain-*.safetensors"))
+    saved = [path for path in files if "draws" not in path.name]
+    return _whole(_metadata(saved[0]), "seed", saved[0]) if saved else None
 
 
 def _checksum(arrays: Mapping[str, npt.NDArray[Any]]) -> str:
@@ -224,6 +233,14 @@ def _metadata(path: Path) -> dict[str, str]:
             f"delete the folder to start again."
         )
     return known
+
+
+def _whole(known: Mapping[str, str], name: str, path: Path) -> int:
+    """A number that a file says about itself."""
+    try:
+        return int(known[name])
+    except (KeyError, ValueError) as error:
+        raise _damaged(path) from error
 
 
 def _read(path: Path) -> Any:

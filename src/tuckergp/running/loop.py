@@ -100,8 +100,8 @@ def sample(
     """
     control = control or Control()
     checkpoint = _checkpoint(sampler, problem, seed, control, starts)
-    with nullcontext() if checkpoint is None else checkpoint.held():
-        return _sample(sampler, problem, seed, control, starts, checkpoint)
+    with nullcontext() if checkpoint is None else checkpoint.held(), _ctrl_c_asks() as interrupted:
+        return _sample(sampler, problem, seed, control, starts, checkpoint, interrupted)
 
 
 def _sample(
@@ -111,6 +111,7 @@ def _sample(
     control: Control,
     starts: Sequence[Any] | None,
     checkpoint: Checkpoint | None,
+    interrupted: Callable[[], bool],
 ) -> tuple[Draws, list[Info]]:
     chains = range(sampler.chains)
     stored = [0] * sampler.chains if checkpoint is None else checkpoint.sweeps(sampler.chains)
@@ -129,10 +130,7 @@ def _sample(
     jobs = min(control.jobs, len(unfinished))
     todo = turns(unfinished, max(jobs, 1), control.max_time)
     total = sampler.n_steps * sampler.chains
-    with (
-        progress_line(type(sampler).__name__, total, control.progress, control.unit, sum(stored)) as advance,
-        _ctrl_c_asks() as interrupted,
-    ):
+    with progress_line(type(sampler).__name__, total, control.progress, control.unit, sum(stored)) as advance:
 
         def report(info: Info) -> None:
             advance(info)

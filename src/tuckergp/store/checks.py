@@ -32,6 +32,9 @@ __all__ = ["check_fit", "check_modes", "check_new", "inside", "require"]
 
 Shape = tuple[int, ...]
 
+# Relative to the entry of the matrix, a pivot of Cholesky's algorithm that is 0 but for rounding.
+ROUNDING = 1e-14
+
 
 def require(condition: Any, what: str) -> None:
     """Raise a ValueError that says ``what`` is wrong unless the condition holds."""
@@ -108,6 +111,8 @@ def check_fit(fit: Fit, modes: Sequence[FittedMode]) -> None:
     unknowns = {name: np.shape(value) for name, value in model.likelihood.unknowns().items()}
     _check_numbers({"W": draws.W}, {"W": (model.core.n_weights,)}, len(draws))
     _check_numbers(draws.unknowns, unknowns, len(draws))
+    fault = model.likelihood.fault(draws.unknowns)
+    require(fault is None, str(fault))
     if NU in draws.unknowns:
         _check_numbers(draws.unknowns, {NU: (len(modes),)}, len(draws))
         require((draws.unknowns[NU] >= LEAST).all(), f"{NU} is below {LEAST:g}")
@@ -185,7 +190,9 @@ def _are_positive(matrices: Any) -> bool:
         if not np.allclose(some, np.swapaxes(some, -1, -2), rtol=1e-6):
             return False
         try:
-            np.linalg.cholesky(some)
+            pivots = np.diagonal(np.linalg.cholesky(some), axis1=-2, axis2=-1) ** 2
         except np.linalg.LinAlgError:
+            return False
+        if (pivots <= ROUNDING * np.diagonal(some, axis1=-2, axis2=-1)).any():  # a singular matrix may pass by rounding
             return False
     return True

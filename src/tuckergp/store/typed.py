@@ -41,7 +41,7 @@ def hints_of(kind: type, known: dict[str, Any]) -> dict[str, Any]:
     """
     hints = typing.get_type_hints(kind, localns=known)
     if issubclass(kind, Parametrised) and kind.__init__ is not object.__init__:
-        hints |= _of_parameters(kind)
+        hints = _of_parameters(kind) | hints  # a field may hold less than the argument of its name takes
     if dataclasses.is_dataclass(kind):
         stored = {field.name for field in dataclasses.fields(kind)}
         return {name: hint for name, hint in hints.items() if name in stored}
