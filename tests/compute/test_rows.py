@@ -4,7 +4,9 @@ import numpy as np
 import pytest
 
 from tests.helpers import dense_others, random_problem
-from tuckergp.compute.rows import BLOCK, PIECE, cholesky, core_rows, solve_lower, solve_upper
+from tuckergp.compute.blocks import BLOCK
+from tuckergp.compute.rows import PIECE, core_rows
+from tuckergp.compute.triangular import cholesky, solve_lower, solve_upper
 from tuckergp.likelihoods.precision import Precision
 from tuckergp.model.design import Design
 from tuckergp.model.mode_table import ModeTable

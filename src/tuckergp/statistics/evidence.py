@@ -14,9 +14,10 @@ import numpy as np
 import numpy.typing as npt
 
 from tuckergp.compute import rows as compute
+from tuckergp.compute.blocks import LINE, Noise, Observations, Tensor, sort
 from tuckergp.compute.contract import IDENTITY, SPARSE
 from tuckergp.compute.threads import run_ranges
-from tuckergp.compute.tiles import padded
+from tuckergp.compute.vectors import padded
 from tuckergp.likelihoods.precision import Precision, RowSums
 from tuckergp.model.design import Design
 from tuckergp.model.tucker import Core, pack
@@ -75,7 +76,7 @@ def sort_by_row(design: Design, d: int) -> Sorted:
     ptr = np.concatenate([[0], np.cumsum(counts)]).astype(np.int64)
     order = np.empty(n, dtype=np.int32) if n < 2**31 else np.empty(n, dtype=np.int64)
     other = np.empty((n, modes - 1), dtype=np.int32)
-    compute.sort(design.index, d, ptr, order, other)
+    sort(design.index, d, ptr, order, other)
     return Sorted(ptr, order, other)
 
 
@@ -86,10 +87,22 @@ def _contiguous(values: Floats) -> Floats:
     return np.require(values, np.float64, ["C", "W"])  # one signature to compile
 
 
-def _noise(precision: Precision) -> compute.Noise:
+def _noise(precision: Precision) -> Noise:
     weight = _NONE if precision.weight is None else _contiguous(precision.weight)
     factors, start = pack(precision.factors) if precision.factors else (_NONE, _NOWHERE)
-    return compute.Noise(float(precision.alpha), weight, factors, start)
+    return Noise(float(precision.alpha), weight, factors, start)
+
+
+def _in_whole_vectors(tables: Sequence[Floats]) -> tuple[Floats, Ints]:
+    """`pack` of tables whose rows are filled up with zeros to whole vectors; each begins at a cache line."""
+    widths = [padded(table.shape[1]) for table in tables]
+    start = np.cumsum([0, *(len(table) * width for table, width in zip(tables, widths, strict=True))]).astype(np.int64)
+    room = np.zeros(int(start[-1]) + LINE)
+    skipped = -(room.ctypes.data // room.itemsize) % (LINE // room.itemsize)
+    flat = room[skipped : skipped + int(start[-1])]
+    for table, begin, width in zip(tables, start, widths, strict=False):
+        flat[begin : begin + len(table) * width].reshape(len(table), width)[:, : table.shape[1]] = table
+    return flat, start
 
 
 @dataclass(frozen=True)
@@ -116,7 +129,7 @@ class Evidence:
     psi: Sequence[Floats]
     W: Floats
 
-    def _arguments(self) -> tuple[compute.Observations, compute.Noise, compute.Tensor, int]:
+    def _arguments(self) -> tuple[Observations, Noise, Tensor, int]:
         data, core, d = self.data, self.core, self.d
         tables, kind, ranks, w = list(self.psi), core.kind, core.ranks, self.W
         coords = core.coords
@@ -131,9 +144,9 @@ class Evidence:
         if kind == IDENTITY:
             w = np.ones(1)
         tables[d] = tables[d][:0]  # not read, so not copied
-        flat, start = pack(tables)
-        observations = compute.Observations(data.ptr, data.order, data.other, _contiguous(self.y))
-        tensor = compute.Tensor(kind, w, coords, ranks, flat, start)
+        flat, start = _in_whole_vectors(tables) if kind == IDENTITY else pack(tables)
+        observations = Observations(data.ptr, data.order, data.other, _contiguous(self.y))
+        tensor = Tensor(kind, w, coords, ranks, flat, start)
         return observations, _noise(self.precision), tensor, d
 
     def _pieces(self, arguments: tuple[Any, ...]) -> tuple[Ints, Floats, Floats]:
