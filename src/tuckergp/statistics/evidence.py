@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -22,10 +22,14 @@ from tuckergp.likelihoods.precision import Precision, RowSums
 from tuckergp.model.design import Design
 from tuckergp.model.tucker import Core, pack
 
-__all__ = ["Evidence", "Sorted", "sort_by_row"]
+__all__ = ["NUMBERS", "Evidence", "Sorted", "sort_by_row"]
 
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
+Number: TypeAlias = np.float64 | np.float32
+
+# What factors may be rounded to, by name.
+NUMBERS: dict[str, type[Number]] = {"float64": np.float64, "float32": np.float32}
 
 # The fixed cost of each row, counted in observations.
 ROW = 32
@@ -93,11 +97,11 @@ def _noise(precision: Precision) -> Noise:
     return Noise(float(precision.alpha), weight, factors, start)
 
 
-def _in_whole_vectors(tables: Sequence[Floats]) -> tuple[Floats, Ints]:
-    """`pack` of tables whose rows are filled up with zeros to whole vectors; each begins at a cache line."""
+def _in_whole_vectors(tables: Sequence[Floats], number: type[Number]) -> tuple[npt.NDArray[Number], Ints]:
+    """`pack` of tables whose rows are filled up with zeros to whole vectors; they begin at a cache line."""
     widths = [padded(table.shape[1]) for table in tables]
     start = np.cumsum([0, *(len(table) * width for table, width in zip(tables, widths, strict=True))]).astype(np.int64)
-    room = np.zeros(int(start[-1]) + LINE)
+    room = np.zeros(int(start[-1]) + LINE, dtype=number)
     skipped = -(room.ctypes.data // room.itemsize) % (LINE // room.itemsize)
     flat = room[skipped : skipped + int(start[-1])]
     for table, begin, width in zip(tables, start, widths, strict=False):
@@ -119,6 +123,9 @@ class Evidence:
     core, W : Core and its weights
     psi : sequence of ndarray
         Factors of all modes; those of mode d are read by `residuals` alone.
+    number : type
+        What factors are rounded to, and multiplied in: np.float64 or np.float32. Sums over blocks of observations, and
+        solves, are of float64 in any case.
     """
 
     data: Sorted
@@ -128,6 +135,7 @@ class Evidence:
     d: int
     psi: Sequence[Floats]
     W: Floats
+    number: type[Number] = np.float64
 
     def _arguments(self) -> tuple[Observations, Noise, Tensor, int]:
         data, core, d = self.data, self.core, self.d
@@ -144,7 +152,11 @@ class Evidence:
         if kind == IDENTITY:
             w = np.ones(1)
         tables[d] = tables[d][:0]  # not read, so not copied
-        flat, start = _in_whole_vectors(tables) if kind == IDENTITY else pack(tables)
+        if kind == IDENTITY:
+            flat, start = _in_whole_vectors(tables, self.number)
+        else:
+            packed, start = pack(tables)
+            flat = packed.astype(self.number, copy=False)
         observations = Observations(data.ptr, data.order, data.other, _contiguous(self.y))
         tensor = Tensor(kind, w, coords, ranks, flat, start)
         return observations, _noise(self.precision), tensor, d
