@@ -227,6 +227,14 @@ def test_single_precision_changes_statistics_and_residuals_by_rounding_alone(cor
             assert any((single != double).any() for double, single in pairs)
 
 
+def test_values_kept_in_the_order_of_rows_are_those_last_asked_for():
+    evidence, _, _ = lopsided_evidence(1, 2, np.random.default_rng(0))
+    data, y = evidence.data, evidence.y
+    for values in (y, y + 1, y):
+        np.testing.assert_array_equal(data.rounded("y", values), values[data.order].astype(np.float32))
+    assert data.rounded("y", y) is data.rounded("y", y)
+
+
 def test_single_precision_sums_long_rows_in_double():
     evidence, design, z = lopsided_evidence(0, 16, np.random.default_rng(3))
     A, _ = replace(evidence, number=np.float32).statistics()

@@ -25,8 +25,8 @@ AHEAD, LINE = 16, 64
 class Observations(NamedTuple):
     """Observations sorted by their row of one mode.
 
-    ``order`` (N,) are their numbers in ``y`` (N,); ``other`` (N, D - 1) their rows of the other modes, in the order of
-    the modes.
+    ``order`` (N,) are their numbers in ``y`` (N,) and in weights, or empty where these are sorted as well; ``other``
+    (N, D - 1) are their rows of the other modes, in the order of the modes.
     """
 
     ptr: Array
@@ -83,6 +83,7 @@ class Task(NamedTuple):
     width: int
     last: int
     ptr: Any
+    numbered: bool
     order: Any
     other: Any
     y: Any
@@ -110,18 +111,35 @@ class Task(NamedTuple):
 
 
 @jit
-def sort(index: Array, d: int, ptr: Array, order: Array, other: Array) -> None:
-    """Fill ``order`` and ``other`` of `Observations`, given where the rows of mode d begin."""
+def sort(index: Array, d: int, ptr: Array, other: Array) -> None:
+    """Fill ``other`` of `Observations`, given where the rows of mode d begin."""
     free = ptr.copy()
     for i in range(len(index)):
         k = free[index[i, d]]
         free[index[i, d]] = k + 1
-        order[k] = i
         column = 0
         for e in range(index.shape[1]):
             if e != d:
                 other[k, column] = index[i, e]
                 column += 1
+
+
+@jit
+def sort_numbers(index: Array, d: int, ptr: Array, order: Array) -> None:
+    """Fill ``order`` of `Observations`, given where the rows of mode d begin."""
+    free = ptr.copy()
+    for i in range(len(index)):
+        order[free[index[i, d]]] = i
+        free[index[i, d]] += 1
+
+
+@jit
+def sort_values(index: Array, d: int, ptr: Array, values: Array, out: Array) -> None:
+    """Write values of the observations in the order of the rows of mode d, given where these begin."""
+    free = ptr.copy()
+    for i in range(len(index)):
+        out[free[index[i, d]]] = values[i]
+        free[index[i, d]] += 1
 
 
 @jit
@@ -146,7 +164,7 @@ def task_of(data: Observations, noise: Noise, tensor: Tensor, d: int, room: Scra
     """Pointers to arrays, which the caller keeps alive."""
     return Task(
         d, tensor.ranks.size, tensor.ranks[d], room.Z.shape[1], len(data.other) - 1,
-        pointer(data.ptr), pointer(data.order), pointer(data.other), pointer(data.y),
+        pointer(data.ptr), data.order.size > 0, pointer(data.order), pointer(data.other), pointer(data.y),
         noise.alpha, noise.weight.size > 0, pointer(noise.weight),
         noise.factors.size > 0, pointer(noise.factors), pointer(noise.start),
         tensor.kind, tensor.w.size, pointer(tensor.w), pointer(tensor.coords), pointer(tensor.ranks),
@@ -157,14 +175,20 @@ def task_of(data: Observations, noise: Noise, tensor: Tensor, d: int, room: Scra
 
 
 @jit
+def place(task: Task, i: int) -> int:
+    """Where y and the weight of an observation lie."""
+    return task.order[i] if task.numbered else i
+
+
+@jit
 def write_precisions(task: Task, first: int, n: int, out: Any) -> None:
     """Write precisions of n observations but for what they share: weights times the other modes' noise factors."""
     for i in range(n):
         out[i] = 1.0
     if task.weighted:
         for i in range(n):
-            out[i] = task.weight[task.order[first + i]]
-            prefetch(task.weight, task.order[min(first + i + BLOCK, task.last)])
+            out[i] = task.weight[place(task, first + i)]
+            prefetch(task.weight, place(task, min(first + i + BLOCK, task.last)))
     if task.scaled:
         others = task.modes - 1
         for c in range(others):
@@ -254,8 +278,8 @@ def fill(task: Task, first: int, n: int) -> int:
         for i in range(n):
             root[i] = np.sqrt(root[i])
     for i in range(n):
-        target[i] = root[i] * task.y[task.order[first + i]]
-        prefetch(task.y, task.order[min(first + i + BLOCK, task.last)])
+        target[i] = root[i] * task.y[place(task, first + i)]
+        prefetch(task.y, place(task, min(first + i + BLOCK, task.last)))
     write_z(task, first, n)
     rows = (n + CHAINS - 1) // CHAINS * CHAINS
     for i in range(n, rows):

@@ -19,6 +19,7 @@ from tuckergp.compute.blocks import (
     Tensor,
     fill,
     keep,
+    place,
     scratch,
     task_of,
     write_precisions,
@@ -188,14 +189,14 @@ def sum_squares(task: Task, m: int, mine: Any) -> tuple[float, float]:
         n = min(BLOCK, task.ptr[m + 1] - begin)
         for i in range(n):
             root[i] = 1.0
-            target[i] = task.y[task.order[begin + i]]
+            target[i] = task.y[place(task, begin + i)]
         write_z(task, begin, n)
         for i in range(n):
             target[i] -= dot(task.Z, i * width, mine, 0, width)
         write_precisions(task, begin, n, root)
         for i in range(n):
             square = np.float64(target[i]) ** 2
-            squares += square * (task.weight[task.order[begin + i]] if task.weighted else 1.0)
+            squares += square * (task.weight[place(task, begin + i)] if task.weighted else 1.0)
             scaled += square * root[i]
     return squares, scaled
 

@@ -5,6 +5,7 @@ Observations are sorted by row once for every mode; each update then passes over
 
 from __future__ import annotations
 
+import weakref
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -14,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from tuckergp.compute import rows as compute
-from tuckergp.compute.blocks import LINE, Noise, Observations, Tensor, sort
+from tuckergp.compute.blocks import LINE, Noise, Observations, Tensor, sort, sort_numbers, sort_values
 from tuckergp.compute.contract import IDENTITY, SPARSE
 from tuckergp.compute.threads import run_ranges
 from tuckergp.compute.vectors import padded
@@ -26,6 +27,7 @@ __all__ = ["NUMBERS", "Evidence", "Sorted", "sort_by_row"]
 
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
+Singles = npt.NDArray[np.float32]
 Number: TypeAlias = np.float64 | np.float32
 
 # What factors may be rounded to, by name.
@@ -45,15 +47,39 @@ class Sorted:
     Attributes
     ----------
     ptr : ndarray, shape (M + 1,)
-    order : ndarray of int32 (int64 from 2^31 observations on), shape (N,)
-        Numbers of the observations in the design.
     other : ndarray of int32, shape (N, D - 1)
         Their rows of the other modes.
+    index : ndarray of int32, shape (N, D)
+        The rows of the observations in the order of the design.
+    d : int
+        The mode.
     """
 
     ptr: Ints
-    order: npt.NDArray[np.int32] | Ints
     other: npt.NDArray[np.int32]
+    index: npt.NDArray[np.int32]
+    d: int
+
+    @cached_property
+    def order(self) -> npt.NDArray[np.int32] | Ints:
+        """Numbers of the observations in the design: int32, int64 from 2^31 observations on; made when asked for."""
+        n = len(self.index)
+        order = np.empty(n, dtype=np.int32) if n < 2**31 else np.empty(n, dtype=np.int64)
+        sort_numbers(self.index, self.d, self.ptr, order)
+        return order
+
+    @cached_property
+    def _rounded(self) -> dict[str, tuple[weakref.ref[Floats], Singles]]:
+        return {}
+
+    def rounded(self, name: str, values: Floats) -> Singles:
+        """Values of the observations in the order of the rows, rounded; those last asked for by this name are kept."""
+        kept = self._rounded.get(name)
+        if kept is None or kept[0]() is not values:
+            out = np.empty(len(values), dtype=np.float32)
+            sort_values(self.index, self.d, self.ptr, values, out)
+            kept = self._rounded[name] = (weakref.ref(values), out)
+        return kept[1]
 
     @cached_property
     def pieces(self) -> Ints:
@@ -78,10 +104,9 @@ def sort_by_row(design: Design, d: int) -> Sorted:
     n, modes = design.index.shape
     counts = np.bincount(design.index[:, d], minlength=design.modes[d].n_rows)
     ptr = np.concatenate([[0], np.cumsum(counts)]).astype(np.int64)
-    order = np.empty(n, dtype=np.int32) if n < 2**31 else np.empty(n, dtype=np.int64)
     other = np.empty((n, modes - 1), dtype=np.int32)
-    sort(design.index, d, ptr, order, other)
-    return Sorted(ptr, order, other)
+    sort(design.index, d, ptr, other)
+    return Sorted(ptr, other, design.index, d)
 
 
 _NONE, _NOWHERE = np.zeros(0), np.zeros(1, dtype=np.int64)
@@ -91,8 +116,7 @@ def _contiguous(values: Floats) -> Floats:
     return np.require(values, np.float64, ["C", "W"])  # one signature to compile
 
 
-def _noise(precision: Precision) -> Noise:
-    weight = _NONE if precision.weight is None else _contiguous(precision.weight)
+def _noise(precision: Precision, weight: npt.NDArray[Any]) -> Noise:
     factors, start = pack(precision.factors) if precision.factors else (_NONE, _NOWHERE)
     return Noise(float(precision.alpha), weight, factors, start)
 
@@ -157,9 +181,18 @@ class Evidence:
         else:
             packed, start = pack(tables)
             flat = packed.astype(self.number, copy=False)
-        observations = Observations(data.ptr, data.order, data.other, _contiguous(self.y))
+        order, y, weight = self._values()
+        observations = Observations(data.ptr, order, data.other, y)
         tensor = Tensor(kind, w, coords, ranks, flat, start)
-        return observations, _noise(self.precision), tensor, d
+        return observations, _noise(self.precision, weight), tensor, d
+
+    def _values(self) -> tuple[npt.NDArray[Any], npt.NDArray[Any], npt.NDArray[Any]]:
+        """Numbers of the observations in targets and weights, and these; no numbers where both are sorted."""
+        data, y, weight = self.data, self.y, self.precision.weight
+        if self.number is np.float64:
+            return data.order, _contiguous(y), _NONE if weight is None else _contiguous(weight)
+        rounded = _NONE.astype(np.float32) if weight is None else data.rounded("weight", weight)
+        return _NOWHERE[:0], data.rounded("y", y), rounded
 
     def _pieces(self, arguments: tuple[Any, ...]) -> tuple[Ints, Floats, Floats]:
         """Statistics of the pieces of long rows, and the bounds of each row's pieces."""
