@@ -156,7 +156,10 @@ def scratch(tensor: Tensor, d: int) -> Scratch:
                 there[n] = e
                 n += 1
         begin[q + 1] = n
-    return Scratch(Z, np.ones(BLOCK, kind), np.empty(BLOCK, kind), np.zeros(padded(r), kind), one, at, begin, there)
+    root = np.empty(BLOCK, kind)
+    for i in range(BLOCK):
+        root[i] = 1.0
+    return Scratch(Z, root, np.empty(BLOCK, kind), np.zeros(padded(r), kind), one, at, begin, there)
 
 
 @jit

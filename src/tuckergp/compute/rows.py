@@ -126,9 +126,13 @@ def solve(
     room = scratch(tensor, d)
     task = task_of(data, noise, tensor, d, room)
     r, width = task.r, task.width
-    A, b, prior = np.empty((width, width)), np.empty(width), np.eye(width)
+    A, b, prior = np.empty((width, width)), np.empty(width), np.zeros((width, width))
     inverse, u = np.empty(width), np.empty((4, 4))
-    prior[:r, :r] = precision
+    for j in range(width):
+        prior[j, j] = 1.0
+    for j in range(r):
+        for k in range(r):
+            prior[j, k] = precision[j, k]
     pieces = pointer(begin), pointer(piece_A), pointer(piece_b)
     given = pointer(prior), pointer(prior_shift), pointer(draws)
     at_A, at_b, at_out, at_inverse, at_u = pointer(A), pointer(b), pointer(out), pointer(inverse), pointer(u)
