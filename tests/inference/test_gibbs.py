@@ -360,6 +360,19 @@ def test_a_sweep_depends_on_its_stream_alone():
     assert digest(a.likelihood) == digest(b.likelihood)
 
 
+@pytest.mark.parametrize("noise", ["shared", "rows"])
+@pytest.mark.parametrize("kinds", [("rows", "rows"), ("rows", "weights")])
+@pytest.mark.parametrize("core", ["identity", "full"])
+def test_the_noise_is_drawn_from_the_residuals_of_the_new_state(core, kinds, noise):
+    rng = np.random.default_rng(0)
+    design, of_core = tiny_design(rng, kinds), core_of(core, [2, 2], rng)
+    model = TuckerModel(of_core, Gaussian(1.0), of_core.default_sigma_u(), 1.0)
+    problem, gibbs = Problem(model, design, rng.standard_normal(14)), Gibbs(noise=noise)
+    state, info = gibbs.step(problem, gibbs.init(problem, np.random.default_rng(1)), np.random.default_rng(2))
+    f = gibbs.function(problem, state, design.index)
+    assert info.figures["train_rmse"] == pytest.approx(np.sqrt(np.mean((problem.y - f) ** 2)), rel=1e-10)
+
+
 @pytest.mark.parametrize("core", ["identity", "full"])
 def test_single_precision_changes_a_sweep_by_rounding_alone(core):
     rng = np.random.default_rng(0)
