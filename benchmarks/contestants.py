@@ -99,7 +99,7 @@ class Data:
 class Ours:
     """Gibbs sampling with shared noise and the identity core, a row effect in both modes."""
 
-    package = "tuckergp"
+    package, precision = "tuckergp", "float64"
 
     def __init__(self, data: Data, rank: int) -> None:
         from tuckergp.inference.base import Problem
@@ -123,7 +123,7 @@ class Ours:
             modes.append(ModeTable(np.hstack(parts), Rows.of(rows), rows, blocks))
         core = make_core("identity", (rank, rank))
         model = TuckerModel(core, Gaussian(0.5), core.default_sigma_u(), core.default_sigma_w())
-        self.few_threads, self.stream, self.sampler = few_threads, stream, Gibbs()
+        self.few_threads, self.stream, self.sampler = few_threads, stream, Gibbs(precision=self.precision)
         self.sweeps = SMALL_SWEEPS if len(y) < 1_000_000 else 1
         small = Problem(model, Design(tuple(modes), index[:100].copy()), y[:100].copy())
         self.sampler.step(small, self.sampler.init(small, stream(SEED, 0)), stream(SEED, 1))  # compiles
@@ -146,6 +146,12 @@ class Ours:
         """Growth of memory since the data were there, sorting them included, and twice data and factors."""
         peak = memory("VmHWM")
         return {"growth_bytes": None if peak is None else peak - (self.before or 0), "bound_bytes": self.bound}
+
+
+class OursSingle(Ours):
+    """The same with products of factors in float32."""
+
+    precision = "float32"
 
 
 class OursStatistics:
@@ -278,7 +284,8 @@ class Cmfrec:
 
 
 CONTESTANTS: dict[str, Any] = {
-    "ours": Ours, "statistics": OursStatistics, "myfm": MyFM, "implicit": Implicit, "cmfrec": Cmfrec,
+    "ours": Ours, "ours, float32": OursSingle, "statistics": OursStatistics,
+    "myfm": MyFM, "implicit": Implicit, "cmfrec": Cmfrec,
 }  # fmt: skip
 
 

@@ -137,9 +137,12 @@ def compete(
         for name, entries in timings.items()
     }
     for name, row in results.items():
-        if name not in ("ours", "statistics"):
-            row["ours_by_this_wall"] = results["ours"]["wall_seconds"] / row["wall_seconds"]
-            row["ours_by_this_cpu"] = results["ours"]["cpu_seconds"] / row["cpu_seconds"]
+        if name in PEERS:
+            for label, ours in (("ours", results["ours"]), ("ours, float32", results["ours, float32"])):
+                for clock in ("wall", "cpu"):
+                    row[f"{label.replace(', ', '_')}_by_this_{clock}"] = (
+                        ours[f"{clock}_seconds"] / row[f"{clock}_seconds"]
+                    )
     return results, missing
 
 
@@ -173,7 +176,11 @@ def run(options: argparse.Namespace) -> dict[str, Any]:
         for name, folder in folders.items():
             large = name == title and not options.quick
             for rank in options.ranks:
-                rounds = {"ours": options.rounds, "myfm": 1 if large else options.rounds}
+                rounds = {
+                    "ours": options.rounds,
+                    "ours, float32": options.rounds,
+                    "myfm": 1 if large else options.rounds,
+                }
                 if large and rank > options.myfm_rank:
                     del rounds["myfm"]
                     missing[f"myfm, {name}, rank {rank}"] = "not run: too slow"

@@ -9,7 +9,13 @@ from typing import Any
 Report = dict[str, Any]
 Rows = list[list[str]]
 
-PROGRAMS = {"ours": "ours", "myfm": "myFM", "implicit": "implicit", "cmfrec": "cmfrec"}
+PROGRAMS = {
+    "ours": "ours",
+    "ours, float32": "ours, float32",
+    "myfm": "myFM",
+    "implicit": "implicit",
+    "cmfrec": "cmfrec",
+}
 SAMPLERS = {"gibbs": "Gibbs sampling", "nuts": "NUTS", "stan": "NUTS by Stan"}
 PASSES = {
     "gradient": "gradient of the log joint",
@@ -21,13 +27,26 @@ PASSES = {
 
 
 def gibbs_times(report: Report) -> Rows:
-    """Seconds of a sweep, wall time, and ratios to every peer."""
-    peers = [name for name in PROGRAMS if name != "ours"]
-    rows = [["seconds for a sweep, wall", *PROGRAMS.values(), *(f"ours / {PROGRAMS[name]}" for name in peers)]]
+    """Seconds of a sweep, wall time."""
+    rows = [["seconds for a sweep, wall", *PROGRAMS.values()]]
     for title, found in report["results"].items():
         times = [f"{found[name]['wall_seconds']:.3g}" if name in found else "" for name in PROGRAMS]
-        by = [f"{found[name]['ours_by_this_wall']:.2f}" if name in found else "" for name in peers]
-        rows.append([title.replace(" | ", ", "), *times, *by])
+        rows.append([title.replace(" | ", ", "), *times])
+    return rows
+
+
+def gibbs_ratios(report: Report) -> Rows:
+    """Our time by that of every peer in the same run, wall and CPU."""
+    peers = {name: shown for name, shown in PROGRAMS.items() if not name.startswith("ours")}
+    rows = [["ours / it: wall, CPU", "", *peers.values()]]
+    for title, found in report["results"].items():
+        for ours in (name for name in PROGRAMS if name.startswith("ours") and name in found):
+            key = ours.replace(", ", "_") + "_by_this"
+            by = [
+                f"{found[name][f'{key}_wall']:.2f}, {found[name][f'{key}_cpu']:.2f}" if name in found else ""
+                for name in peers
+            ]
+            rows.append([title.replace(" | ", ", "), ours, *by])
     return rows
 
 
@@ -39,9 +58,11 @@ def gibbs_costs(report: Report) -> Rows:
             ratio = 2 * found["ours"]["growth_bytes"] / found["ours"]["bound_bytes"]
             rank = title.rsplit(" ", 1)[1]
             rows.append([f"synthetic, rank {rank}: memory grown / (ratings and factors)", f"{ratio:.2f}"])
-    first = report["first_fit_seconds"]
-    rows.append(["first fit, nothing compiled: seconds", f"{first['cold']['fit, wall']:.2f}"])
-    rows.append(["first fit, from numba's cache: seconds", f"{first['warm']['fit, wall']:.2f}"])
+    for name, shown in (("cold", "nothing compiled"), ("warm", "from numba's cache")):
+        if name in report["first_fit_seconds"]:
+            seconds = report["first_fit_seconds"][name]
+            rows.append([f"first fit, {shown}: seconds, wall", f"{seconds['fit, wall']:.2f}"])
+            rows.append([f"first fit, {shown}: seconds, CPU", f"{seconds['fit, cpu']:.2f}"])
     return rows
 
 
@@ -295,7 +316,12 @@ def cold_start(report: Report) -> Rows:
 
 
 TABLES: dict[str, dict[str, Callable[[Report], Rows]]] = {
-    "gibbs.json": {"gibbs_times": gibbs_times, "gibbs_costs": gibbs_costs, "gibbs_peak": gibbs_peak},
+    "gibbs.json": {
+        "gibbs_times": gibbs_times,
+        "gibbs_ratios": gibbs_ratios,
+        "gibbs_costs": gibbs_costs,
+        "gibbs_peak": gibbs_peak,
+    },
     "recommend.json": {"recommend_times": recommend_times, "recommend_memory": recommend_memory},
     "latency.json": {"latency_answers": latency_answers, "latency_ratios": latency_ratios},
     "keep.json": {"kept_draws": kept_draws},

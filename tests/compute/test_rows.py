@@ -1,10 +1,14 @@
 """Statistics of rows and their solves against NumPy."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
 from tests.helpers import dense_others, random_problem
-from tuckergp.compute.rows import BLOCK, PIECE, cholesky, core_rows, solve_lower, solve_upper
+from tuckergp.compute.blocks import BLOCK
+from tuckergp.compute.rows import PIECE, core_rows
+from tuckergp.compute.triangular import cholesky, solve_lower, solve_upper
 from tuckergp.likelihoods.precision import Precision
 from tuckergp.model.design import Design
 from tuckergp.model.mode_table import ModeTable
@@ -208,3 +212,32 @@ def test_core_rows_are_the_derivatives_of_f_in_the_core(core, ranks):
     c = problem.model.core
     rows = core_rows(3, 20, c.n_weights, c.coords, c.ranks, flat, start, problem.design.index)
     np.testing.assert_allclose(rows @ at.W, problem.model.predict(at, problem.design)[3:20], rtol=1e-11, atol=1e-12)
+
+
+@pytest.mark.parametrize(("core", "ranks"), CASES)
+def test_single_precision_changes_statistics_and_residuals_by_rounding_alone(core, ranks):
+    for d in range(len(ranks)):
+        exact, _, _, _ = evidence_and_design_vectors(core, ranks, d, np.random.default_rng(d))
+        rounded = replace(exact, number=np.float32)
+        pairs = list(zip(exact.statistics(), rounded.statistics(), strict=True))
+        pairs.append((exact.residuals().squares, rounded.residuals().squares))
+        for double, single in pairs:
+            np.testing.assert_allclose(single, double, rtol=1e-4, atol=1e-5)
+        if len(ranks) > 1:  # with one mode z is the core itself, which is not rounded
+            assert any((single != double).any() for double, single in pairs)
+
+
+def test_values_kept_in_the_order_of_rows_are_those_last_asked_for():
+    evidence, _, _ = lopsided_evidence(1, 2, np.random.default_rng(0))
+    data, y = evidence.data, evidence.y
+    for values in (y, y + 1, y):
+        np.testing.assert_array_equal(data.rounded("y", values), values[data.order].astype(np.float32))
+    assert data.rounded("y", y) is data.rounded("y", y)
+
+
+def test_single_precision_sums_long_rows_in_double():
+    evidence, design, z = lopsided_evidence(0, 16, np.random.default_rng(3))
+    A, _ = replace(evidence, number=np.float32).statistics()
+    mine = z[design.index[:, 0] == 3]
+    # 33,000 products rounded one by one; a running sum in single precision is off by far more on the diagonal
+    np.testing.assert_allclose(np.diag(A[3]), 1.7 * (mine**2).sum(axis=0), rtol=3e-7)

@@ -74,3 +74,17 @@ def test_a_mode_with_a_single_row_is_fine():
     design = type(problem.design)((problem.design.modes[0], one), index)
     result = run(ALS(iterations=5), type(problem)(problem.model, design, problem.y), seed=0)
     assert np.isfinite(flatten(result.parameters)).all()
+
+
+def test_single_precision_ends_near_double_precision():
+    problem = random_problem(np.random.default_rng(5), "identity", (3, 3), n=200)
+    single, double = (
+        run(ALS(iterations=30, precision=precision), problem, seed=0) for precision in ("float32", "float64")
+    )
+    np.testing.assert_allclose(
+        problem.model.predict(single.parameters, problem.design),
+        problem.model.predict(double.parameters, problem.design),
+        rtol=1e-3,
+        atol=1e-3,
+    )
+    assert (single.parameters.U[0] != double.parameters.U[0]).any()

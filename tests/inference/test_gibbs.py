@@ -360,9 +360,39 @@ def test_a_sweep_depends_on_its_stream_alone():
     assert digest(a.likelihood) == digest(b.likelihood)
 
 
+@pytest.mark.parametrize("noise", ["shared", "rows"])
+@pytest.mark.parametrize("kinds", [("rows", "rows"), ("rows", "weights")])
+@pytest.mark.parametrize("core", ["identity", "full"])
+def test_the_noise_is_drawn_from_the_residuals_of_the_new_state(core, kinds, noise):
+    rng = np.random.default_rng(0)
+    design, of_core = tiny_design(rng, kinds), core_of(core, [2, 2], rng)
+    model = TuckerModel(of_core, Gaussian(1.0), of_core.default_sigma_u(), 1.0)
+    problem, gibbs = Problem(model, design, rng.standard_normal(14)), Gibbs(noise=noise)
+    state, info = gibbs.step(problem, gibbs.init(problem, np.random.default_rng(1)), np.random.default_rng(2))
+    f = gibbs.function(problem, state, design.index)
+    assert info.figures["train_rmse"] == pytest.approx(np.sqrt(np.mean((problem.y - f) ** 2)), rel=1e-10)
+
+
+@pytest.mark.parametrize("core", ["identity", "full"])
+def test_single_precision_changes_a_sweep_by_rounding_alone(core):
+    rng = np.random.default_rng(0)
+    design, of_core = tiny_design(rng, ("rows", "rows")), core_of(core, [2, 2], rng)
+    model = TuckerModel(of_core, Gaussian(1.0), of_core.default_sigma_u(), 1.0)
+    problem = Problem(model, design, rng.standard_normal(14))
+    start = Gibbs(noise="rows").init(problem, np.random.default_rng(1))
+    double, single = (
+        Gibbs(noise="rows", precision=precision).step(problem, start, np.random.default_rng(2))[0]
+        for precision in ("float64", "float32")
+    )
+    for x, y in zip(double.modes, single.modes, strict=True):
+        np.testing.assert_allclose(y.psi, x.psi, rtol=1e-3, atol=1e-4)
+    assert (double.modes[1].psi != single.modes[1].psi).any()
+
+
 @pytest.mark.parametrize(
     ("settings", "message"),
     [
+        ({"precision": "float16"}, "precision must be 'float64' or 'float32'"),
         ({"noise": "columns"}, "noise must be 'shared' or 'rows'"),
         ({"draws": 0}, "draws must be a whole number from 1 on"),
         ({"warmup": -1}, "warmup must be a whole number from 0 on"),

@@ -109,7 +109,7 @@ def _memory() -> str:
 
 def folders() -> Iterator[Check]:
     """Folders of compiled code and data sets."""
-    from tuckergp.compute.rows import sort
+    from tuckergp.compute.blocks import sort
     from tuckergp.data.datasets.files import cache_directory
 
     group = "folders"

@@ -13,7 +13,7 @@ import numba as nb
 import numpy as np
 
 from tuckergp.compute.contract import Array
-from tuckergp.compute.rows import cholesky, solve_lower, solve_upper
+from tuckergp.compute.triangular import cholesky, solve_lower, solve_upper
 
 # No reordering of sums: the p x p matrices decide the accuracy at small gaps.
 exact = nb.njit(cache=True, nogil=True, error_model="numpy")

@@ -9,7 +9,7 @@ import numpy as np
 
 from tuckergp.compute.contract import Array, jit
 from tuckergp.compute.line import LOST
-from tuckergp.compute.rows import cholesky, solve_lower, solve_upper
+from tuckergp.compute.triangular import cholesky, solve_lower, solve_upper
 
 
 @jit

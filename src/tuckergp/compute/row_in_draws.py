@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from tuckergp.compute.contract import Array, jit
-from tuckergp.compute.rows import cholesky, solve_lower, solve_upper
+from tuckergp.compute.triangular import cholesky, solve_lower, solve_upper
 
 
 @jit

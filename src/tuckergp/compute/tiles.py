@@ -1,89 +1,88 @@
-"""Dense algebra of matrices of the size of a rank, built from one tile of 4 x 2 inner products.
+"""Dense algebra of matrices of the size of a rank, built from one tile of a sum of outer products.
 
-Eight sums run along contiguous rows at once, so the compiler keeps them in vector registers: a sum of outer products
-and a Cholesky factorisation are both made of this tile. Sizes are multiples of 4 (`padded`); the fill is harmless.
+Matrices are symmetric or upper triangular, of padded size, given by pointers (`tuckergp.compute.vectors`); of symmetric
+ones the upper triangle counts, of which whole tiles are kept. A sum of outer products and a Cholesky factorisation are
+both made of this tile, whose sums stay in registers while it runs over the rows of a table.
 """
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
-from tuckergp.compute.contract import Array, jit
+from tuckergp.compute.contract import jit
+from tuckergp.compute.vectors import LANES, add_outer, add_weighted, dot, solve_four, tile_height
 
-TILE = 4
-
-
-@jit
-def padded(size: int) -> int:
-    """Round a size up to a multiple of 4."""
-    return (size + TILE - 1) // TILE * TILE
+__all__ = ["add_gram", "factorise", "solve_lower", "solve_upper"]
 
 
 @jit
-def add_products(X: Array, i: int, j: int, n: int, sign: float, out: Array) -> None:
-    """Add sign times the inner products of rows i:i + 4 and j:j + 2 of X, over its first n columns, to ``out``."""
-    p0, p1, p2, p3 = X[i], X[i + 1], X[i + 2], X[i + 3]
-    q0, q1 = X[j], X[j + 1]
-    s00 = s01 = s10 = s11 = s20 = s21 = s30 = s31 = 0.0
-    for k in range(n):
-        x, y = q0[k], q1[k]
-        s00 += p0[k] * x
-        s01 += p0[k] * y
-        s10 += p1[k] * x
-        s11 += p1[k] * y
-        s20 += p2[k] * x
-        s21 += p2[k] * y
-        s30 += p3[k] * x
-        s31 += p3[k] * y
-    out[i, j] += sign * s00
-    out[i, j + 1] += sign * s01
-    out[i + 1, j] += sign * s10
-    out[i + 1, j + 1] += sign * s11
-    out[i + 2, j] += sign * s20
-    out[i + 2, j + 1] += sign * s21
-    out[i + 3, j] += sign * s30
-    out[i + 3, j + 1] += sign * s31
+def add_gram(Z: Any, n: int, A: Any, r: int) -> None:
+    """Add Z'Z over the first n rows of Z (B, r) to A (r, r); of its lower triangle only tiles on the diagonal."""
+    for i in range(0, r, tile_height(Z)):
+        for j in range(i // LANES * LANES, r, LANES):
+            add_outer(Z, r, i, j, n, 1.0, A)
 
 
 @jit
-def add_gram(Z: Array, n: int, A: Array) -> None:
-    """Add Z Z' over the first n columns of Z (r, B) to A; of its upper triangle only tiles on the diagonal."""
-    for i in range(0, len(A), TILE):
-        for j in range(0, i + TILE, 2):
-            add_products(Z, i, j, n, 1.0, A)
+def factorise(A: Any, r: int, inverse: Any, u: Any) -> bool:
+    """Overwrite the upper triangle of A with U, U'U = A, and write 1 / U_kk; False if A is not positive definite.
 
-
-@jit
-def factorise(A: Array) -> bool:
-    """Overwrite the lower triangle of A, of padded size, with its Cholesky factor; False if not positive definite."""
-    for j in range(0, len(A), TILE):
-        # columns j:j + 4 less what the columns before explain
-        if j > 0:
-            for i in range(j, len(A), TILE):
-                add_products(A, i, j, j, -1.0, A)
-                add_products(A, i, j + 2, j, -1.0, A)
-        # Cholesky factor of the diagonal tile
-        for c in range(j, j + TILE):
-            pivot = A[c, c]
-            for k in range(j, c):
-                pivot -= A[c, k] * A[c, k]
-            if not pivot > 0.0:
-                return False
-            A[c, c] = np.sqrt(pivot)
-            for i in range(c + 1, j + TILE):
-                total = A[i, c]
-                for k in range(j, c):
-                    total -= A[i, k] * A[c, k]
-                A[i, c] = total / A[c, c]
-        # rows below: times the inverse transpose of that factor
-        i0, i1, i2, i3 = 1 / A[j, j], 1 / A[j + 1, j + 1], 1 / A[j + 2, j + 2], 1 / A[j + 3, j + 3]
-        l10, l20, l21 = A[j + 1, j], A[j + 2, j], A[j + 2, j + 1]
-        l30, l31, l32 = A[j + 3, j], A[j + 3, j + 1], A[j + 3, j + 2]
-        for i in range(j + TILE, len(A)):
-            row = A[i]
-            x0 = row[j] * i0
-            x1 = (row[j + 1] - x0 * l10) * i1
-            x2 = (row[j + 2] - x0 * l20 - x1 * l21) * i2
-            x3 = (row[j + 3] - x0 * l30 - x1 * l31 - x2 * l32) * i3
-            row[j], row[j + 1], row[j + 2], row[j + 3] = x0, x1, x2, x3
+    ``u`` (4, 4) is a work array.
+    """
+    for i in range(0, r, 4):
+        # rows i:i + 4 less what the rows before explain
+        for j in range(i // LANES * LANES, r, LANES):
+            add_outer(A, r, i, j, i, -1.0, A)
+        if not factorise_four(A, r, i, u):
+            return False
+        for a in range(4):
+            inverse[i + a] = u[5 * a]
+        # times the inverse transpose of that factor, which is upper triangular on the diagonal
+        for j in range(i // LANES * LANES, r, LANES):
+            solve_four(A, r, i, j, u)
     return True
+
+
+@jit
+def factorise_four(A: Any, r: int, i: int, u: Any) -> bool:
+    """Write the upper Cholesky factor of A[i:i + 4, i:i + 4] to u (4, 4), but the inverses of its diagonal."""
+    for a in range(4):
+        row = (i + a) * r + i
+        pivot = A[row + a]
+        for c in range(a):
+            pivot -= u[4 * c + a] * u[4 * c + a]
+        if not pivot > 0.0:
+            return False
+        u[5 * a] = 1.0 / np.sqrt(pivot)
+        for k in range(a + 1, 4):
+            total = A[row + k]
+            for c in range(a):
+                total -= u[4 * c + a] * u[4 * c + k]
+            u[4 * a + k] = total * u[5 * a]
+    return True
+
+
+@jit
+def solve_lower(U: Any, r: int, inverse: Any, x: Any) -> None:
+    """Replace x by U'^-1 x, given 1 / U_kk."""
+    for i in range(0, r, LANES):
+        add_weighted(U, r, x, i, i, -1.0, x)
+        for k in range(i, i + LANES):
+            total = x[k]
+            for c in range(i, k):
+                total -= U[c * r + k] * x[c]
+            x[k] = total * inverse[k]
+
+
+@jit
+def solve_upper(U: Any, r: int, inverse: Any, x: Any) -> None:
+    """Replace x by U^-1 x, given 1 / U_kk."""
+    for i in range(r - LANES, -1, -LANES):
+        end = i + LANES
+        for k in range(end - 1, i - 1, -1):
+            total = x[k] - dot(U, k * r + end, x, end, r - end)
+            for c in range(k + 1, end):
+                total -= U[k * r + c] * x[c]
+            x[k] = total * inverse[k]

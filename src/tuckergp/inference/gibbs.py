@@ -32,7 +32,7 @@ from tuckergp.priors.given import ModeGiven
 from tuckergp.priors.orbit import scale_against_core, scale_against_mode, stretches
 from tuckergp.residuals.base import ModeState
 from tuckergp.statistics.core import core_given_factors
-from tuckergp.statistics.evidence import Evidence
+from tuckergp.statistics.evidence import NUMBERS, Evidence
 from tuckergp.statistics.selection import entries_given_factors
 
 __all__ = ["Gibbs", "GibbsState"]
@@ -76,6 +76,9 @@ class Gibbs(HyperPriors, Sampled):
     overrelaxation : float
         From 0 to below 1: how far weights that all rows of a mode share, and the core, go to the other side of their
         conditional mean. 0 draws them independently of where they are.
+    precision : {"float64", "float32"}
+        The numbers in which products of factors are computed; "float32" takes about half the time. Sums over blocks of
+        observations, and all solves, are in float64.
 
     Examples
     --------
@@ -94,6 +97,7 @@ class Gibbs(HyperPriors, Sampled):
     warmup: int = setting(50, whole(0))
     noise: Literal["shared", "rows"] = setting("shared", one_of("shared", "rows"))
     overrelaxation: float = setting(0.8, number("a number from 0 to below 1", lambda value: 0 <= value < 1))
+    precision: Literal["float64", "float32"] = setting("float64", one_of(*NUMBERS))
 
     @property
     def noise_settings(self) -> NoiseSettings:
@@ -158,7 +162,7 @@ class Gibbs(HyperPriors, Sampled):
         y, precision = likelihood.augment(unknowns, observed, lambda: f, rng)
         for d in range(len(modes)):
             psi = [mode.psi for mode in modes]
-            evidence = Evidence(problem.sorted[d], y, precision, model.core, d, psi, W)
+            evidence = Evidence(problem.sorted[d], y, precision, model.core, d, psi, W, number=NUMBERS[self.precision])
             modes[d] = self._draw_mode(problem, modes[d], evidence, state.sweep, rng)
         psi = [mode.psi for mode in modes]
         if model.core.learned:
@@ -168,7 +172,9 @@ class Gibbs(HyperPriors, Sampled):
             psi = [mode.psi for mode in modes]
 
         def sums(d: int, precision: Precision) -> RowSums:
-            return Evidence(problem.sorted[d], y, precision, model.core, d, psi, W).residuals()
+            return Evidence(
+                problem.sorted[d], y, precision, model.core, d, psi, W, number=NUMBERS[self.precision]
+            ).residuals()
 
         unknowns, mean_square = likelihood.draw_noise(unknowns, observed, precision, sums, self.noise_settings, rng)
         state = GibbsState(state.sweep + 1, tuple(modes), W, unknowns)

@@ -12,6 +12,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy import linalg, sparse
 
+from tuckergp.compute.products import product
 from tuckergp.linalg import Matrix
 from tuckergp.priors.regression import Collapsed, dense
 
@@ -56,7 +57,7 @@ class SpectralRegression:
         precision = np.repeat(tau, self.sizes)[:, None]
         shrunk = extra / precision
         right = target - np.asarray(self.features @ shrunk)
-        Qt = self.Q.T @ right
+        Qt = product(self.Q.T, right)
         shrink, factor = self._factor(tau)
         if self.narrow:
             # K^-1 a = K_0^-1 (a - X w), w = (T_X + X'K_0^-1 X)^-1 X'K_0^-1 a
@@ -64,12 +65,12 @@ class SpectralRegression:
             right = right - self.X @ weights
             Qt = Qt - self.QX @ weights
         # K_0^-1 a = a - Q diag(S / (S + tau_w)) Q'a
-        dual_weights = right - self.Q @ (shrink * Qt)
+        dual_weights = right - product(self.Q, shrink * Qt)
         return np.asarray(shrunk + np.asarray(self.features.T @ dual_weights) / precision)
 
     def collapse(self, target: Floats) -> Collapsed:
         """Return the function tau -> (log det K, target' K^-1 target); see `Regression.collapse`."""
-        Qt, Xt, tt = self.Q.T @ target, self.X.T @ target, target.T @ target
+        Qt, Xt, tt = product(self.Q.T, target), self.X.T @ target, target.T @ target
 
         def evaluate(tau: Floats) -> tuple[float, Floats]:
             shrink, factor = self._factor(tau)

@@ -156,9 +156,9 @@ class Rows(Residual):
         # psi_m ~ N(B'phi_m, sd^2 Lambda^-1) a priori
         variance = self.sd**2
         inner = mode.precision / variance
-        mean = np.asarray(given.features @ mode.B)
-        noise = np.zeros_like(mean) if rng is None else normals(mean.shape, rng)
-        psi = evidence.solve(mean @ inner, inner, noise)
+        shift = np.asarray(given.features @ mode.B) @ inner
+        noise = np.zeros_like(shift) if rng is None else normals(shift.shape, rng)
+        psi = evidence.solve(shift, inner, noise)
         mode, collapsed = mode._replace(psi=psi), False
         if rng is not None:
             scales = scales_given_factors(given, psi, mode.tau, variance, rng)

@@ -17,7 +17,7 @@ from tuckergp.inference.base import Problem
 __all__ = ["SHARED_WORK", "few_threads", "one_at_a_time"]
 
 # Multiply-adds of one pass over the data from which on several threads share it.
-SHARED_WORK = 1e7
+SHARED_WORK = 5e7
 
 
 @contextmanager

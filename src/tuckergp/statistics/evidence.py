@@ -5,27 +5,34 @@ Observations are sorted by row once for every mode; each update then passes over
 
 from __future__ import annotations
 
+import weakref
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 
 from tuckergp.compute import rows as compute
+from tuckergp.compute.blocks import LINE, Noise, Observations, Tensor, sort, sort_numbers, sort_values
 from tuckergp.compute.contract import IDENTITY, SPARSE
 from tuckergp.compute.threads import run_ranges
-from tuckergp.compute.tiles import padded
+from tuckergp.compute.vectors import padded
 from tuckergp.likelihoods.precision import Precision, RowSums
 from tuckergp.model.design import Design
 from tuckergp.model.tucker import Core, pack
 from tuckergp.statistics.background import NO_BACKGROUND, background_squares, background_statistics
 
-__all__ = ["Evidence", "Sorted", "sort_by_row"]
+__all__ = ["NUMBERS", "Evidence", "Sorted", "sort_by_row"]
 
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
+Singles = npt.NDArray[np.float32]
+Number: TypeAlias = np.float64 | np.float32
+
+# What factors may be rounded to, by name.
+NUMBERS: dict[str, type[Number]] = {"float64": np.float64, "float32": np.float32}
 
 # The fixed cost of each row, counted in observations.
 ROW = 32
@@ -41,15 +48,39 @@ class Sorted:
     Attributes
     ----------
     ptr : ndarray, shape (M + 1,)
-    order : ndarray of int32 (int64 from 2^31 observations on), shape (N,)
-        Numbers of the observations in the design.
     other : ndarray of int32, shape (N, D - 1)
         Their rows of the other modes.
+    index : ndarray of int32, shape (N, D)
+        The rows of the observations in the order of the design.
+    d : int
+        The mode.
     """
 
     ptr: Ints
-    order: npt.NDArray[np.int32] | Ints
     other: npt.NDArray[np.int32]
+    index: npt.NDArray[np.int32]
+    d: int
+
+    @cached_property
+    def order(self) -> npt.NDArray[np.int32] | Ints:
+        """Numbers of the observations in the design: int32, int64 from 2^31 observations on; made when asked for."""
+        n = len(self.index)
+        order = np.empty(n, dtype=np.int32) if n < 2**31 else np.empty(n, dtype=np.int64)
+        sort_numbers(self.index, self.d, self.ptr, order)
+        return order
+
+    @cached_property
+    def _rounded(self) -> dict[str, tuple[weakref.ref[Floats], Singles]]:
+        return {}
+
+    def rounded(self, name: str, values: Floats) -> Singles:
+        """Values of the observations in the order of the rows, rounded; those last asked for by this name are kept."""
+        kept = self._rounded.get(name)
+        if kept is None or kept[0]() is not values:
+            out = np.empty(len(values), dtype=np.float32)
+            sort_values(self.index, self.d, self.ptr, values, out)
+            kept = self._rounded[name] = (weakref.ref(values), out)
+        return kept[1]
 
     @cached_property
     def pieces(self) -> Ints:
@@ -74,10 +105,9 @@ def sort_by_row(design: Design, d: int) -> Sorted:
     n, modes = design.index.shape
     counts = np.bincount(design.index[:, d], minlength=design.modes[d].n_rows)
     ptr = np.concatenate([[0], np.cumsum(counts)]).astype(np.int64)
-    order = np.empty(n, dtype=np.int32) if n < 2**31 else np.empty(n, dtype=np.int64)
     other = np.empty((n, modes - 1), dtype=np.int32)
-    compute.sort(design.index, d, ptr, order, other)
-    return Sorted(ptr, order, other)
+    sort(design.index, d, ptr, other)
+    return Sorted(ptr, other, design.index, d)
 
 
 _NONE, _NOWHERE = np.zeros(0), np.zeros(1, dtype=np.int64)
@@ -87,10 +117,21 @@ def _contiguous(values: Floats) -> Floats:
     return np.require(values, np.float64, ["C", "W"])  # one signature to compile
 
 
-def _noise(precision: Precision) -> compute.Noise:
-    weight = _NONE if precision.weight is None else _contiguous(precision.weight)
+def _noise(precision: Precision, weight: npt.NDArray[Any]) -> Noise:
     factors, start = pack(precision.factors) if precision.factors else (_NONE, _NOWHERE)
-    return compute.Noise(float(precision.alpha), weight, factors, start)
+    return Noise(float(precision.alpha), weight, factors, start)
+
+
+def _in_whole_vectors(tables: Sequence[Floats], number: type[Number]) -> tuple[npt.NDArray[Number], Ints]:
+    """`pack` of tables whose rows are filled up with zeros to whole vectors; they begin at a cache line."""
+    widths = [padded(table.shape[1]) for table in tables]
+    start = np.cumsum([0, *(len(table) * width for table, width in zip(tables, widths, strict=True))]).astype(np.int64)
+    room = np.zeros(int(start[-1]) + LINE, dtype=number)
+    skipped = -(room.ctypes.data // room.itemsize) % (LINE // room.itemsize)
+    flat = room[skipped : skipped + int(start[-1])]
+    for table, begin, width in zip(tables, start, widths, strict=False):
+        flat[begin : begin + len(table) * width].reshape(len(table), width)[:, : table.shape[1]] = table
+    return flat, start
 
 
 @dataclass(frozen=True)
@@ -107,6 +148,9 @@ class Evidence:
     core, W : Core and its weights
     psi : sequence of ndarray
         Factors of all modes; those of mode d are read by `residuals` alone.
+    number : type
+        What factors are rounded to, and multiplied in: np.float64 or np.float32. Sums over blocks of observations, and
+        solves, are of float64 in any case.
     """
 
     data: Sorted
@@ -116,8 +160,9 @@ class Evidence:
     d: int
     psi: Sequence[Floats]
     W: Floats
+    number: type[Number] = np.float64
 
-    def _arguments(self) -> tuple[compute.Observations, compute.Noise, compute.Tensor, int]:
+    def _arguments(self) -> tuple[Observations, Noise, Tensor, int]:
         data, core, d = self.data, self.core, self.d
         tables, kind, ranks, w = list(self.psi), core.kind, core.ranks, self.W
         coords = core.coords
@@ -132,10 +177,23 @@ class Evidence:
         if kind == IDENTITY:
             w = np.ones(1)
         tables[d] = tables[d][:0]  # not read, so not copied
-        flat, start = pack(tables)
-        observations = compute.Observations(data.ptr, data.order, data.other, _contiguous(self.y))
-        tensor = compute.Tensor(kind, w, coords, ranks, flat, start)
-        return observations, _noise(self.precision), tensor, d
+        if kind == IDENTITY:
+            flat, start = _in_whole_vectors(tables, self.number)
+        else:
+            packed, start = pack(tables)
+            flat = packed.astype(self.number, copy=False)
+        order, y, weight = self._values()
+        observations = Observations(data.ptr, order, data.other, y)
+        tensor = Tensor(kind, w, coords, ranks, flat, start)
+        return observations, _noise(self.precision, weight), tensor, d
+
+    def _values(self) -> tuple[npt.NDArray[Any], npt.NDArray[Any], npt.NDArray[Any]]:
+        """Numbers of the observations in targets and weights, and these; no numbers where both are sorted."""
+        data, y, weight = self.data, self.y, self.precision.weight
+        if self.number is np.float64:
+            return data.order, _contiguous(y), _NONE if weight is None else _contiguous(weight)
+        rounded = _NONE.astype(np.float32) if weight is None else data.rounded("weight", weight)
+        return _NOWHERE[:0], data.rounded("y", y), rounded
 
     def _pieces(self, arguments: tuple[Any, ...]) -> tuple[Ints, Floats, Floats]:
         """Statistics of the pieces of long rows, and the bounds of each row's pieces."""
