@@ -156,6 +156,13 @@ class History:
             parts[-1] = parts[-1].joined(last, table)
         return GrownHistory(self.base, tuple(parts))
 
+    def choices(self) -> History:
+        """The same pairs as clicks, without ratings, times and contexts."""
+        occasion = self.occasion.select(())
+        whole = History(self.ids, self.codes, np.ones(len(self)), replace(occasion, n_rows=len(self)), clicks=True)
+        once = whole._without_duplicates(Table({}, "ratings", len(self)), "keep")
+        return replace(once, rating=np.ones(len(once)))
+
     def take(self, rows: npt.NDArray[np.integer]) -> Self:
         """Some of the ratings, with all ids."""
         codes = (self.codes[0][rows], self.codes[1][rows])

@@ -39,10 +39,12 @@ from tuckergp.recommender.questions import (
 from tuckergp.recommender.reading import pairs_table
 from tuckergp.recommender.serving import Request, Strategy, recommend, seen_items
 from tuckergp.recommender.titles import by_title, titles_of
+from tuckergp.recommender.value import recommend_by_value
 
 __all__ = ["OnUnknown", "best_items", "explain_pair", "most_alike", "predict", "predict_proba", "scores"]
 
 Floats = npt.NDArray[np.float64]
+By: TypeAlias = Literal["value", "rating", "choice"]
 OnUnknown: TypeAlias = Literal["predict", "nan", "raise"]
 
 
@@ -145,9 +147,13 @@ def best_items(
     kappa: float,
     random_state: int | np.random.Generator | None,
     titles: str | None,
+    by: By | None = None,
 ) -> Frame:
     """A data frame with the best items for users, as `TuckerRecommender.recommend` describes."""
     check("exclude_seen", exclude_seen, one_of(True, False))
+    by = _ranked_by(fitted, by)
+    if by == "choice" and fitted.choice is not None:
+        fitted = replace(fitted.choice, tables=fitted.tables)
     users_side, items_side = fitted.layout.sides
     table = asking_users(users, users_side, fitted.names)
     layout = replace(fitted.layout, sides=(users_side.enlarged(table), items_side))
@@ -168,16 +174,37 @@ def best_items(
         kappa,
         seed_of(random_state),
     )
-    lists = recommend(layout, fitted.fit, request)
+    parts: dict[str, Floats] = {}
+    if by == "value":
+        lists, rating, choice = recommend_by_value(fitted, layout, request)
+        parts = {"rating": rating, "choice": choice}
+    else:
+        lists = recommend(layout, fitted.fit, request)
     asked = table["user_id"].tolist()
     columns = {
         "user_id": [asked[row] for row in lists.request],
         **_listed(fitted, 1, lists.item, titles),
         "score": lists.score,
         "std": lists.std,
+        **parts,
         "rank": lists.rank,
     }
     return _frame(fitted, columns)
+
+
+def _ranked_by(fitted: FittedRecommender, by: By | None) -> By:
+    """What lists are sorted by; an error for what the model does not know."""
+    check("by", by, one_of("value", "rating", "choice", None))
+    clicks = fitted.history.clicks
+    if by is None:
+        return "choice" if clicks else "rating" if fitted.choice is None else "value"
+    if (clicks and by != "choice") or (not clicks and by != "rating" and fitted.choice is None):
+        known = "choices" if clicks else "ratings"
+        raise InputError(
+            f"by={by!r} needs a model of ratings and of choices, and this one is of {known} alone; fit "
+            "ratings with objective='value'."
+        )
+    return by
 
 
 def _listed(fitted: FittedRecommender, d: int, rows: npt.NDArray[np.integer], titles: str | None) -> dict[str, Any]:

@@ -36,9 +36,9 @@ Singles = npt.NDArray[np.float32]
 # With fewer choices there is no trial.
 LEAST = 100
 # Steps of each candidate, and of how many of them f is averaged.
-STEPS, AVERAGED = 20, 10
+STEPS, AVERAGED = 14, 7
 # Draws, and pairs that nobody chose, that decide the link.
-LINK_DRAWS, NEGATIVES = 30, 20_000
+LINK_DRAWS, NEGATIVES = 20, 20_000
 # How many predictions are looked at: all items for some of the users.
 PREDICTIONS = 1_500_000
 # Where the search for a number begins, by which ratio it walks, and how many values it tries.

@@ -7,7 +7,7 @@ make a `FittedRecommender` from tables, and to `answering`, which uses it.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import fields, replace
 from pathlib import Path
 from typing import Any, Literal, Self, overload
 
@@ -26,7 +26,7 @@ from tuckergp.posterior.fitted import Fit
 from tuckergp.posterior.moments import Moments
 from tuckergp.random import stream
 from tuckergp.recommender import answering
-from tuckergp.recommender.answering import OnUnknown
+from tuckergp.recommender.answering import By, OnUnknown
 from tuckergp.recommender.consistency import check_parts
 from tuckergp.recommender.decisions import Choice, shown_kernel
 from tuckergp.recommender.drift_trial import drift_helps
@@ -44,6 +44,7 @@ from tuckergp.recommender.reading import AttributeTables, Given
 from tuckergp.recommender.serving import Strategy
 from tuckergp.recommender.settings import RecommenderSettings
 from tuckergp.recommender.updating import go_on, with_ratings
+from tuckergp.recommender.value import choice_settings
 from tuckergp.running.control import Callback, Control, kept
 from tuckergp.running.fit import Inference
 from tuckergp.running.threads import one_at_a_time
@@ -117,6 +118,10 @@ class TuckerRecommender(Storable, Estimator):
     negatives : int
         Negative sampling for clicks (tables without a rating column, with ``likelihood="bernoulli"``): how many random
         pairs without a click to learn from per click, at most as many as there are. More are better and take longer.
+    objective : {"auto", "value", "rating"}
+        What `recommend` sorts by: ``"value"`` fits a model of choices (every rating is one, whatever its value) beside
+        that of ratings, and sorts by the probability of a choice times the square of the expected rating, between the
+        lowest and the highest one. ``"auto"``: value from 10,000 ratings on.
     n_jobs : int or None
         Processes that run the chains; None is 1 (unless in a `joblib.parallel_config`), -1 all cores. Draws do not
         depend on it.
@@ -188,6 +193,7 @@ class TuckerRecommender(Storable, Estimator):
         rating_scale: tuple[float, float] | None = None,
         duplicates: Duplicates = "keep",
         negatives: int = 16,
+        objective: Literal["auto", "value", "rating"] = "auto",
         n_jobs: int | None = None,
         random_state: int | np.random.Generator | None = None,
     ) -> None:
@@ -208,6 +214,7 @@ class TuckerRecommender(Storable, Estimator):
         self.rating_scale = rating_scale
         self.duplicates = duplicates
         self.negatives = negatives
+        self.objective = objective
         self.n_jobs = n_jobs
         self.random_state = random_state
 
@@ -457,6 +464,7 @@ class TuckerRecommender(Storable, Estimator):
         random_state: int | np.random.Generator | None = None,
         ratings: Any = None,
         titles: str | None = None,
+        by: By | None = None,
     ) -> Frame:
         """Recommend the best items for each user.
 
@@ -485,10 +493,14 @@ class TuckerRecommender(Storable, Estimator):
             New ratings, of known or new users, to use for this call only; see `fold_in`.
         titles : str or None
             A column of the item table to show beside the ids, such as ``"title"``.
+        by : {"value", "rating", "choice"} or None
+            What makes an item good: the probability that the user chooses it times how much the user would then like
+            it, the expected rating, or the probability of a choice alone. None: by value where a model of choices was
+            fitted beside that of ratings (see ``objective``), else by what the model is of.
 
         Returns
         -------
-        data frame with columns user_id, item_id, score, std, rank
+        data frame with columns user_id, item_id, score, std, rank; by value also rating and choice
             From the same library as the ratings' table. ``score`` is what items are sorted by, not clipped; ``std`` is
             the posterior standard deviation of the mean rating, without noise (NaN for a MAP estimate).
 
@@ -507,7 +519,7 @@ class TuckerRecommender(Storable, Estimator):
             users = users_of(table, fitted) if users is None else users
             fitted = with_ratings(fitted, RecommenderSettings.of(self), Given(table, attributes_of(users, fitted)))
         return answering.best_items(
-            fitted, users, n, exclude_seen, items, exclude, strategy, kappa, random_state, titles
+            fitted, users, n, exclude_seen, items, exclude, strategy, kappa, random_state, titles, by
         )
 
     def scores(self, users: Sequence[Any], items: Sequence[Any]) -> Floats:
@@ -643,7 +655,11 @@ class TuckerRecommender(Storable, Estimator):
         check_savable(self, path)
         fitted = self._fitted
         layout, fit, history = compacted(fitted.layout, fitted.fit, fitted.history)
-        self._keep(replace(fitted, layout=layout, fit=fit, history=history))
+        choice = fitted.choice
+        if choice is not None:
+            parts = compacted(choice.layout, choice.fit, choice.history)
+            choice = replace(choice, layout=parts[0], fit=parts[1], history=parts[2])
+        self._keep(replace(fitted, layout=layout, fit=fit, history=history, choice=choice))
         super().save(path)
 
     def inference_data(self) -> Any:
@@ -665,6 +681,8 @@ class TuckerRecommender(Storable, Estimator):
     def _check_parts(self) -> None:
         RecommenderSettings.of(self)
         check_parts(self._fitted)
+        if self._fitted.choice is not None:
+            check_parts(self._fitted.choice)
 
     def _keep(self, fitted: FittedRecommender) -> Self:
         """Set the fitted attributes, which users and model files know, from what was learned.
@@ -675,7 +693,11 @@ class TuckerRecommender(Storable, Estimator):
         learned |= {"features_": fitted.features, "columns_": dict(fitted.names or {})}
         if fitted.moments is not None:
             learned["moments_"] = fitted.moments
-        others = {name: value for name, value in self.__dict__.items() if name != "moments_"}
+        if fitted.choice is not None:
+            own = choice_settings(RecommenderSettings.of(self).decided(True))
+            parameters = {each.name: getattr(own, each.name) for each in fields(own)}
+            learned["choice_"] = type(self)(**parameters)._keep(fitted.choice)
+        others = {name: value for name, value in self.__dict__.items() if name not in ("moments_", "choice_")}
         self.__dict__ = {**others, **learned}
         return self
 
@@ -686,4 +708,5 @@ class TuckerRecommender(Storable, Estimator):
         now = self.__dict__  # once: `_keep` puts another in its place and never changes this one
         learned = {name: now[f"{name}_"] for name in LEARNED}
         names = {**now.get("columns_", {}), **(now["columns"] or {})}
-        return FittedRecommender(**learned, names=names, moments=now.get("moments_"))
+        choice = None if now.get("choice_") is None else now["choice_"]._fitted
+        return FittedRecommender(**learned, names=names, moments=now.get("moments_"), choice=choice)

@@ -40,6 +40,8 @@ class FittedRecommender:
         Names of columns in the user's tables, where they differ from the usual ones.
     moments : Moments or None
         Moments of chosen predictions, computed while sampling.
+    choice : FittedRecommender or None
+        A model of the choices alone, beside one of ratings.
     """
 
     layout: Layout
@@ -51,6 +53,7 @@ class FittedRecommender:
     backend: str
     names: Mapping[str, str] | None = None
     moments: Moments | None = None
+    choice: FittedRecommender | None = None
 
     @property
     def features(self) -> FeatureReport:

@@ -8,6 +8,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import replace
+from pathlib import Path
 from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
@@ -28,6 +29,7 @@ from tuckergp.recommender.fold_in import Folded
 from tuckergp.recommender.layout import SIDES, Layout
 from tuckergp.recommender.reading import Given, attribute_tables, pairs_table, ratings_table, read_history
 from tuckergp.recommender.settings import RecommenderSettings
+from tuckergp.recommender.value import choice_settings, wants_choices
 from tuckergp.running.checkpoint import store_choice, stored_choice
 from tuckergp.running.control import Control
 from tuckergp.running.fit import Inference, fit_model, ranks_of, seed_for
@@ -36,6 +38,8 @@ from tuckergp.store.trees import digest
 __all__ = ["Material", "Run", "learn", "learn_from"]
 
 
+# The folder of a checkpoint for the model of choices.
+CHOICES = "choices"
 # A function that tells whether drift over weeks helps, given settings, ratings, both attribute tables, a seed, and
 # seconds for the answer.
 Trial: TypeAlias = Callable[[RecommenderSettings, Table, Any, Any, int, float | None], bool]
@@ -96,7 +100,21 @@ def learn(
     if run.control.max_time is not None:
         left = max(0.0, run.control.max_time - (time.monotonic() - began))
         run = run._replace(control=replace(run.control, max_time=left))
-    return learn_from(settings, inference, material, run)
+    fitted = learn_from(settings, inference, material, run)
+    if not wants_choices(settings, history.clicks, len(history)):
+        return fitted
+    return replace(fitted, choice=_choices(settings, material, run, began))
+
+
+def _choices(settings: RecommenderSettings, material: Material, run: Run, began: float) -> FittedRecommender:
+    """The model of choices beside that of ratings; it has a part of the checkpoint, and the time that is left."""
+    control = run.control
+    folder = None if control.checkpoint is None else Path(control.checkpoint) / CHOICES
+    left = None if control.max_time is None else max(0.0, control.max_time - (time.monotonic() - began))
+    own = choice_settings(settings)
+    material = material._replace(history=material.history.choices(), unit=None)
+    run = Run(replace(control, checkpoint=folder, max_time=left))
+    return learn_from(own, inference_of(own), material, run)
 
 
 def learn_from(

@@ -24,7 +24,17 @@ from tuckergp.recommender.entities import Side
 from tuckergp.recommender.factors import Factors
 from tuckergp.recommender.layout import Layout
 
-__all__ = ["Recommended", "Request", "Strategy", "recommend", "seen_items"]
+__all__ = [
+    "Recommended",
+    "Request",
+    "Strategy",
+    "best_allowed",
+    "blocks",
+    "check_strategy",
+    "ranked",
+    "recommend",
+    "seen_items",
+]
 
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.integer]
@@ -120,17 +130,22 @@ def _rated_items(piece: History, user: int, items: Side) -> list[int]:
     return numbers
 
 
+def check_strategy(request: Request, fit: Fit) -> None:
+    """Refuse a strategy that is none, or that this fit cannot follow."""
+    if request.strategy not in get_args(Strategy):
+        raise InputError(f"strategy must be 'mean', 'ucb' or 'thompson', not {request.strategy!r}.")
+    if request.strategy != "mean" and not fit.draws.sampled:
+        raise InputError(f"strategy={request.strategy!r} needs standard deviations: use inference='gibbs'.")
+    fit.draws.require_kept()
+
+
 def recommend(layout: Layout, fit: Fit, request: Request) -> Recommended:
     """The best items of each request, best first; fewer than asked for where fewer are allowed.
 
     The lists are sorted by their scores: the posterior mean, that plus ``kappa`` standard deviations, or the rating in
     one posterior draw, a different one for each request.
     """
-    if request.strategy not in get_args(Strategy):
-        raise InputError(f"strategy must be 'mean', 'ucb' or 'thompson', not {request.strategy!r}.")
-    if request.strategy != "mean" and not fit.draws.sampled:
-        raise InputError(f"strategy={request.strategy!r} needs standard deviations: use inference='gibbs'.")
-    fit.draws.require_kept()
+    check_strategy(request, fit)
     if not len(request.users):
         none = np.zeros(0, dtype=np.intp)
         return Recommended(none, none, np.zeros(0), np.zeros(0), none)
@@ -151,6 +166,11 @@ def _ranked(layout: Layout, fit: Fit, request: Request, who: Ints, what: Ints, s
         score = exact
     elif request.strategy == "ucb":
         score = exact + request.kappa * std
+    return ranked(request, who, what, score, std)
+
+
+def ranked(request: Request, who: Ints, what: Ints, score: Floats, std: Floats) -> Recommended:
+    """Lists of the items ``what`` for the requests ``who``, sorted by their scores and cut."""
     order = np.lexsort((what, -score, who))
     who, what, score, std = who[order], what[order], score[order], std[order]
     starts = np.flatnonzero(np.diff(who, prepend=-1))
@@ -172,13 +192,13 @@ def _by_mean(layout: Layout, fit: Fit, request: Request) -> Shortlists:
     """f, averaged over the draws: one product of width draws x rank."""
     factors = Factors(layout, fit)
     k = _length(request, fit.likelihood.linear)
-    for rows in _blocks(len(request.users), len(request.allowed)):
+    for rows in blocks(len(request.users), len(request.allowed)):
         queries = factors.users(request.users[rows], request.occasion.take(rows))
         flat = queries.vectors.reshape(len(rows), -1)
         scores = np.empty((len(rows), len(request.allowed)), dtype=np.float32)
         for numbers, table in factors.items:
             _multiply(flat, table.reshape(len(table), -1), numbers, scores)
-        yield rows, *_best(scores, k, request, rows)
+        yield rows, *best_allowed(scores, k, request, rows)
 
 
 def _multiply(Q: Singles, V: Singles, numbers: Ints, scores: Singles) -> None:
@@ -194,7 +214,7 @@ def _by_bound(layout: Layout, fit: Fit, request: Request) -> Shortlists:
     """Mean plus kappa standard deviations of f: a product for each draw."""
     factors = Factors(layout, fit, unseen=PREDICTION_SEED)
     k, draws = _length(request, linear=False), len(fit.draws)
-    for rows in _blocks(len(request.users), 3 * len(request.allowed)):
+    for rows in blocks(len(request.users), 3 * len(request.allowed)):
         queries = factors.users(request.users[rows], request.occasion.take(rows))
         total = np.zeros((len(rows), len(request.allowed)), dtype=np.float32)
         squares = np.zeros_like(total)
@@ -206,7 +226,7 @@ def _by_bound(layout: Layout, fit: Fit, request: Request) -> Shortlists:
         total /= draws
         variance = np.maximum(squares / draws - total * total, 0.0)
         total += np.float32(request.kappa) * np.sqrt(variance)
-        yield rows, *_best(total, k, request, rows)
+        yield rows, *best_allowed(total, k, request, rows)
 
 
 def _by_chance(layout: Layout, fit: Fit, request: Request) -> Shortlists:
@@ -218,13 +238,13 @@ def _by_chance(layout: Layout, fit: Fit, request: Request) -> Shortlists:
     for s in np.unique(chosen).tolist():
         of_draw = np.flatnonzero(chosen == s)
         factors = Factors(layout, fit.only(s), unseen=seed + s)
-        for block in _blocks(len(of_draw), len(request.allowed)):
+        for block in blocks(len(of_draw), len(request.allowed)):
             rows = of_draw[block]
             queries = factors.users(request.users[rows], request.occasion.take(rows))
             scores = np.empty((len(rows), len(request.allowed)), dtype=np.float32)
             for numbers, table in factors.items:
                 _multiply(queries.vectors[:, 0], table[:, 0], numbers, scores)
-            items, best = _best(scores, k, request, rows)
+            items, best = best_allowed(scores, k, request, rows)
             if fit.likelihood.linear:
                 best = fit.mean + fit.scale * (best + queries.alone)
             else:  # the mean there, with the noise of the user and the item
@@ -235,7 +255,7 @@ def _by_chance(layout: Layout, fit: Fit, request: Request) -> Shortlists:
             yield rows, items, best
 
 
-def _best(
+def best_allowed(
     scores: npt.NDArray[np.float32], k: int, request: Request, rows: Ints
 ) -> tuple[npt.NDArray[np.int64], Floats]:
     """The k best items of each row that are allowed and not seen; -1 where there are fewer."""
@@ -251,7 +271,8 @@ def _seen(request: Request, rows: Ints) -> tuple[npt.NDArray[np.int64], npt.NDAr
     return seen.indptr.astype(np.int64), seen.indices.astype(np.int64)
 
 
-def _blocks(count: int, width: int) -> Iterator[Ints]:
+def blocks(count: int, width: int) -> Iterator[Ints]:
+    """The numbers 0 to ``count`` - 1 in blocks, so that `BLOCK` holds ``width`` numbers for each."""
     step = max(1, BLOCK // max(width, 1))
     for first in range(0, count, step):
         yield np.arange(first, min(first + step, count))

@@ -79,6 +79,7 @@ class RecommenderSettings(Checked):
     rating_scale: tuple[float, float] | None = setting(None, SCALE)
     duplicates: Duplicates = setting("keep", one_of("keep", "mean", "refuse"))
     negatives: int = setting(16, whole(1))
+    objective: Literal["auto", "value", "rating"] = setting("auto", one_of("auto", "value", "rating"))
     n_jobs: int | None = setting(None, JOBS)
     random_state: int | np.random.Generator | None = setting(None, RANDOM_STATE)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 from tuckergp.data.names import KEYS, RATING, named_table
@@ -14,9 +15,10 @@ from tuckergp.recommender.continuation import check_continuation, continued_seed
 from tuckergp.recommender.fitted import FittedRecommender
 from tuckergp.recommender.fold_in import Folded, fold_in
 from tuckergp.recommender.growth import compacted, merged_tables
-from tuckergp.recommender.learning import Material, Run, learn_from
+from tuckergp.recommender.learning import CHOICES, Material, Run, learn_from
 from tuckergp.recommender.reading import AttributeTables, Given, attribute_tables
 from tuckergp.recommender.settings import RecommenderSettings
+from tuckergp.recommender.value import choice_settings
 from tuckergp.running.fit import ranks_of
 
 __all__ = ["go_on", "with_ratings"]
@@ -43,6 +45,7 @@ def with_ratings(fitted: FittedRecommender, settings: RecommenderSettings, given
         tables=_merged(fitted.tables, tables),
         rating_range=(low, high),
         moments=None,
+        choice=fitted.choice and with_ratings(fitted.choice, choice_settings(settings), Given(table, *tables)),
     )
 
 
@@ -65,7 +68,13 @@ def go_on(
     material = Material(
         last.history.flat, _merged(fitted.tables, tables), fitted.time, seed, fitted.backend, fitted.names or {}
     )
-    return learn_from(settings, inference, material, run, last)
+    learned = learn_from(settings, inference, material, run, last)
+    if fitted.choice is None:
+        return learned
+    own, control = choice_settings(settings), run.control
+    folder = None if control.checkpoint is None else Path(control.checkpoint) / CHOICES
+    beside = Run(replace(control, checkpoint=folder))
+    return replace(learned, choice=go_on(fitted.choice, own, Given(table, *tables), beside, warmup))
 
 
 def _read(fitted: FittedRecommender, settings: RecommenderSettings, given: Given) -> tuple[Table, AttributeTables]:

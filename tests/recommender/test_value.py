@@ -1,0 +1,126 @@
+"""Lists by value: the probability of a choice times how much the user would then like the item."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import polars as pl
+import pytest
+
+from tuckergp import TuckerRecommender, load
+from tuckergp.errors import InputError
+
+FAST = {"rank": 4, "draws": 20, "warmup": 20, "time": None, "implicit": False, "random_state": 0}
+USERS, ITEMS = 160, 40
+
+
+def world(seed: int = 0) -> pl.DataFrame:
+    """Users choose mostly items of their own group, and like those with low numbers."""
+    rng = np.random.default_rng(seed)
+    same = (np.arange(USERS)[:, None] - np.arange(ITEMS)) % 4 == 0
+    chosen = rng.random(same.shape) < np.where(same, 0.5, 0.05)
+    chosen[np.arange(USERS), np.arange(USERS) % ITEMS] = True
+    chosen[np.arange(ITEMS) % USERS, np.arange(ITEMS)] = True
+    user, item = np.nonzero(chosen)
+    rating = np.clip(np.round(5 - item / 10 + 0.3 * rng.standard_normal(len(item))), 1, 5)
+    return pl.DataFrame({"user_id": [f"u{k}" for k in user], "item_id": [f"i{k}" for k in item], "rating": rating})
+
+
+@pytest.fixture(scope="module")
+def fitted() -> TuckerRecommender:
+    return TuckerRecommender(**FAST, objective="value").fit(world())
+
+
+def parts(rec: TuckerRecommender, user: str) -> tuple[np.ndarray, np.ndarray]:
+    """The expected rating and the probability of a choice of all items, by `predict`."""
+    pairs = pl.DataFrame({"user_id": [user] * ITEMS, "item_id": [f"i{k}" for k in range(ITEMS)]})
+    return rec.predict(pairs, clip=False), rec.choice_.predict(pairs)
+
+
+def test_scores_are_products_of_what_both_models_predict(fitted: TuckerRecommender) -> None:
+    lists = fitted.recommend(["u0"], n=ITEMS, exclude_seen=False)
+    rating, choice = parts(fitted, "u0")
+    at = [int(item[1:]) for item in lists["item_id"]]
+    np.testing.assert_allclose(lists["rating"], rating[at], rtol=1e-5)
+    np.testing.assert_allclose(lists["choice"], choice[at], rtol=1e-5)
+    utility = np.clip((rating[at] - 1) / 4, 0, 1) ** 2
+    np.testing.assert_allclose(lists["score"], choice[at] * utility, rtol=0.05, atol=0.02)  # draws of ratings differ
+    assert (np.diff(lists["score"]) <= 0).all()
+    assert ((lists["std"] > 0) & (lists["std"] < 1)).all()
+
+
+def test_the_best_are_chosen_and_liked(fitted: TuckerRecommender) -> None:
+    lists = fitted.recommend([f"u{k}" for k in range(20)], n=3, exclude_seen=False)
+    user, item = (np.array([int(value[1:]) for value in lists[name]]) for name in ("user_id", "item_id"))
+    assert ((user - item) % 4 == 0).mean() > 0.5
+    assert item.mean() < 15
+
+
+def test_lists_by_rating_and_by_choice_are_those_of_one_model(fitted: TuckerRecommender) -> None:
+    alone = TuckerRecommender(**FAST, objective="rating").fit(world())
+    assert not hasattr(alone, "choice_")
+    ours, theirs = fitted.recommend(["u1", "u2"], by="rating"), alone.recommend(["u1", "u2"])
+    assert ours.equals(theirs)
+    chosen, expected = fitted.recommend(["u1"], by="choice"), fitted.choice_.recommend(["u1"])
+    assert chosen.equals(expected)
+
+
+@pytest.mark.parametrize("strategy", ["ucb", "thompson"])
+def test_strategies_work(fitted: TuckerRecommender, strategy: Any) -> None:
+    lists = fitted.recommend(["u1", "u2", "u1"], n=4, strategy=strategy, random_state=0)
+    assert len(lists) == 12
+    again = fitted.recommend(["u1", "u2", "u1"], n=4, strategy=strategy, random_state=0)
+    assert lists.equals(again)
+    if strategy == "thompson":
+        firsts = {fitted.recommend(["u1"], n=1, strategy=strategy, random_state=k)["item_id"][0] for k in range(20)}
+        assert len(firsts) > 1
+    else:
+        mean = fitted.recommend(["u1"], n=4)
+        bold = fitted.recommend(["u1"], n=4, strategy=strategy, kappa=50.0)
+        assert bold["std"].mean() >= mean["std"].mean()
+
+
+def test_new_ratings_count_for_both_models(fitted: TuckerRecommender, tmp_path: Any) -> None:
+    fitted.save(tmp_path / "m.tgp")
+    rec = load(tmp_path / "m.tgp")
+    assert rec.recommend(["u3"], n=5).equals(fitted.recommend(["u3"], n=5))
+    new = pl.DataFrame({"user_id": ["new"] * 4, "item_id": ["i1", "i5", "i9", "i13"], "rating": [5.0, 5.0, 4.0, 4.0]})
+    rec.fold_in(new)
+    best = rec.recommend(["new"], n=4)
+    assert not set(best["item_id"]) & set(new["item_id"])
+    assert np.mean([int(item[1:]) % 4 == 1 for item in best["item_id"]]) >= 0.5
+    rec.save(tmp_path / "again.tgp")
+    assert load(tmp_path / "again.tgp").recommend(["new"], n=4).equals(best)
+    rec.partial_fit(new.with_columns(user_id=pl.lit("newer")))
+    assert len(rec.recommend(["newer"], n=4)) == 4
+
+
+def test_small_tables_are_ranked_by_rating_unless_asked() -> None:
+    rec = TuckerRecommender(**FAST).fit(world())
+    assert "choice" not in rec.recommend(["u0"]).columns
+    with pytest.raises(InputError, match=r"by='value' needs a model of ratings and of choices.*objective='value'"):
+        rec.recommend(["u0"], by="value")
+    with pytest.raises(InputError, match="by must be"):
+        rec.recommend(["u0"], by="price")  # type: ignore[arg-type]
+    clicks = TuckerRecommender(**FAST).fit(world().drop("rating"))
+    with pytest.raises(InputError, match="by='rating' needs"):
+        clicks.recommend(["u0"], by="rating")
+
+
+@pytest.mark.parametrize("options", [{"likelihood": "ordinal"}, {"inference": "als"}])
+def test_other_models_of_ratings(options: dict[str, Any]) -> None:
+    short = FAST if "likelihood" in options else {k: v for k, v in FAST.items() if k not in ("draws", "warmup")}
+    rec = TuckerRecommender(**short, **options, objective="value").fit(world())
+    lists = rec.recommend(["u0"], n=5)
+    assert list(lists.columns) == ["user_id", "item_id", "score", "std", "rating", "choice", "rank"]
+    assert np.isfinite(lists["score"].to_numpy()).all()
+
+
+def test_the_standard_deviation_is_that_of_a_product() -> None:
+    from tuckergp.recommender.value import _product_std
+
+    rng = np.random.default_rng(0)
+    first, second = rng.normal(2, 0.5, (4000, 3)), rng.normal(1, 0.3, (3000, 3))
+    product = rng.choice(first[:, 0], 200_000) * rng.choice(second[:, 0], 200_000)
+    assert _product_std(first, second)[0] == pytest.approx(product.std(), rel=0.02)
