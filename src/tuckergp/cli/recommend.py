@@ -38,6 +38,14 @@ def recommend(
         str | None,
         typer.Option(help="A column of the item table to show beside the ids.", metavar="[FILE:]COLUMN"),
     ] = None,
+    where: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="Only items with this attribute: genre=Comedy, year=1980..1999; may be repeated.",
+            metavar="COLUMN=VALUE",
+        ),
+    ] = None,
+    min_ratings: Annotated[int, typer.Option(help="Only items with at least so many ratings.", min=0)] = 0,
     seed: Annotated[int, typer.Option(help="Seed of thompson.", min=0)] = 0,
     output: Output = None,
     as_json: Json = False,
@@ -48,6 +56,7 @@ def recommend(
     from tuckergp.cli.notes import collected, say
     from tuckergp.cli.tables import check_output, put_table, read_table
     from tuckergp.cli.titles import own_column, with_titles
+    from tuckergp.cli.where import conditions
     from tuckergp.data.tables import as_table
     from tuckergp.errors import InputError
     from tuckergp.recommender.questions import first_rows
@@ -83,6 +92,8 @@ def recommend(
             kappa=kappa,
             random_state=seed,
             titles=own_column(titles),
+            where=conditions(where),
+            min_ratings=min_ratings,
         )
     columns = with_titles(as_table(lists, "recommendations").columns, titles, items_side, names)
     put_table(columns, output, as_json, "Recommendations")

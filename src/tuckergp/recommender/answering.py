@@ -25,11 +25,11 @@ from tuckergp.recommender.entities import Side
 from tuckergp.recommender.explain import explain
 from tuckergp.recommender.explanation import Explanation
 from tuckergp.recommender.factors import Factors
+from tuckergp.recommender.filters import eligible_items
 from tuckergp.recommender.fitted import FittedRecommender
 from tuckergp.recommender.layout import SIDES, Layout
 from tuckergp.recommender.neighbours import MOST_DRAWS, similarities
 from tuckergp.recommender.questions import (
-    allowed_items,
     asking_users,
     cells,
     entity_table,
@@ -145,6 +145,8 @@ def best_items(
     kappa: float,
     random_state: int | np.random.Generator | None,
     titles: str | None,
+    where: Mapping[str, Any] | None = None,
+    min_ratings: int = 0,
 ) -> Frame:
     """A data frame with the best items for users, as `TuckerRecommender.recommend` describes."""
     check("exclude_seen", exclude_seen, one_of(True, False))
@@ -152,9 +154,7 @@ def best_items(
     table = asking_users(users, users_side, fitted.names)
     layout = replace(fitted.layout, sides=(users_side.enlarged(table), items_side))
     layout.sides[0].warn_of_unknown(table)
-    allowed = allowed_items(items, exclude, items_side, fitted.names)
-    if not allowed.any():
-        raise InputError("There is nothing to recommend: items and exclude leave no item.")
+    allowed = eligible_items(fitted, items, exclude, where, min_ratings)
     check("kappa", kappa, number())
     check("n", n, whole(1))
     asking = layout.sides[0].numbers(table["user_id"])

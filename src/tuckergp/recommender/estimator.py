@@ -457,6 +457,8 @@ class TuckerRecommender(Storable, Estimator):
         random_state: int | np.random.Generator | None = None,
         ratings: Any = None,
         titles: str | None = None,
+        where: Mapping[str, Any] | None = None,
+        min_ratings: int = 0,
     ) -> Frame:
         """Recommend the best items for each user.
 
@@ -485,6 +487,13 @@ class TuckerRecommender(Storable, Estimator):
             New ratings, of known or new users, to use for this call only; see `fold_in`.
         titles : str or None
             A column of the item table to show beside the ids, such as ``"title"``.
+        where : dict or None
+            Conditions on columns of the item table, all of which must hold: ``{"genre": "Comedy", "year": (1980,
+            1999)}``. A value, or any of a list of values; where cells hold several values, one of them. A tuple is a
+            range of numbers or dates with both ends, None for an open end; the text ``"1999"`` or ``"1999-12-31"`` is
+            that whole year or day. Where no item is left, the list is empty, with a warning.
+        min_ratings : int
+            Recommend only items with at least so many ratings, or choices, those folded in included.
 
         Returns
         -------
@@ -507,7 +516,7 @@ class TuckerRecommender(Storable, Estimator):
             users = users_of(table, fitted) if users is None else users
             fitted = with_ratings(fitted, RecommenderSettings.of(self), Given(table, attributes_of(users, fitted)))
         return answering.best_items(
-            fitted, users, n, exclude_seen, items, exclude, strategy, kappa, random_state, titles
+            fitted, users, n, exclude_seen, items, exclude, strategy, kappa, random_state, titles, where, min_ratings
         )
 
     def scores(self, users: Sequence[Any], items: Sequence[Any]) -> Floats:

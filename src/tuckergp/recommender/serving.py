@@ -131,7 +131,7 @@ def recommend(layout: Layout, fit: Fit, request: Request) -> Recommended:
     if request.strategy != "mean" and not fit.draws.sampled:
         raise InputError(f"strategy={request.strategy!r} needs standard deviations: use inference='gibbs'.")
     fit.draws.require_kept()
-    if not len(request.users):
+    if not len(request.users) or not request.allowed.any():
         none = np.zeros(0, dtype=np.intp)
         return Recommended(none, none, np.zeros(0), np.zeros(0), none)
     shortlists = {"mean": _by_mean, "ucb": _by_bound, "thompson": _by_chance}[request.strategy]
