@@ -6,6 +6,8 @@ import pytest
 
 from tests.cli.command import refuse, run, succeed
 from tests.cli.test_model_commands import first_user, rows_of
+from tuckergp import load
+from tuckergp.data.tables import as_table
 
 
 @pytest.fixture(scope="module")
@@ -51,3 +53,26 @@ def test_items_with_few_ratings_are_left_out(ready):
     found = ids(listed(ready, "--min-ratings", "20"))
     assert found == {item for item, count in counts.items() if count >= 20}
     assert 0 < len(found) < len(counts)
+
+
+def test_diverse_lists_begin_with_the_best_item(ready):
+    command = ("recommend", "model.tgp", "--all", "-n", "3")
+    best, diverse = (rows_of(succeed(*command, "--diversity", d, cwd=ready)) for d in ("0", "0.9"))
+    assert best == rows_of(succeed(*command, cwd=ready))
+    assert [row for row in best if row["rank"] == "1"] == [row for row in diverse if row["rank"] == "1"]
+    assert best != diverse
+
+
+def test_a_group_gets_one_list(ready):
+    users = list(dict.fromkeys(row["user_id"] for row in rows_of((ready / "ratings.csv").read_text())))[:2]
+    group = ("recommend", "model.tgp", "--user", users[0], "--user", users[1], "-n", "4", "--titles", "title")
+    model = load(ready / "model.tgp")
+    for how in ("mean", "least"):
+        rows = rows_of(succeed(*group, "--together", how, "--where", "year=1980..", cwd=ready))
+        options = {"n": 4, "titles": "title", "where": {"year": (1980, None)}, "how": how}
+        expected = model.recommend_together([int(user) for user in users], **options)
+        assert [row["item_id"] for row in rows] == as_table(expected, "list")["item_id"].tolist()
+        assert list(rows[0]) == ["item_id", "title", "score", "std", "rank"]
+    assert "takes no --all, --strategy and --diversity" in refuse(
+        "recommend", "model.tgp", "--all", "--together", "mean", cwd=ready
+    )
