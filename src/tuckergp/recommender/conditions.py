@@ -72,7 +72,7 @@ def conditions_of(where: Any, table: Table | None, attributes: Attributes) -> li
     found = []
     for column, asked in where.items():
         if column not in names:
-            raise InputError(f"where asks for {column!r}, which is none of its columns: {listed}")
+            raise InputError(f"where asks for {column!r}, but there is no such column; {listed}")
         cells = _cells(table, column, uses.get(column, "nothing"))
         try:
             holds = _any_of(cells, asked)

@@ -62,21 +62,22 @@ class Group:
             return items, np.zeros(0), np.zeros(0)
         step = max(1, BLOCK // (len(self.fit.draws) * len(self.members)))
         blocks = [items[first : first + step] for first in range(0, len(items), step)]
-        moments = [self._mean_and_std(block) for block in blocks]
-        mean, std = (np.concatenate(parts) for parts in zip(*moments, strict=True))
-        order = np.lexsort((items, -mean))[:n]
-        return items[order], mean[order], std[order]
+        score = np.concatenate([self._scores(block) for block in blocks])
+        order = np.lexsort((items, -score))[:n]
+        return items[order], score[order], self._std(items[order])
 
-    def _mean_and_std(self, items: Ints) -> tuple[Floats, Floats]:
-        """Posterior mean and standard deviation (NaN for a MAP estimate) of the ratings by the group."""
-        ratings = self._ratings(items)
-        combined = COMBINED[self.how](ratings)
+    def _scores(self, items: Ints) -> Floats:
+        """The posterior mean of the group's rating of each item."""
+        if self.how == "mean":  # the mean of the members' means, which are known exactly also without ratings
+            return COMBINED["mean"](self.fit.predict(self._pairs(items)).reshape(len(items), -1))
+        return np.asarray(COMBINED[self.how](self._ratings(items)).mean(axis=0))
+
+    def _std(self, items: Ints) -> Floats:
+        """The posterior standard deviation of the group's rating of each item; NaN for a MAP estimate."""
         if not self.fit.draws.sampled:
-            return combined[0], np.full(len(items), np.nan)
-        mean = combined.mean(axis=0)
-        if self.how == "mean":  # the mean of all means, which is known exactly for what has no ratings
-            mean = self.fit.predict(self._pairs(items)).reshape(len(items), -1).mean(axis=1)
-        return mean, combined.std(axis=0, ddof=min(1, len(combined) - 1))
+            return np.full(len(items), np.nan)
+        combined = COMBINED[self.how](self._ratings(items))
+        return np.asarray(combined.std(axis=0, ddof=min(1, len(combined) - 1)))
 
     def _ratings(self, items: Ints) -> Floats:
         """The expected rating of each item by each member in each draw, shape (S, n, m).
