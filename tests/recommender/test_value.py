@@ -124,3 +124,18 @@ def test_the_standard_deviation_is_that_of_a_product() -> None:
     first, second = rng.normal(2, 0.5, (4000, 3)), rng.normal(1, 0.3, (3000, 3))
     product = rng.choice(first[:, 0], 200_000) * rng.choice(second[:, 0], 200_000)
     assert _product_std(first, second)[0] == pytest.approx(product.std(), rel=0.02)
+
+
+def test_filters_and_diversity_go_with_it() -> None:
+    items = pl.DataFrame({"item_id": [f"i{k}" for k in range(ITEMS)], "genre": ["ab"[k % 2] for k in range(ITEMS)]})
+    rec = TuckerRecommender(**FAST, objective="value").fit(world(), items=items)
+    lists = rec.recommend(["u1", "u2"], n=4, where={"genre": "a"}, diversity=0.5)
+    assert len(lists) == 8
+    assert all(int(item[1:]) % 2 == 0 for item in lists["item_id"])
+    rating, choice = parts(rec, "u1")
+    mine = lists.head(4)
+    at = [int(item[1:]) for item in mine["item_id"]]
+    np.testing.assert_allclose(mine["rating"], rating[at], rtol=1e-5)
+    np.testing.assert_allclose(mine["choice"], choice[at], rtol=1e-5)
+    with pytest.warns(Warning, match="no item"):
+        assert len(rec.recommend(["u1"], where={"genre": "c"})) == 0

@@ -38,6 +38,21 @@ def recommend(
         str | None,
         typer.Option(help="A column of the item table to show beside the ids.", metavar="[FILE:]COLUMN"),
     ] = None,
+    where: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="Only items with this attribute: genre=Comedy, year=1980..1999; may be repeated.",
+            metavar="COLUMN=VALUE",
+        ),
+    ] = None,
+    min_ratings: Annotated[int, typer.Option(help="Only items with at least so many ratings.", min=0)] = 0,
+    diversity: Annotated[
+        float, typer.Option(help="How much similar items are avoided in a list, from 0 to 1.", min=0, max=1)
+    ] = 0.0,
+    together: Annotated[
+        Literal["mean", "least"] | None,
+        typer.Option(help="One list for all these users: by the mean, or the least, of their ratings."),
+    ] = None,
     seed: Annotated[int, typer.Option(help="Seed of thompson.", min=0)] = 0,
     output: Output = None,
     as_json: Json = False,
@@ -48,6 +63,7 @@ def recommend(
     from tuckergp.cli.notes import collected, say
     from tuckergp.cli.tables import check_output, put_table, read_table
     from tuckergp.cli.titles import own_column, with_titles
+    from tuckergp.cli.where import conditions
     from tuckergp.data.tables import as_table
     from tuckergp.errors import InputError
     from tuckergp.recommender.questions import first_rows
@@ -56,6 +72,8 @@ def recommend(
     chosen = bool(user) + (users is not None) + everyone
     if chosen > 1 or (not chosen and ratings is None):
         raise InputError("Say for whom: one of --user ID, --users FILE, --ratings FILE and --all.")
+    if together and (everyone or strategy != "mean" or diversity):
+        raise InputError("--together is for users who are named, and takes no --all, --strategy and --diversity.")
     recommender = load_recommender(model)
     names = recommender.columns_
     layout = recommender.layout_
@@ -72,18 +90,21 @@ def recommend(
     items_side = recommender.layout_.sides[1]
     if user:
         asked = list(user)
+    choice: dict[str, Any] = {
+        "n": n,
+        "exclude_seen": not include_seen,
+        "items": None if items is None else ids_of_file(items, items_side, names),
+        "exclude": None if exclude is None else ids_of_file(exclude, items_side, names),
+        "titles": own_column(titles),
+        "where": conditions(where),
+        "min_ratings": min_ratings,
+    }
     with collected() as notes:
-        lists = recommender.recommend(
-            asked,
-            n=n,
-            exclude_seen=not include_seen,
-            items=None if items is None else ids_of_file(items, items_side, names),
-            exclude=None if exclude is None else ids_of_file(exclude, items_side, names),
-            strategy=strategy,
-            kappa=kappa,
-            random_state=seed,
-            titles=own_column(titles),
-        )
+        if together:
+            lists = recommender.recommend_together(asked, how=together, **choice)
+        else:
+            ranking: dict[str, Any] = {"strategy": strategy, "kappa": kappa, "random_state": seed}
+            lists = recommender.recommend(asked, **choice, **ranking, diversity=diversity)
     columns = with_titles(as_table(lists, "recommendations").columns, titles, items_side, names)
     put_table(columns, output, as_json, "Recommendations")
     say(*notes)

@@ -97,6 +97,12 @@ class History:
         places, ends = _ranges(starts, users)
         return self.codes[1][order[places]], ends
 
+    @cached_property
+    def ratings_per_item(self) -> npt.NDArray[np.intp]:
+        """The number of ratings of each item, shape (n_items,)."""
+        rated, _ = self.items_of(np.arange(len(self.ids[0])))
+        return np.bincount(rated, minlength=len(self.ids[1]))
+
     def of_users(self, users: npt.NDArray[np.integer]) -> History:
         """The ratings of some users, one user after the other, with only their ids."""
         order, starts = self._by_user

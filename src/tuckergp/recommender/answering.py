@@ -25,11 +25,11 @@ from tuckergp.recommender.entities import Side
 from tuckergp.recommender.explain import explain
 from tuckergp.recommender.explanation import Explanation
 from tuckergp.recommender.factors import Factors
+from tuckergp.recommender.filters import eligible_items
 from tuckergp.recommender.fitted import FittedRecommender
 from tuckergp.recommender.layout import SIDES, Layout
 from tuckergp.recommender.neighbours import MOST_DRAWS, similarities
 from tuckergp.recommender.questions import (
-    allowed_items,
     asking_users,
     cells,
     entity_table,
@@ -39,9 +39,19 @@ from tuckergp.recommender.questions import (
 from tuckergp.recommender.reading import pairs_table
 from tuckergp.recommender.serving import Request, Strategy, recommend, seen_items
 from tuckergp.recommender.titles import by_title, titles_of
+from tuckergp.recommender.together import COMBINED, Group, How
 from tuckergp.recommender.value import recommend_by_value
 
-__all__ = ["OnUnknown", "best_items", "explain_pair", "most_alike", "predict", "predict_proba", "scores"]
+__all__ = [
+    "OnUnknown",
+    "best_items",
+    "best_together",
+    "explain_pair",
+    "most_alike",
+    "predict",
+    "predict_proba",
+    "scores",
+]
 
 Floats = npt.NDArray[np.float64]
 By: TypeAlias = Literal["value", "rating", "choice"]
@@ -148,21 +158,20 @@ def best_items(
     random_state: int | np.random.Generator | None,
     titles: str | None,
     by: By | None = None,
+    where: Mapping[str, Any] | None = None,
+    min_ratings: int = 0,
+    diversity: float = 0.0,
 ) -> Frame:
     """A data frame with the best items for users, as `TuckerRecommender.recommend` describes."""
     check("exclude_seen", exclude_seen, one_of(True, False))
     by = _ranked_by(fitted, by)
     if by == "choice" and fitted.choice is not None:
         fitted = replace(fitted.choice, tables=fitted.tables)
-    users_side, items_side = fitted.layout.sides
-    table = asking_users(users, users_side, fitted.names)
-    layout = replace(fitted.layout, sides=(users_side.enlarged(table), items_side))
-    layout.sides[0].warn_of_unknown(table)
-    allowed = allowed_items(items, exclude, items_side, fitted.names)
-    if not allowed.any():
-        raise InputError("There is nothing to recommend: items and exclude leave no item.")
+    table, layout = _asking(fitted, users)
+    allowed = eligible_items(fitted, items, exclude, where, min_ratings)
     check("kappa", kappa, number())
     check("n", n, whole(1))
+    check("diversity", diversity, number("a number from 0 to 1", lambda value: 0 <= value <= 1))
     asking = layout.sides[0].numbers(table["user_id"])
     request = Request(
         asking,
@@ -173,6 +182,7 @@ def best_items(
         strategy,
         kappa,
         seed_of(random_state),
+        float(diversity),
     )
     parts: dict[str, Floats] = {}
     if by == "value":
@@ -205,6 +215,46 @@ def _ranked_by(fitted: FittedRecommender, by: By | None) -> By:
             "ratings with objective='value'."
         )
     return by
+
+
+def _asking(fitted: FittedRecommender, users: Any) -> tuple[Table, Layout]:
+    """The users of a request, one in each row, and the layout with those of them that are new."""
+    users_side, items_side = fitted.layout.sides
+    table = asking_users(users, users_side, fitted.names)
+    layout = replace(fitted.layout, sides=(users_side.enlarged(table), items_side))
+    layout.sides[0].warn_of_unknown(table)
+    return table, layout
+
+
+def best_together(
+    fitted: FittedRecommender,
+    users: Any,
+    n: int,
+    how: How,
+    exclude_seen: bool,
+    items: Any,
+    exclude: Any,
+    where: Mapping[str, Any] | None,
+    min_ratings: int,
+    titles: str | None,
+) -> Frame:
+    """A data frame with the best items for a group, as `TuckerRecommender.recommend_together` describes."""
+    check("how", how, one_of(*COMBINED))
+    check("exclude_seen", exclude_seen, one_of(True, False))
+    check("n", n, whole(1))
+    if users is None:
+        raise InputError("recommend_together needs a group: give the ids of its members.")
+    table, layout = _asking(fitted, users)
+    if not len(table):
+        raise InputError("recommend_together needs a group, and this one is empty; give the ids of its members.")
+    allowed = eligible_items(fitted, items, exclude, where, min_ratings)
+    members = layout.sides[0].numbers(table["user_id"])
+    if exclude_seen:
+        allowed[seen_items(layout, fitted.history, members).indices] = False
+    group = Group(layout, fitted.fit, members, table, how)
+    best, score, std = group.best(np.flatnonzero(allowed), int(n))
+    rank = np.arange(1, len(best) + 1)
+    return _frame(fitted, {**_listed(fitted, 1, best, titles), "score": score, "std": std, "rank": rank})
 
 
 def _listed(fitted: FittedRecommender, d: int, rows: npt.NDArray[np.integer], titles: str | None) -> dict[str, Any]:

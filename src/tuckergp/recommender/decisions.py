@@ -33,6 +33,8 @@ __all__ = [
     "as_numbers",
     "as_vectors",
     "decide",
+    "holds_dates",
+    "holds_numbers",
     "shown_kernel",
     "shown_name",
 ]
@@ -156,7 +158,7 @@ def _reading(table: Table, column: str, missing: npt.NDArray[np.bool_]) -> str |
     """How to read the values, judged by what they look like; an `Attribute` where they should not be used."""
     values = table[column]
     present = values[~missing]
-    if values.dtype.kind in "fiuM" or _all_numbers(present) or _all_dates(present):
+    if holds_numbers(present):
         constant = _std(as_numbers(table, column)) == 0
         return "category" if constant and missing.any() else "number"
     if _all_vectors(present):
@@ -179,8 +181,7 @@ def _number(table: Table, column: str, missing: npt.NDArray[np.bool_]) -> Attrib
         return _constant(column)
     present = numbers[~np.isnan(numbers)]
     edges = tuple(float(edge) for edge in np.unique(np.quantile(present, np.arange(1, N_LEVELS) / N_LEVELS)))
-    dates = table[column].dtype.kind == "M" or (table[column].dtype.kind == "O" and _all_dates(table[column][~missing]))
-    note = f"{'dates, ' if dates else ''}standardised, and by tenths{_how_many(missing)}"
+    note = f"{'dates, ' if holds_dates(table[column][~missing]) else ''}standardised, and by tenths{_how_many(missing)}"
     return Attribute(column, "number", note, float(present.mean()), spread, edges, numeric=True)
 
 
@@ -267,7 +268,7 @@ def _with_kernel(table: Table, column: str, kernel: Kernel) -> Attribute:
             return vector
         bound = _bind(kernel, table, vector.vector_columns, 1.0)
         return replace(vector, use="kernel", note=f"{kernel!r} on the {vector.note}", kernel=bound)
-    if values.dtype.kind in "fiuMb" or _all_numbers(present) or _all_dates(present):
+    if values.dtype.kind == "b" or holds_numbers(present):
         numbers = as_numbers(table, column)
         spread = _std(numbers)
         if spread == 0:
@@ -314,6 +315,16 @@ def as_numbers(table: Table, column: str) -> npt.NDArray[np.float64]:
     read = np.empty(len(values), dtype=object)
     read[:] = [_read_date(value) for value in values]
     return replace(table, columns={column: read}).numeric(column, missing=True)
+
+
+def holds_numbers(present: npt.NDArray[Any]) -> bool:
+    """Whether the cells of a column that are there are numbers, or dates."""
+    return present.dtype.kind in "fiu" or _all_numbers(present) or holds_dates(present)
+
+
+def holds_dates(present: npt.NDArray[Any]) -> bool:
+    """Whether the cells of a column that are there are dates, or their text such as 1995-12-31."""
+    return present.dtype.kind == "M" or (present.dtype.kind == "O" and _all_dates(present))
 
 
 def _read_date(value: Any) -> Any:

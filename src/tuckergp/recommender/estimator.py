@@ -43,6 +43,7 @@ from tuckergp.recommender.questions import attributes_of, users_of
 from tuckergp.recommender.reading import AttributeTables, Given
 from tuckergp.recommender.serving import Strategy
 from tuckergp.recommender.settings import RecommenderSettings
+from tuckergp.recommender.together import How
 from tuckergp.recommender.updating import go_on, with_ratings
 from tuckergp.recommender.value import choice_settings
 from tuckergp.running.control import Callback, Control, kept
@@ -465,6 +466,9 @@ class TuckerRecommender(Storable, Estimator):
         ratings: Any = None,
         titles: str | None = None,
         by: By | None = None,
+        where: Mapping[str, Any] | None = None,
+        min_ratings: int = 0,
+        diversity: float = 0.0,
     ) -> Frame:
         """Recommend the best items for each user.
 
@@ -497,12 +501,25 @@ class TuckerRecommender(Storable, Estimator):
             What makes an item good: the probability that the user chooses it times how much the user would then like
             it, the expected rating, or the probability of a choice alone. None: by value where a model of choices was
             fitted beside that of ratings (see ``objective``), else by what the model is of.
+        where : dict or None
+            Conditions on columns of the item table, all of which must hold: ``{"genre": "Comedy", "year": (1980,
+            1999)}``. A value, or any of a list of values; where cells hold several values, one of them. A tuple is a
+            range of numbers or dates with both ends, None for an open end; the text ``"1999"`` or ``"1999-12-31"`` is
+            that whole year or day. Where no item is left, the list is empty, with a warning.
+        min_ratings : int
+            Recommend only items with at least so many ratings, or choices, those folded in included.
+        diversity : float
+            From 0 (the best items) to 1: how much less an item counts the more similar it is to one before it in the
+            list. Of the 10 n best items, the next one has the largest (1 - diversity) times its standardised score
+            minus diversity times its largest similarity: the correlation of two items' expected ratings by this user
+            over the draws, or the cosine of their factors for a MAP estimate.
 
         Returns
         -------
         data frame with columns user_id, item_id, score, std, rank; by value also rating and choice
-            From the same library as the ratings' table. ``score`` is what items are sorted by, not clipped; ``std`` is
-            the posterior standard deviation of the mean rating, without noise (NaN for a MAP estimate).
+            From the same library as the ratings' table. ``score`` is what items are sorted by, unless there is
+            ``diversity``, not clipped; ``std`` is the posterior standard deviation of the mean rating, without noise
+            (NaN for a MAP estimate).
 
         Examples
         --------
@@ -513,14 +530,71 @@ class TuckerRecommender(Storable, Estimator):
         >>> list(rec.recommend(data.train["user_id"][0], n=3)["rank"])
         [1, 2, 3]
         """
-        fitted = self._fitted
-        if ratings is not None:
-            table = named_table(ratings, "ratings", fitted.names)
-            users = users_of(table, fitted) if users is None else users
-            fitted = with_ratings(fitted, RecommenderSettings.of(self), Given(table, attributes_of(users, fitted)))
+        fitted, users = self._for_now(users, ratings)
         return answering.best_items(
-            fitted, users, n, exclude_seen, items, exclude, strategy, kappa, random_state, titles, by
+            fitted,
+            users,
+            n,
+            exclude_seen,
+            items,
+            exclude,
+            strategy,
+            kappa,
+            random_state,
+            titles,
+            by,
+            where,
+            min_ratings,
+            diversity,
         )
+
+    def recommend_together(
+        self,
+        users: Any,
+        n: int = 10,
+        how: How = "mean",
+        exclude_seen: bool = True,
+        items: Any = None,
+        exclude: Any = None,
+        ratings: Any = None,
+        titles: str | None = None,
+        where: Mapping[str, Any] | None = None,
+        min_ratings: int = 0,
+    ) -> Frame:
+        """Recommend the best items for a group of people together: what shall we watch tonight?
+
+        Parameters
+        ----------
+        users : sequence of ids, or table
+            The members; one who is named twice counts twice. A table as in `recommend`. A member whom the model does
+            not know counts as an average person, with a warning.
+        n : int
+            Items in the list; fewer where fewer are left.
+        how : {"mean", "least"}
+            What an item is worth to the group: the mean of the members' expected ratings, or the least of them, so
+            that nobody is unhappy. It is taken in each draw, and the score is its posterior mean.
+        exclude_seen : bool
+            Leave out the items that any member has rated.
+        items, exclude, ratings, titles, where, min_ratings
+            As in `recommend`.
+
+        Returns
+        -------
+        data frame with columns item_id, score, std, rank
+            ``std`` is the posterior standard deviation of the group's rating (NaN for a MAP estimate).
+
+        Examples
+        --------
+        >>> from tuckergp import TuckerRecommender
+        >>> from tuckergp.datasets import make_ratings
+        >>> data = make_ratings(n_users=60, n_items=50, n_ratings=1500, random_state=0)
+        >>> rec = TuckerRecommender(rank=4, draws=50, random_state=0).fit(data.train, data.users, data.items)
+        >>> tonight = rec.recommend_together(["u0001", "u0002", "u0003"], n=3, how="least")
+        >>> list(tonight.columns)
+        ['item_id', 'score', 'std', 'rank']
+        """
+        fitted, users = self._for_now(users, ratings)
+        return answering.best_together(fitted, users, n, how, exclude_seen, items, exclude, where, min_ratings, titles)
 
     def scores(self, users: Sequence[Any], items: Sequence[Any]) -> Floats:
         """Predictions, not clipped, for each of some users and items, shape (n_users, n_items).
@@ -677,6 +751,16 @@ class TuckerRecommender(Storable, Estimator):
         layout, fit = fitted.layout, fitted.fit
         names = [shown_kernel(name) for name in block_names(layout.modes, layout.names)]
         return as_inference_data(fit.draws, names)
+
+    def _for_now(self, users: Any, ratings: Any) -> tuple[FittedRecommender, Any]:
+        """The model with ratings folded in for one answer, and the users asked for, by default those who have some."""
+        fitted = self._fitted
+        if ratings is None:
+            return fitted, users
+        table = named_table(ratings, "ratings", fitted.names)
+        users = users_of(table, fitted) if users is None else users
+        given = Given(table, attributes_of(users, fitted))
+        return with_ratings(fitted, RecommenderSettings.of(self), given), users
 
     def _check_parts(self) -> None:
         RecommenderSettings.of(self)

@@ -6,7 +6,7 @@ Memory is bounded: users are taken in blocks, and the matrix of all predictions 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Literal, NamedTuple, TypeAlias, get_args
 
 import numpy as np
@@ -20,6 +20,7 @@ from tuckergp.errors import InputError
 from tuckergp.posterior.draws import PREDICTION_SEED
 from tuckergp.posterior.fitted import Fit
 from tuckergp.random import stream
+from tuckergp.recommender.diversity import diversified
 from tuckergp.recommender.entities import Side
 from tuckergp.recommender.factors import Factors
 from tuckergp.recommender.layout import Layout
@@ -47,6 +48,9 @@ BLOCK = 16_000_000
 # How many more items than asked for are scored exactly, and how many times as many where a matrix product gives only an
 # approximate order.
 MORE, SHORTLIST = 20, 4
+
+# How many times as many items as asked for diverse lists are chosen from.
+DIVERSE = 10
 
 
 class Recommended(NamedTuple):
@@ -78,6 +82,8 @@ class Request:
         How many standard deviations ``"ucb"`` adds.
     seed : int
         Seed of ``"thompson"``.
+    diversity : float
+        The weight of similarity to the items chosen before, from 0 to 1.
     """
 
     users: Ints
@@ -88,6 +94,12 @@ class Request:
     strategy: Strategy = "mean"
     kappa: float = 1.0
     seed: int = 0
+    diversity: float = 0.0
+
+    @property
+    def widened(self) -> Request:
+        """The request for the shortlists that diverse lists are chosen from; without diversity the same."""
+        return replace(self, n=min(DIVERSE * self.n, int(self.allowed.sum()))) if self.diversity else self
 
 
 def seen_items(layout: Layout, history: History, users: Ints) -> sparse.csr_array:
@@ -143,17 +155,18 @@ def recommend(layout: Layout, fit: Fit, request: Request) -> Recommended:
     """The best items of each request, best first; fewer than asked for where fewer are allowed.
 
     The lists are sorted by their scores: the posterior mean, that plus ``kappa`` standard deviations, or the rating in
-    one posterior draw, a different one for each request.
+    one posterior draw, a different one for each request. With diversity they are chosen from shortlists so sorted.
     """
     check_strategy(request, fit)
-    if not len(request.users):
+    if not len(request.users) or not request.allowed.any():
         none = np.zeros(0, dtype=np.intp)
         return Recommended(none, none, np.zeros(0), np.zeros(0), none)
     shortlists = {"mean": _by_mean, "ucb": _by_bound, "thompson": _by_chance}[request.strategy]
-    lists = []
-    for rows, items, scores in shortlists(layout, fit, request):
+    lists, wide = [], request.widened
+    for rows, items, scores in shortlists(layout, fit, wide):
         row, place = np.nonzero(items >= 0)
-        lists.append(_ranked(layout, fit, request, rows[row], items[row, place], scores[row, place]))
+        block = _ranked(layout, fit, wide, rows[row], items[row, place], scores[row, place])
+        lists.append(diversified(layout, fit, request, block) if request.diversity else block)
     order = np.lexsort([np.concatenate([block[column] for block in lists]) for column in (4, 0)])
     return Recommended(*(np.concatenate(parts)[order] for parts in zip(*lists, strict=True)))
 

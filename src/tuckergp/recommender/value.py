@@ -20,6 +20,7 @@ from tuckergp.likelihoods import LIKELIHOODS
 from tuckergp.likelihoods.base import Predicted
 from tuckergp.random import stream
 from tuckergp.recommender.choosing import inference_of
+from tuckergp.recommender.diversity import diversified
 from tuckergp.recommender.factors import Factors
 from tuckergp.recommender.fitted import FittedRecommender
 from tuckergp.recommender.layout import Layout
@@ -104,7 +105,7 @@ def recommend_by_value(fitted: FittedRecommender, layout: Layout, request: Reque
     for model in (fitted, choice):
         check_strategy(request, model.fit)
     none = np.zeros(0, dtype=np.intp)
-    if not len(request.users):
+    if not len(request.users) or not request.allowed.any():
         return Valued(Recommended(none, none, np.zeros(0), np.zeros(0), none), np.zeros(0), np.zeros(0))
     theirs = choice.layout.sides[0].enlarged(asked)
     its_layout = replace(choice.layout, sides=(theirs, choice.layout.sides[1]))
@@ -115,12 +116,12 @@ def recommend_by_value(fitted: FittedRecommender, layout: Layout, request: Reque
         Part(fitted, layout, request.users, np.arange(len(request.allowed))),
         Part(choice, its_layout, theirs.numbers(asked["user_id"]), items),
     )
-    lists, ratings, choices = [], [], []
+    lists, ratings, choices, wide = [], [], [], request.widened
     for rows, seed in _turns(fitted, choice, request):
         scores = np.ones((len(rows), len(request.allowed)), dtype=np.float32)
         for part, of in zip(parts, (_utility, _probability), strict=True):
             scores *= of(fitted, _matrix(part, rows, asked, request, seed))
-        k = min(SHORTLIST * request.n + MORE, int(request.allowed.sum()))
+        k = min(SHORTLIST * wide.n + MORE, int(request.allowed.sum()))
         shortlist, approximate = best_allowed(scores, k, request, rows)
         row, place = np.nonzero(shortlist >= 0)
         who, what = rows[row], shortlist[row, place]
@@ -130,7 +131,9 @@ def recommend_by_value(fitted: FittedRecommender, layout: Layout, request: Reque
         mean = value[0].mean(axis=0) * value[1].mean(axis=0)
         std = _product_std(*value) if all(len(each) > 1 for each in value) else np.full(len(mean), np.nan)
         score = {"mean": mean, "ucb": mean + request.kappa * std, "thompson": approximate[row, place]}[request.strategy]
-        kept = ranked(request, who, what, score, std)
+        kept = ranked(wide, who, what, score, std)
+        if request.diversity:
+            kept = diversified(layout, fitted.fit, request, kept)
         order = np.lexsort((what, who))
         at = order[np.searchsorted(who[order] * len(items) + what[order], kept.request * len(items) + kept.item)]
         lists.append(kept)

@@ -1,0 +1,36 @@
+"""Conditions on attributes as text: ``genre=Comedy``, ``year=1980..1999``."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from typing import Any
+
+from tuckergp.errors import InputError
+
+__all__ = ["conditions"]
+
+# Numbers or dates with two dots between, one of which may be missing.
+RANGE = re.compile(r"(?P<low>[-+]?\d[^ ]*?)?\.\.(?P<high>[-+]?\d[^ ]*)?")
+
+
+def conditions(texts: Sequence[str] | None) -> dict[str, list[Any]] | None:
+    """The ``where`` of `TuckerRecommender.recommend`; of several texts for one column, any may hold.
+
+    Examples
+    --------
+    >>> conditions(["genre=Comedy", "genre=Drama", "year=1980..1999", "price=..9.99"])
+    {'genre': ['Comedy', 'Drama'], 'year': [('1980', '1999')], 'price': [(None, '9.99')]}
+    """
+    if not texts:
+        return None
+    found: dict[str, list[Any]] = {}
+    for text in texts:
+        column, equals, value = (part.strip() for part in text.partition("="))
+        if not (column and equals and value):
+            raise InputError(
+                f"--where takes a column and a value, such as genre=Comedy or year=1980..1999, not {text!r}."
+            )
+        ends = RANGE.fullmatch(value)
+        found.setdefault(column, []).append((ends["low"], ends["high"]) if ends and any(ends.groups()) else value)
+    return found
