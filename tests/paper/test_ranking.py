@@ -1,5 +1,8 @@
 """The ranking experiment: parts that do not overlap, one measure for all, tables from results."""
 
+import dataclasses
+import json
+
 import numpy as np
 import pytest
 
@@ -41,6 +44,10 @@ def test_an_oracle_has_full_marks_and_what_was_seen_is_not_recommended(contest):
         best[row[user], liked] = 2.0
     figures = ranking.lists(contest, best)
     assert figures["ndcg"] == figures["ndcg_all"] == figures["ndcg_known"] == 1.0
+    assert figures["ndcg_100"] == 1.0
+    assert figures["recall"] <= figures["recall_20"] <= figures["recall_50"] <= 1.0
+    relevant = contest.liked.relevant.toarray().sum(axis=1)
+    assert figures["recall_20"] == pytest.approx(np.mean(np.minimum(20 / relevant, 1.0)), abs=1e-5)
     worst = ranking.lists(contest, -best)
     assert worst["ndcg"] == worst["recall_all"] == 0.0
 
@@ -54,6 +61,32 @@ def test_contestants_that_predict_ratings_have_errors_and_those_that_rank_have_l
     assert 0.0 < ranking.measure(contest, "popularity", {}, 0)["ndcg"] < 0.5
 
 
+def test_one_list_for_all_covers_little_and_what_nobody_rated_is_novel(contest):
+    """Popular items first, and unpopular items first: coverage counts the ten of each user, novelty their raters."""
+    users = len(contest.rated.users)
+    popular, rare = (
+        ranking.lists(contest, np.tile(sign * contest.popularity, (users, 1)))["novelty"] for sign in (1, -1)
+    )
+    assert popular < 3 < rare <= np.log2(len(set(contest.train["user_id"].tolist())) + 1) + 1e-5
+    own = np.random.default_rng(0).random((users, len(contest.rated.items)))
+    few = ranking.lists(contest, np.tile(own[0], (users, 1)))["coverage"]
+    assert 10 / own.shape[1] <= few < ranking.lists(contest, own)["coverage"]
+
+
+@pytest.mark.parametrize("name", [*ranking.ITEM_BASELINES, "pairs_als", "pairs_als_alone"])
+def test_models_of_clicks_do_not_read_ratings(contest, name):
+    """Lists are the same whatever the ratings of the training part, and there are no errors of ratings."""
+    options = ranking.QUICK.get(name, {})
+    other = {**contest.train.columns, "rating": np.ones(len(contest.train))}
+    shuffled = dataclasses.replace(contest, train=dataclasses.replace(contest.train, columns=other))
+    figures, again = (ranking.measure(each, name, options, 0) for each in (contest, shuffled))
+    assert {key: value for key, value in figures.items() if key != "seconds"} == {
+        key: value for key, value in again.items() if key != "seconds"
+    }
+    assert "rmse" not in figures
+    assert figures["ndcg"] > 0
+
+
 def test_test_parts_are_measured_with_what_was_chosen(data_dir, monkeypatch):
     calls = []
 
@@ -65,9 +98,9 @@ def test_test_parts_are_measured_with_what_was_chosen(data_dir, monkeypatch):
     monkeypatch.setattr(ranking, "measure", measure)
     monkeypatch.setattr(ranking, "decision", lambda contest, seed: {"time": "week", "seconds": 2.0})
     run = Run(ranking.RANKING, data=data_dir)
-    names = ("clicks", "none", "week", "auto", "counts")
+    names = ("clicks", "ease", "none", "week", "auto", "counts")
     fill([run], only=",".join(f"time/{name}/" for name in names))
-    assert calls == [("clicks", ranking.CHOSEN["time"]), ("none", {}), ("week", {})] * 3
+    assert calls == [("ease", {"l2": 100.0}), ("clicks", ranking.CHOSEN["time"]), ("none", {}), ("week", {})] * 3
     lists, errors, parts, decisions = (
         {row[0]: row[1:] for row in table.rows(run.done)}
         for name in ("lists", "errors", "parts", "decisions")
@@ -94,6 +127,14 @@ def test_what_was_chosen_was_the_best_on_the_validation_parts():
 
     from .test_experiments import RESULTS
 
-    rows = ranking.choice_table(report.stored(RESULTS)["ranking_choice"]["cells"])
+    cells = report.stored(RESULTS)["ranking_choice"]["cells"]
+    rows = ranking.choice_table(cells)
+    for split, chosen in ranking.ITEM_CHOSEN.items():
+        for name, options in chosen.items():
+            grid = ranking.ITEM_GRIDS[name]
+            scores = [cells[f"{split}/{name}/{json.dumps(each)}"]["ndcg"] for each in grid]
+            assert grid[int(np.argmax(scores))] == options
+            for key, value in options.items():  # the best is inside the grid
+                assert min(each[key] for each in grid) < value < max(each[key] for each in grid)
     ours = [row[3] for row in rows if row[1] == ranking.CONTESTANTS["clicks"]]
     assert ours == ['`{"rank": 16, "negatives": 1000}`', '`{"rank": 8, "negatives": 1000}`']

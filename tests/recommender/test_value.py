@@ -78,7 +78,8 @@ def test_strategies_work(fitted: TuckerRecommender, strategy: Any) -> None:
     else:
         mean = fitted.recommend(["u1"], n=4)
         bold = fitted.recommend(["u1"], n=4, strategy=strategy, kappa=50.0)
-        assert bold["std"].mean() >= mean["std"].mean()
+        assert (np.diff(bold["std"]) <= 0).all()  # hardly anything else counts
+        assert bold["std"][0] >= mean["std"].max()
 
 
 def test_new_ratings_count_for_both_models(fitted: TuckerRecommender, tmp_path: Any) -> None:

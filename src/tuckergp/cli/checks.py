@@ -131,11 +131,11 @@ def _can_write(folder: Path) -> bool:
 
 
 def _data_sets() -> Iterator[Check]:
-    from tuckergp.data.datasets import california, movielens, wind
+    from tuckergp.data.datasets import california, lastfm, movielens, wind
     from tuckergp.data.datasets.files import find_folder
     from tuckergp.errors import InputError
 
-    for module in (movielens, california, wind):
+    for module in (movielens, lastfm, california, wind):
         collection = module.COLLECTION
         try:
             where = str(find_folder(collection, None, download=False))

@@ -57,7 +57,7 @@ class Settings:
     ] = "gibbs"
     likelihood: Annotated[
         str,
-        _model(help="gaussian, ordinal, student for outliers, bernoulli for clicks, ...", metavar="NAME"),
+        _model(help="gaussian, ordinal, student for outliers, clicks for tables without ratings, ...", metavar="NAME"),
     ] = "gaussian"
     core: Annotated[Literal["identity", "full", "auto"], _model(help="Identity is matrix factorisation.")] = "identity"
     draws: Annotated[int, _model(help="Draws per chain (gibbs).", min=1)] = 250
@@ -79,7 +79,7 @@ class Settings:
         _model(help="Lowest and highest possible rating.", metavar="LOW HIGH", show_default=False),
     ] = None
     duplicates: Annotated[Literal["keep", "mean", "refuse"], _model(help="Several ratings of one pair.")] = "keep"
-    negatives: Annotated[int, _model(help="For clicks: sampled pairs without a click, per click.", min=1)] = 16
+    negatives: Annotated[int, _model(help="Bernoulli clicks: sampled pairs without a click, per click.", min=1)] = 16
     exclude: Annotated[
         list[str], _model(help="Column to leave out: users.zip_code, items.title; may be repeated.", metavar="COLUMN")
     ] = field(default_factory=list)

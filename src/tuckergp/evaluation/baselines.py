@@ -1,6 +1,7 @@
 """Baselines that any model should beat: the mean of all ratings, biases of users and items, and popularity.
 
-They have the `fit` and `predict` of `TuckerRecommender`. Attributes of users and items are not used.
+Those that score items by other items are in `tuckergp.evaluation.item_baselines`. All have the `fit` and `predict` of
+`TuckerRecommender`. Attributes of users and items are not used.
 """
 
 from __future__ import annotations
@@ -19,8 +20,9 @@ from tuckergp.data.ids import with_aligned_ids
 from tuckergp.data.names import named_table
 from tuckergp.data.tables import Table
 from tuckergp.errors import InputError
+from tuckergp.evaluation.item_baselines import EASE, NearestItems
 
-__all__ = ["BASELINES", "Biases", "GlobalMean", "Popularity"]
+__all__ = ["BASELINES", "EASE", "Biases", "GlobalMean", "NearestItems", "Popularity"]
 
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.intp]
@@ -211,5 +213,11 @@ def _empirical_biases(y: Floats, codes: list[Ints], counts: list[Ints]) -> tuple
     return mean, biases, [noise / v for v in variance]
 
 
-BASELINES: dict[str, type[Any]] = {"mean": GlobalMean, "biases": Biases, "popularity": Popularity}
+BASELINES: dict[str, type[Any]] = {
+    "mean": GlobalMean,
+    "biases": Biases,
+    "popularity": Popularity,
+    "ease": EASE,
+    "nearest_items": NearestItems,
+}
 """The baselines by their names in `tuckergp.evaluation.evaluate`."""

@@ -23,34 +23,44 @@ from tuckergp.data.datasets import MovieLens
 from tuckergp.data.history import KEYS
 from tuckergp.data.splits import TimeSplit, UserHoldout
 from tuckergp.data.tables import Table as Data
-from tuckergp.evaluation.baselines import Biases, GlobalMean
+from tuckergp.evaluation.baselines import EASE, Biases, GlobalMean, NearestItems
 from tuckergp.evaluation.metrics import ranking, rmse
 from tuckergp.evaluation.scoring import Candidates, item_scores
-from tuckergp.paper.experiment import Cells, Experiment, Figures, Rows, Table, Text, Work
+from tuckergp.paper.experiment import Experiment, Figures, Table, Text, Work
 from tuckergp.paper.movielens_data import attribute_tables
+from tuckergp.paper.ranking_tables import (
+    CONTESTANTS,
+    SPLITS,
+    by_split_table,
+    choice_table,
+    decision_table,
+    parts_table,
+    tries_table,
+)
 from tuckergp.paper.run import Run, quietly
-from tuckergp.paper.tables import median, starting, with_sd
 from tuckergp.recommender.drift_trial import drift_helps
 
-__all__ = ["RANKING", "RANKING_CHOICE", "SPLITS", "Contest", "contest_of", "lists", "measure", "parts", "validation"]
+__all__ = [
+    "CONTESTANTS",
+    "RANKING",
+    "RANKING_CHOICE",
+    "SPLITS",
+    "Contest",
+    "contest_of",
+    "lists",
+    "measure",
+    "parts",
+    "validation",
+]
 
 Floats = npt.NDArray[np.float64]
 
-SPLITS = {"user": "a fifth of every user's ratings, at random", "time": "the last fifth of all ratings"}
-CONTESTANTS = {
-    "popularity": "popularity",
-    "als": "ALS of `implicit`",
-    "bpr": "BPR of `implicit`",
-    "clicks": "`TuckerRecommender` on clicks",
-    "mean": "mean of all ratings",
-    "biases": "biases of users and items",
-    "plain": "`TuckerRecommender(time=None, implicit=False)` on ratings",
-    "none": "`TuckerRecommender(time=None)` on ratings",
-    "week": '`TuckerRecommender(time="week")` on ratings',
-    "auto": '`TuckerRecommender()` on ratings, which takes `time="auto"`',
-}
 OWN: dict[str, dict[str, Any]] = {
     "clicks": {"likelihood": "bernoulli", "draws": 60, "warmup": 40, "time": None},
+    "pairs": {"rank": 32},
+    "pairs_alone": {"rank": 32, "side_information": False},
+    "pairs_als": {"rank": 32, "inference": "als"},
+    "pairs_als_alone": {"rank": 32, "inference": "als", "side_information": False},
     "plain": {"time": None, "implicit": False},
     "none": {"time": None},
     "week": {"time": "week"},
@@ -58,7 +68,29 @@ OWN: dict[str, dict[str, Any]] = {
 """The fixed settings of our own models."""
 CHOSEN = {"user": {"rank": 16, "negatives": 1000}, "time": {"rank": 8, "negatives": 1000}}
 """The settings of the model of clicks, by split: the best of the grid on the validation part."""
+SHORT = {"rank": 2, "draws": 6, "warmup": 4}
+QUICK = {name: {"rank": 2} if "inference" in fixed else SHORT for name, fixed in OWN.items()}
+"""What a quick run changes, by model."""
+ITEM_BASELINES: dict[str, type[Any]] = {"ease": EASE, "nearest_items": NearestItems}
+ITEM_GRIDS: dict[str, list[dict[str, Any]]] = {
+    "ease": [{"l2": l2} for l2 in (30.0, 100.0, 300.0, 1_000.0, 3_000.0)],
+    "nearest_items": [
+        {"neighbours": neighbours, "shrinkage": shrinkage}
+        for neighbours in (10, 30, 100, 300, 600, 1_200)
+        for shrinkage in (0.0, 3.0, 10.0, 30.0, 100.0)
+    ],
+}
+"""What is compared on validation parts for the baselines that score items by other items."""
+ITEM_CHOSEN: dict[str, dict[str, dict[str, Any]]] = {
+    "user": {"ease": {"l2": 1_000.0}, "nearest_items": {"neighbours": 300, "shrinkage": 10.0}},
+    "time": {"ease": {"l2": 100.0}, "nearest_items": {"neighbours": 300, "shrinkage": 10.0}},
+}
+"""By split and baseline: the best of the grid on the validation part."""
+CLICKS = ("clicks", "pairs", "pairs_alone", "pairs_als", "pairs_als_alone")
+"""Our models that see which items were rated, and not how high."""
 K, LIKED = 10, 4.0
+# Lengths of longer lists, and of those whose recall is measured.
+LONGER, RECALLS = 100, (20, 50)
 # Seed of validation parts, which no test part has.
 VALIDATION = 1_000
 
@@ -136,11 +168,17 @@ def measure(contest: Contest, name: str, options: dict[str, Any], seed: int) -> 
         return lists(contest, np.tile(contest.popularity, (len(contest.rated.users), 1)))
     if name in ("mean", "biases"):
         return errors(contest, (GlobalMean if name == "mean" else Biases)(**options).fit(contest.train))
-    train = contest.train.select(KEYS) if name == "clicks" else contest.train
+    if name in ITEM_BASELINES:
+        baseline = ITEM_BASELINES[name](**options).fit(contest.train.select(KEYS))
+        users, items = contest.rated.users, contest.rated.items
+        return lists(
+            contest, np.where(contest.known(users)[:, None], baseline.scores(users, items), contest.popularity)
+        )
+    train = contest.train.select(KEYS) if name in CLICKS else contest.train
     model = TuckerRecommender(**{**OWN[name], **options}, random_state=seed)
     quietly(model.fit, train, *attribute_tables(contest.movielens))
     seconds = round(time.perf_counter() - began, 1)
-    figures = {} if name == "clicks" else errors(contest, model)
+    figures = {} if name in CLICKS else errors(contest, model)
     scores = item_scores(model, contest.rated.users, contest.rated.items)
     return {**figures, **lists(contest, scores), "seconds": seconds}
 
@@ -148,20 +186,35 @@ def measure(contest: Contest, name: str, options: dict[str, Any], seed: int) -> 
 def lists(contest: Contest, scores: Floats) -> Figures:
     """NDCG and recall of the first ten, with both definitions of relevance; also of known users alone.
 
+    With relevance of 4 or 5 also those of longer lists, and the coverage and the novelty of the first ten.
+
     ``scores`` has one row per user and one column per item of ``contest.rated``.
     """
     place = {user: row for row, user in enumerate(contest.rated.users)}
     figures: Figures = {}
     for candidates, ending in ((contest.liked, ""), (contest.rated, "_all")):
         rows, known = np.array([place[user] for user in candidates.users]), contest.known(candidates.users)
-        best = ranking.top_k(np.where(candidates.seen.toarray(), -np.inf, scores[rows]), K)
+        best = ranking.top_k(np.where(candidates.seen.toarray(), -np.inf, scores[rows]), LONGER)
         relevant = candidates.relevant.toarray()
         hits = (best >= 0) & np.take_along_axis(relevant, np.maximum(best, 0), axis=1)
+        if not ending:
+            figures |= longer(candidates, best, hits, relevant.sum(axis=1))
         for metric, of in {"ndcg": ranking.ndcg, "recall": ranking.recall}.items():
-            values = of(hits, relevant.sum(axis=1))
+            values = of(hits[:, :K], relevant.sum(axis=1))
             figures[f"{metric}{ending}"] = round(float(values.mean()), 5)
             figures[f"{metric}{ending}_known"] = round(float(values[known].mean()), 5)
     return figures
+
+
+def longer(candidates: Candidates, best: Any, hits: Any, relevant: Any) -> Figures:
+    """Figures of lists of ``LONGER`` places, and what the first ten of them show."""
+    n_items, n_users = candidates.rated.shape
+    raters = np.diff(candidates.rated.indptr)
+    found = {f"recall_{k}": ranking.recall(hits[:, :k], relevant).mean() for k in RECALLS}
+    found[f"ndcg_{LONGER}"] = ranking.ndcg(hits, relevant).mean()
+    found["coverage"] = ranking.catalogue_coverage(best[:, :K], n_items)
+    found["novelty"] = ranking.novelty(best[:, :K], raters, n_users).mean()
+    return {name: round(float(value), 5) for name, value in found.items()}
 
 
 def errors(contest: Contest, model: Any) -> Figures:
@@ -183,9 +236,10 @@ def cells(run: Run) -> Work:
     at, work = run.settings, dict[str, Callable[[], Figures]]()
     for seed, split in product(at["seeds"], SPLITS):
         contest = contest_of(run, split, seed)
+        chosen: dict[str, dict[str, Any]] = {"clicks": CHOSEN[split], **ITEM_CHOSEN[split]}
         work[f"{split}/counts/seed {seed}"] = partial(counts, contest)
-        for name in ("popularity", "clicks", "mean", "biases", "plain", "none", "week"):
-            options = (CHOSEN[split] if name == "clicks" else {}) | (at["options"] if name in OWN else {})
+        for name in ("popularity", *ITEM_BASELINES, *CLICKS, "mean", "biases", "plain", "none", "week"):
+            options = chosen.get(name, {}) | at["options"].get(name, {})
             work[f"{split}/{name}/seed {seed}"] = partial(measure, contest, name, options, seed)
         work[f"{split}/auto/seed {seed}"] = partial(decision, contest, seed)
     return work
@@ -198,79 +252,13 @@ def choice_cells(run: Run) -> Work:
     for split in at["splits"]:
         contest = validation(movielens, split)
         work[f"{split}/popularity/{{}}"] = partial(measure, contest, "popularity", {}, 0)
+        for baseline, grid in at["items"].items():
+            for options in grid:
+                work[f"{split}/{baseline}/{json.dumps(options)}"] = partial(measure, contest, baseline, options, 0)
         for options in at["clicks"]:
             name = f"{split}/clicks/{json.dumps(options)}"
             work[name] = partial(measure, contest, "clicks", options | at["options"], 0)
     return work
-
-
-def figures(cells: Cells, split: str, name: str, what: str) -> list[float]:
-    """A figure for each seed; ``auto`` has the figures of the model it decided for, whose draws are the same."""
-    names = [key for key in cells if key.startswith(f"{split}/{name}/")]
-    if name == "auto":
-        names = [key.replace("/auto/", f"/{cells[key]['time']}/") for key in names]
-    return [cells[key][what] for key in names if what in cells.get(key, {})]
-
-
-def by_split_table(columns: list[tuple[str, str, str]], names: tuple[str, ...], cells: Cells) -> Rows:
-    """A table with one row per model; a column is given by split, figure and title."""
-    rows = [["", *(title for _, _, title in columns)]]
-    for name in names:
-        values = [(what, figures(cells, split, name, what)) for split, what, _ in columns]
-        if any(scores for _, scores in values):
-            words = [f"{np.median(v):.0f}" if what == "seconds" and v else with_sd(v) for what, v in values]
-            rows.append([CONTESTANTS[name], *words])
-    return rows
-
-
-def parts_table(cells: Cells) -> Rows:
-    """Sizes of the parts of the first seed, and how many test users and items are new."""
-    rows = [["split", "training ratings", "test ratings", "test users (new)", "test items (new)"]]
-    rows[0].append("users with lists (known)")
-    for split, title in SPLITS.items():
-        for n in starting(cells, f"{split}/counts/")[:1]:
-            pairs = [("test_users", "new_users"), ("test_items", "new_items"), ("ranked_users", "ranked_known")]
-            sizes = [f"{n['train']:,}", f"{n['test']:,}", *(f"{n[a]:,} ({n[b]:,})" for a, b in pairs)]
-            rows.append([title, *sizes])
-    return rows
-
-
-def decision_table(cells: Cells) -> Rows:
-    """The decisions of ``time="auto"`` by seed, the gains of weeks, and the seconds of deciding and of a fit."""
-    rows = [["split", "decides", "RMSE with weeks - without, seed by seed", "seconds to decide"]]
-    rows[0].append("seconds for a fit with weeks")
-    for split, title in SPLITS.items():
-        auto, week, none = (starting(cells, f"{split}/{name}/") for name in ("auto", "week", "none"))
-        if auto and week and none:
-            gains = ", ".join(f"{a['rmse'] - b['rmse']:+.4f}" for a, b in zip(week, none, strict=False))
-            decided = ", ".join("weeks" if cell["time"] == "week" else "no weeks" for cell in auto)
-            rows.append([title, decided, gains, median(auto, "seconds"), median(week, "seconds")])
-    return rows
-
-
-def choice_table(cells: Cells) -> Rows:
-    """Validation NDCG@10: the number of settings compared, the best one, which was chosen, the worst and the median."""
-    rows = [["split", "contestant", "compared", "chosen", "its NDCG@10", "the least, the median"]]
-    for split, name in product(SPLITS, ("als", "bpr", "clicks")):
-        start = f"{split}/{name}/"
-        scores = {key.removeprefix(start): cell["ndcg"] for key, cell in cells.items() if key.startswith(start)}
-        if scores:
-            best = max(scores, key=scores.__getitem__)
-            rest = f"{min(scores.values()):.4f}, {np.median(list(scores.values())):.4f}"
-            words = [SPLITS[split], CONTESTANTS[name], str(len(scores)), f"`{best}`", f"{scores[best]:.4f}", rest]
-            rows.append(words)
-    return rows
-
-
-def tries_table(cells: Cells) -> Rows:
-    """Validation NDCG@10 of each setting for clicks, on both splits, best first."""
-    tried = dict.fromkeys(key.split("/", 2)[2] for key in cells if key.split("/")[1] == "clicks")
-    by_options = {name: [cells.get(f"{split}/clicks/{name}") for split in SPLITS] for name in tried}
-    rows = [["settings", *SPLITS.values(), "seconds for a fit"]]
-    for name, both in sorted(by_options.items(), key=lambda pair: -(pair[1][0] or {"ndcg": 0.0})["ndcg"]):
-        seconds = next(cell["seconds"] for cell in both if cell is not None)
-        rows.append([f"`{name}`", *("" if cell is None else f"{cell['ndcg']:.4f}" for cell in both), f"{seconds:.0f}"])
-    return rows
 
 
 PROTOCOL = (
@@ -279,6 +267,7 @@ PROTOCOL = (
     "of the first seed's training part, split alike; users without a training part get popularity from contestants "
     "that know nothing of them; predicted ratings are clipped to 1..5"
 )
+LISTED = ("popularity", "nearest_items", "ease", "als", "bpr", *CLICKS)
 LIST_COLUMNS = [
     ("user", "ndcg", "by user: NDCG@10"),
     ("user", "recall", "recall@10"),
@@ -287,6 +276,15 @@ LIST_COLUMNS = [
     ("time", "recall", "recall@10"),
     ("time", "ndcg_known", "NDCG@10, known users"),
     ("user", "seconds", "seconds for a fit"),
+]
+LONGER_COLUMNS = [
+    ("user", "ndcg", "NDCG@10"),
+    ("user", "recall", "recall@10"),
+    ("user", "recall_20", "recall@20"),
+    ("user", "recall_50", "recall@50"),
+    ("user", "ndcg_100", "NDCG@100"),
+    ("user", "coverage", "coverage"),
+    ("user", "novelty", "novelty"),
 ]
 ERROR_COLUMNS = [
     ("user", "rmse", "by user: RMSE"),
@@ -300,8 +298,8 @@ RANKING = Experiment(
     group="ranking",
     protocol=PROTOCOL,
     data=("ml-100k",),
-    settings={"seeds": (0, 1, 2), "every": 1, "options": {}, "chosen": CHOSEN},
-    quick={"seeds": (0,), "every": 10, "options": {"rank": 2, "draws": 6, "warmup": 4}},
+    settings={"seeds": (0, 1, 2), "every": 1, "options": {}, "chosen": CHOSEN, "item_chosen": ITEM_CHOSEN},
+    quick={"seeds": (0,), "every": 10, "options": QUICK},
     cells=cells,
     blocks=(
         Text(
@@ -312,7 +310,12 @@ RANKING = Experiment(
         Table(
             "ranking_lists",
             "The first ten of each list",
-            partial(by_split_table, LIST_COLUMNS, ("popularity", "als", "bpr", "clicks", "plain", "none", "week")),
+            partial(by_split_table, LIST_COLUMNS, (*LISTED, "plain", "none", "week")),
+        ),
+        Table(
+            "ranking_longer",
+            "Longer lists, by user; share of all items that are in somebody's first ten, and novelty in bits",
+            partial(by_split_table, LONGER_COLUMNS, LISTED),
         ),
         Table(
             "ranking_errors",
@@ -330,13 +333,16 @@ RANKING_CHOICE = Experiment(
     protocol=PROTOCOL,
     data=("ml-100k",),
     settings={
-        "seed": 0, "splits": tuple(SPLITS), "options": {},
+        "seed": 0, "splits": tuple(SPLITS), "options": {}, "items": ITEM_GRIDS,
         "clicks": (
             {"rank": 16, "negatives": 16}, {"rank": 16, "negatives": 1000}, {"rank": 16, "negatives": 4},
             {"rank": 16, "negatives": 1000, "side_information": False}, {"rank": 8, "negatives": 1000},
         ),  # 1,000 negatives are all there are
     },
-    quick={"splits": ("time",), "clicks": ({"rank": 2, "negatives": 1},), "options": {"draws": 2, "warmup": 2}},
+    quick={
+        "splits": ("time",), "clicks": ({"rank": 2, "negatives": 1},), "options": {"draws": 2, "warmup": 2},
+        "items": {name: grid[:1] for name, grid in ITEM_GRIDS.items()},
+    },
     cells=choice_cells,
     blocks=(
         Table("ranking_choice", "Settings compared by NDCG@10 on validation parts", choice_table),

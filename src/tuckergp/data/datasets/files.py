@@ -68,13 +68,15 @@ class Collection:
     forms : tuple of tuples of str
         Sets of files, each of which is enough; the first is the one that the cache holds.
     cached : mapping of str to str
-        The files that a download leaves in the cache, with their sha256.
+        The files that a download leaves in the cache, with the sha256 of what ``plain`` makes of them.
     sources : tuple of Source
         Tried in order.
     aliases : tuple of str
         Other names of the folder, as the publishers' archives unpack.
     convert : callable or None
         From the path of a file of another form to the files that the cache would hold instead: name -> content.
+    plain : callable
+        From the content of a file to that of which checksums are taken, where copies differ in ways that do not matter.
     """
 
     title: str
@@ -84,6 +86,11 @@ class Collection:
     sources: tuple[Source, ...]
     aliases: tuple[str, ...] = ()
     convert: Callable[[Path], dict[str, bytes]] | None = None
+    plain: Callable[[bytes], bytes] = bytes
+
+    def is_expected(self, name: str, content: bytes) -> bool:
+        """Whether a file of the cache has its published content."""
+        return hashlib.sha256(self.plain(content)).hexdigest() == self.cached[name]
 
 
 def cache_directory() -> Path:
@@ -152,12 +159,12 @@ def _look_in(collection: Collection, directory: Path, what: str) -> Path | None:
 
 def _is_sound(collection: Collection, folder: Path) -> bool:
     """Whether the cache holds all files, undamaged."""
-    for name, sha256 in collection.cached.items():
+    for name in collection.cached:
         try:
             content = (folder / name).read_bytes()
         except OSError:
             return False
-        if hashlib.sha256(content).hexdigest() != sha256:
+        if not collection.is_expected(name, content):
             return False
     return True
 
