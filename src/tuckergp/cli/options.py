@@ -57,8 +57,8 @@ class Settings:
     ] = "gibbs"
     likelihood: Annotated[
         str,
-        _model(help="gaussian, ordinal, student for outliers, clicks for tables without ratings, ...", metavar="NAME"),
-    ] = "gaussian"
+        _model(help="auto (gaussian for ratings, else clicks), ordinal, student for outliers, ...", metavar="NAME"),
+    ] = "auto"
     core: Annotated[Literal["identity", "full", "auto"], _model(help="Identity is matrix factorisation.")] = "identity"
     draws: Annotated[int, _model(help="Draws per chain (gibbs).", min=1)] = 250
     warmup: Annotated[int, _model(help="Sweeps before the draws (gibbs).", min=0)] = 50
@@ -80,6 +80,9 @@ class Settings:
     ] = None
     duplicates: Annotated[Literal["keep", "mean", "refuse"], _model(help="Several ratings of one pair.")] = "keep"
     negatives: Annotated[int, _model(help="Bernoulli clicks: sampled pairs without a click, per click.", min=1)] = 16
+    objective: Annotated[
+        Literal["auto", "value", "rating"], _model(help="What lists are sorted by; value also learns what is chosen.")
+    ] = "auto"
     exclude: Annotated[
         list[str], _model(help="Column to leave out: users.zip_code, items.title; may be repeated.", metavar="COLUMN")
     ] = field(default_factory=list)
@@ -89,11 +92,13 @@ class Settings:
     item_column: Annotated[str, _column("--item-column", "items")] = "item_id"
     rating_column: Annotated[str, _column("--rating-column", "ratings")] = "rating"
     timestamp_column: Annotated[str, _column("--timestamp-column", "times")] = "timestamp"
+    count_column: Annotated[str, _column("--count-column", "counts of clicks, such as plays")] = "count"
 
     @property
     def columns(self) -> dict[str, str]:
         """The names of columns that differ from the usual ones."""
-        return other_names(self.user_column, self.item_column, self.rating_column, self.timestamp_column)
+        names = other_names(self.user_column, self.item_column, self.rating_column, self.timestamp_column)
+        return names if self.count_column == "count" else {**names, "count": self.count_column}
 
     def recommender(self, **more: Any) -> TuckerRecommender:
         """A recommender, not yet fitted, with these settings; those in ``more`` replace them."""
@@ -101,7 +106,7 @@ class Settings:
 
         same = (
             *("rank", "inference", "likelihood", "core", "draws", "warmup", "chains", "side_information", "noise"),
-            *("context", "rating_scale", "duplicates", "negatives"),
+            *("context", "rating_scale", "duplicates", "negatives", "objective"),
         )
         given: dict[str, Any] = {name: getattr(self, name) for name in same}
         given |= {

@@ -34,6 +34,10 @@ def recommend(
         typer.Option(help="Mean, upper confidence bound, or one draw."),
     ] = "mean",
     kappa: Annotated[float, typer.Option(help="Standard deviations that ucb adds.")] = 1.0,
+    by: Annotated[
+        Literal["value", "rating", "choice"] | None,
+        typer.Option(help="Sort by value, expected rating or probability of a choice.", show_default=False),
+    ] = None,
     titles: Annotated[
         str | None,
         typer.Option(help="A column of the item table to show beside the ids.", metavar="[FILE:]COLUMN"),
@@ -72,8 +76,8 @@ def recommend(
     chosen = bool(user) + (users is not None) + everyone
     if chosen > 1 or (not chosen and ratings is None):
         raise InputError("Say for whom: one of --user ID, --users FILE, --ratings FILE and --all.")
-    if together and (everyone or strategy != "mean" or diversity):
-        raise InputError("--together is for users who are named, and takes no --all, --strategy and --diversity.")
+    if together and (everyone or strategy != "mean" or diversity or by):
+        raise InputError("--together is for users who are named, and takes no --all, --strategy, --by and --diversity.")
     recommender = load_recommender(model)
     names = recommender.columns_
     layout = recommender.layout_
@@ -103,7 +107,7 @@ def recommend(
         if together:
             lists = recommender.recommend_together(asked, how=together, **choice)
         else:
-            ranking: dict[str, Any] = {"strategy": strategy, "kappa": kappa, "random_state": seed}
+            ranking: dict[str, Any] = {"strategy": strategy, "kappa": kappa, "random_state": seed, "by": by}
             lists = recommender.recommend(asked, **choice, **ranking, diversity=diversity)
     columns = with_titles(as_table(lists, "recommendations").columns, titles, items_side, names)
     put_table(columns, output, as_json, "Recommendations")
