@@ -192,10 +192,11 @@ def test_other_cores_are_refused(core: Any) -> None:
         TuckerRecommender(**FAST, likelihood=FIXED, core=core).fit(world()[0])
 
 
-def test_a_resumed_run_does_not_choose_anew(tmp_path: Any) -> None:
+def test_a_resumed_run_does_not_choose_anew(tmp_path: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     table, _ = world()
     whole = TuckerRecommender(**FAST).fit(table)
     stopped = TuckerRecommender(**{**FAST, "draws": 5}).fit(table, checkpoint=tmp_path / "run")
+    monkeypatch.setattr("tuckergp.recommender.choice_trial._settled", None)  # would fail if it were called again
     longer = TuckerRecommender(**FAST).fit(table, checkpoint=tmp_path / "run")
     assert chosen(stopped) == chosen(longer) == chosen(whole)
     np.testing.assert_array_equal(longer.predict(table.head(9)), whole.predict(table.head(9)))

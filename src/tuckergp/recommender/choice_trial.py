@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from typing import Any
 
 import numpy as np
@@ -22,11 +22,13 @@ from tuckergp.model.design import Design
 from tuckergp.model.tucker import Core
 from tuckergp.posterior.fitted import Fit
 from tuckergp.random import stream
+from tuckergp.running.checkpoint import store_choice, stored_choice
 from tuckergp.running.control import Control
 from tuckergp.running.fit import Inference
 from tuckergp.running.loop import ctrl_c_interrupts
 from tuckergp.running.threads import few_threads
 from tuckergp.running.trials import PARTS, parts
+from tuckergp.store.trees import digest
 
 __all__ = ["recentred", "settled_choices"]
 
@@ -246,7 +248,17 @@ def settled_choices(
     left.
     """
     began = time.monotonic()
-    likelihood, inference = _settled(likelihood, inference, core, design, count, seed, control)
+    open_scale = getattr(inference, "sigma_u", None) == "auto"
+    whose = "" if control.checkpoint is None else digest((design.index, count, seed, likelihood))
+    known = stored_choice(control.checkpoint, whose)
+    if known is None:
+        likelihood, inference = _settled(likelihood, inference, core, design, count, seed, control)
+        chosen = {each.name: getattr(likelihood, each.name) for each in fields(likelihood)}
+        store_choice(control.checkpoint, whose, [chosen, float(inference.sigma_u) if open_scale else None])  # type: ignore[attr-defined]
+    else:
+        chosen, sigma_u = known["choice"]
+        likelihood = replace(likelihood, **chosen)
+        inference = replace(inference, sigma_u=sigma_u) if open_scale else inference  # type: ignore[call-arg]
     if control.max_time is not None:
         control = replace(control, max_time=max(0.0, control.max_time - (time.monotonic() - began)))
     return likelihood, inference, control

@@ -6,6 +6,7 @@ Each step is in a file of its own. How a fitted recommender takes in more rating
 from __future__ import annotations
 
 import time
+import warnings
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -17,6 +18,7 @@ from tuckergp.data.frames import backend_of
 from tuckergp.data.history import KEYS, History
 from tuckergp.data.periods import Unit
 from tuckergp.data.tables import Table
+from tuckergp.errors import NotConvergedWarning
 from tuckergp.posterior.moments import Moments, MomentsOf
 from tuckergp.random import stream
 from tuckergp.recommender.choice_trial import recentred, settled_choices
@@ -114,7 +116,9 @@ def _choices(settings: RecommenderSettings, material: Material, run: Run, began:
     own = choice_settings(settings)
     material = material._replace(history=material.history.choices(), unit=None)
     run = Run(replace(control, checkpoint=folder, max_time=left))
-    return learn_from(own, inference_of(own), material, run)
+    with warnings.catch_warnings():  # few draws do for the order of items, and users did not ask for more
+        warnings.simplefilter("ignore", NotConvergedWarning)
+        return learn_from(own, inference_of(own), material, run)
 
 
 def learn_from(
