@@ -315,6 +315,34 @@ def cold_start(report: Report) -> Rows:
     return rows
 
 
+def diversity_lists(report: Report) -> Rows:
+    """NDCG and similarity of genres without diversity, and how much they differ with it, means over splits."""
+    weights = list(next(iter(next(iter(report["lists"].values())).values())))
+    rows = [["diversity", *(f"{float(weight):g}" for weight in weights)]]
+    for model, splits in report["lists"].items():
+        for figure, title in (("ndcg", "NDCG@10"), ("similarity", "similarity of genres")):
+            values = {weight: [found[weight][figure] for found in splits.values()] for weight in weights}
+            base = values[weights[0]]
+            cells = [f"{mean(base):.3f}"]
+            for weight in weights[1:]:
+                less = [there - here for there, here in zip(values[weight], base, strict=True)]
+                error = stdev(less) / len(less) ** 0.5
+                cells.append(f"{mean(less):+.3f} ± {error:.3f}")
+            rows.append([f"{model}: {title}", *cells])
+    return rows
+
+
+def diversity_choice(report: Report) -> Rows:
+    """NDCG and similarity of genres by the similarity of items that lists avoid."""
+    weights = list(next(iter(next(iter(report["choice"].values())).values())))
+    rows = [["NDCG@10 / similarity of genres, diversity", *(f"{float(weight):g}" for weight in weights)]]
+    for model, kinds in report["choice"].items():
+        for kind, found in kinds.items():
+            cells = (f"{found[weight]['ndcg']:.3f} / {found[weight]['similarity']:.3f}" for weight in weights)
+            rows.append([f"{model}: {kind}", *cells])
+    return rows
+
+
 TABLES: dict[str, dict[str, Callable[[Report], Rows]]] = {
     "gibbs.json": {
         "gibbs_times": gibbs_times,
@@ -326,6 +354,7 @@ TABLES: dict[str, dict[str, Callable[[Report], Rows]]] = {
     "latency.json": {"latency_answers": latency_answers, "latency_ratios": latency_ratios},
     "keep.json": {"kept_draws": kept_draws},
     "cold.json": {"cold_start": cold_start},
+    "diversity.json": {"diversity_lists": diversity_lists, "diversity_choice": diversity_choice},
     "gaps.json": {"gaps": gaps},
     "mutants.json": {"mutants": mutants},
     "prior_f.json": {"prior_f": prior_f},

@@ -65,6 +65,17 @@ def test_the_benchmark_of_kept_draws_runs(data_dir, tmp_path):
     assert set(json.loads(output.read_text())["kept"]) == {"25", "50", "100", "250"}
 
 
+def test_the_benchmark_of_diverse_lists_runs(data_dir, tmp_path):
+    output = tmp_path / "diversity.json"
+    command = [sys.executable, str(BENCHMARKS / "diversity.py"), "--quick", "-o", str(output)]
+    subprocess.run(command, check=True, env={**os.environ, "TUCKERGP_DATA": str(data_dir)}, capture_output=True)
+    report = json.loads(output.read_text())
+    assert set(report["choice"]) == set(report["lists"]) == {"ratings, gibbs", "ratings, als"}
+    # without diversity the similarity does not matter
+    for model, kind in (("ratings, gibbs", "correlation over draws"), ("ratings, als", "cosine of factors")):
+        assert report["choice"][model][kind]["0.0"] == report["choice"][model]["correlation over users"]["0.0"]
+
+
 def test_the_benchmark_of_newcomers_runs(data_dir, tmp_path):
     output = tmp_path / "cold.json"
     command = [sys.executable, str(BENCHMARKS / "cold.py"), "--quick", "-o", str(output)]

@@ -56,7 +56,6 @@ class Condition:
         """The rows of the items that meet it, shape (n_rows,)."""
         out = np.zeros(side.table.n_rows, dtype=bool)
         out[side.numbers(self.ids[self.holds])] = True
-        out[side.unknown] = False
         return out
 
 
