@@ -58,7 +58,7 @@ def run(movielens: Any, seed: int, size: dict[str, int]) -> dict[str, dict[str, 
     out: dict[str, dict[str, dict[str, float]]] = {}
     for attributes in (True, False):
         for implicit in (True, False):
-            rec = TuckerRecommender(**size, time=None, implicit=implicit, random_state=seed)
+            rec = TuckerRecommender(**size, time=None, implicit=implicit, objective="rating", random_state=seed)
             tables = (movielens.users, movielens.items) if attributes else (None, None)
             rec.fit(train, *tables, progress=False)
             name = f"{'attributes' if attributes else 'no attributes'}, who-rated-what {'on' if implicit else 'off'}"

@@ -153,7 +153,7 @@ def main() -> None:
         train, test = movielens.split(split)
         frame = pd.DataFrame(train.columns)
         for name, model in models.items():
-            rec = TuckerRecommender(**model, time=None, random_state=0)
+            rec = TuckerRecommender(**model, time=None, objective="rating", random_state=0)
             rec.fit(frame, movielens.users, movielens.items, progress=False)
             judge = Judge(movielens.items, test, 4.0 if name.startswith("ratings") else 0.0)
             known = set(train["user_id"].tolist())

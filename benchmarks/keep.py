@@ -59,7 +59,7 @@ def main() -> None:
         "kept": {},
     }
     for seed in SEEDS[:1] if options.quick else SEEDS:
-        rec = TuckerRecommender(**size, time=None, random_state=seed)
+        rec = TuckerRecommender(**size, time=None, objective="rating", random_state=seed)
         rec.fit(train, movielens.users, movielens.items, progress=False)
         all_draws = rec.fit_.draws
         for count in KEPT:

@@ -50,7 +50,9 @@ def fitted(size: dict[str, Any], users: int, folder: Path) -> tuple[Any, Data]:
     ratings = min(size["ratings_per_user"] * users, size["items"] * users // 4)
     write_synthetic(folder, users, size["items"], ratings)
     data = Data(folder)
-    rec = TuckerRecommender(rank=size["rank"], draws=size["draws"], warmup=2, implicit=False, time=None, random_state=0)
+    rec = TuckerRecommender(
+        rank=size["rank"], draws=size["draws"], warmup=2, implicit=False, time=None, objective="rating", random_state=0
+    )
     return rec.fit({"user_id": data.user, "item_id": data.item, "rating": data.y}, progress=False), data
 
 

@@ -71,7 +71,13 @@ def score(movielens: Any, split: int, seed: int, setting: Setting, scale: float,
     inference = Gibbs(scale=scale, noise="rows", **lengths)  # type: ignore[arg-type]
     context = ("day",) if setting.context else ()
     rec = TuckerRecommender(
-        rank=setting.rank, inference=inference, implicit=setting.implicit, time=None, context=context, random_state=seed
+        rank=setting.rank,
+        inference=inference,
+        implicit=setting.implicit,
+        time=None,
+        context=context,
+        objective="rating",
+        random_state=seed,
     )
     started = time.process_time()
     rec.fit(train, movielens.users, movielens.items, progress=False)

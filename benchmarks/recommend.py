@@ -73,7 +73,7 @@ class Ours:
                 start_peak()
 
         settings = {name: self.size[name] for name in ("rank", "draws", "warmup")}
-        self.rec = TuckerRecommender(**settings, implicit=False, time=None, random_state=SEED)
+        self.rec = TuckerRecommender(**settings, implicit=False, time=None, objective="rating", random_state=SEED)
         before = start_peak()
         start = time.perf_counter()
         self.rec.fit(folder / "ratings.parquet", callback=after_sweep, progress=False)

@@ -31,7 +31,7 @@ METHODS = {"als": ALS, "sgd": SGD}
 def score(movielens: MovieLens, split: int, inference: Any, core: CoreSpec, rank: int, seed: int) -> Figures:
     """Fit to a training part with all attributes, and score the test part once."""
     train, test = movielens.split(split)
-    model = TuckerRecommender(rank, inference=inference, core=core, random_state=seed)
+    model = TuckerRecommender(rank, inference=inference, core=core, objective="rating", random_state=seed)
     used = time.process_time()
     model.fit(train, movielens.users, movielens.items)
     return {

@@ -87,7 +87,7 @@ def learned(movielens: MovieLens, setting: Setting, train: Data, seed: int, opti
         users, items = entities.users, entities.items
     elif setting.tables == "all":
         users, items = attribute_tables(movielens)
-    model = TuckerRecommender(**setting.options | options, random_state=seed)
+    model = TuckerRecommender(**setting.options | options, objective="rating", random_state=seed)
     return quietly(model.fit, train, users, items)
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Callable, Hashable, Iterable
+from collections.abc import Callable, Hashable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from itertools import product
@@ -23,6 +23,7 @@ from tuckergp.data.datasets import MovieLens
 from tuckergp.data.history import KEYS
 from tuckergp.data.splits import TimeSplit, UserHoldout
 from tuckergp.data.tables import Table as Data
+from tuckergp.data.tables import as_table
 from tuckergp.evaluation.baselines import EASE, Biases, GlobalMean, NearestItems
 from tuckergp.evaluation.metrics import ranking, rmse
 from tuckergp.evaluation.scoring import Candidates, item_scores
@@ -61,9 +62,10 @@ OWN: dict[str, dict[str, Any]] = {
     "pairs_alone": {"rank": 32, "side_information": False},
     "pairs_als": {"rank": 32, "inference": "als"},
     "pairs_als_alone": {"rank": 32, "inference": "als", "side_information": False},
-    "plain": {"time": None, "implicit": False},
-    "none": {"time": None},
-    "week": {"time": "week"},
+    "plain": {"time": None, "implicit": False, "objective": "rating"},
+    "none": {"time": None, "objective": "rating"},
+    "week": {"time": "week", "objective": "rating"},
+    "value": {"time": None, "objective": "value"},
 }
 """The fixed settings of our own models."""
 CHOSEN = {"user": {"rank": 16, "negatives": 1000}, "time": {"rank": 8, "negatives": 1000}}
@@ -91,6 +93,8 @@ CLICKS = ("clicks", "pairs", "pairs_alone", "pairs_als", "pairs_als_alone")
 K, LIKED = 10, 4.0
 # Lengths of longer lists, and of those whose recall is measured.
 LONGER, RECALLS = 100, (20, 50)
+# The lists that are looked at to the end.
+LONGEST_LIST = 100
 # Seed of validation parts, which no test part has.
 VALIDATION = 1_000
 
@@ -179,8 +183,19 @@ def measure(contest: Contest, name: str, options: dict[str, Any], seed: int) -> 
     quietly(model.fit, train, *attribute_tables(contest.movielens))
     seconds = round(time.perf_counter() - began, 1)
     figures = {} if name in CLICKS else errors(contest, model)
-    scores = item_scores(model, contest.rated.users, contest.rated.items)
+    scores = (listed if name == "value" else item_scores)(model, contest.rated.users, contest.rated.items)
     return {**figures, **lists(contest, scores), "seconds": seconds}
+
+
+def listed(model: TuckerRecommender, users: Sequence[Any], items: Sequence[Any]) -> Floats:
+    """Scores that sort items as lists of `LONGEST_LIST` do; minus infinity for those that are not on them."""
+    rows, columns = ({value: place for place, value in enumerate(values)} for values in (users, items))
+    answer = as_table(quietly(model.recommend, list(users), LONGEST_LIST), "lists")
+    scores = np.full((len(rows), len(columns)), -np.inf)
+    for user, item, rank in zip(answer["user_id"].tolist(), answer["item_id"].tolist(), answer["rank"], strict=True):
+        if item in columns:
+            scores[rows[user], columns[item]] = -rank
+    return scores
 
 
 def lists(contest: Contest, scores: Floats) -> Figures:
@@ -238,7 +253,7 @@ def cells(run: Run) -> Work:
         contest = contest_of(run, split, seed)
         chosen: dict[str, dict[str, Any]] = {"clicks": CHOSEN[split], **ITEM_CHOSEN[split]}
         work[f"{split}/counts/seed {seed}"] = partial(counts, contest)
-        for name in ("popularity", *ITEM_BASELINES, *CLICKS, "mean", "biases", "plain", "none", "week"):
+        for name in ("popularity", *ITEM_BASELINES, *CLICKS, "mean", "biases", "plain", "none", "week", "value"):
             options = chosen.get(name, {}) | at["options"].get(name, {})
             work[f"{split}/{name}/seed {seed}"] = partial(measure, contest, name, options, seed)
         work[f"{split}/auto/seed {seed}"] = partial(decision, contest, seed)
@@ -310,7 +325,7 @@ RANKING = Experiment(
         Table(
             "ranking_lists",
             "The first ten of each list",
-            partial(by_split_table, LIST_COLUMNS, (*LISTED, "plain", "none", "week")),
+            partial(by_split_table, LIST_COLUMNS, (*LISTED, "plain", "none", "week", "value")),
         ),
         Table(
             "ranking_longer",

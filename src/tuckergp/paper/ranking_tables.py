@@ -28,6 +28,7 @@ CONTESTANTS = {
     "plain": "`TuckerRecommender(time=None, implicit=False)` on ratings",
     "none": "`TuckerRecommender(time=None)` on ratings",
     "week": '`TuckerRecommender(time="week")` on ratings',
+    "value": '`TuckerRecommender(time=None, objective="value")`, lists by value',
     "auto": '`TuckerRecommender()` on ratings, which takes `time="auto"`',
 }
 

@@ -69,7 +69,7 @@ def ratings(run: Run, inference: Any, seed: int) -> Figures:
     train = train.take(np.arange(0, len(train), run.settings["every"]))
     entities = entities_of(movielens)
     model = TuckerRecommender(
-        run.settings["ranks"]["movielens"], inference, implicit=False, time=None, random_state=seed
+        run.settings["ranks"]["movielens"], inference, implicit=False, time=None, objective="rating", random_state=seed
     )
     fit = partial(quietly, model.fit, train, entities.users, entities.items)
     return figures(fit, held, held.numeric("rating"))

@@ -51,6 +51,7 @@ def drift_helps(model: Any, ratings: Table, users: Any, items: Any, seed: int, m
         draws=DRAWS,
         chains=1,
         implicit=False,
+        objective="rating",
         n_jobs=None,
         random_state=seed,
     )
