@@ -201,13 +201,24 @@ def version_of(package: str, python: str) -> str | None:
 
 
 def scores_of(
-    python: str, kind: str, options: Options, user: Any, item: Any, shape: tuple[int, int], seed: int
+    python: str,
+    kind: str,
+    options: Options,
+    user: Any,
+    item: Any,
+    shape: tuple[int, int],
+    seed: int,
+    weight: Any = None,
 ) -> np.ndarray:
-    """Learn from clicks, given as numbers of users and items, and score all pairs; shape (n_users, n_items)."""
+    """Learn from clicks, given as numbers of users and items, and score all pairs; shape (n_users, n_items).
+
+    ``weight`` has the confidence of each click where it is not 1; then no pair is clicked twice.
+    """
     with tempfile.TemporaryDirectory() as folder:
         asked, answered = Path(folder) / "clicks.npz", Path(folder) / "scores.npy"
         what = json.dumps({"kind": kind, "options": options, "seed": seed})
-        np.savez(asked, user=user, item=item, shape=np.array(shape), what=np.array(what))
+        confidence = np.zeros(0) if weight is None else np.asarray(weight)
+        np.savez(asked, user=user, item=item, shape=np.array(shape), what=np.array(what), weight=confidence)
         subprocess.run([python, __file__, "--work", str(asked), str(answered)], check=True)
         return np.load(answered).astype(np.float64)
 
@@ -220,9 +231,11 @@ def work(asked: str, answered: str) -> None:
 
     data = np.load(asked)
     what, (n_users, n_items) = json.loads(str(data["what"])), map(int, data["shape"])
-    ones = np.ones(len(data["user"]), dtype=np.float32)
-    clicks = sparse.csr_matrix((ones, (data["user"], data["item"])), shape=(n_users, n_items))
-    clicks.data[:] = 1.0  # a pair may be clicked more than once
+    weighted = len(data["weight"]) > 0
+    weight = data["weight"].astype(np.float32) if weighted else np.ones(len(data["user"]), dtype=np.float32)
+    clicks = sparse.csr_matrix((weight, (data["user"], data["item"])), shape=(n_users, n_items))
+    if not weighted:
+        clicks.data[:] = 1.0  # a pair may be clicked more than once
     kind = AlternatingLeastSquares if what["kind"] == "als" else BayesianPersonalizedRanking
     model = kind(**what["options"], num_threads=1, random_state=what["seed"])
     model.fit(clicks, show_progress=False)

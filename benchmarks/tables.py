@@ -343,6 +343,44 @@ def diversity_choice(report: Report) -> Rows:
     return rows
 
 
+LISTENERS = {
+    "popularity": "popularity",
+    "implicit": "implicit, ALS",
+    "als, no attributes": "ours, ALS without attributes",
+    "als": "ours, ALS",
+    "gibbs, no attributes": "ours, Gibbs sampling without attributes",
+    "gibbs": "ours, Gibbs sampling",
+}
+
+
+def lastfm_lists(report: Report) -> Rows:
+    """Lists of artists, means over the seeds that are done, and of artists that nobody played in the training part."""
+    columns = {
+        "warm_ndcg_10": "NDCG@10",
+        "warm_recall_20": "recall@20",
+        "warm_recall_50": "recall@50",
+        "warm_ndcg_100": "NDCG@100",
+        "cold_recall_50": "cold artists: recall@50",
+        "cold_ndcg_100": "NDCG@100",
+    }
+    rows = [["", "seeds", *columns.values(), "seconds for a fit"]]
+    seeds = [cells for name, cells in report["cells"].items() if name.startswith("seed")]
+    for name, title in LISTENERS.items():
+        if done := [cells[name] for cells in seeds if name in cells]:
+            figures = [f"{mean(cell[column] for cell in done):.4f}" for column in columns]
+            seconds = f"{mean(cell['seconds'] for cell in done):.0f}" if "seconds" in done[0] else ""
+            rows.append([title, str(len(done)), *figures, seconds])
+    return rows
+
+
+def lastfm_choice(report: Report) -> Rows:
+    """The best settings of implicit on the validation part."""
+    rows = [["settings of implicit, ALS with 32 factors", "validation NDCG@100"]]
+    tried = report["cells"]["validation"].items()
+    best = sorted(tried, key=lambda pair: -pair[1]["warm_ndcg_100"])[:3]
+    return [*rows, *([f"`{name}`", f"{cell['warm_ndcg_100']:.4f}"] for name, cell in best)]
+
+
 TABLES: dict[str, dict[str, Callable[[Report], Rows]]] = {
     "gibbs.json": {
         "gibbs_times": gibbs_times,
@@ -356,6 +394,7 @@ TABLES: dict[str, dict[str, Callable[[Report], Rows]]] = {
     "cold.json": {"cold_start": cold_start},
     "diversity.json": {"diversity_lists": diversity_lists, "diversity_choice": diversity_choice},
     "gaps.json": {"gaps": gaps},
+    "lastfm.json": {"lastfm_lists": lastfm_lists, "lastfm_choice": lastfm_choice},
     "mutants.json": {"mutants": mutants},
     "prior_f.json": {"prior_f": prior_f},
     "prior_scale.json": {"prior_scale_rmse": prior_scale_rmse, "prior_scale_density": prior_scale_density},

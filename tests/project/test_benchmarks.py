@@ -88,6 +88,20 @@ def test_the_benchmark_of_newcomers_runs(data_dir, tmp_path):
         assert all(0.8 < found["rmse"] < 1.4 for found in scores.values())
 
 
+def test_the_benchmark_of_plays_runs_without_its_peer(data_dir, tmp_path):
+    if not (data_dir / "lastfm-2k").is_dir():
+        pytest.skip("no Last.fm here")
+    output = tmp_path / "lastfm.json"
+    command = [sys.executable, str(BENCHMARKS / "lastfm.py"), "--quick", "-o", str(output)]
+    subprocess.run(command, check=True, env={**os.environ, "TUCKERGP_DATA": str(data_dir)}, capture_output=True)
+    ((seed, models),) = json.loads(output.read_text())["cells"].items()
+    assert seed == "seed 0"
+    assert len(models) == 5
+    cold = {name: cells["cold_recall_50"] for name, cells in models.items()}
+    assert cold["popularity"] == cold["als, no attributes"] == cold["gibbs, no attributes"]  # a random order
+    assert cold["gibbs"] > cold["popularity"]
+
+
 def test_the_choice_of_the_prior_scale_runs_and_goes_on_from_its_file(data_dir, tmp_path):
     output = tmp_path / "prior_scale.json"
     command = [sys.executable, str(BENCHMARKS / "prior_scale.py"), "--quick", "-o", str(output)]
