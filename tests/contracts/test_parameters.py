@@ -42,6 +42,7 @@ WRONG = {
         "rating_scale": ["x", "15", 5, (5, 1), (1, 2, 3), ("a", "b")],
         "duplicates": [1, "drop", None],
         "negatives": [0, "a", 2.5, None],
+        "objective": ["price", 1, None],
     },
     TuckerGPRegressor: {
         **SHARED,

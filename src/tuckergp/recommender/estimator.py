@@ -102,7 +102,7 @@ class TuckerRecommender(Storable, Estimator):
         ``"auto"``: rows where the inference and the likelihood support it, except for ``"bernoulli"``, where the
         factors have this role.
     columns : dict or None
-        The names of ``user_id``, ``item_id``, ``rating`` and ``timestamp`` in your tables:
+        The names of ``user_id``, ``item_id``, ``rating``, ``timestamp`` and ``count`` in your tables:
         ``{"user_id": "kunde"}``. Common names, such as userId, movieId, isbn, stars and date, are found without it.
     attributes : dict or None
         How to use some columns of the user and item tables, instead of what their values suggest:
@@ -279,7 +279,8 @@ class TuckerRecommender(Storable, Estimator):
         Parameters
         ----------
         ratings : table with columns user_id, item_id, rating, or a path to one
-            The timestamp and context columns may be missing. For clicks, negative pairs are sampled for these users.
+            The timestamp and context columns may be missing. For Bernoulli clicks, negative pairs are sampled for these
+            users.
         users, items : table with user_id (item_id) and attributes, or None
             Attributes of these users and items, or of new ones. Columns that `fit` did not know are ignored, and other
             ids keep their attributes, until `partial_fit`.
