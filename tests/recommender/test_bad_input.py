@@ -77,11 +77,13 @@ def test_a_broken_row_is_named_by_its_line(tmp_path):
 
 def test_missing_columns_are_refused_and_others_ignored():
     refused("ratings has no column 'item_id'; its columns are", {"user_id": [1], "rating": [2.0]})
-    refused("ratings has no column 'rating'.*For clicks", {"user_id": [1], "item_id": [2]})
+    refused("ratings has no column 'rating'.*For clicks", {"user_id": [1], "item_id": [2]}, likelihood="gaussian")
     nameless = {"item_id": [1], "rating": [2.0]}
     refused("ratings has no column 'userId'", nameless, columns={"user_id": "userId"})
     refused(
-        "columns gives other names for user_id, item_id, rating, timestamp; it has 'user'", GOOD, columns={"user": "u"}
+        "columns gives other names for user_id, item_id, rating, timestamp, count; it has 'user'",
+        GOOD,
+        columns={"user": "u"},
     )
     refused("has no column 'device'", GOOD, context="device")
     refused("attributes has choices for 'users' and for 'items', not for 'films'", GOOD, attributes={"films": {}})

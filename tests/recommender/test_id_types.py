@@ -102,13 +102,13 @@ def test_baselines_and_given_parts_follow_the_training_part(tmp_path):
 
 
 @pytest.mark.parametrize("sign", [1, -1])
-def test_integers_that_a_file_reader_made_floats_of_are_refused(sign, tmp_path):
+def test_integers_beyond_64_bits_in_lines_of_json_are_those_of_the_table(sign, tmp_path):
     ids = [sign * (2**63 + k) for k in range(1, 4)]
     model = TuckerRecommender(**FAST).fit({"user_id": ids, "item_id": ["a", "b", "a"], "rating": [1.0, 4.0, 2.0]})
     path = tmp_path / "pairs.jsonl"
     path.write_text("".join(f'{{"user_id": {value}, "item_id": "a"}}\n' for value in ids))
-    with pytest.raises(InputError, match=r"pairs\.jsonl column .user_id. holds numbers with decimals or beyond 64"):
-        model.predict(path)
+    expected = model.predict({"user_id": ids, "item_id": ["a"] * 3}, on_unknown="raise")
+    np.testing.assert_array_equal(model.predict(path, on_unknown="raise"), expected)
     path.write_text('{"user_id": 7.0, "item_id": "a"}\n')
     assert np.isnan(model.predict(path, on_unknown="nan")).all()
 

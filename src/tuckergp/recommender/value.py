@@ -15,6 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from tuckergp.data.tables import Table
+from tuckergp.inference import INFERENCES
 from tuckergp.inference.algorithm import Sampled
 from tuckergp.likelihoods import LIKELIHOODS
 from tuckergp.likelihoods.base import Predicted
@@ -66,7 +67,7 @@ def choice_settings(settings: RecommenderSettings) -> RecommenderSettings:
         settings,
         rank=max(RANK, int(rank)),
         likelihood=name,
-        inference="gibbs" if sampled else "als",
+        inference=next(each for each in LIKELIHOODS[name].inferences if INFERENCES[each].point != sampled),
         core="identity",
         draws=min(settings.draws, DRAWS) if sampled else usual.draws,
         warmup=min(settings.warmup, WARMUP) if sampled else usual.warmup,
