@@ -15,7 +15,7 @@ from tuckergp.data.tables import as_table
 from tuckergp.errors import InputError
 from tuckergp.evaluation import scoring
 from tuckergp.evaluation.baselines import Biases, Popularity
-from tuckergp.evaluation.evaluate import DISTRIBUTIONS, ERRORS, METRICS, RANKING, cross_validate, evaluate
+from tuckergp.evaluation.evaluate import DISTRIBUTIONS, ERRORS, METRICS, RANKING, cross_validate, evaluate, fit_afresh
 from tuckergp.evaluation.metrics import mae, rmse
 
 SMALL = {"rank": 2, "draws": 20, "warmup": 10, "random_state": 0}
@@ -234,3 +234,12 @@ def test_ratings_may_have_their_ids_in_an_index(data):
     frame = pd.DataFrame(data.train.columns)
     boards = [evaluate(Biases(), each, metrics=["rmse"]) for each in (frame, frame.set_index(["user_id", "item_id"]))]
     assert boards[0].value("rmse") == boards[1].value("rmse")
+
+
+def test_no_model_of_choices_is_fitted_to_be_judged_by_predictions(data):
+    table, tables = as_table(data.train, "ratings"), [None, None]
+    model = TuckerRecommender(rank=2, draws=2, warmup=2, time=None, implicit=False, random_state=0)
+    assert fit_afresh(model, table, tables, False, predictions=True).objective == "rating"
+    assert fit_afresh(model, table, tables, False).objective == "auto"
+    model.objective = "value"
+    assert hasattr(fit_afresh(model, table, tables, False, predictions=True), "choice_")

@@ -135,7 +135,7 @@ def evaluate(
         for label, each in models.items():
             _say(f"fold {n_folds}: {label}", show)
             began = time.perf_counter()
-            fitted = fit_afresh(each, train, tables, progress)
+            fitted = fit_afresh(each, train, tables, progress, predictions=True)
             seconds[label] += time.perf_counter() - began
             measured: dict[str, Part] = {}
             if getattr(fitted, "predicts_ratings", True) and not clicks:
@@ -268,9 +268,16 @@ def attribute_tables(users: Any, items: Any, names: Mapping[str, str] | None = N
     ]
 
 
-def fit_afresh(model: Any, train: Table, tables: Sequence[Table | None], progress: bool | None) -> Any:
-    """A clone of the model, fitted with the tables of users and items."""
+def fit_afresh(
+    model: Any, train: Table, tables: Sequence[Table | None], progress: bool | None, predictions: bool = False
+) -> Any:
+    """A clone of the model, fitted with the tables of users and items.
+
+    With ``predictions`` it is judged by these alone, to which a model of choices beside that of ratings adds nothing.
+    """
     fresh = clone(model, safe=False)
+    if predictions and getattr(fresh, "objective", None) == "auto":
+        fresh.objective = "rating"
     more = {"progress": progress} if "progress" in signature(fresh.fit).parameters else {}
     with ctrl_c_interrupts():  # a model that was stopped early is not the one to be evaluated
         fresh.fit(train, users=tables[0], items=tables[1], **more)
