@@ -215,14 +215,18 @@ def test_missing_attributes_and_users_absent_from_the_table_are_fine(data):
 )
 def test_movielens_reaches_its_band(movielens, settings, low, high):
     train, test = movielens.split(1)
-    model = TuckerRecommender(random_state=0, **settings).fit(train, movielens.users, movielens.items)
+    model = TuckerRecommender(objective="rating", random_state=0, **settings).fit(
+        train, movielens.users, movielens.items
+    )
     assert low < rmse(test["rating"], model.predict(test)) < high
 
 
 def test_a_quarter_of_movielens_reaches_its_band_by_gibbs_sampling(movielens):
     """Every fourth user: 0.886 for this seed, 0.906 by ALS, 1.066 by the mean."""
     train, test = (table.take(np.flatnonzero(table["user_id"] % 4 == 0)) for table in movielens.split(1))
-    model = TuckerRecommender(draws=30, time=None, random_state=0).fit(train, movielens.users, movielens.items)
+    model = TuckerRecommender(draws=30, time=None, objective="rating", random_state=0).fit(
+        train, movielens.users, movielens.items
+    )
     assert 0.87 < rmse(test["rating"], model.predict(test)) < 0.9
 
 

@@ -337,7 +337,7 @@ def test_latent_utilities_are_near_their_limit(likelihood, monkeypatch):
     old = {"user_id": rng.integers(20, size=n), "item_id": rng.integers(15, size=n), "rating": rng.choice(levels, n)}
     rec = TuckerRecommender(rank=2, likelihood=likelihood, draws=1, warmup=20, random_state=0).fit(old)
     # as many people with the same ratings are as many independent draws
-    people = 1500
+    people = 600
     new = as_table(
         {
             "user_id": np.repeat([f"n{k}" for k in range(people)], 12).astype(object),
@@ -347,12 +347,12 @@ def test_latent_utilities_are_near_their_limit(likelihood, monkeypatch):
         "new",
     )
     few = rows_found(rec, new, 1)[:, 0]
-    monkeypatch.setattr("tuckergp.recommender.folding.SCANS", 200)
+    monkeypatch.setattr("tuckergp.recommender.folding.SCANS", 80)
     long = rows_found(rec, new, 2)[:, 0]
-    # means of 1,500 draws each: five standard errors, false alarm below 1e-5
+    # means of 600 draws each: five standard errors, false alarm below 1e-5
     error = np.sqrt((few.var(axis=0) + long.var(axis=0)) / people)
     assert (np.abs(few.mean(axis=0) - long.mean(axis=0)) < 5 * error).all()
-    np.testing.assert_allclose(few.std(axis=0), long.std(axis=0), rtol=0.12)
+    np.testing.assert_allclose(few.std(axis=0), long.std(axis=0), rtol=0.2)
 
 
 def test_clicks_are_folded_in_with_pairs_that_were_not_clicked():
@@ -408,7 +408,7 @@ def test_movielens_newcomers_are_better_known_from_ten_ratings_than_from_attribu
     ids, counts = np.unique(ratings["user_id"], return_counts=True)
     users = np.random.default_rng(0).choice(ids[counts >= 40], 20, replace=False)
     kept, new, rest = parted(ratings, users, 10)
-    rec = TuckerRecommender(rank=8, draws=60, warmup=30, time=None, implicit=False, random_state=0)
+    rec = TuckerRecommender(rank=8, draws=60, warmup=30, time=None, implicit=False, objective="rating", random_state=0)
     rec.fit(kept, movielens.users, movielens.items)
     cold = rmse(rest["rating"], rec.predict(rest))
     warm = rmse(rest["rating"], rec.fold_in(new).predict(rest))

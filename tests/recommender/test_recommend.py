@@ -228,7 +228,9 @@ def test_products_of_embeddings_are_predictions(fitted):
 
 
 def test_star_wars_is_like_its_sequel(movielens):
-    model = TuckerRecommender(rank=6, draws=20, warmup=20, implicit=False, time=None, random_state=0)
+    model = TuckerRecommender(
+        rank=6, draws=20, warmup=20, implicit=False, time=None, objective="rating", random_state=0
+    )
     model.fit(movielens.ratings, movielens.users, movielens.items)
     title = dict(zip(movielens.items["item_id"].tolist(), movielens.items["title"], strict=True))
     alike = [title[item] for item in model.similar_items(50, n=5)["item_id"]]
