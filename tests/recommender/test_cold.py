@@ -107,7 +107,8 @@ def test_newcomers_are_predicted_well_and_with_honest_intervals_although_nobody_
     ids = np.unique(movielens.ratings[key])
     cold = np.isin(movielens.ratings[key], np.random.default_rng(0).choice(ids, 150, replace=False))
     train, test = (movielens.ratings.take(np.flatnonzero(part)) for part in (~cold, cold))
-    model = TuckerRecommender(rank=4, draws=20, warmup=20, implicit=True, time=None, random_state=0)
+    size = {"rank": 4, "draws": 20, "warmup": 20}
+    model = TuckerRecommender(**size, implicit=True, time=None, objective="rating", random_state=0)
     model.fit(train, movielens.users, movielens.items)
     error = rmse(test["rating"], model.predict(test))
     assert error < 0.93 * rmse(test["rating"], np.full(len(test), train["rating"].mean()))
