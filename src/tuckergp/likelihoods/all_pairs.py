@@ -66,25 +66,8 @@ class Cells(NamedTuple):
 class AllPairs(Likelihood, Checked):
     """Choices among all items: chosen pairs are ones, all other pairs are zeros of less weight.
 
-    Parameters
-    ----------
-    zeros : float or "auto"
-        w0, the weight of a pair that was not chosen; a chosen one has weight 1, or more by its count.
-    popularity : float or "auto"
-        From 0 to 1: zeros of item j weigh w0 c_j, where c_j is n_j^popularity, n_j how often the item was chosen, with
-        mean 1. Where popular items are seen by more people, not choosing them says more.
-    counting : {"none", "log", "linear", "auto"}
-        How counts, such as plays, weigh: not at all, w = 1 + log(1 + n / m), or w = 1 + n / m, with m the median count.
-    temper : float or "auto"
-        The power of the pseudo-likelihood, from 0 (without it) to 1: each pair counts as so many observations.
-    slope, intercept : float
-        The probability of a choice is logistic(intercept + slope f).
-    typical : float
-        The median count.
-    noise : float
-        Variance of f's noise in algorithms that hold it fixed.
-
-    ``"auto"`` values are chosen by `TuckerRecommender` on held-out choices.
+    Its settings are described in `tuckergp.likelihoods.clicks.Clicks`. ``"auto"`` values are chosen by
+    `TuckerRecommender` on held-out choices.
     """
 
     inferences: ClassVar[tuple[str, ...]] = ("gibbs", "als")

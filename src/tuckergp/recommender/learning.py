@@ -108,14 +108,20 @@ def learn(
     return replace(fitted, choice=_choices(settings, material, run, began))
 
 
+def beside(run: Run) -> Run:
+    """The run of a model of choices beside that of ratings: it has a part of the checkpoint of its own."""
+    folder = run.control.checkpoint
+    return Run(replace(run.control, checkpoint=None if folder is None else Path(folder) / CHOICES))
+
+
 def _choices(settings: RecommenderSettings, material: Material, run: Run, began: float) -> FittedRecommender:
     """The model of choices beside that of ratings; it has a part of the checkpoint, and the time that is left."""
-    control = run.control
-    folder = None if control.checkpoint is None else Path(control.checkpoint) / CHOICES
-    left = None if control.max_time is None else max(0.0, control.max_time - (time.monotonic() - began))
+    limit = run.control.max_time
+    left = None if limit is None else max(0.0, limit - (time.monotonic() - began))
     own = choice_settings(settings)
     material = material._replace(history=material.history.choices(), unit=None)
-    run = Run(replace(control, checkpoint=folder, max_time=left))
+    run = beside(run)
+    run = run._replace(control=replace(run.control, max_time=left))
     with warnings.catch_warnings():  # few draws do for the order of items, and users did not ask for more
         warnings.simplefilter("ignore", NotConvergedWarning)
         return learn_from(own, inference_of(own), material, run)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 from tuckergp.data.names import KEYS, RATING, named_table
@@ -15,7 +14,7 @@ from tuckergp.recommender.continuation import check_continuation, continued_seed
 from tuckergp.recommender.fitted import FittedRecommender
 from tuckergp.recommender.fold_in import Folded, fold_in
 from tuckergp.recommender.growth import compacted, merged_tables
-from tuckergp.recommender.learning import CHOICES, Material, Run, learn_from
+from tuckergp.recommender.learning import Material, Run, beside, learn_from
 from tuckergp.recommender.reading import AttributeTables, Given, attribute_tables
 from tuckergp.recommender.settings import RecommenderSettings
 from tuckergp.recommender.value import choice_settings
@@ -71,10 +70,8 @@ def go_on(
     learned = learn_from(settings, inference, material, run, last)
     if fitted.choice is None:
         return learned
-    own, control = choice_settings(settings), run.control
-    folder = None if control.checkpoint is None else Path(control.checkpoint) / CHOICES
-    beside = Run(replace(control, checkpoint=folder))
-    return replace(learned, choice=go_on(fitted.choice, own, Given(table, *tables), beside, warmup))
+    choice = go_on(fitted.choice, choice_settings(settings), Given(table, *tables), beside(run), warmup)
+    return replace(learned, choice=choice)
 
 
 def _read(fitted: FittedRecommender, settings: RecommenderSettings, given: Given) -> tuple[Table, AttributeTables]:
