@@ -69,11 +69,12 @@ def test_of_counts_is_the_sum_over_all_of_them(kind, mean):
     y = each.rvs(random_state=1)[RNG.integers(0, S, N), np.arange(N)].astype(float)
     found = kind(mean=mean).crps(COUNTS, y)
     most = max(each.ppf(1 - 1e-10).max(), y.max()) + 2
+    some = range(N) if most < 1000 else range(0, N, N // 5)
     k, expected = np.arange(most)[:, None], []
-    for i in range(N):
+    for i in some:
         column = stats.poisson(rate[:, i]) if kind is Poisson else stats.nbinom(H, H / (H + rate[:, i]))
         expected.append(((column.cdf(k).mean(axis=1) - (y[i] <= k[:, 0])) ** 2).sum())
-    np.testing.assert_allclose(found, expected, rtol=1e-6 if most < 60 else 3e-3)
+    np.testing.assert_allclose(found[some], expected, rtol=1e-6 if most < 60 else 3e-3)
 
 
 @pytest.mark.parametrize(

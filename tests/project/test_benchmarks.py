@@ -57,6 +57,7 @@ def test_the_benchmark_of_single_answers_runs(tmp_path):
     assert set(report["users"]["300"]["ratios"]) == {"list", "fold_in", "everyone"}
 
 
+@pytest.mark.slow
 def test_the_benchmark_of_kept_draws_runs(data_dir, tmp_path):
     output = tmp_path / "keep.json"
     command = [sys.executable, str(BENCHMARKS / "keep.py"), "--quick", "-o", str(output)]
@@ -65,6 +66,7 @@ def test_the_benchmark_of_kept_draws_runs(data_dir, tmp_path):
     assert set(json.loads(output.read_text())["kept"]) == {"25", "50", "100", "250"}
 
 
+@pytest.mark.slow
 def test_the_benchmark_of_diverse_lists_runs(data_dir, tmp_path):
     output = tmp_path / "diversity.json"
     command = [sys.executable, str(BENCHMARKS / "diversity.py"), "--quick", "-o", str(output)]
@@ -76,6 +78,7 @@ def test_the_benchmark_of_diverse_lists_runs(data_dir, tmp_path):
         assert report["choice"][model][kind]["0.0"] == report["choice"][model]["correlation over users"]["0.0"]
 
 
+@pytest.mark.slow
 def test_the_benchmark_of_newcomers_runs(data_dir, tmp_path):
     output = tmp_path / "cold.json"
     command = [sys.executable, str(BENCHMARKS / "cold.py"), "--quick", "-o", str(output)]
@@ -88,6 +91,7 @@ def test_the_benchmark_of_newcomers_runs(data_dir, tmp_path):
         assert all(0.8 < found["rmse"] < 1.4 for found in scores.values())
 
 
+@pytest.mark.slow
 def test_the_benchmark_of_plays_runs_without_its_peer(data_dir, tmp_path):
     if not (data_dir / "lastfm-2k").is_dir():
         pytest.skip("no Last.fm here")
@@ -102,6 +106,7 @@ def test_the_benchmark_of_plays_runs_without_its_peer(data_dir, tmp_path):
     assert cold["gibbs"] > cold["popularity"]
 
 
+@pytest.mark.slow
 def test_the_choice_of_the_prior_scale_runs_and_goes_on_from_its_file(data_dir, tmp_path):
     output = tmp_path / "prior_scale.json"
     command = [sys.executable, str(BENCHMARKS / "prior_scale.py"), "--quick", "-o", str(output)]
@@ -123,6 +128,7 @@ def test_the_simulation_of_the_prior_runs(tmp_path):
     assert all(0.3 < case["sd"] < 3 for case in json.loads(output.read_text())["cases"])
 
 
+@pytest.mark.slow
 def test_the_benchmark_of_mixing_runs_and_goes_on(tmp_path):
     output = tmp_path / "mixing.json"
     command = [sys.executable, str(BENCHMARKS / "mixing.py"), "--quick", "-o", str(output)]

@@ -231,6 +231,7 @@ INCONSISTENT = {
     "starts of ratings": ("history_.starts", put(1, 5)),
     "starts backwards": ("history_.starts", put(1, 4)),
     "last start of ratings": ("history_.starts", put(-1, 3)),
+    "axes of starts": ("history_.starts", lambda tensor: tensor[:, None]),
 }
 
 
@@ -373,6 +374,10 @@ def test_levels_of_encoders_and_marks_of_residuals_out_of_range_are_refused(tmp_
         setattr(changed.modes_[mode].residual, name, value)
         changed.save(path)
         assert sentence in refusal(path)
+    changed = copy.deepcopy(model)
+    del changed.modes_[2].residual.onehot_.kernel_
+    changed.save(path)
+    assert "its features were not learned" in refusal(path)
 
 
 def test_any_value_of_the_structure_may_be_wrong(path):

@@ -45,7 +45,7 @@ def _check_history(history: SortedHistory, layout: Layout) -> None:
         _check_ids(ids)
         require(len(ids) == side.n_rated, "it has ratings of other users or items than it knows")
     starts, count = history.starts, len(history)
-    require(len(starts) == len(history.ids[0]) + 1 and inside(starts, count + 1), "its ratings are not in order")
+    require(starts.shape == (len(history.ids[0]) + 1,) and inside(starts, count + 1), "its ratings are not in order")
     require(starts[0] == 0 and starts[-1] == count and (np.diff(starts) >= 0).all(), "its ratings are not in order")
     for values, below in ((history.item, len(history.ids[1])), (history.place, count)):
         bounded = inside(values, below) if isinstance(values, np.ndarray) else values.below == below

@@ -18,8 +18,11 @@ from tuckergp.posterior.export import block_names
 from tuckergp.posterior.fitted import Fit
 from tuckergp.priors.hyper import block_precisions
 from tuckergp.random import seed_of, stream
+from tuckergp.recommender.circumstances import Context, Drift
+from tuckergp.recommender.fitted import FittedRecommender
 from tuckergp.recommender.layout import Layout
-from tuckergp.running.fit import Inference, seed_for
+from tuckergp.recommender.settings import RecommenderSettings
+from tuckergp.running.fit import Inference, ranks_of, seed_for
 from tuckergp.running.start import Start
 from tuckergp.store.trees import digest
 
@@ -36,16 +39,24 @@ def last_draws(fit: Fit) -> Fit:
     return replace(fit, draws=fit.draws.last_of_chains())
 
 
-def check_continuation(fit: Fit, inference: Inference, rank: int, likelihood: str) -> None:
+def check_continuation(fitted: FittedRecommender, settings: RecommenderSettings, inference: Inference) -> None:
     """Raise an error for settings with which the fitted model cannot go on learning."""
+    fit, rank = fitted.fit, ranks_of(settings.rank, 2)[0]
     if not inference.resumes:
         name = type(inference).__name__
         raise InputError(f"partial_fit needs inference='gibbs' or 'als'; with {name} call fit with all ratings.")
     if int(fit.draws.model.core.ranks[0]) != rank:
         raise InputError(f"The model has rank {fit.draws.model.core.ranks[0]}, not {rank}; set it back, or fit again.")
     same = fit.draws.sampled == isinstance(inference, Sampled)
-    if not same or fit.likelihood.name != likelihood:
+    if not same or fit.likelihood.name != settings.kind.name:
         raise InputError("The model was fitted with another inference or likelihood; set it back, or fit again.")
+    asked = [*([Drift.name] if fitted.time else []), *([Context.name] if settings.contexts else [])]
+    learned = fitted.layout.names[2:]
+    if learned != asked:
+        had, has = (" and ".join(names) or "neither time nor context" for names in (learned, asked))
+        raise InputError(
+            f"The model was fitted with {had}, and its settings now have {has}; set them back, or fit again."
+        )
 
 
 def continued_seed(random_state: object, checkpoint: object, last: Fit) -> int:

@@ -18,7 +18,6 @@ from tuckergp.recommender.learning import Material, Run, beside, learn_from
 from tuckergp.recommender.reading import AttributeTables, Given, attribute_tables
 from tuckergp.recommender.settings import RecommenderSettings
 from tuckergp.recommender.value import choice_settings
-from tuckergp.running.fit import ranks_of
 
 __all__ = ["go_on", "with_ratings"]
 
@@ -56,7 +55,7 @@ def go_on(
     inference = inference_of(settings)
     if isinstance(inference, Sampled):
         inference = replace(inference, warmup=warmup)
-    check_continuation(fitted.fit, inference, ranks_of(settings.rank, 2)[0], settings.kind.name)
+    check_continuation(fitted, settings, inference)
     inference = inference.settled_as(fitted.fit.draws.model)
     last = Folded(fitted.layout, last_draws(fitted.fit), fitted.history)
     seed = continued_seed(settings.random_state, run.control.checkpoint, last.fit)

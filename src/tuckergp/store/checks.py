@@ -72,7 +72,8 @@ def _check_map(fitted: Any) -> None:
         if isinstance(piece, Encoder):
             numbers = list(piece.levels.values())
             require(numbers == list(range(len(numbers))), f"the levels of {piece.name!r} are not numbered in order")
-        if isinstance(piece, FeatureMap) and _is_fitted(piece):
+        if isinstance(piece, FeatureMap) and any(name.endswith("_") for name in vars(piece)):
+            require(_is_fitted(piece), "its features were not learned")
             fault = piece.fault()
             require(fault is None, str(fault))
 
