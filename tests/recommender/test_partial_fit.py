@@ -156,7 +156,7 @@ def test_fold_in_may_come_before(data, ratings):
         ({"inference": "sgd"}, "needs inference='gibbs' or 'als'"),
         ({"rank": 3}, "has rank 2, not 3"),
         ({"likelihood": "ordinal"}, "another inference or likelihood"),
-        ({"context": "device"}, "with neither time nor context, its settings now have context; set them back"),
+        ({"context": "device"}, "with neither time nor context, and its settings now have context; set them back"),
     ],
 )
 def test_other_settings_are_refused(change, message, data, ratings):
