@@ -218,7 +218,7 @@ def test_products_of_embeddings_are_predictions(fitted):
     errors = []
     for width in (2, 8, full.users.shape[1]):
         small = fitted.embeddings(width)
-        assert small.users.shape[1] == min(width, full.users.shape[1])
+        assert small.users.shape[1] == small.items.shape[1] == min(width, *full.users.shape, len(full.items))
         errors.append(np.linalg.norm(small.users @ small.items.T - exact) / np.linalg.norm(exact))
     # the best of every width, by Eckart and Young
     sizes = np.linalg.svd(exact, compute_uv=False)

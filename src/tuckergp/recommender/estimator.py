@@ -648,8 +648,8 @@ class TuckerRecommender(Storable, Estimator):
         Parameters
         ----------
         width : int or None
-            None concatenates the draws, and products are exact; a number compresses them to vectors of this width, the
-            best in least squares over all pairs.
+            None concatenates the draws, and products are exact; a number compresses them to vectors of at most this
+            width, the best in least squares over all pairs.
 
         Returns
         -------
