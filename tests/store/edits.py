@@ -1,7 +1,7 @@
 """Edits of model files whose checksums are then repaired, and the use of what is left.
 
 ``python -m tests.store.edits 10000`` makes that many edits and reports all that end otherwise than with an answer or an
-`InputError` within seconds and little memory. The normal suite makes a small sample of them.
+`InputError` within CPU seconds and little memory. The normal suite makes a small sample of them.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ from tuckergp.store.stored_rows import pieces_of
 from tuckergp.store.tensors import as_bytes, header_of
 
 SECONDS = 20
-"""How long the use of a file may take."""
+"""How many CPU seconds the use of a file may take."""
 
 VALUES: list[Any] = [
     *(None, True, False, 0, 1, 2, 3, -1, 7, 10**9, 10**30, 0.5, -2.5, 1e300, 1e-300, math.nan, math.inf, -math.inf),
@@ -227,18 +227,18 @@ class Hang(BaseException):
 
 @contextmanager
 def in_time(seconds: float) -> Any:
-    """Raise `Hang` after some seconds."""
+    """Raise `Hang` after some CPU seconds, so that a busy machine is no hang."""
 
     def ring(*_: Any) -> None:
         raise Hang
 
-    before = signal.signal(signal.SIGALRM, ring)
-    signal.setitimer(signal.ITIMER_REAL, seconds)
+    before = signal.signal(signal.SIGPROF, ring)
+    signal.setitimer(signal.ITIMER_PROF, seconds)
     try:
         yield
     finally:
-        signal.setitimer(signal.ITIMER_REAL, 0)
-        signal.signal(signal.SIGALRM, before)
+        signal.setitimer(signal.ITIMER_PROF, 0)
+        signal.signal(signal.SIGPROF, before)
 
 
 def tried(use: Any, path: Path, questions: dict[str, list[Any]]) -> tuple[str, str, int]:
