@@ -1,7 +1,7 @@
 """Edits of model files whose checksums are then repaired, and the use of what is left.
 
 ``python -m tests.store.edits 10000`` makes that many edits and reports all that end otherwise than with an answer or an
-`InputError` within CPU seconds and little memory. The normal suite makes a small sample of them.
+`InputError` in little time and memory. The normal suite makes a small sample of them.
 """
 
 from __future__ import annotations
