@@ -68,7 +68,7 @@ def test_latent_models_explain_the_latent_utility(likelihood, data):
     np.testing.assert_allclose(found.total, f, atol=1e-10)
     assert found.latent
     assert found.predicted == rec.predict({"user_id": [user], "item_id": [item]}, clip=False)[0]
-    assert "predicted rating" in str(found)
+    assert {"ordinal": "predicted rating", "bernoulli": "predicted probability"}[likelihood] in str(found)
 
 
 def test_a_small_case_by_hand():

@@ -66,6 +66,19 @@ def test_lists_by_rating_and_by_choice_are_those_of_one_model(fitted: TuckerReco
     assert chosen.equals(expected)
 
 
+def test_choices_are_explained_as_well_as_ratings(fitted: TuckerRecommender) -> None:
+    pair = pl.DataFrame({"user_id": ["u0"], "item_id": ["i3"]})
+    rating, choice = fitted.explain("u0", "i3"), fitted.explain("u0", "i3", by="choice")
+    assert rating == fitted.explain("u0", "i3", by="rating")
+    assert rating.total == pytest.approx(fitted.predict(pair, clip=False)[0])
+    assert choice.predicted == pytest.approx(fitted.choice_.predict(pair)[0])
+    assert "predicted probability of a choice" in str(choice)
+    with pytest.raises(InputError, match="a product of two predictions; explain by='rating' and by='choice'"):
+        fitted.explain("u0", "i3", by="value")
+    with pytest.raises(InputError, match="this one is of choices alone"):
+        fitted.choice_.explain("u0", "i3", by="rating")
+
+
 @pytest.mark.parametrize("strategy", ["ucb", "thompson"])
 def test_strategies_work(fitted: TuckerRecommender, strategy: Any) -> None:
     lists = fitted.recommend(["u1", "u2", "u1"], n=4, strategy=strategy, random_state=0)

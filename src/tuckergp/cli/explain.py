@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, Literal
 
 import typer
 
@@ -15,6 +15,9 @@ def explain(
     model: Model,
     user: Annotated[str | None, typer.Option(help="A user's id.", metavar="ID")] = None,
     item: Annotated[str | None, typer.Option(help="An item's id.", metavar="ID")] = None,
+    by: Annotated[
+        Literal["rating", "choice"] | None, typer.Option(help="Explain the rating or the choice.", show_default=False)
+    ] = None,
     output: Output = None,
     as_json: Json = False,
 ) -> None:
@@ -34,7 +37,7 @@ def explain(
         answer = recommender.feature_importance()
     else:
         users, items = recommender.layout_.sides
-        answer = recommender.explain(known_id(user, users), known_id(item, items))
+        answer = recommender.explain(known_id(user, users), known_id(item, items), by)
     if output is not None:
         write_result(output, answer.to_dict(), [line._asdict() for line in answer.rows])
     if as_json:

@@ -74,6 +74,7 @@ class AllPairs(Likelihood, Checked):
     has_noise: ClassVar[bool] = True
     augmented: ClassVar[bool] = False
     latent: ClassVar[str] = "tendency to choose"
+    predicts: ClassVar[str] = "probability of a choice"
     clicks: ClassVar[bool] = True
     all_pairs: ClassVar[bool] = True
 

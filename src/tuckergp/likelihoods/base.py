@@ -141,6 +141,8 @@ class Likelihood(ABC):
         Whether the mean of an observation is linear in f.
     latent : str
         What f is called where it is not in the units of the targets.
+    predicts : str
+        What the mean of a recommender's observation is called.
     row_noise : bool
         Whether rows may have noise factors.
     default_noise : {"shared", "rows"}
@@ -169,6 +171,7 @@ class Likelihood(ABC):
     augmented: ClassVar[bool] = True
     linear: ClassVar[bool] = False
     latent: ClassVar[str] = "latent utility"
+    predicts: ClassVar[str] = "rating"
     row_noise: ClassVar[bool] = False
     default_noise: ClassVar[Literal["shared", "rows"]] = "shared"
     repeats: ClassVar[bool] = True

@@ -36,6 +36,7 @@ class Counts(Likelihood):
 
     counts: ClassVar[bool] = True
     latent: ClassVar[str] = "log of the mean"
+    predicts: ClassVar[str] = "count"
 
     # Targets
 

@@ -294,6 +294,7 @@ class Bernoulli(Ordinal):
     """Targets 0 and 1 by a probit: P(y = 1 | f) = Phi(f)."""
 
     name: ClassVar[str] = "bernoulli"
+    predicts: ClassVar[str] = "probability"
     # the factors psi already say how decided a row is
     default_noise: ClassVar[Literal["shared", "rows"]] = "shared"
     clicks: ClassVar[bool] = True

@@ -165,8 +165,7 @@ def best_items(
     """A data frame with the best items for users, as `TuckerRecommender.recommend` describes."""
     check("exclude_seen", exclude_seen, one_of(True, False))
     by = _ranked_by(fitted, by)
-    if by == "choice" and fitted.choice is not None:
-        fitted = replace(fitted.choice, tables=fitted.tables)
+    fitted = _ranking_part(fitted, by)
     table, layout = _asking(fitted, users)
     allowed = eligible_items(fitted, items, exclude, where, min_ratings)
     check("kappa", kappa, number())
@@ -215,6 +214,11 @@ def _ranked_by(fitted: FittedRecommender, by: By | None) -> By:
             "ratings with objective='value'."
         )
     return by
+
+
+def _ranking_part(fitted: FittedRecommender, by: By) -> FittedRecommender:
+    """The model of choices where these are asked for and beside a model of ratings, else the model itself."""
+    return replace(fitted.choice, tables=fitted.tables) if by == "choice" and fitted.choice is not None else fitted
 
 
 def _asking(fitted: FittedRecommender, users: Any) -> tuple[Table, Layout]:
@@ -286,8 +290,14 @@ def most_alike(fitted: FittedRecommender, d: int, entity: Any, n: int, titles: s
     return _frame(fitted, {**_listed(fitted, d, best, titles), "similarity": alike[best]})
 
 
-def explain_pair(fitted: FittedRecommender, user: Any, item: Any, circumstances: Mapping[str, Any]) -> Explanation:
+def explain_pair(
+    fitted: FittedRecommender, user: Any, item: Any, by: By | None, circumstances: Mapping[str, Any]
+) -> Explanation:
     """The contributions to the prediction of one pair; circumstances may have the column names of the tables."""
+    if by == "value":
+        raise InputError("The value is a product of two predictions; explain by='rating' and by='choice' one by one.")
+    if by is not None:
+        fitted = _ranking_part(fitted, _ranked_by(fitted, by))
     usual = {theirs: name for name, theirs in (fitted.names or {}).items()}
     named = {usual.get(name, name): [value] for name, value in circumstances.items()}
     known = fitted.history.base.occasion_columns

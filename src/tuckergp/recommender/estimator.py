@@ -660,7 +660,7 @@ class TuckerRecommender(Storable, Estimator):
         fitted.fit.draws.require_kept()
         return embeddings(Factors(fitted.layout, fitted.fit), width)
 
-    def explain(self, user: Any, item: Any, **circumstances: Any) -> Explanation:
+    def explain(self, user: Any, item: Any, by: By | None = None, **circumstances: Any) -> Explanation:
         """Explain a prediction as a sum: the average, each attribute, co-rating, and the id's own part.
 
         Parts are relative to the average user and the average item, and add up to ``predict(..., clip=False)``. What a
@@ -671,6 +671,8 @@ class TuckerRecommender(Storable, Estimator):
         ----------
         user, item : id
             With ratings, with attributes alone, or unknown. An item may be given by its title, as in `similar_items`.
+        by : {"rating", "choice"} or None
+            What is explained: the rating, or the choice, as in `recommend`; None is what `predict` returns.
         **circumstances
             The timestamp and context columns, such as ``timestamp="1998-04-22"``; the average without them.
 
@@ -693,7 +695,7 @@ class TuckerRecommender(Storable, Estimator):
         >>> bool(abs(explanation.total - predicted) < 1e-9)
         True
         """
-        return answering.explain_pair(self._fitted, user, item, circumstances)
+        return answering.explain_pair(self._fitted, user, item, by, circumstances)
 
     def feature_importance(self) -> Importance:
         """The share of the variance of f over the training ratings that each attribute, and the ids' own part, explain.

@@ -175,7 +175,8 @@ def explain(layout: Layout, fit: Fit, pair: Table, tables: Sequence[Table | None
     ids = {side.key: pair[side.key].tolist()[0] for side in layout.sides}
     std = _deviation(fit.scale * total)
     latent = None if fit.likelihood.linear else fit.likelihood.latent
-    return Explanation(ids["user_id"], ids["item_id"], tuple(lines), std, predicted, latent)
+    predicts = fit.likelihood.predicts
+    return Explanation(ids["user_id"], ids["item_id"], tuple(lines), std, predicted, latent, predicts)
 
 
 def _deviation(values: Floats) -> float:

@@ -61,10 +61,12 @@ class Explanation(Shown):
     std : float
         Standard deviation of the total over the draws; 0 for a MAP estimate.
     predicted : float
-        The predicted rating, not clipped. The total itself where ``latent`` is None.
+        What is predicted, such as the rating, not clipped. The total itself where ``latent`` is None.
     latent : str or None
         What the contributions add up to, if it is not the rating: the latent utility of ordinal and Bernoulli models,
-        or the log of the mean of counts.
+        the tendency to choose of models of clicks, or the log of the mean of counts.
+    predicts : str
+        What ``predicted`` is: ``"rating"``, ``"probability of a choice"``, ``"probability"`` or ``"count"``.
     """
 
     user: Any
@@ -73,6 +75,7 @@ class Explanation(Shown):
     std: float
     predicted: float
     latent: str | None
+    predicts: str = "rating"
 
     @property
     def total(self) -> float:
@@ -82,7 +85,7 @@ class Explanation(Shown):
     def __str__(self) -> str:
         lines = [self.rows[0], *self._shown(), Contribution("", "total", "", self.total, self.std)]
         if self.latent:
-            lines.append(Contribution("", "predicted rating", "", self.predicted, float("nan")))
+            lines.append(Contribution("", f"predicted {self.predicts}", "", self.predicted, float("nan")))
         return _text(lines, ("part", "adds", "std"))
 
     def _shown(self) -> list[Contribution]:
@@ -97,7 +100,7 @@ class Explanation(Shown):
 
     def plot(self, ax: Any = None) -> Any:
         """Plot the contributions from the base to the prediction (extra ``plot``); returns the axes."""
-        lines, what = self._shown(), self.latent or "rating"
+        lines, what = self._shown(), self.latent or self.predicts
         labels, values = [line.label for line in lines], [line.contribution for line in lines]
         return waterfall(labels, values, self.rows[0].contribution, f"{what} of {self.item} by {self.user}", ax)
 
