@@ -66,6 +66,17 @@ def test_lists_by_rating_and_by_choice_are_those_of_one_model(fitted: TuckerReco
     assert chosen.equals(expected)
 
 
+def test_scores_sort_as_lists_do(fitted: TuckerRecommender) -> None:
+    items = [f"i{k}" for k in range(ITEMS)]
+    rating, choice = parts(fitted, "u0")
+    np.testing.assert_allclose(fitted.scores(["u0"], items, by="rating")[0], rating, rtol=1e-5)
+    np.testing.assert_allclose(fitted.scores(["u0"], items, by="choice")[0], choice, rtol=1e-5)
+    scores = fitted.scores(["u0"], items)[0]
+    np.testing.assert_allclose(scores, np.clip((rating - 1) / 4, 0, 1) ** 2 * choice, rtol=1e-4)
+    lists = fitted.recommend(["u0"], n=3, exclude_seen=False)
+    assert lists["item_id"].to_list() == [items[k] for k in np.argsort(-scores)[:3]]
+
+
 def test_choices_are_explained_as_well_as_ratings(fitted: TuckerRecommender) -> None:
     pair = pl.DataFrame({"user_id": ["u0"], "item_id": ["i3"]})
     rating, choice = fitted.explain("u0", "i3"), fitted.explain("u0", "i3", by="choice")

@@ -40,7 +40,7 @@ from tuckergp.recommender.reading import pairs_table
 from tuckergp.recommender.serving import Request, Strategy, recommend, seen_items
 from tuckergp.recommender.titles import by_title, titles_of
 from tuckergp.recommender.together import COMBINED, Group, How
-from tuckergp.recommender.value import recommend_by_value
+from tuckergp.recommender.value import recommend_by_value, utility
 
 __all__ = [
     "OnUnknown",
@@ -127,8 +127,13 @@ def crps(fitted: FittedRecommender, ratings: Any) -> Floats:
     return fitted.fit.crps(fitted.layout.pairs(table), table.numeric(RATING))
 
 
-def scores(fitted: FittedRecommender, users: Sequence[Any], items: Sequence[Any]) -> Floats:
-    """Predictions, not clipped, for each of some users and items, shape (n_users, n_items)."""
+def scores(fitted: FittedRecommender, users: Sequence[Any], items: Sequence[Any], by: By | None = None) -> Floats:
+    """What each of some users' items are sorted by, shape (n_users, n_items), as `TuckerRecommender.scores` says."""
+    by = _ranked_by(fitted, by)
+    if by == "value":
+        rating, choice = (scores(fitted, users, items, part) for part in ("rating", "choice"))
+        return np.asarray(utility(fitted, rating) * choice)
+    fitted = _ranking_part(fitted, by)
     layout, fit = fitted.layout, fitted.fit
     fit.draws.require_kept()
     ids = [known_type(given, side) for given, side in zip((users, items), layout.sides, strict=True)]

@@ -597,12 +597,19 @@ class TuckerRecommender(Storable, Estimator):
         fitted, users = self._for_now(users, ratings)
         return answering.best_together(fitted, users, n, how, exclude_seen, items, exclude, where, min_ratings, titles)
 
-    def scores(self, users: Sequence[Any], items: Sequence[Any]) -> Floats:
-        """Predictions, not clipped, for each of some users and items, shape (n_users, n_items).
+    def scores(self, users: Sequence[Any], items: Sequence[Any], by: By | None = None) -> Floats:
+        """What `recommend` sorts by, for each of some users and items, shape (n_users, n_items).
 
         Without time and context. For a Gaussian likelihood it is one matrix product.
+
+        Parameters
+        ----------
+        users, items : sequence of ids
+        by : {"value", "rating", "choice"} or None
+            As in `recommend`: ``"rating"`` has predictions, not clipped, and ``"value"`` the probability of a choice
+            times how good the expected rating is.
         """
-        return answering.scores(self._fitted, users, items)
+        return answering.scores(self._fitted, users, items, by)
 
     def similar_items(self, item: Any, n: int = 10, titles: str | None = None) -> Frame:
         """The items most similar to one: liked by the same users, relative to what all like.

@@ -37,7 +37,7 @@ from tuckergp.recommender.serving import (
 )
 from tuckergp.recommender.settings import RecommenderSettings
 
-__all__ = ["Valued", "choice_settings", "recommend_by_value", "wants_choices"]
+__all__ = ["Valued", "choice_settings", "recommend_by_value", "utility", "wants_choices"]
 
 Floats = npt.NDArray[np.float64]
 Singles = npt.NDArray[np.float32]
@@ -120,7 +120,7 @@ def recommend_by_value(fitted: FittedRecommender, layout: Layout, request: Reque
     lists, ratings, choices, wide = [], [], [], request.widened
     for rows, seed in _turns(fitted, choice, request):
         scores = np.ones((len(rows), len(request.allowed)), dtype=np.float32)
-        for part, of in zip(parts, (_utility, _probability), strict=True):
+        for part, of in zip(parts, (utility, _probability), strict=True):
             scores *= of(fitted, _matrix(part, rows, asked, request, seed))
         k = min(SHORTLIST * wide.n + MORE, int(request.allowed.sum()))
         shortlist, approximate = best_allowed(scores, k, request, rows)
@@ -128,7 +128,7 @@ def recommend_by_value(fitted: FittedRecommender, layout: Layout, request: Reque
         who, what = rows[row], shortlist[row, place]
         draws = [_draws(part, who, what, asked) for part in parts]
         means = [each.mean(axis=0) for each in draws]
-        value = [_utility(fitted, draws[0]), draws[1]]
+        value = [utility(fitted, draws[0]), draws[1]]
         mean = value[0].mean(axis=0) * value[1].mean(axis=0)
         std = _product_std(*value) if all(len(each) > 1 for each in value) else np.full(len(mean), np.nan)
         score = {"mean": mean, "ucb": mean + request.kappa * std, "thompson": approximate[row, place]}[request.strategy]
@@ -193,7 +193,7 @@ def _matrix(part: Part, rows: Ints, occasion: Table, request: Request, chosen: A
     return means.reshape(len(rows), -1).astype(np.float32)
 
 
-def _utility(fitted: FittedRecommender, rating: Any) -> Any:
+def utility(fitted: FittedRecommender, rating: Any) -> Any:
     """How good ratings are: their place between the lowest and the highest possible one, to the power."""
     low, high = fitted.rating_range
     return np.clip((rating - low) / ((high - low) or 1.0), 0, 1) ** POWER
