@@ -76,7 +76,7 @@ def test_ctrl_c_leaves_the_draws_there_are_of_all_chains(data):
         if (info.chain, info.step) == (0, 50):
             os.kill(os.getpid(), signal.SIGINT)
 
-    model = recommender(n_jobs=2, draws=1_000_000, chains=2).fit(data.train, callback=interrupt)
+    model = recommender(n_jobs=2, draws=50_000, chains=2).fit(data.train, callback=interrupt)
     assert len(model.fit_.draws.lengths) == 2
     assert min(model.fit_.draws.lengths) >= 1
     assert np.isfinite(model.predict(data.test)).all()
@@ -86,7 +86,7 @@ SCRIPT = """
 from tuckergp import TuckerRecommender
 from tuckergp.data.datasets import make_ratings
 data = make_ratings(n_users=30, n_items=25, n_ratings=350, random_state=0)
-model = TuckerRecommender(rank=2, draws=1_000_000, chains=2, n_jobs=2, random_state=0).fit(data.train, max_time=2)
+model = TuckerRecommender(rank=2, draws=50_000, chains=2, n_jobs=2, random_state=0).fit(data.train, max_time=2)
 print([length > 0 for length in model.fit_.draws.lengths])
 """
 

@@ -18,7 +18,7 @@ from tuckergp.kernels import Identity, Matern12
 from tuckergp.store.typed import fits, hints_of
 
 
-@pytest.mark.parametrize(("kind", "count"), [("recommender", 25), ("regressor", 25)])
+@pytest.mark.parametrize(("kind", "count"), [("recommender", 12), ("regressor", 12)])
 def test_edited_files_answer_or_are_refused(kind, count, tmp_path):
     """A sample; ``python -m tests.store.edits 10000`` makes more of them."""
     ends = [how for _, what, how, where, memory in checked(kind, count, tmp_path)]
