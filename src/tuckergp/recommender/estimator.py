@@ -665,7 +665,8 @@ class TuckerRecommender(Storable, Estimator):
         """
         fitted = self._fitted
         fitted.fit.draws.require_kept()
-        return embeddings(Factors(fitted.layout, fitted.fit), width)
+        exact = embeddings(Factors(fitted.layout, fitted.fit))
+        return exact if width is None else exact.compressed(width)
 
     def explain(self, user: Any, item: Any, by: By | None = None, **circumstances: Any) -> Explanation:
         """Explain a prediction as a sum: the average, each attribute, co-rating, and the id's own part.

@@ -7,7 +7,7 @@ product of the items' vectors in the metric of the users' (and the other way rou
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -49,6 +49,13 @@ class Embeddings:
     items: Singles
     offset: float
 
+    def compressed(self, width: int) -> Embeddings:
+        """Vectors of at most this width, whose products are the nearest in least squares over all pairs."""
+        if isinstance(width, bool) or not isinstance(width, int | np.integer) or width < 1:
+            raise InputError(f"width must be a whole number from 1 on or None, not {width!r}.")
+        users, items = _compressed(self.users, self.items, int(width))
+        return replace(self, users=users, items=items)
+
 
 def similarities(factors: Factors, d: int, row: int) -> Floats:
     """Similarities of one user (d = 0) or item (d = 1), given by its row, to all rows, from -1 to 1, shape (M,).
@@ -86,17 +93,13 @@ def _vectors(factors: Factors, d: int) -> Singles:
     return out.astype(np.float32)
 
 
-def embeddings(factors: Factors, width: int | None) -> Embeddings:
-    """Vectors of all known users and items: the draws side by side, or compressed to a width."""
+def embeddings(factors: Factors) -> Embeddings:
+    """Vectors of all known users and items: the draws side by side."""
     layout, fit = factors.layout, factors.fit
     rows = [np.flatnonzero(side.current) for side in layout.sides]
     Q, V = (_vectors(factors, d)[rows[d]] for d in range(2))
     Q, V = (table.reshape(len(table), -1) for table in (Q, V))
     Q = Q * np.float32(fit.scale / len(fit.draws))
-    if width is not None:
-        if isinstance(width, bool) or not isinstance(width, int | np.integer) or width < 1:
-            raise InputError(f"width must be a whole number from 1 on or None, not {width!r}.")
-        Q, V = _compressed(Q, V, int(width))
     ids = [side.ids_at(own) for side, own in zip(layout.sides, rows, strict=True)]
     return Embeddings(ids[0], np.ascontiguousarray(Q), ids[1], np.ascontiguousarray(V), fit.mean)
 
