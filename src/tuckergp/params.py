@@ -6,6 +6,8 @@ signature, and `sklearn.base.clone` works. scikit-learn itself, which takes a se
 
 from __future__ import annotations
 
+import copy
+import dataclasses
 import inspect
 from functools import cache
 from typing import Any, Self
@@ -14,7 +16,7 @@ import numpy as np
 
 from tuckergp.errors import InputError
 
-__all__ = ["Estimator", "Parametrised", "check_fitted"]
+__all__ = ["Estimator", "Parametrised", "check_fitted", "inner_params", "with_inner"]
 
 
 class Parametrised:
@@ -83,6 +85,56 @@ def check_fitted(estimator: Any, before: str = "using it") -> None:
         from sklearn.exceptions import NotFittedError
 
         raise NotFittedError(f"This {type(estimator).__name__} is not fitted yet; call fit before {before}.")
+
+
+def inner_params(value: Any) -> dict[str, Any]:
+    """Parameters inside a value by name: of objects such as kernels, of settings, and of entries of a list by number.
+
+    Examples
+    --------
+    >>> from tuckergp.kernels import SE
+    >>> inner_params([SE(2.0)])["0__lengthscale"]
+    2.0
+    """
+    params: dict[str, Any] = {}
+    for name, each in _own(value).items():
+        params[name] = each
+        params.update({f"{name}__{inner}": own for inner, own in inner_params(each).items()})
+    return params
+
+
+def with_inner(value: Any, name: str, new: Any) -> Any:
+    """A copy of a value with one of its `inner_params` replaced.
+
+    Examples
+    --------
+    >>> from tuckergp.kernels import SE
+    >>> with_inner([SE(2.0)], "0__lengthscale", 3.0)
+    [SE(lengthscale=3.0)]
+    """
+    head, _, rest = name.partition("__")
+    own = _own(value)
+    if head not in own:
+        raise InputError(f"{_show(value)} has no parameter {head!r}; its parameters are: {', '.join(own) or 'none'}.")
+    changed = with_inner(own[head], rest, new) if rest else new
+    if isinstance(value, list | tuple):
+        return type(value)(changed if str(place) == head else each for place, each in enumerate(value))
+    if dataclasses.is_dataclass(value) and not isinstance(value, type):
+        return dataclasses.replace(value, **{head: changed})
+    other = copy.copy(value)
+    setattr(other, head, changed)
+    return other
+
+
+def _own(value: Any) -> dict[str, Any]:
+    """The parameters of a value itself; a list has some if an entry has."""
+    if isinstance(value, Parametrised):
+        return value.get_params(deep=False)
+    if dataclasses.is_dataclass(value) and not isinstance(value, type):
+        return {field.name: getattr(value, field.name) for field in dataclasses.fields(value)}
+    if isinstance(value, list | tuple) and any(map(_own, value)):
+        return {str(place): each for place, each in enumerate(value)}
+    return {}
 
 
 @cache

@@ -157,10 +157,15 @@ class GridData:
             values.reshape(self.values.shape), dims=self.dims, coords=coords, name=self.name, attrs=self.attrs
         )
 
-    def to_dataset(self, **variables: Floats) -> Any:
-        """Several values of all cells as a Dataset."""
-        arrays = {name: self.to_xarray(values).rename(name) for name, values in variables.items()}
-        return _xarray().Dataset(arrays, attrs=self.attrs)
+    def to_dataset(self, levels: Floats | None = None, **variables: Floats) -> Any:
+        """Several values of all cells as a Dataset; those with a column for each of some quantiles get a dimension."""
+        xarray = _xarray()
+        arrays = {}
+        for name, values in variables.items():
+            each = [self.to_xarray(column) for column in (values[:, None] if values.ndim == 1 else values).T]
+            joined = each[0] if values.ndim == 1 else xarray.concat(each, xarray.Variable("quantile", levels))
+            arrays[name] = joined.transpose(*self.dims, ...).rename(name)
+        return xarray.Dataset(arrays, attrs=self.attrs)
 
 
 def asked_grid(own: GridData | None, like: Any) -> GridData:

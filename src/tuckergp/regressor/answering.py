@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -12,14 +12,15 @@ from tuckergp.checks import check, one_of
 from tuckergp.data.grids import GridData, of_cells
 from tuckergp.data.tables import Table
 from tuckergp.errors import InputError
+from tuckergp.likelihoods import LIKELIHOODS
 from tuckergp.model.design import Design
-from tuckergp.model.inputs import exposure_of
+from tuckergp.model.inputs import exposure_of, targets_of
 from tuckergp.posterior.fitted import Fit, predict_with
 from tuckergp.posterior.samples import covariance, samples
 from tuckergp.regressor.learning import FittedRegressor
 from tuckergp.regressor.reading import check_coordinates
 
-__all__ = ["predict", "predict_grid", "sample"]
+__all__ = ["Asked", "log_density", "predict", "predict_grid", "sample"]
 
 Floats = npt.NDArray[np.float64]
 
@@ -60,23 +61,42 @@ def _exposed(fitted: FittedRegressor, exposure: Any, design: Design) -> Fit:
     return fitted.fit if exposures is None else fitted.fit.exposed(exposures)
 
 
+class Asked(NamedTuple):
+    """What is asked for beside the mean, as in `predict`."""
+
+    return_std: bool = False
+    quantiles: Sequence[float] | float | None = None
+    interval: float | None = None
+    include_noise: bool = True
+
+
 def predict_grid(
-    fitted: FittedRegressor,
-    grid: GridData,
-    names: Sequence[str],
-    return_std: bool,
-    include_noise: bool,
-    keep_observed: bool,
-    exposure: Any,
+    fitted: FittedRegressor, grid: GridData, names: Sequence[str], asked: Asked, keep_observed: bool, exposure: Any
 ) -> Any:
     """Predictions of all cells of a grid as xarray objects; ``names`` are the coordinates that the model reads."""
     check_coordinates(grid, names)
     exposed = of_cells(exposure, "exposure", grid)
-    predicted = predict(fitted, grid.table(names), return_std=return_std, include_noise=include_noise, exposure=exposed)
-    mean, std = predicted if return_std else (predicted, None)
-    if keep_observed:
+    predicted = predict(fitted, grid.table(names), **asked._asdict(), exposure=exposed)
+    found = list(predicted) if isinstance(predicted, tuple) else [predicted]
+    if keep_observed:  # known for certain
         observed = np.flatnonzero(~np.isnan(grid.values.ravel()))
-        mean[observed] = grid.values.ravel()[observed]
-        if std is not None:
-            std[observed] = 0.0
-    return grid.to_xarray(mean) if std is None else grid.to_dataset(mean=mean, std=std)
+        for place, values in enumerate(found):
+            at = grid.values.ravel()[observed]
+            certain = 0.0 if asked.return_std and place == 1 else at if values.ndim == 1 else at[:, None]
+            values[observed] = certain
+    if len(found) == 1:
+        return grid.to_xarray(found[0])
+    parts = {"mean": found.pop(0)} | ({"std": found.pop(0)} if asked.return_std else {})
+    levels = None
+    if asked.quantiles is not None:
+        levels, parts["quantiles"] = np.atleast_1d(asked.quantiles), found.pop(0)
+    if asked.interval is not None:
+        parts["lower"], parts["upper"] = found.pop(0).T
+    return grid.to_dataset(levels, **parts)
+
+
+def log_density(fitted: FittedRegressor, table: Table, y: Any, exposure: Any) -> Floats:
+    """The log predictive density of targets at inputs, shape (N,)."""
+    design, target = fitted.design(table), targets_of(y, table)
+    LIKELIHOODS[fitted.likelihood].check(target)
+    return _exposed(fitted, exposure, design).log_density(design, target)

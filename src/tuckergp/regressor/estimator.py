@@ -24,9 +24,11 @@ from tuckergp.model.cores import CoreSpec
 from tuckergp.model.design import Design
 from tuckergp.model.inputs import Modes, ReadsTables
 from tuckergp.model.mode import Mode
+from tuckergp.params import inner_params, with_inner
 from tuckergp.posterior.export import as_inference_data, block_names
 from tuckergp.random import seed_of
 from tuckergp.regressor import answering, component_plots
+from tuckergp.regressor.choosing import inference_of
 from tuckergp.regressor.component_plots import Colour
 from tuckergp.regressor.components import Components, components_of
 from tuckergp.regressor.learning import FittedRegressor, learn
@@ -237,6 +239,30 @@ class TuckerGPRegressor(Storable, ReadsTables, RegressorMixin, BaseEstimator):  
         asked = None if moments_of is None else self._read(moments_of, reset=False)
         return self._keep(learn(settings, data, control, asked, kept(keep, keep_draws)))
 
+    def get_params(self, deep: bool = True) -> dict[str, Any]:
+        """Parameters by name; with ``deep`` also those inside, as in ``modes__0__kernel__lengthscale``."""
+        params: dict[str, Any] = super().get_params(deep=False)
+        inside = {name: inner_params(value) for name, value in params.items()} if deep else {}
+        return params | {f"{outer}__{name}": value for outer, own in inside.items() for name, value in own.items()}
+
+    def set_params(self, **params: Any) -> Self:
+        """Set parameters by the names that `get_params` gives; objects that they are inside of are copied.
+
+        ``inference__noise`` and the like turn the name of an inference into the object that it stands for.
+        """
+        super().set_params(**{name: value for name, value in params.items() if "__" not in name})
+        for name, value in params.items():
+            outer, _, inner = name.partition("__")
+            if not inner:
+                continue
+            if outer == "inference" and isinstance(self.inference, str):
+                self.inference = inference_of(RegressorSettings.of(self))
+                usual = RegressorSettings()
+                for moved in self.inference.takes:
+                    setattr(self, moved, getattr(usual, moved))
+            setattr(self, outer, with_inner(getattr(self, outer, None), inner, value))
+        return self
+
     @property
     def learned_modes_(self) -> list[Mode]:
         """The modes that were used, with given or learned numbers in their kernels."""
@@ -309,9 +335,30 @@ class TuckerGPRegressor(Storable, ReadsTables, RegressorMixin, BaseEstimator):  
             exposure,
         )
 
-    def score(self, X: Any, y: Any, sample_weight: Any = None, exposure: Any = None) -> float:
-        """R^2 of the predictions at inputs X, shape (N, p), for targets y (N,); ``exposure`` is for counts."""
+    def score(self, X: Any, y: Any = None, sample_weight: Any = None, exposure: Any = None) -> float:
+        """R^2 of the predictions at inputs X for targets y (N,), or of all cells of an xarray grid that have a value.
+
+        ``exposure`` is for counts.
+        """
+        if y is None and is_grid(X):
+            _, X, y, sample_weight, exposure = read_cells(X, sample_weight, exposure, self.modes)
         return float(r2_score(y, self.predict(X, exposure=exposure), sample_weight=sample_weight))
+
+    def log_predictive_density(self, X: Any, y: Any, exposure: Any = None) -> Floats:
+        """Log density, or probability for levels and counts, of targets y at inputs X: that of the mixture of draws.
+
+        Parameters
+        ----------
+        X : as in `fit`
+        y : array-like, shape (N,)
+        exposure : as in `predict`
+
+        Returns
+        -------
+        ndarray, shape (N,)
+            Its mean compares models; that of a new observation, with its noise.
+        """
+        return answering.log_density(self._fitted, self._read(X, reset=False), y, exposure)
 
     @available_if(_has_levels)  # type: ignore[untyped-decorator]
     def predict_proba(self, X: Any) -> Floats:
@@ -415,6 +462,8 @@ class TuckerGPRegressor(Storable, ReadsTables, RegressorMixin, BaseEstimator):  
         include_noise: bool = True,
         keep_observed: bool = False,
         exposure: Any = None,
+        quantiles: Sequence[float] | float | None = None,
+        interval: float | None = None,
     ) -> Any:
         """Predict every cell of a grid, including those that were missing (extra ``grid``).
 
@@ -431,14 +480,19 @@ class TuckerGPRegressor(Storable, ReadsTables, RegressorMixin, BaseEstimator):  
             Keep the values of observed cells, with standard deviation 0, and fill in only the missing ones.
         exposure : number, array of the shape of the grid, or None
             For counts, as in `predict`.
+        quantiles : sequence of float, float or None
+            Also return these quantiles, with a dimension ``quantile`` of their own, the last.
+        interval : float or None
+            Also return an interval that holds a new observation with this probability: ``lower`` and ``upper``.
 
         Returns
         -------
         xarray.DataArray with the dimensions, coordinates and attributes of the grid, or an xarray.Dataset of such with
-        ``mean`` and ``std``
+        ``mean`` and what else was asked for: ``std``, ``quantiles``, ``lower`` and ``upper``
         """
         fitted, grid = self._fitted, asked_grid(self.grid_, like)
-        return answering.predict_grid(fitted, grid, self._names, return_std, include_noise, keep_observed, exposure)
+        asked = answering.Asked(return_std, quantiles, interval, include_noise)
+        return answering.predict_grid(fitted, grid, self._names, asked, keep_observed, exposure)
 
     def inference_data(self) -> Any:
         """The draws of identifiable quantities, for ArviZ's plots and summaries (extra ``arviz``).
