@@ -27,7 +27,7 @@ def ratings(rng, timed=False):
 
 def people(rng):
     ids = [*OTHERS, GONE, *(f"p{k}" for k in range(12))]
-    return {"user_id": ids, "age": rng.integers(20, 60, size=len(ids)).tolist(), "town": ["secret" if v == GONE else "open" for v in ids]}  # fmt: skip
+    return {"user_id": ids, "age": rng.integers(20, 60, size=len(ids)).tolist()}
 
 
 def model(rng, **more):

@@ -504,6 +504,7 @@ class TuckerRecommender(Storable, Estimator):
         where: Mapping[str, Any] | None = None,
         min_ratings: int = 0,
         diversity: float = 0.0,
+        boosts: Mapping[Any, float] | None = None,
     ) -> Frame:
         """Recommend the best items for each user.
 
@@ -548,6 +549,10 @@ class TuckerRecommender(Storable, Estimator):
             list. Of the 10 n best items, the next one has the largest (1 - diversity) times its standardised score
             minus diversity times its largest similarity: the correlation of two items' expected ratings by this user
             over the draws, or the cosine of their factors for a MAP estimate.
+        boosts : dict or None
+            What to add to the scores of some items, ``{"item 7": 0.5, "item 9": -1.0}``, in the units of
+            the score: those of ratings in lists by rating, from 0 to 1 in lists by choice. Items that the model
+            does not know are left out.
 
         Returns
         -------
@@ -581,6 +586,7 @@ class TuckerRecommender(Storable, Estimator):
             where,
             min_ratings,
             diversity,
+            boosts,
         )
 
     def recommend_together(

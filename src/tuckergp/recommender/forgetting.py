@@ -1,9 +1,9 @@
 """People who are forgotten: no id, rating, attribute or vector of theirs is found any more, and files hold none.
 
-Forgetting is quick: ids and ratings are hidden, and nothing is copied. Saving and further learning copy the model without
-the hidden rows (`tuckergp.recommender.growth.compacted`); the numbers of later users then change, and with them the rows
-of drift, which are named by users, and the sets of who rated what, in which a forgotten user leaves an empty place.
-Files without any ratings are made here too.
+Forgetting is quick: ids and ratings are hidden, and nothing is copied. Saving and further learning copy the model
+without the hidden rows (`tuckergp.recommender.growth.compacted`); the numbers of later users then change, and with them
+the rows of drift, which are named by users, and the sets of who rated what, in which a forgotten user leaves an empty
+place. Files without any ratings are made here too.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ def _without_row(table: Table | None, key: str, value: Any) -> Table | None:
 
 
 def without_ratings(fitted: FittedRecommender) -> FittedRecommender:
-    """A compacted recommender without ratings, as `TuckerRecommender.save` describes: nobody's sets are in it either."""
+    """A compacted recommender without ratings, as `TuckerRecommender.save` describes, and without sets."""
     sides = tuple(_without_sets(side) for side in fitted.layout.sides)
     return replace(
         fitted,
@@ -100,12 +100,12 @@ def renumbered_sets(mode: FittedMode, table: ModeTable, numbers: Mapping[int, in
     if mode.set_block is None:
         return mode, table
     block = mode.blocks[mode.set_block]
-    exact = copy(block.map.base_)
+    scaled: Any = copy(block.map)
+    exact = copy(scaled.base_)
     (encoder,) = exact.encoders_
     levels = {int(numbers.get(int(user), -1 - column)): column for user, column in encoder.levels.items()}
     exact.encoders_ = [replace(encoder, levels=levels)]
     exact.feature_names_ = exact.encoders_[0].feature_names
-    scaled = copy(block.map)
     scaled.base_, scaled.feature_names_ = exact, exact.feature_names_
     blocks = tuple(replace(block, map=scaled) if each is block else each for each in mode.blocks)
     gone = [column for user, column in levels.items() if user < 0]
