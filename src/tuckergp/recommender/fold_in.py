@@ -16,6 +16,7 @@ import numpy.typing as npt
 from tuckergp.data.columns import row_keys
 from tuckergp.data.history import RATING, Duplicates, History
 from tuckergp.data.tables import Table
+from tuckergp.errors import InputError
 from tuckergp.features.base import vstack
 from tuckergp.likelihoods.all_pairs import AllPairs
 from tuckergp.model.design import Design
@@ -31,7 +32,7 @@ from tuckergp.recommender.questions import cells
 from tuckergp.recommender.reading import rating_label
 from tuckergp.recommender.zeros import Zeros
 
-__all__ = ["Folded", "fold_in"]
+__all__ = ["Folded", "fold_in", "ratings_of"]
 
 Ints = npt.NDArray[np.integer]
 
@@ -81,10 +82,11 @@ def _problem(
 ) -> FoldIn:
     fit.draws.require_kept()
     more = read_more(history, ratings, scale, duplicates)
+    _check_withheld(history, more)
     if not more.clicks:
         fit.likelihood.check_more(ratings.numeric(RATING), rating_label(ratings))
     users, items = layout.sides
-    mine = _ratings_of(history, more.ids[0], users).joined(more, ratings, duplicates)
+    mine = ratings_of(history, more.ids[0], users).joined(more, ratings, duplicates)
     # known items are numbered by their rows, new ones come after
     rows = items.numbers(mine.ids[1])
     seen = items.table.seen[rows]
@@ -118,7 +120,19 @@ def _problem(
     return FoldIn(fit, (local_users, local_items), design, fit.likelihood.targets(y), more, zeros)
 
 
-def _ratings_of(history: History, ids: Sequence[Any], side: Side) -> History:
+def _check_withheld(history: History, more: History) -> None:
+    """Refuse what needs ratings that were left out of the file."""
+    if not history.is_withheld:
+        return
+    known = next((value for value in more.ids[0] if value in history.base.users), None)
+    if known is not None:
+        raise InputError(
+            f"User {known!r} has ratings that were left out of the file (save(ratings=False)), so that more of them "
+            f"cannot be added; give all of them under a new id, or load the file with ratings."
+        )
+
+
+def ratings_of(history: History, ids: Sequence[Any], side: Side) -> History:
     """All earlier ratings of some users, who are numbered in the order of ``ids``."""
     base, at_fit = history.base, np.array([side.base.place(value) for value in ids], dtype=np.intp)
     numbers = [np.where(at_fit < side.n_rated, at_fit, -1)]
