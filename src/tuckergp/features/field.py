@@ -113,9 +113,7 @@ class Field(ResidualMap):
             return columns
         longitude, latitude = columns.T * DEGREE
         if (np.abs(columns[:, 1]) > 90).any():
-            raise InputError(
-                f"Column {self.columns_[1]!r} of a field on a sphere is a latitude, from -90 to 90 degrees."
-            )
+            raise InputError(f"Column {self.columns_[1]!r} of a field on a sphere has latitudes beyond 90 degrees.")
         radius = np.cos(latitude)
         along = [radius * np.cos(longitude), radius * np.sin(longitude), np.sin(latitude)]
         return np.stack(along, axis=1) / DEGREE

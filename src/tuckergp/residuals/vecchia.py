@@ -265,8 +265,12 @@ class Places:
 
     def process(self, lengthscale: Floats, metric: Floats) -> VecchiaProcess:
         """The process of unit variance, with neighbours that are nearest by ``metric``."""
-        neighbours = self._once("neighbours", metric, lambda X: nearest_earlier(X, self.count))
-        return VecchiaProcess(self.X / lengthscale, neighbours, self.order)
+        key = np.concatenate([lengthscale, metric])
+        if "process" not in self._found or not np.array_equal(self._found["process"][0], key):
+            neighbours = self._once("neighbours", metric, lambda X: nearest_earlier(X, self.count))
+            self._found["process"] = (key, VecchiaProcess(self.X / lengthscale, neighbours, self.order))
+        process: VecchiaProcess = self._found["process"][1]
+        return process
 
     def nearest_at(self, metric: Floats, points: Floats, k: int) -> Index:
         """The k nearest places to each point (n, p), (n, min(k, M)), nearest first."""
