@@ -234,6 +234,26 @@ def test_what_cannot_be_a_field_is_refused(mode, message):
         Design.fit([mode], X)
 
 
+def test_what_is_watched_has_the_lengthscales_of_all_modes():
+    X, y = surface()
+    modes = [Mode(["x0", "x1"], Matern12([1.0, 1.0])), Mode("t", Matern12(1.0))]
+    model = TuckerGPRegressor(modes, rank=1, draws=6, warmup=3, random_state=0).fit({**table(X), "t": X[:, 0]}, y)
+    (watched,) = model.fit_.draws.watched
+    kept = [mode.values["lengthscale"].reshape(6, -1) for mode in model.fit_.draws.modes]
+    np.testing.assert_allclose(watched["lengthscale"], np.hstack(kept))
+
+
+def test_a_run_goes_on_from_its_checkpoint_as_if_it_had_not_stopped(tmp_path):
+    X, y = surface()
+    mode = Mode(["x0", "x1"], Matern12([1.0, 2.0]), features=Field(neighbours=5))
+
+    def fit(draws, **more):
+        return TuckerGPRegressor([mode], rank=1, draws=draws, warmup=3, random_state=0).fit(table(X), y, **more)
+
+    fit(2, checkpoint=tmp_path)
+    np.testing.assert_array_equal(fit(5, checkpoint=tmp_path).predict(table(X)), fit(5).predict(table(X)))
+
+
 # Odd places
 
 

@@ -112,6 +112,10 @@ class Field(Residual):
         surface = Surface(*own)
         return self._at_rows(np.asarray(surface.values, dtype=np.float64), surface.lengthscale)
 
+    def lengthscales(self, own: tuple[Any, ...]) -> Floats:
+        """Those of the surface."""
+        return Surface(*own).lengthscale
+
     def log_prior(self, own: tuple[Any, ...], sd: float) -> float:
         """Log density of E at the training places given the lengthscales, up to a constant."""
         surface = Surface(*own)
