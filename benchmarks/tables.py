@@ -381,6 +381,39 @@ def lastfm_choice(report: Report) -> Rows:
     return [*rows, *([f"`{name}`", f"{cell['warm_ndcg_100']:.4f}"] for name, cell in best)]
 
 
+def field_neighbours(report: Report) -> Rows:
+    """Error of the approximation by smoothness and number of neighbours."""
+    cells = report["cells"]["neighbours"]
+    counts = list(next(iter(cells.values())))
+    rows = [["smoothness", *(f"{count} neighbours" for count in counts)]]
+    for smoothness, found in cells.items():
+        rows.append([smoothness, *(f"{found[count]['error']:.3f}" for count in counts)])
+    times = [[found[count]["cpu_seconds"] for found in cells.values()] for count in counts]
+    return [*rows, ["CPU seconds of a draw", *(f"{mean(some):.3f}" for some in times)]]
+
+
+def field_scores(report: Report, data: str) -> Rows:
+    """Errors and coverage of fields on one data set, where choices were made and on the test part."""
+    head = ["scored on", "smoothness, neighbours", "RMSE", "MAE", "CRPS", "coverage of 50, 90, 95 %", "CPU minutes"]
+    rows = [head]
+    for part, found in report["cells"][data].items():
+        for name, cell in found.items():
+            figures = [f"{cell[key]:.4f}" for key in ("rmse", "mae", "crps")]
+            coverage = ", ".join(f"{share:.3f}" for share in cell["coverage"].values())
+            minutes = (cell["fit_cpu_seconds"] + cell["predict_cpu_seconds"]) / 60
+            rows.append([part, name, *figures, coverage, f"{minutes:.1f}"])
+    return rows
+
+
+def field_size(report: Report) -> Rows:
+    """Seconds and memory by the number of places."""
+    rows = [["places", "CPU seconds of set-up and the first sweep", "of a sweep", "memory added", "RMSE of f"]]
+    for n, cell in report["cells"]["size"].items():
+        seconds = [f"{cell[key]:.1f}" for key in ("first_sweep_and_set_up_cpu_seconds", "sweep_cpu_seconds")]
+        rows.append([f"{int(n):,}", *seconds, _memory(cell), f"{cell['rmse']:.3f}"])
+    return rows
+
+
 TABLES: dict[str, dict[str, Callable[[Report], Rows]]] = {
     "gibbs.json": {
         "gibbs_times": gibbs_times,
@@ -393,6 +426,12 @@ TABLES: dict[str, dict[str, Callable[[Report], Rows]]] = {
     "keep.json": {"kept_draws": kept_draws},
     "cold.json": {"cold_start": cold_start},
     "diversity.json": {"diversity_lists": diversity_lists, "diversity_choice": diversity_choice},
+    "fields.json": {
+        "field_neighbours": field_neighbours,
+        "field_california": lambda report: field_scores(report, "california"),
+        "field_satellite": lambda report: field_scores(report, "satellite"),
+        "field_size": field_size,
+    },
     "gaps.json": {"gaps": gaps},
     "lastfm.json": {"lastfm_lists": lastfm_lists, "lastfm_choice": lastfm_choice},
     "mutants.json": {"mutants": mutants},

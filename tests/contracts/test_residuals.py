@@ -11,7 +11,7 @@ from tuckergp import Mode, TuckerGPRegressor, load
 from tuckergp.data.tables import as_table
 from tuckergp.errors import InputError
 from tuckergp.features import RESIDUALS as MARKS
-from tuckergp.features import Line, Rows
+from tuckergp.features import Field, Line, Rows
 from tuckergp.inference import ALS, VI, Gibbs
 from tuckergp.inference.base import Problem
 from tuckergp.kernels import SE, Identity, Matern32
@@ -33,7 +33,12 @@ def skeleton():
     return namespace["Scaled"]
 
 
-CASES = {"Rows": (Rows(), Identity("t")), "Line": (Line(), Matern32(1.0, "t")), "Scaled": (skeleton()(), Identity("t"))}
+CASES = {
+    "Rows": (Rows(), Identity("t")),
+    "Line": (Line(), Matern32(1.0, "t")),
+    "Field": (Field(neighbours=2), Matern32(1.0, ["t", "scale"])),
+    "Scaled": (skeleton()(), Identity("t")),
+}
 PLACES = np.array([0.4, 2.0, 0.1, 3.0, 1.1])
 
 

@@ -27,8 +27,9 @@ from tuckergp.model.tucker import TuckerModel
 from tuckergp.priors import nested as nested_module
 from tuckergp.priors import regression as regression_module
 from tuckergp.priors import scales as scales_module
-from tuckergp.residuals import Line, NoResidual, Rows
+from tuckergp.residuals import Field, Line, NoResidual, Rows
 from tuckergp.residuals.base import ModeState
+from tuckergp.residuals.field import Surface
 from tuckergp.residuals.line import Path
 from tuckergp.running.control import Control
 from tuckergp.running.loop import sample
@@ -37,10 +38,12 @@ from tuckergp.store.trees import digest
 TIGHT = {"dof": 8.0, "tau_shape": 4.0, "tau_rate": 2.0, "alpha_shape": 5.0, "alpha_rate": 2.0}
 
 MATERNS = {"matern12": Matern12, "matern32": Matern32}
+FIELDS = {"field12": np.array([0.7]), "field32": np.array([0.7, 1.2])}  # lengthscales: of all columns, of each
 
 
 def tiny_design(rng, kinds, rows=4, n=14):
-    """Modes of kind rows (a residual and two blocks), nested (rows in groups too), weights (blocks alone), maternXX."""
+    """Modes of kind rows (a residual and two blocks), nested (rows in groups too), weights (blocks alone), maternXX,
+    fieldXX."""
     modes = []
     for kind in kinds:
         features = np.column_stack([np.ones(rows), rng.standard_normal((rows, 2))])
@@ -52,6 +55,10 @@ def tiny_design(rng, kinds, rows=4, n=14):
         if kind in MATERNS:
             t = rng.permutation(np.cumsum(0.2 + rng.exponential(0.5, size=rows)))
             residual = Line(np.sort(t), t, 1 + list(MATERNS).index(kind), 0.7, 0.5)
+        if kind in FIELDS:
+            X = rng.random((rows, 2))
+            order = 1 + list(FIELDS).index(kind)
+            residual = Field(X[rng.permutation(rows)], X, order, FIELDS[kind], 0.5, neighbours=rows - 1)
         modes.append(ModeTable(sparse.csr_array(features), residual, None, blocks, nested))
     index = np.stack([rng.integers(rows, size=n) for _ in kinds], axis=1).astype(np.int32)
     return Design(tuple(modes), index)
@@ -82,12 +89,14 @@ def draw_prior(model, design, gibbs, rng):
         )
         psi = table.features @ B
         residual, noise, nu, own = table.residual, np.ones(table.n_groups), 10.0, ()
-        if isinstance(residual, Line):
-            lengthscale = residual.lengthscale * float(np.exp(1.5 * rng.standard_normal()))
-            K = kernel_of(residual, lengthscale)(residual.t)
+        if isinstance(residual, Line | Field):
+            lengthscale = residual.lengthscale * np.exp(1.5 * rng.standard_normal(np.shape(residual.lengthscale)))
+            K = kernel_of(residual, lengthscale)(residual.t if isinstance(residual, Line) else residual.points)
             Z = rng.multivariate_normal(np.zeros(r), covariance, size=table.n_rows)
             psi = psi + residual.sd * np.linalg.cholesky(K + 1e-10 * np.eye(len(K))) @ Z
-            own = Path(np.full((table.n_rows, residual.order, r), np.nan), lengthscale)  # a sweep reads no states
+            unread = np.full((table.n_rows, residual.order, r), np.nan)  # a sweep reads no states
+            is_line = isinstance(residual, Line)
+            own = Path(unread, float(lengthscale)) if is_line else Surface(unread[:, 0], lengthscale, lengthscale)
         if isinstance(residual, Rows):
             psi = psi + residual.sd * rng.multivariate_normal(np.zeros(r), covariance, size=table.n_rows)
             if gibbs.noise == "rows":
@@ -168,7 +177,7 @@ def summary(model, design, state, y):
             np.tanh(mode.psi[0, 0] * mode.psi[1, 0]),
         ]
         if mode.own:
-            values += [np.log(mode.own.lengthscale), np.log(mode.own.lengthscale) ** 2]
+            values += [*np.log(np.ravel(mode.own.lengthscale)), *np.log(np.ravel(mode.own.lengthscale)) ** 2]
     own = state.likelihood
     rows = getattr(own, "rows", RowNoise())
     for factors, nu in zip(rows.factors, rows.nu, strict=True):

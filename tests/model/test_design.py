@@ -6,7 +6,7 @@ from scipy import sparse
 
 from tuckergp.data.tables import as_table
 from tuckergp.errors import InputError
-from tuckergp.features import Cholesky, Exact, Fourier, Hashing, Line, Nystrom, Rows
+from tuckergp.features import Cholesky, Exact, Field, Fourier, Hashing, Line, Nystrom, Rows
 from tuckergp.kernels import SE, Constant, Identity, Linear, Matern12, Matern32, Matern52, Periodic
 from tuckergp.model.design import Design
 from tuckergp.model.mode import Mode
@@ -158,8 +158,16 @@ def test_rows_come_before_a_chain_unless_it_is_asked_for():
     assert [type(chain.residual), type(chain.blocks[0].map)] == [Line, Exact]
 
 
+def test_a_matern_of_several_columns_becomes_a_field():
+    design, (fitted,) = Design.fit([Mode(["lon", "lat"], 4.0 * Matern12(), constant=False)], TABLE)
+    assert [type(fitted.residual), fitted.residual_sd, len(fitted.blocks)] == [Field, 2.0, 0]
+    np.testing.assert_array_equal(design.modes[0].residual.points, np.unique(design.modes[0].residual.places, axis=0))
+    design, _ = Design.fit([Mode(["lon", "lat"], Matern12())], TABLE, any_residual=False)
+    assert isinstance(design.modes[0].residual, NoResidual)
+
+
 def test_a_matern_that_cannot_be_a_chain_becomes_features():
-    several = Mode(["lon", "lat"], Matern12(), constant=False)
+    several = Mode(["lon", "lat"], Matern12(), features=Cholesky(), constant=False)
     shared = Mode(["user", "week"], Matern12(columns="week"), constant=False)  # two inputs of one week
     product = Mode("lat", Matern12() * Periodic(2.0), constant=False)
     for mode in (several, shared, product, Mode("lat", Matern12(), features=Cholesky(), constant=False)):

@@ -40,6 +40,14 @@ def test_the_benchmark_of_gibbs_sweeps_runs(tmp_path, options, first_fits):
     assert set(report["first_fit_seconds"]) == first_fits
 
 
+def test_the_benchmark_of_fields_runs(tmp_path):
+    output = tmp_path / "fields.json"
+    command = [sys.executable, str(BENCHMARKS / "fields.py"), "--quick", "--parts", "neighbours", "-o", str(output)]
+    subprocess.run(command, check=True, capture_output=True)
+    cells = json.loads(output.read_text())["cells"]["neighbours"]
+    assert all(found["5"]["error"] > found["10"]["error"] > 0 for found in cells.values())
+
+
 def test_the_benchmark_of_recommendations_runs(tmp_path):
     output = tmp_path / "recommend.json"
     command = [sys.executable, str(BENCHMARKS / "recommend.py"), "--quick", "--rounds", "1", "-o", str(output)]

@@ -12,7 +12,7 @@ from tests.store.files import rewrite
 from tuckergp import TuckerGPRegressor, TuckerRecommender, load
 from tuckergp.data.tables import as_table
 from tuckergp.errors import InputError
-from tuckergp.features import Line
+from tuckergp.features import Field, Line
 from tuckergp.inference import Gibbs
 from tuckergp.kernels import Identity, Matern12
 from tuckergp.store.typed import fits, hints_of
@@ -120,6 +120,26 @@ def test_points_on_a_line_are_in_order(name, value):
     assert line.fault() is None
     setattr(line, name, value)
     assert line.fault() == "its chains are not in order"
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "fault"),
+    [
+        ("order_", 4, "another smoothness"),
+        ("places_", np.ones(2), "no places"),
+        ("places_", np.ones((2, 3)), "no places"),
+        ("places_", np.full((2, 2), np.nan), "no neighbours"),
+        ("lengthscales_", np.ones(3), "no lengthscales"),
+        ("lengthscales_", -np.ones(1), "no lengthscales"),
+        ("neighbours", 0, "no neighbours"),
+        ("predicting", 1.5, "no neighbours"),
+    ],
+)
+def test_fields_have_places_and_lengthscales(name, value, fault):
+    field = Field().fit(as_table({"a": [1.0, 2.0], "b": [3.0, 3.0]}, "X"), Matern12(1.0))
+    assert field.fault() is None
+    setattr(field, name, value)
+    assert fault in field.fault()
 
 
 def test_fields_are_declared_by_their_class_before_the_arguments_of_its_constructor():

@@ -10,6 +10,7 @@ from tuckergp.features.base import FeatureMap
 from tuckergp.features.cholesky import Cholesky
 from tuckergp.features.compose import choose, realise
 from tuckergp.features.exact import Exact
+from tuckergp.features.field import Field
 from tuckergp.features.fourier import Fourier
 from tuckergp.features.hashing import Hashing, hash_columns
 from tuckergp.features.line import Line
@@ -22,6 +23,7 @@ __all__ = [
     "Cholesky",
     "Exact",
     "FeatureMap",
+    "Field",
     "Fourier",
     "Hashing",
     "Line",
@@ -32,7 +34,7 @@ __all__ = [
     "realise",
 ]
 
-RESIDUALS = (Rows, Line)
+RESIDUALS = (Rows, Line, Field)
 """The marks of residuals, in the order in which `tuckergp.Mode` tries them by itself."""
 
 Chain = Line  # its earlier name

@@ -184,9 +184,9 @@ class HyperPriors(Inference):
 def model_of_function_scale(core: Core, likelihood: Likelihood, scale: float | None) -> TuckerModel:
     """The model whose f has this prior standard deviation from residuals alone, relative to that of the targets.
 
-    None is 1, but 0.25 with an identity core.
+    None is 1, but 0.25 with an identity core of several modes.
     """
-    scale = scale or (1.0 if core.learned else PRIOR_SCALE)
+    scale = scale or (1.0 if core.learned or core.modes == 1 else PRIOR_SCALE)
     sigma_u, sigma_w = core.default_sigma_u(), core.default_sigma_w()
     if core.leaves_out:  # an entry that leaves modes out has fewer factors to share the scale among
         return TuckerModel(core, likelihood, sigma_u, sigma_w * scale)

@@ -28,7 +28,7 @@ from tuckergp.model.cores import CoreSpec
 from tuckergp.model.draw import Draw, draw_of
 from tuckergp.model.tucker import Core, Parameters, TuckerModel, costly_full_core, make_core
 from tuckergp.priors import hyper
-from tuckergp.priors.given import ModeGiven
+from tuckergp.priors.given import ModeGiven, SharedNoise
 from tuckergp.priors.orbit import scale_against_core, scale_against_mode, stretches
 from tuckergp.residuals.base import ModeState
 from tuckergp.statistics.core import core_given_factors
@@ -110,6 +110,8 @@ class Gibbs(HyperPriors, Sampled):
         Products of many factors, without summands of fewer, hardly learn.
         """
         auto = isinstance(spec, str) and spec == "auto"
+        if auto and len(ranks) == 1 and ranks[0] == 1:
+            return make_core("identity", ranks)  # a core of one number is the scale of the mode once more
         many = len(ranks) > 2 and min(ranks) > 1 and costly_full_core(prod(ranks), n)
         return make_core("pairwise" if many and auto else spec, ranks, rng)
 
@@ -232,6 +234,7 @@ class Gibbs(HyperPriors, Sampled):
             self.tau_rate,
             sweep,
             self.overrelaxation,
+            self._shared_noise(problem, evidence),
         )
         mode, collapsed = table.residual.update(mode, evidence, given, rng)
         if table.blocks:
@@ -246,6 +249,15 @@ class Gibbs(HyperPriors, Sampled):
             spread = (mode.B * given.by_feature(mode.tau)[:, None]).T @ mode.B + Z.T @ Z
             mode = mode._replace(precision=prior.draw(spread, len(mode.B) + len(Z), rng))
         return mode._replace(own=table.residual.finished(E, mode.own, mode.precision, rng))
+
+    def _shared_noise(self, problem: Problem, evidence: Evidence) -> SharedNoise | None:
+        """The noise, where one mode of rank 1 is all there is of f and the likelihood draws its precision last."""
+        core, precision = problem.model.core, evidence.precision
+        alone = core.modes == 1 and int(core.ranks[0]) == 1 and not core.learned
+        if not alone or not problem.model.likelihood.conjugate or precision.factors or precision.background:
+            return None
+        squares = evidence.y**2 if precision.weight is None else precision.weight * evidence.y**2
+        return SharedNoise(precision.alpha, self.alpha_shape, self.alpha_rate, problem.count, float(squares.sum()))
 
     def precision_prior(self, model: TuckerModel, d: int) -> hyper.PrecisionPrior:
         """The prior of Lambda of a mode: Wishart; with a learned core one scale, because W has the correlations."""
@@ -269,9 +281,11 @@ class Gibbs(HyperPriors, Sampled):
         """
         likelihood = problem.model.likelihood
         f = self.function(problem, state, problem.design.index)
+        pairs = zip(problem.design.modes, state.modes, strict=True)
         return {
             "f": f,
             "tau": np.concatenate([mode.tau for mode in state.modes]),
+            "lengthscale": np.concatenate([table.residual.lengthscales(mode.own) for table, mode in pairs]),
             **likelihood.watched(likelihood.kept(state.likelihood)),
             "log_likelihood": likelihood.log_likelihood(state.likelihood, problem.observed, f),
         }

@@ -12,7 +12,7 @@ from tuckergp.linalg import Matrix
 from tuckergp.priors.hyper import PrecisionPrior
 from tuckergp.priors.regressions import AnyRegression
 
-__all__ = ["ModeGiven"]
+__all__ = ["ModeGiven", "SharedNoise"]
 
 Floats = npt.NDArray[np.float64]
 
@@ -20,6 +20,28 @@ Floats = npt.NDArray[np.float64]
 # COLLAPSED_EVERY-th one; the other sweeps take cheaper steps.
 COLLAPSED_AT_FIRST = 20
 COLLAPSED_EVERY = 5
+
+
+@dataclass(frozen=True)
+class SharedNoise:
+    """The noise of observations that one mode of rank 1 explains, f = psi: their precisions are alpha times weights.
+
+    Attributes
+    ----------
+    alpha : float
+    shape, rate : float
+        Gamma prior of alpha.
+    count : float
+        How many observations there are.
+    squares : float
+        Weighted sum of their squares.
+    """
+
+    alpha: float
+    shape: float
+    rate: float
+    count: float
+    squares: float
 
 
 @dataclass(frozen=True)
@@ -39,6 +61,8 @@ class ModeGiven:
     sweep : int
     overrelaxation : float
         Of draws of weights that all rows share, see `tuckergp.random.overrelaxed`.
+    noise : SharedNoise or None
+        Where the mode is all there is of f, and a residual may draw its own unknowns with the noise integrated out.
     """
 
     features: Matrix
@@ -49,11 +73,17 @@ class ModeGiven:
     tau_rate: float = 0.1
     sweep: int = 0
     overrelaxation: float = 0.0
+    noise: SharedNoise | None = None
+
+    @property
+    def starting(self) -> bool:
+        """Whether this is one of the first sweeps, in which draws may be rough."""
+        return self.sweep < COLLAPSED_AT_FIRST
 
     @property
     def affordable(self) -> bool:
         """Whether costly draws are due in this sweep."""
-        return self.sweep < COLLAPSED_AT_FIRST or self.sweep % COLLAPSED_EVERY == 0
+        return self.starting or self.sweep % COLLAPSED_EVERY == 0
 
     @property
     def turn(self) -> int:

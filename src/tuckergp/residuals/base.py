@@ -230,6 +230,10 @@ class Residual(ABC):
         """The mean of E at the rows of any table given the own unknowns, (M, r)."""
         return 0.0
 
+    def lengthscales(self, own: tuple[Any, ...]) -> Floats:
+        """The lengthscales among the own unknowns, which convergence may be judged by."""
+        return np.zeros(0)
+
     def log_prior(self, own: tuple[Any, ...], sd: float) -> float:
         """Log density of E at the training rows, up to a constant, where E is one of the own unknowns."""
         return 0.0

@@ -220,6 +220,10 @@ class Line(Residual):
         """E at the rows, (M, r): as drawn at the knots, elsewhere the mean given the states."""
         return self._at_rows(Path(*own))
 
+    def lengthscales(self, own: tuple[Any, ...]) -> Floats:
+        """The lengthscale of the path."""
+        return np.array([Path(*own).lengthscale])
+
     def _at_rows(self, path: Path, precision: Floats | None = None, rng: np.random.Generator | None = None) -> Floats:
         """E at the rows of any table, (M, r); with ``rng`` and Lambda / scale^2 new values are drawn jointly."""
         states = np.asarray(path.states, dtype=np.float64)

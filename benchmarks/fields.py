@@ -1,0 +1,241 @@
+"""Fields on real places and on many: California house prices, temperatures under clouds, up to 1,000,000 places.
+
+Choices are made on training data alone: on a held-out fifth of the training rows of California, and on cells of the
+satellite's grid under its own clouds turned around, which are as large as those that hide the test cells::
+
+    python benchmarks/fields.py -o benchmarks/results/fields.json
+
+Every cell is written as soon as it is done; those that the file has are not run again.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import resource
+import time
+import warnings
+from dataclasses import replace
+from functools import partial
+from multiprocessing import get_context
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+from gibbs import facts
+from reports import Resumed
+
+SMOOTHNESS = {"1/2": "Matern12", "3/2": "Matern32", "5/2": "Matern52"}
+NEIGHBOURS = (5, 10, 15, 30, 60)
+CANDIDATES = {
+    "california": ("1/2, 15 neighbours", "1/2, 30 neighbours", "3/2, 15 neighbours"),
+    "satellite": ("1/2, 15 neighbours", "3/2, 15 neighbours"),
+}
+CHOSEN = {"california": "1/2, 15 neighbours", "satellite": "1/2, 15 neighbours"}
+"""Those with the smallest error on training data, or as small a one for less time."""
+LENGTHS = {"california": {"draws": 40, "warmup": 30}, "satellite": {"draws": 30, "warmup": 30}}
+SIZES = (10_000, 100_000, 1_000_000)
+
+
+class Split(NamedTuple):
+    """Places (n, 2) and targets to learn from, and to be scored on."""
+
+    places: np.ndarray
+    y: np.ndarray
+    asked: np.ndarray
+    truth: np.ndarray
+
+
+def field_of(name: str) -> Any:
+    """A regressor's mode by the name of a candidate."""
+    from tuckergp import Mode, kernels
+    from tuckergp.features import Field
+
+    smoothness, count = name.removesuffix(" neighbours").split(", ")
+    return Mode(["x", "y"], getattr(kernels, SMOOTHNESS[smoothness])(1.0), features=Field(int(count)))
+
+
+def columns(places: np.ndarray) -> dict[str, np.ndarray]:
+    """Places as a table."""
+    return dict(zip(("x", "y"), places.T, strict=True))
+
+
+def scored(split: Split, name: str, lengths: dict[str, int], seed: int) -> dict[str, Any]:
+    """Errors, coverage and CRPS (of a normal distribution) at the places asked about, and CPU seconds."""
+    from scipy.stats import norm
+
+    from tuckergp import TuckerGPRegressor
+    from tuckergp.posterior.diagnostics import ess_bulk
+
+    began = time.process_time()
+    model = TuckerGPRegressor([field_of(name)], rank=1, **lengths, random_state=seed)
+    model.fit(columns(split.places), split.y)
+    fitted = time.process_time()
+    mean, std = model.predict(columns(split.asked), return_std=True)
+    error = split.truth - mean
+    u = error / std
+    crps = std * (u * (2 * norm.cdf(u) - 1) + 2 * norm.pdf(u) - np.pi**-0.5)
+    lengthscale = model.fit_.draws.modes[0].values["lengthscale"][:, 0]
+    return {
+        "rmse": float(np.sqrt(np.mean(error**2))),
+        "mae": float(np.abs(error).mean()),
+        "crps": float(crps.mean()),
+        "coverage": {str(level): float(np.mean(np.abs(u) < norm.ppf((1 + level) / 2))) for level in (0.5, 0.9, 0.95)},
+        "fit_cpu_seconds": fitted - began,
+        "predict_cpu_seconds": time.process_time() - fitted,
+        "lengthscale": float(lengthscale.mean()),
+        "lengthscale_ess": float(ess_bulk(lengthscale[None])),
+        "places": len(split.places),
+        "asked": len(split.asked),
+    }
+
+
+# California
+
+
+def california() -> tuple[Split, Split]:
+    """The paper's halves, and a fifth of its training rows to choose by."""
+    from tuckergp.data.datasets import load_california
+    from tuckergp.paper.california import held_out
+    from tuckergp.paper.california_models import split_of
+
+    def parts(split: Any) -> Split:
+        train, test = split.train, split.test
+        return Split(np.column_stack(list(train.X.values())), train.y, np.column_stack(list(test.X.values())), test.y)
+
+    whole = split_of(load_california(os.environ.get("TUCKERGP_DATA"), download=False))
+    return parts(whole), parts(held_out(whole))
+
+
+# Satellite
+
+
+def satellite() -> tuple[Split, Split]:
+    """The competition's split, and one of its training cells to choose by: under the clouds, west and east swapped."""
+    with np.load(Path(os.environ["TUCKERGP_DATA"]) / "satellite" / "satellite.npz") as stored:
+        places = np.column_stack([stored["lon"], stored["lat"]])
+        masked, true = stored["masked"].astype(np.float64), stored["true"].astype(np.float64)
+    at = tuple(np.unique(column, return_inverse=True)[1] for column in places.T)
+    cloudy = np.zeros((at[0].max() + 1, at[1].max() + 1), dtype=bool)
+    cloudy[at] = np.isnan(masked)
+    seen = ~np.isnan(masked)
+
+    def split(hidden: np.ndarray, truth: np.ndarray) -> Split:
+        asked = hidden & ~np.isnan(truth)
+        return Split(places[seen & ~hidden], masked[seen & ~hidden], places[asked], truth[asked])
+
+    return split(~seen, true), split(cloudy[::-1][at], masked)
+
+
+# Approximation and size
+
+
+def approximation(smoothness: str, count: int, n: int = 1_000) -> dict[str, float]:
+    """How far the posterior mean of f is from the dense one, in standard deviations of f (RMS), and seconds."""
+    from tuckergp import kernels
+    from tuckergp.compute.places import coarse_to_fine, nearest_earlier
+    from tuckergp.residuals.vecchia import VecchiaProcess
+
+    rng = np.random.default_rng(0)
+    X = 2 * rng.random((n, 2))
+    X, noise = X[coarse_to_fine(X)] / 0.5, 0.1
+    K = getattr(kernels, SMOOTHNESS[smoothness])(1.0)(X)
+    y = np.linalg.cholesky(K + noise * np.eye(n)) @ rng.standard_normal(n)
+    gain = K @ np.linalg.inv(K + noise * np.eye(n))
+    exact, sd = gain @ y, np.sqrt(np.diag(K - gain @ K))
+    process = VecchiaProcess(X, nearest_earlier(X, count), list(SMOOTHNESS).index(smoothness) + 1)
+    given = np.full((n, 1, 1), 1 / noise), y[:, None] / noise, np.zeros((n, 1)), np.eye(1)
+    process.values_given_data(*given)  # compiles, or reads what was compiled
+    began = time.process_time()
+    f = replace(process).values_given_data(*given)[:, 0]
+    error = float(np.sqrt(np.mean(((f - exact) / sd) ** 2)))
+    return {"error": error, "cpu_seconds": time.process_time() - began}
+
+
+def sized(n: int) -> dict[str, float]:
+    """A fit to so many places on the unit square: seconds to set up and of a sweep, and memory."""
+    from tuckergp import Mode, TuckerGPRegressor
+    from tuckergp.kernels import Matern32
+
+    def data(n: int) -> tuple[dict[str, np.ndarray], np.ndarray]:
+        rng = np.random.default_rng(0)
+        places = rng.random((n, 2))
+        f = np.sin(20 * places[:, 0]) * np.cos(15 * places[:, 1])
+        return columns(places), f + 0.3 * rng.standard_normal(n)
+
+    def model() -> TuckerGPRegressor:
+        return TuckerGPRegressor([Mode(["x", "y"], Matern32(0.1))], rank=1, draws=3, warmup=3, random_state=0)
+
+    warnings.simplefilter("ignore")
+    model().fit(*data(500))  # compiles, or reads what was compiled
+    X, y = data(n)
+    before, began, times = _peak(), time.process_time(), []
+    fitted = model().fit(X, y, callback=lambda info: times.append(time.process_time()))
+    asked = np.random.default_rng(1).random((1_000, 2))
+    truth = np.sin(20 * asked[:, 0]) * np.cos(15 * asked[:, 1])
+    return {
+        "first_sweep_and_set_up_cpu_seconds": times[0] - began,
+        "sweep_cpu_seconds": float(np.median(np.diff(times))),
+        "grown_bytes": _peak() - before,
+        "rmse": float(np.sqrt(np.mean((fitted.predict(columns(asked)) - truth) ** 2))),
+    }
+
+
+def _peak() -> int:
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
+
+
+def in_a_process(n: int) -> dict[str, float]:
+    """`sized` in a process of its own, whose peak of memory is its own too."""
+    with get_context("spawn").Pool(1) as pool:
+        return pool.apply(sized, (n,))
+
+
+def work(quick: bool, parts: list[str]) -> dict[tuple[str, ...], Any]:
+    """All cells, quick ones first."""
+    cells: dict[tuple[str, ...], Any] = {}
+    lengths = {name: {"draws": 3, "warmup": 3} if quick else value for name, value in LENGTHS.items()}
+    if "neighbours" in parts:
+        for smoothness in SMOOTHNESS:
+            for count in NEIGHBOURS[:2] if quick else NEIGHBOURS:
+                cell = ("neighbours", smoothness, str(count))
+                cells[cell] = partial(approximation, smoothness, count, 100 if quick else 1_000)
+    if "california" in parts:
+        test, choice = california()
+        for name in CANDIDATES["california"]:
+            cells["california", "held out", name] = partial(scored, choice, name, lengths["california"], 0)
+        for seed in range(2):
+            key = ("california", "test", f"{CHOSEN['california']}, seed {seed}")
+            cells[key] = partial(scored, test, CHOSEN["california"], lengths["california"], seed)
+    if "size" in parts:
+        for n in (500, 1_000) if quick else SIZES:
+            cells["size", str(n)] = partial(in_a_process, n)
+    if "satellite" in parts:
+        competition, choice = satellite()
+        for name in CANDIDATES["satellite"]:
+            cells["satellite", "held out", name] = partial(
+                scored, choice._replace(asked=choice.asked[::4], truth=choice.truth[::4]), name, lengths["satellite"], 0
+            )
+        cells["satellite", "test", CHOSEN["satellite"]] = partial(
+            scored, competition, CHOSEN["satellite"], lengths["satellite"], 0
+        )
+    return cells
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--quick", action="store_true", help="few draws, few places")
+    parser.add_argument("--parts", nargs="+", default=["neighbours", "california", "size", "satellite"])
+    parser.add_argument("-o", "--output", type=Path)
+    options = parser.parse_args()
+    warnings.simplefilter("ignore")  # short chains are among what is measured
+    head = {"command": "python benchmarks/fields.py", "machine": facts(), "lengths": LENGTHS}
+    report = Resumed(head, "cells", options.output)
+    for names, run in work(options.quick, options.parts).items():
+        found = report.cell(names, run)
+        if found is not None:
+            print(*names, found, sep=" | ", flush=True)
+
+
+if __name__ == "__main__":
+    main()
