@@ -14,7 +14,7 @@ from tuckergp.data.tables import Table
 from tuckergp.errors import InputError
 from tuckergp.regressor.components import Components
 
-__all__ = ["Colour", "plot"]
+__all__ = ["Colour", "plot", "plot_bands"]
 
 Floats: TypeAlias = npt.NDArray[np.float64]
 Colour: TypeAlias = Literal["percentile", "uniform"]
@@ -55,6 +55,28 @@ def plot(
             ax.set_ylabel("value")
         if axes is None:
             ax.label_outer()
+    return panels
+
+
+def plot_bands(
+    labels: Sequence[str],
+    values: Floats,
+    band: tuple[Floats, Floats] | None,
+    table: Table,
+    column: str | None = None,
+    axes: Any = None,
+) -> npt.NDArray[Any]:
+    """Draw values (N, Q) over a column, one panel for each of Q labels, with bands where inputs differ in it alone."""
+    (name,) = _columns(table, column)[:1]
+    inside = np.ones(len(table), dtype=bool)
+    panels, x = _panels(axes, len(labels)), _Axis(table, name, inside)
+    _draw_lines(panels, x, values)
+    order = np.argsort(x.at, kind="stable")
+    for q, (ax, label) in enumerate(zip(panels, labels, strict=True)):
+        if band is not None and len(np.unique(x.at)) == len(x.at):
+            ax.fill_between(x.at[order], band[0][order, q], band[1][order, q], alpha=0.25, linewidth=0)
+        ax.set_title(label, fontsize="medium")
+        x.name_on(ax, "x")
     return panels
 
 
@@ -114,7 +136,7 @@ def _panels(axes: Any, n: int) -> npt.NDArray[Any]:
     try:
         pyplot: Any = import_module("matplotlib.pyplot")
     except ImportError as error:
-        raise ImportError("plot_components() needs matplotlib: pip install 'tuckergp[plot]'.") from error
+        raise ImportError("Plots need matplotlib: pip install 'tuckergp[plot]'.") from error
     across = 1 if n == 1 else 2 if n <= 4 else 3
     down = ceil(n / across)
     size = (4.2 * across + 0.8, 3.4 * down)

@@ -31,6 +31,7 @@ from tuckergp.regressor import answering, component_plots
 from tuckergp.regressor.choosing import inference_of
 from tuckergp.regressor.component_plots import Colour
 from tuckergp.regressor.components import Components, components_of
+from tuckergp.regressor.decomposition import Decomposition, decomposition_of
 from tuckergp.regressor.learning import FittedRegressor, learn
 from tuckergp.regressor.reading import read_cells, read_observations
 from tuckergp.regressor.settings import RegressorSettings
@@ -416,6 +417,40 @@ class TuckerGPRegressor(Storable, ReadsTables, RegressorMixin, BaseEstimator):  
         ((100, 4), True)
         """
         return components_of(self._fitted.fit, self._inputs(X), draw, top)
+
+    def decompose(self, X: Any, interval: float = 0.9) -> Decomposition:
+        """f at inputs X as a level and a sum over the terms of the kernels, such as trend, season and rest.
+
+        With several modes also their interactions. Unlike `components`, the terms are identified, and means are over
+        all draws.
+
+        Parameters
+        ----------
+        X : as in `fit`
+        interval : float
+            The probability of the bands.
+
+        Returns
+        -------
+        Decomposition
+            ``terms``, ``mean``, ``std``, ``lower``, ``upper``, ``level``; ``total()`` is the posterior mean of f;
+            ``plot()`` draws the terms with their bands.
+
+        Examples
+        --------
+        >>> from tuckergp import Mode, TuckerGPRegressor
+        >>> from tuckergp.kernels import SE, Linear
+        >>> t = np.arange(60.0)
+        >>> mode = Mode("t", Linear() + SE(5.0))
+        >>> model = TuckerGPRegressor([mode], rank=1, draws=30, warmup=30, random_state=0)
+        >>> parts = model.fit({"t": t}, 0.1 * t + np.sin(t / 4)).decompose({"t": t})
+        >>> sorted(parts.terms)
+        ['Linear(t)', 'SE(t)']
+        >>> bool(np.allclose(parts.total(), model.predict({"t": t})))
+        True
+        """
+        fitted, table = self._fitted, self._read(X, reset=False)
+        return decomposition_of(fitted.fit, fitted.modes, fitted.design(table), table, interval)
 
     def plot_components(
         self,
