@@ -123,6 +123,17 @@ def test_collinear_features_do_not_end_a_fit():
         np.testing.assert_allclose(features @ B @ z, f, atol=0.01)  # ten standard deviations of the noise
 
 
+def test_features_of_very_different_sizes_do_not_end_a_fit():
+    """As a smooth process makes them of a season: columns nearly alike, and huge beside their prior."""
+    rng = np.random.default_rng(0)
+    Q = np.linalg.qr(rng.standard_normal((50, 6)))[0] * 10.0 ** np.arange(0, 12, 2)
+    features = np.concatenate([Q, Q @ rng.standard_normal((6, 6)), 1e10 * Q[:, :2] + 1e-3 * Q[:, 2:4]], axis=1)
+    target = features[:, :1] + 0.01 * rng.standard_normal((50, 1))
+    B = Regression(features, [slice(0, 14)]).solve(target, np.zeros((14, 1)), np.array([1e-3]), np.zeros((14, 1)))
+    assert np.isfinite(B).all()
+    assert np.abs(features @ B - target).max() < 0.1 * np.abs(target).max()
+
+
 def test_hashing_leaves_cosine_to_its_exact_features():
     assert not Hashing(8).suits(Cosine("genres"))
     with pytest.raises(InputError, match="no exact features to hash"):

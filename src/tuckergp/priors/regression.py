@@ -16,7 +16,7 @@ from scipy import linalg, sparse
 from scipy.sparse.linalg import LinearOperator, cg
 
 from tuckergp.errors import InputError
-from tuckergp.linalg import Matrix
+from tuckergp.linalg import Matrix, safe_cholesky
 
 __all__ = ["Collapsed", "Regression", "dense"]
 
@@ -148,4 +148,13 @@ def dense(matrix: Any) -> Floats:
 
 
 def _solve_spd(system: Floats, right: Floats) -> Floats:
-    return np.asarray(linalg.cho_solve(linalg.cho_factor(system, lower=True, overwrite_a=True), right))
+    """Solve a positive definite system, which may be singular but for rounding: features that a smooth process whitens.
+
+    Then its diagonal is made one, which Cholesky's algorithm needs least, and its factor is the safe one.
+    """
+    try:
+        return np.asarray(linalg.cho_solve(linalg.cho_factor(system, lower=True), right))
+    except linalg.LinAlgError:
+        scale = 1 / np.sqrt(np.diag(system))
+        L = safe_cholesky(system * scale[:, None] * scale, "the Gram matrix of the features")
+        return np.asarray(scale[:, None] * linalg.cho_solve((L, True), scale[:, None] * right))
