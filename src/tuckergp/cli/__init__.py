@@ -17,6 +17,7 @@ from tuckergp.cli.fit import fit
 from tuckergp.cli.predict import predict
 from tuckergp.cli.recommend import recommend
 from tuckergp.cli.reproduce import reproduce
+from tuckergp.cli.serve import serve
 from tuckergp.cli.similar import similar
 from tuckergp.cli.tune import tune
 
@@ -76,7 +77,7 @@ def demo(
     run(data=data, download=download, seed=seed, as_json=json, output=output)
 
 
-for command in (fit, predict, recommend, similar, explain, evaluate, tune, reproduce, doctor):
+for command in (fit, predict, recommend, similar, explain, evaluate, tune, reproduce, serve, doctor):
     app.command()(command)
 app.add_typer(data.app)
 

@@ -67,10 +67,10 @@ def recommend(
     from tuckergp.cli.notes import collected, say
     from tuckergp.cli.tables import check_output, put_table, read_table
     from tuckergp.cli.titles import own_column, with_titles
-    from tuckergp.cli.where import conditions
     from tuckergp.data.tables import as_table
     from tuckergp.errors import InputError
     from tuckergp.recommender.questions import first_rows
+    from tuckergp.recommender.written import written_conditions
 
     check_output(output)
     chosen = bool(user) + (users is not None) + everyone
@@ -100,7 +100,7 @@ def recommend(
         "items": None if items is None else ids_of_file(items, items_side, names),
         "exclude": None if exclude is None else ids_of_file(exclude, items_side, names),
         "titles": own_column(titles),
-        "where": conditions(where),
+        "where": written_conditions(where, "--where"),
         "min_ratings": min_ratings,
     }
     with collected() as notes:

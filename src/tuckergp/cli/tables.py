@@ -17,6 +17,7 @@ from tuckergp.data.names import KEYS, USUAL, missing_column, named_table, taken_
 from tuckergp.data.tables import Table, column_names
 from tuckergp.errors import InputError
 from tuckergp.files import check_writable, write_bytes, write_text
+from tuckergp.showing import plain
 
 __all__ = [
     "check_output",
@@ -124,19 +125,7 @@ def records(columns: Mapping[str, Any]) -> list[dict[str, Any]]:
 
 def to_json(value: Any) -> str:
     """JSON with NaN and infinity as null, and dates as text."""
-    return json.dumps(_plain(value), indent=2, ensure_ascii=False, allow_nan=False)
-
-
-def _plain(value: Any) -> Any:
-    if isinstance(value, np.generic):
-        value = str(value) if isinstance(value, np.datetime64) else value.item()
-    if isinstance(value, Mapping):
-        return {str(name): _plain(each) for name, each in value.items()}
-    if isinstance(value, list | tuple | set | frozenset | np.ndarray):
-        return [_plain(each) for each in value]
-    if isinstance(value, float):
-        return value if np.isfinite(value) else None
-    return value if value is None or isinstance(value, str | int) else str(value)
+    return json.dumps(plain(value), indent=2, ensure_ascii=False, allow_nan=False)
 
 
 def _write(columns: Mapping[str, Any], output: Path) -> None:
@@ -180,7 +169,7 @@ def _arrow(columns: Mapping[str, Any]) -> Any:
         try:
             arrays[name] = pa.array(values, from_pandas=True)
         except (pa.ArrowException, TypeError):  # several types, which no file can hold
-            arrays[name] = pa.array([None if value is None else str(_plain(value)) for value in values])
+            arrays[name] = pa.array([None if value is None else str(plain(value)) for value in values])
     return pa.table(arrays)
 
 

@@ -8,18 +8,20 @@ from typing import Any
 
 from tuckergp.errors import InputError
 
-__all__ = ["conditions"]
+__all__ = ["written_conditions"]
 
 # Numbers or dates with two dots between, one of which may be missing.
 RANGE = re.compile(r"(?P<low>[-+]?\d[^ ]*?)?\.\.(?P<high>[-+]?\d[^ ]*)?")
 
 
-def conditions(texts: Sequence[str] | None) -> dict[str, list[Any]] | None:
+def written_conditions(texts: Sequence[str] | None, option: str = "where") -> dict[str, list[Any]] | None:
     """The ``where`` of `TuckerRecommender.recommend`; of several texts for one column, any may hold.
+
+    ``option`` is what errors call them.
 
     Examples
     --------
-    >>> conditions(["genre=Comedy", "genre=Drama", "year=1980..1999", "price=..9.99"])
+    >>> written_conditions(["genre=Comedy", "genre=Drama", "year=1980..1999", "price=..9.99"])
     {'genre': ['Comedy', 'Drama'], 'year': [('1980', '1999')], 'price': [(None, '9.99')]}
     """
     if not texts:
@@ -29,7 +31,7 @@ def conditions(texts: Sequence[str] | None) -> dict[str, list[Any]] | None:
         column, equals, value = (part.strip() for part in text.partition("="))
         if not (column and equals and value):
             raise InputError(
-                f"--where takes a column and a value, such as genre=Comedy or year=1980..1999, not {text!r}."
+                f"{option} takes a column and a value, such as genre=Comedy or year=1980..1999, not {text!r}."
             )
         ends = RANGE.fullmatch(value)
         found.setdefault(column, []).append((ends["low"], ends["high"]) if ends and any(ends.groups()) else value)

@@ -1,0 +1,127 @@
+"""Users and items of a served model: ids from texts, titles, search and pages of them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from functools import cached_property
+from itertools import islice
+from typing import Any
+
+import numpy as np
+
+from tuckergp.data.tables import Table
+from tuckergp.recommender.attributes import join
+from tuckergp.recommender.entities import Side
+from tuckergp.recommender.questions import known_type
+from tuckergp.recommender.titles import NAMES
+from tuckergp.serve.errors import NotFound
+
+__all__ = ["Entities", "Texts"]
+
+# Ids that paths and JSON can have; others are known by their text.
+SPELLED = (str, int)
+
+
+class Texts:
+    """What is searched of the ids that a model file has, made once per file: folds in share it."""
+
+    def __init__(self, side: Side, table: Table | None) -> None:
+        self.side, self.table = side, table
+
+    @cached_property
+    def title_column(self) -> str | None:
+        """The column that says what entities are called."""
+        columns = [] if self.table is None else list(self.table.columns)
+        return next((name for kind in NAMES for name in columns if name.casefold() == kind), None)
+
+    @cached_property
+    def searched(self) -> list[str]:
+        """Id and title of each id in small letters."""
+        ids = self.side.base.values
+        return [_searched(*pair) for pair in zip(ids, self.titles(ids, self.table), strict=True)]
+
+    @cached_property
+    def by_text(self) -> dict[str, Any]:
+        """Ids by their text, for those that are neither text nor integers."""
+        return {str(value): value for value in self.side.base.values if type(value) not in SPELLED}
+
+    def titles(self, ids: Sequence[Any], table: Table | None) -> list[str | None]:
+        """What some ids are called; None where nothing says so."""
+        column = self.title_column
+        if column is None or table is None:
+            return [None] * len(ids)
+        found = join(table.select([self.side.key, column]), self.side.key, ids, table.name)[column].tolist()
+        return [None if title is None or title != title else str(title) for title in found]
+
+
+def _searched(value: Any, title: str | None) -> str:
+    return f"{value}\n{title or ''}".casefold()
+
+
+class Entities:
+    """Users or items as they are now, those folded in included.
+
+    Parameters
+    ----------
+    side : Side
+    table : Table or None
+        Their attributes.
+    texts : Texts
+        Of the ids that the file has.
+    """
+
+    def __init__(self, side: Side, table: Table | None, texts: Texts) -> None:
+        self.side, self.table, self.texts = side, table, texts
+        self.what = side.key.removesuffix("_id")
+
+    def read(self, value: Any) -> Any:
+        """An id of a path or a body as the model spells it, known or not."""
+        (read_as,) = known_type([value], self.side)
+        return self.texts.by_text.get(read_as, read_as) if isinstance(read_as, str) else read_as
+
+    def known(self, value: Any) -> Any:
+        """The same for an id that must be known."""
+        read_as = self.read(value)
+        if int(self.side.numbers([read_as])[0]) == self.side.unknown:
+            alike = self.side.alike(read_as)
+            hint = "" if alike is None else f" Did you mean {alike!r}?"
+            raise NotFound(f"The model knows no {self.what} {str(value)[:80]!r}.{hint}")
+        return read_as
+
+    def titles(self, ids: Sequence[Any]) -> list[str | None]:
+        """What some ids are called."""
+        return self.texts.titles(ids, self.table)
+
+    def described(self, ids: Sequence[Any]) -> list[dict[str, Any]]:
+        """Id, title and attributes of each."""
+        if self.table is None:
+            return [{self.side.key: value, "title": None, "attributes": {}} for value in ids]
+        rows = join(self.table, self.side.key, ids, self.table.name)
+        names = [name for name in rows.columns if name != self.side.key]
+        columns = [rows[name].tolist() for name in names]
+        return [
+            {self.side.key: value, "title": title, "attributes": dict(zip(names, cells, strict=True))}
+            for value, title, cells in zip(ids, self.titles(ids), zip(*columns, strict=True) if columns
+                                           else ((),) * len(ids), strict=True)
+        ]  # fmt: skip
+
+    def page(self, text: str, offset: int, limit: int) -> tuple[int, list[Any]]:
+        """How many ids there are whose id or title has this text in it, and some of them, in the order of the model."""
+        if not text:
+            total = int(np.count_nonzero(self.side.current))
+            return total, list(islice(self._ids(), offset, offset + limit))
+        found = self._found(text.casefold())
+        return len(found), found[offset : offset + limit]
+
+    def _ids(self) -> Iterable[Any]:
+        """All known ids, those of the fit first."""
+        side = self.side
+        yield from side.base
+        yield from (value for value in side.more if value not in side.base)
+
+    def _found(self, text: str) -> list[Any]:
+        base = self.side.base.values
+        found = [base[k] for k, searched in enumerate(self.texts.searched) if text in searched]
+        later = [value for value in self.side.more if value not in self.side.base]
+        pairs = zip(later, self.titles(later), strict=True)
+        return [*found, *(value for value, title in pairs if text in _searched(value, title))]

@@ -1,0 +1,86 @@
+"""Refusals with an HTTP status, and every error as JSON: ``{"detail": "sentence"}``."""
+
+from __future__ import annotations
+
+import logging
+from typing import Any
+
+from fastapi import FastAPI, Request
+from fastapi.exceptions import RequestValidationError
+from starlette.exceptions import HTTPException
+
+from tuckergp.errors import InputError
+from tuckergp.serve.replies import Reply
+from tuckergp.store.stored_rows import DamagedFile
+
+__all__ = ["NotFound", "Unavailable", "say_errors"]
+
+log = logging.getLogger("tuckergp.serve")
+
+# The most faults of one request that are named.
+NAMED = 3
+SENTENCES = {
+    404: "There is nothing at this address; /openapi.json lists what there is.",
+    405: "This address takes no such method; /openapi.json lists what it takes.",
+}
+
+
+class NotFound(InputError):
+    """Somebody or something that the model does not have."""
+
+
+class Unavailable(InputError):
+    """What cannot be answered now, and perhaps later."""
+
+
+STATUS = ((NotFound, 404), (Unavailable, 503), (DamagedFile, 503), (InputError, 422))
+
+
+def say_errors(app: FastAPI) -> None:
+    """Make every error of an app a sentence in JSON with the right status."""
+    app.add_exception_handler(InputError, _refused)
+    app.add_exception_handler(RequestValidationError, _invalid)
+    app.add_exception_handler(HTTPException, _http)
+    app.add_exception_handler(MemoryError, _no_memory)
+    app.add_exception_handler(Exception, _bug)
+
+
+def _sentence(status: int, text: str, headers: Any = None) -> Reply:
+    return Reply({"detail": text}, status, headers)
+
+
+async def _refused(request: Request, error: Exception) -> Reply:
+    return _sentence(next(status for kind, status in STATUS if isinstance(error, kind)), str(error))
+
+
+async def _invalid(request: Request, error: Exception) -> Reply:
+    """What is wrong with a request, without what it sent."""
+    assert isinstance(error, RequestValidationError)
+    faults = [f"{_place(fault['loc'])}: {fault['msg']}" for fault in error.errors()]
+    distinct = list(dict.fromkeys(faults))
+    more = f" And {len(distinct) - NAMED} more." if len(distinct) > NAMED else ""
+    return _sentence(422, "; ".join(distinct[:NAMED]) + "." + more)
+
+
+def _place(location: tuple[Any, ...]) -> str:
+    return ".".join(map(str, location)) or "request"
+
+
+async def _http(request: Request, error: Exception) -> Reply:
+    assert isinstance(error, HTTPException)
+    plain = error.detail == _phrase(error.status_code)
+    return _sentence(error.status_code, SENTENCES.get(error.status_code, error.detail) if plain else error.detail,
+                     error.headers)  # fmt: skip
+
+
+def _phrase(status: int) -> str:
+    return HTTPException(status).detail
+
+
+async def _no_memory(request: Request, error: Exception) -> Reply:
+    return _sentence(503, "There is not enough memory for this answer; ask for less at once.", {"Retry-After": "1"})
+
+
+async def _bug(request: Request, error: Exception) -> Reply:
+    log.exception("%s %s failed", request.method, request.scope.get("route_path", "?"), exc_info=error)
+    return _sentence(500, "Something went wrong here; the server's log says what.")

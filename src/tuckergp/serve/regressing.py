@@ -1,0 +1,46 @@
+"""A regression model as it is served."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from tuckergp.errors import InputError
+from tuckergp.regressor import TuckerGPRegressor
+
+__all__ = ["ServedRegressor"]
+
+
+class ServedRegressor:
+    """A regression model, which never changes."""
+
+    kind = "regressor"
+
+    def __init__(self, model: TuckerGPRegressor) -> None:
+        self.model = model
+
+    @property
+    def facts(self) -> dict[str, Any]:
+        """What the model is, in a few numbers and words."""
+        fit = self.model.fit_
+        return {
+            "kind": self.kind,
+            "of": "values",
+            "likelihood": fit.likelihood.name,
+            "columns": self.columns,
+            "draws": len(fit.draws),
+        }
+
+    @property
+    def columns(self) -> list[str]:
+        """The columns of the inputs."""
+        return list(dict.fromkeys(name for mode in self.model.modes_ for name in mode.mode.columns))
+
+    def predict(self, rows: Sequence[Mapping[str, Any]], unknown: str, **asked: Any) -> Any:
+        """Predictions of rows of inputs, as `TuckerGPRegressor.predict` gives them."""
+        for number, row in enumerate(rows):
+            missing = [name for name in self.columns if name not in row]
+            if missing:
+                raise InputError(f"Row {number} has no {missing[0]!r}; the inputs are {', '.join(self.columns)}.")
+        columns = {name: [row[name] for row in rows] for name in self.columns}
+        return self.model.predict(columns, **asked)

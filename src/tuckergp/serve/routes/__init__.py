@@ -1,0 +1,9 @@
+"""Addresses, one file per group: each has a ``router``, and all are in `ROUTERS`."""
+
+from __future__ import annotations
+
+from tuckergp.serve.routes import entities, lists, predictions, status
+
+__all__ = ["ROUTERS"]
+
+ROUTERS = (status.router, entities.router, predictions.router, lists.router)

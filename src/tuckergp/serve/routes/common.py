@@ -1,0 +1,27 @@
+"""What all addresses share: the service behind a request, and the errors that every answer may be."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from fastapi import Request
+
+from tuckergp.serve.schemas import Error
+from tuckergp.serve.service import Service
+
+__all__ = ["ERRORS", "service_of"]
+
+ERRORS: dict[int | str, dict[str, Any]] = {
+    401: {"model": Error, "description": "The token is missing or wrong."},
+    404: {"model": Error, "description": "The model does not know it."},
+    413: {"model": Error, "description": "The request is too large."},
+    422: {"model": Error, "description": "The request makes no sense."},
+    429: {"model": Error, "description": "Too many requests."},
+    503: {"model": Error, "description": "Not now."},
+}
+
+
+def service_of(request: Request) -> Service:
+    """What answers a request."""
+    service: Service = request.app.state.service
+    return service

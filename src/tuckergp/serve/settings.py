@@ -1,0 +1,51 @@
+"""The settings of a server: what is served, who may ask, and how much at once."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from tuckergp.checks import Checked, instance, list_of, number, one_of, positive, setting, text, whole
+
+__all__ = ["ServeSettings"]
+
+
+@dataclass(frozen=True)
+class ServeSettings(Checked):
+    """What `create_app` and ``tuckergp serve`` take.
+
+    Attributes
+    ----------
+    path : Path
+        The model file. It is never written to.
+    journal : Path or None
+        The file that keeps fold-ins and forgotten users, which a restart replays; None for a temporary one.
+    token : str or None
+        What requests must send as ``Authorization: Bearer TOKEN``; None lets everyone in who reaches the port.
+    hosts : tuple of str
+        Names, beside localhost and addresses, under which the server may be asked where there is no token.
+    rate : float
+        Requests per second and client, on average; 0 for no limit.
+    most_bytes : int
+        The longest body of a request.
+    at_once : int
+        Requests that are answered at the same time; more are told to come back.
+    patience : float
+        Seconds that a client may take to send the next part of its request.
+    watch : float
+        Seconds between two looks at whether the model file has changed; 0 looks only on SIGHUP.
+    workers, worker : int
+        The number of processes, and which of them this is, from 0 on.
+    """
+
+    path: Path
+    journal: Path | None = setting(None, instance("a path", Path) | one_of(None))
+    token: str | None = setting(None, text("text") | one_of(None))
+    hosts: tuple[str, ...] = setting((), list_of("a list of names", text("text")))
+    rate: float = setting(1000.0, number("a number from 0 on", lambda value: value >= 0))
+    most_bytes: int = setting(8_000_000, whole(1))
+    at_once: int = setting(256, whole(1))
+    patience: float = setting(30.0, positive())
+    watch: float = setting(1.0, number("a number from 0 on", lambda value: value >= 0))
+    workers: int = setting(1, whole(1))
+    worker: int = setting(0, whole(0))
