@@ -105,7 +105,7 @@ class History:
 
     def of_item(self, item: Any) -> Floats:
         """All ratings of one item, shape (n,); none of an item that nobody rated."""
-        return self.rating[self.codes[1] == self.items.get(item, -1)]
+        return np.asarray(self.rating[self.codes[1] == self.items.get(item, -1)])
 
     def of_users(self, users: npt.NDArray[np.integer]) -> History:
         """The ratings of some users, one user after the other, with only their ids."""

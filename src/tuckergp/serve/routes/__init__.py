@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from tuckergp.serve.routes import entities, lists, predictions, status
+from tuckergp.serve.routes import entities, lists, page, predictions, status
 
 __all__ = ["ROUTERS"]
 
-ROUTERS = (status.router, entities.router, predictions.router, lists.router)
+ROUTERS = (status.router, entities.router, predictions.router, lists.router, page.router)

@@ -67,7 +67,7 @@ def of_regressor(model: Any, inputs: Table, target: Floats) -> dict[str, Any]:
 
 
 def of_copy(model: TuckerRecommender) -> dict[str, Any]:
-    """Learn a copy from nine tenths of the ratings in a file, and judge it by the rest; takes as long as a short fit."""
+    """Learn a copy from nine tenths of the ratings in a file, as long as a short fit takes; judge it by the rest."""
     fitted, settings = model._fitted, RecommenderSettings.of(model)
     kept, held = _parts(fitted.history.base)
     short: dict[str, Any] = {"time": fitted.time, "objective": "rating", "n_jobs": None, "random_state": 0}

@@ -31,7 +31,8 @@ def data_summary(fitted: FittedRecommender) -> dict[str, Any]:
     users, items = (len(ids) for ids in base.ids)
     rating = base.rating if len(base) <= 1_000_000 else base.of_users(np.arange(1_000)).rating
     columns = [
-        {"table": side, "column": column, "use": use, "note": note} for side, column, use, note in fitted.features.rows()
+        {"table": side, "column": column, "use": use, "note": note}
+        for side, column, use, note in fitted.features.rows()
     ]
     return {
         "ratings": len(base),
