@@ -15,7 +15,7 @@ from tuckergp.serve.views.people import levels_of
 
 __all__ = ["about_recommender"]
 
-POPULAR = 24
+POPULAR = 80
 """How many of the items with the most ratings a new person is shown first."""
 
 MOST_CHOICES = 100

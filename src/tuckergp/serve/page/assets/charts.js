@@ -3,7 +3,7 @@
 import { h, number, s, short, signed } from "./dom.js";
 
 /** A table whose rows have a label, a bar from `start` to `end` of a scale, and a text. */
-export function barTable(caption, rows, [low, high], { zero = null, head = ["", "", ""] } = {}) {
+export function barTable(caption, rows, [low, high], { zero = null, narrow = false, head = ["", "", ""] } = {}) {
   const at = (value) => Math.min(100, Math.max(0, (100 * (value - low)) / (high - low || 1)));
   const line = ({ label, start, end, text, kind = "", note = "", spread = 0 }) => {
     const [left, right] = [Math.min(start, end), Math.max(start, end)];
@@ -13,7 +13,7 @@ export function barTable(caption, rows, [low, high], { zero = null, head = ["", 
       h("td", { class: "plot", "aria-hidden": "true" }, h("span", { class: "bar" }, mark, h("span", { class: "full", css: { left: `${at(left)}%`, width: `${Math.max(0.4, at(right) - at(left))}%` } }), whisker)),
       h("td", { class: "value" }, text));
   };
-  return h("table", { class: "bars" }, h("caption", { class: "hidden" }, caption),
+  return h("table", { class: narrow ? "bars narrow" : "bars" }, h("caption", { class: "hidden" }, caption),
     h("thead", { class: "hidden" }, h("tr", {}, h("th", { scope: "col" }, head[0] || "part"), h("td", { "aria-hidden": "true" }), h("th", { scope: "col" }, head[2] || "value"))),
     h("tbody", {}, rows.map(line)));
 }
@@ -54,7 +54,7 @@ export function waterfall(explanation) {
 export function distribution(bins) {
   const most = Math.max(1, ...bins.map((bin) => bin.count));
   const rows = bins.map((bin) => ({ label: bin.label, start: 0, end: bin.count, text: bin.count.toLocaleString("en") }));
-  return barTable("How often each rating was given", rows, [0, most], { head: ["rating", "", "times"] });
+  return barTable("How often each rating was given", rows, [0, most], { narrow: true, head: ["rating", "", "times"] });
 }
 
 /** Evenly spaced round numbers between two ends. */
@@ -71,10 +71,10 @@ const line = (points) => points.map(([x, y], k) => `${k ? "L" : "M"}${x.toFixed(
 
 /** An SVG with axes; `draw(x, y)` adds to it, with x and y from values to places. */
 export function plot({ label, width = 560, height = 300, xs, ys, xName = "", yName = "", xTicks, left = 46 }, draw) {
-  const [right, top, bottom] = [10, 10, xName ? 40 : 26];
+  const [right, top, bottom] = [10, 10, xName ? 40 : xTicks?.length === 0 ? 8 : 26];
   const x = (value) => left + ((value - xs[0]) / (xs[1] - xs[0] || 1)) * (width - left - right);
   const y = (value) => height - bottom - ((value - ys[0]) / (ys[1] - ys[0] || 1)) * (height - top - bottom);
-  const grid = ticks(ys[0], ys[1], height > 160 ? 5 : 2).map((value) => [
+  const grid = ticks(ys[0], ys[1], height > 160 ? 5 : 3).map((value) => [
     s("line", { x1: left, x2: width - right, y1: y(value), y2: y(value), class: "grid" }),
     s("text", { x: left - 6, y: y(value) + 4, "text-anchor": "end" }, short(value)),
   ]);

@@ -19,7 +19,8 @@ export class HeatMap {
     let [low, high] = [Math.min(...finite), Math.max(...finite)];
     if (diverging) [low, high] = [-Math.max(-low, high), Math.max(-low, high)];
     Object.assign(this, { x, y, values, low, high, stops: diverging ? DIVERGING : SEQUENTIAL });
-    const words = `${label}: from ${short(Math.min(...finite))} to ${short(Math.max(...finite))}.`;
+    const along = [x, y].map((axis) => `${axis.name} from ${shown(axis.values[0])} to ${shown(axis.values.at(-1))}`);
+    const words = `${label}: values from ${short(Math.min(...finite))} to ${short(Math.max(...finite))}, ${along.join(", ")}.`;
     this.canvas = h("canvas", { role: "img", "aria-label": words, class: "heat", width: x.values.length, height: y.values.length, css: { height: `${height}px` } });
     this.paint();
     if (small) {
@@ -28,9 +29,9 @@ export class HeatMap {
     }
     this.readout = h("p", { class: "readout" }, "Point at the map to read values.");
     this.canvas.addEventListener("pointermove", (event) => this.read(event));
-    const ends = (axis) => `${axis.name} from ${shown(axis.values[0])} to ${shown(axis.values.at(-1))}`;
-    this.element = h("figure", { class: "heat-map" }, this.canvas, this.scale(),
-      h("figcaption", { class: "quiet small" }, `Left to right: ${ends(x)}. Bottom to top: ${ends(y)}.`), this.readout);
+    const axis = (kind, ends, name) => h("div", { class: kind, "aria-hidden": "true" }, h("span", {}, shown(ends[0])), h("span", { class: "name" }, name), h("span", {}, shown(ends[1])));
+    this.element = h("figure", { class: "heat-map" }, axis("y-axis", [y.values.at(-1), y.values[0]], y.name), this.canvas,
+      axis("x-axis", [x.values[0], x.values.at(-1)], x.name), this.scale(), this.readout);
   }
 
   /** One pixel per cell; the browser makes it larger. */

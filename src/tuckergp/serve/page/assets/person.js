@@ -55,8 +55,9 @@ class Person {
 
   legend() {
     if (this.about.clicks) return h("p", { class: "quiet small" }, "Bars: how likely a choice is, relative to the first of the list.");
+    const order = this.about.by.length > 1 ? " Value is how likely something is chosen, times how much it would be liked." : "";
     const whisker = this.about.sampled ? " The line is where the expected rating lies with a probability of two thirds." : "";
-    return h("p", { class: "quiet small" }, `Bars: the expected rating, on the scale from ${short(this.about.range[0])} to ${short(this.about.range[1])}.${whisker}`);
+    return h("p", { class: "quiet small" }, `Bars: the expected rating, on the scale from ${short(this.about.range[0])} to ${short(this.about.range[1])}.${whisker}${order}`);
   }
 
   sorting() {
