@@ -19,7 +19,7 @@ from tuckergp.data.periods import times
 from tuckergp.data.tables import Table, stacked
 from tuckergp.errors import InputError
 
-__all__ = ["KEYS", "RATING", "TIMESTAMP", "Duplicates", "History", "SortedHistory", "read_ratings"]
+__all__ = ["KEYS", "RATING", "TIMESTAMP", "Duplicates", "History", "Nobody", "SortedHistory", "read_ratings"]
 
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int32]
@@ -161,15 +161,37 @@ class History:
     def appended(self, more: History, table: Table, duplicates: Duplicates = "keep") -> History:
         """Add ratings as `joined` does, but without a copy of these ratings where duplicates do not matter.
 
-        Parts of about the same size are merged, so that there are few of them however many were added.
+        Parts of about the same size are merged, so that there are few of them however many were added. Counts of clicks
+        of one pair in several parts are added where they are used.
         """
-        if duplicates != "keep" or self.clicks:
+        if duplicates != "keep" and not self.clicks:
             return self.flat.joined(more, table, duplicates)
         parts = [*self.parts, more]
         while len(parts) > 1 and len(parts[-2]) < 2 * len(parts[-1]):
             last = parts.pop()
             parts[-1] = parts[-1].joined(last, table)
         return GrownHistory(self.base, tuple(parts))
+
+    def without_user(self, user: Any) -> History:
+        """The same ratings without those of one user, whose id is in it no more; the others keep their numbers."""
+        base = self.base.sorted() if user in self.base.users else self.base
+        if isinstance(base, SortedHistory) and user in base.users:
+            base = base.hiding(base.users[user])
+        parts = (part.alone(np.flatnonzero(part.codes[0] != part.users.get(user, -1))) for part in self.parts)
+        kept = tuple(part for part in parts if len(part))
+        return GrownHistory(base, kept) if kept else base
+
+    def withheld(self) -> SortedHistory:
+        """The same users and items without any ratings but their number per item; see `is_withheld`."""
+        base, none = self.flat, np.zeros(0, dtype=np.int32)
+        starts = np.zeros(len(base.ids[0]) + 1, dtype=np.intp)
+        when, counts = base._occasions(none), base.ratings_per_item
+        return SortedHistory(base.ids, starts, none, np.zeros(0), when, none, self.clicks, counts=counts)
+
+    @property
+    def is_withheld(self) -> bool:
+        """Whether there were ratings that were left out of a file."""
+        return not len(self.base) and len(self.base.ids[0]) > 0
 
     def choices(self) -> History:
         """The same pairs as clicks, without ratings, times and contexts."""
@@ -252,6 +274,13 @@ def _counts(table: Table) -> Floats:
     return counts
 
 
+class Nobody:
+    """What stands in place of the id of somebody who was forgotten; it equals no other."""
+
+    def __repr__(self) -> str:
+        return "<nobody>"
+
+
 class _Elsewhere(History):
     """Ratings that are stored in another form; arrays of all of them are taken from `flat`, which is made once."""
 
@@ -276,6 +305,10 @@ class SortedHistory(_Elsewhere):
     place : ndarray of int, or what has rows like one, shape (N,)
         The row of each rating in `flat`, in the order that was learned from.
     clicks : bool
+    hidden : frozenset of int
+        The numbers of users whose ratings do not count any more.
+    counts : ndarray of int, shape (n_items,), or None
+        How many ratings each item had, where the ratings themselves were left out.
     """
 
     def __init__(
@@ -287,24 +320,42 @@ class SortedHistory(_Elsewhere):
         when: Table,
         place: Any,
         clicks: bool,
+        hidden: frozenset[int] = frozenset(),
+        counts: Any = None,
     ) -> None:
         self.__dict__.update(ids=ids, starts=starts, item=item, value=value, when=when, place=place, clicks=clicks)
+        self.__dict__.update(hidden=hidden, counts=counts)
+        if counts is not None:
+            self.__dict__["ratings_per_item"] = counts
 
     def __len__(self) -> int:
-        return len(self.item)
+        return len(self.item) - sum(int(self.starts[user + 1] - self.starts[user]) for user in self.hidden)
 
     def sorted(self) -> SortedHistory:
         """These ratings, which are sorted already."""
-        return self
+        return self.flat.sorted() if self.hidden else self
+
+    def hiding(self, user: int) -> SortedHistory:
+        """The same ratings without those of a user, given by number; nothing is copied but the ids."""
+        ids = list(self.ids[0])
+        ids[user] = Nobody()
+        return SortedHistory(
+            (ids, self.ids[1]), self.starts, self.item, self.value, self.when, self.place, self.clicks,
+            self.hidden | {user}, self.counts,
+        )  # fmt: skip
+
+    def _shown(self, users: npt.NDArray[np.integer]) -> npt.NDArray[np.integer]:
+        """The numbers of users, -1 for those whose ratings are hidden."""
+        return np.where(np.isin(users, list(self.hidden)), -1, users) if self.hidden else users
 
     def items_of(self, users: npt.NDArray[np.integer]) -> tuple[Ints, npt.NDArray[np.intp]]:
         """Numbers of the items that some users rated, and where those of each user begin."""
-        places, ends = _ranges(self.starts, users)
+        places, ends = _ranges(self.starts, self._shown(users))
         return self.item[places], ends
 
     def of_users(self, users: npt.NDArray[np.integer]) -> History:
         """The ratings of some users, one user after the other, with only their ids."""
-        places, ends = _ranges(self.starts, users)
+        places, ends = _ranges(self.starts, self._shown(users))
         codes = (np.repeat(users, np.diff(ends)).astype(np.int32), self.item[places])
         some = History(self.ids, codes, self.value[places], self.when.take(places), self.clicks)
         return some.alone(np.arange(len(places)))
@@ -325,11 +376,19 @@ class SortedHistory(_Elsewhere):
     @cached_property
     def flat(self) -> History:
         """All ratings in memory, in the order that was learned from."""
-        order = np.zeros(len(self), dtype=np.intp)
-        order[np.asarray(self.place)] = np.arange(len(self))
+        order = np.zeros(len(self.item), dtype=np.intp)
+        order[np.asarray(self.place)] = np.arange(len(self.item))
         user = np.repeat(np.arange(len(self.ids[0]), dtype=np.int32), np.diff(self.starts))
         item, value = np.asarray(self.item), np.asarray(self.value)
-        return History(self.ids, (user[order], item[order]), value[order], self.when.take(order), self.clicks)
+        if not self.hidden:
+            return History(self.ids, (user[order], item[order]), value[order], self.when.take(order), self.clicks)
+        shown = np.ones(len(self.ids[0]), dtype=bool)
+        shown[list(self.hidden)] = False
+        order = order[shown[user[order]]]
+        ids = [value for value, kept in zip(self.ids[0], shown.tolist(), strict=True) if kept]
+        number = (np.cumsum(shown) - 1).astype(np.int32)
+        codes = (number[user[order]], item[order])
+        return History((ids, self.ids[1]), codes, value[order], self.when.take(order), self.clicks)
 
     def take(self, rows: npt.NDArray[np.integer]) -> Any:
         """Some of the ratings, by their rows in `flat`."""

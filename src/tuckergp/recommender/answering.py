@@ -34,6 +34,7 @@ from tuckergp.recommender.questions import (
     cells,
     entity_table,
     is_table,
+    item_boosts,
     known_type,
 )
 from tuckergp.recommender.reading import pairs_table
@@ -161,6 +162,7 @@ def best_items(
     where: Mapping[str, Any] | None = None,
     min_ratings: int = 0,
     diversity: float = 0.0,
+    boosts: Mapping[Any, float] | None = None,
 ) -> Frame:
     """A data frame with the best items for users, as `TuckerRecommender.recommend` describes."""
     check("exclude_seen", exclude_seen, one_of(True, False))
@@ -183,6 +185,7 @@ def best_items(
         kappa,
         seed_of(random_state),
         float(diversity),
+        item_boosts(boosts, layout.sides[1]),
     )
     parts: dict[str, Floats] = {}
     if by == "value":

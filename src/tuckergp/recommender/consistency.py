@@ -50,6 +50,9 @@ def _check_history(history: SortedHistory, layout: Layout) -> None:
     for values, below in ((history.item, len(history.ids[1])), (history.place, count)):
         bounded = inside(values, below) if isinstance(values, np.ndarray) else values.below == below
         require(bounded and values.dtype.kind == "i", "its ratings are of users or items that it does not have")
+    if history.counts is not None:
+        shaped = isinstance(history.counts, np.ndarray) and history.counts.shape == (len(history.ids[1]),)
+        require(shaped and inside(history.counts, 2**62), "its numbers of ratings are no such")
     columns = [history.item, history.place, history.value, *history.when.columns.values()]
     require(all(column.shape == (count,) for column in columns), "its ratings differ in length")
     require(history.value.dtype == np.float64, "its ratings are no numbers")

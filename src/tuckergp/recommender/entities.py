@@ -16,6 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from tuckergp.data.columns import row_keys
+from tuckergp.data.history import Nobody
 from tuckergp.data.ids import Ids, with_aligned_ids
 from tuckergp.data.tables import Table, as_table, show_cell
 from tuckergp.errors import DataWarning, InputError, UnknownIdWarning
@@ -67,7 +68,9 @@ class Side:
     added : list
         The ids of the rows behind the one for unknown ids.
     gone : tuple of int
-        Rows whose id has another row now.
+        Rows whose id has another row now, or was forgotten.
+    nobodies : int
+        How many of the ids known at the fit were forgotten.
     """
 
     key: str
@@ -80,6 +83,7 @@ class Side:
     more: dict[Any, int] = field(default_factory=dict)
     added: list[Any] = field(default_factory=list)
     gone: tuple[int, ...] = ()
+    nobodies: int = 0
 
     @classmethod
     def of(cls, rated: Sequence[Any], table: Table | None, kind: Attributes, mode: FittedMode) -> Self:
@@ -103,14 +107,25 @@ class Side:
     @property
     def ids(self) -> list[Any]:
         """The known ids, those of the fit first."""
-        return [*self.base, *(value for value in self.more if value not in self.base)]
+        known = self.base if not self.forgotten else (v for v in self.base if not isinstance(v, Nobody))
+        return [*known, *(value for value in self.more if value not in self.base)]
+
+    @property
+    def forgotten(self) -> bool:
+        """Whether somebody of the fit was forgotten since."""
+        return self.nobodies > 0
+
+    @property
+    def example(self) -> Any:
+        """A known id, which says of which type they are; None where there is none."""
+        return next((value for value in self.base if not isinstance(value, Nobody)), None)
 
     @property
     def rated_ids(self) -> list[Any]:
         """The ids with ratings."""
         seen = self.table.seen
         return [
-            *self.base.values[: self.n_rated],
+            *(value for value in self.base.values[: self.n_rated] if not isinstance(value, Nobody)),
             *(v for v, row in self.more.items() if seen[row] and self.base.place(v) not in range(self.n_rated)),
         ]
 
@@ -146,16 +161,16 @@ class Side:
 
     def aligned(self, table: Table) -> Table:
         """A table whose ids, if it has any, are of the type that was decided at the fit."""
-        if self.key not in table or not len(self.base):
+        if self.key not in table or self.example is None:
             return table
-        return with_aligned_ids(table, self.key, self.base.values[0])
+        return with_aligned_ids(table, self.key, self.example)
 
     def warn_of_other_types(self, table: Table) -> None:
         """Warn if no id of a table is known and their type differs from that of known ids, as text from numbers."""
         asked = table[self.key]
         if len(asked) == 0 or not len(self.base) or (self.numbers(asked) != self.unknown).any():
             return
-        known, example = self.base.values[0], asked.tolist()[0]
+        known, example = self.example, asked.tolist()[0]
         if isinstance(known, str) != isinstance(example, str):
             warnings.warn(
                 f"No {self.key} of {table.name} is known: ids are like {example!r} there, and the model's like "
@@ -178,7 +193,7 @@ class Side:
         shown = ", ".join(map(show_cell, unknown[:3])) + (f" and {len(unknown) - 3:,} more" if len(unknown) > 3 else "")
         have = "has" if len(unknown) == 1 else "have"
         alike = self.alike(unknown[0])
-        hint = f"ids are like {self.base.values[0]!r}" if alike is None else f"did you mean {alike!r}?"
+        hint = f"ids are like {self.example!r}" if alike is None else f"did you mean {alike!r}?"
         warnings.warn(
             f"{self.key} {shown} {have} neither ratings nor attributes here, and the average is taken ({hint}).",
             UnknownIdWarning,
@@ -206,6 +221,17 @@ class Side:
         more = {**self.more, **{value: first + k for k, value in enumerate(ids)}}
         gone = (*self.gone, *(int(row) for row in before if row != self.unknown))
         return replace(self, table=self.table.grown(rows), more=more, added=[*self.added, *ids], gone=gone)
+
+    def without(self, value: Any) -> Side:
+        """The same side without one known id: nothing finds its rows any more."""
+        row, place = self.number[value], self.base.place(value)
+        base, nobodies = self.base, self.nobodies
+        if place >= 0:
+            base = Ids([*base.values[:place], Nobody(), *base.values[place + 1 :]])
+            nobodies += 1
+        more = {known: number for known, number in self.more.items() if known != value}
+        added = [Nobody() if known == value else known for known in self.added]
+        return replace(self, base=base, more=more, added=added, gone=(*self.gone, row), nobodies=nobodies)
 
     def realise(self, table: Table, sets: Sequence[Sequence[int]] | None = None) -> ModeTable:
         """The rows that ids without ratings would have with these attributes and sets of who rated what."""

@@ -14,10 +14,12 @@ from typing import Any, Literal, Self, overload
 import numpy as np
 import numpy.typing as npt
 
+from tuckergp.checks import check, one_of
 from tuckergp.data.frames import Frame
 from tuckergp.data.history import Duplicates, History
 from tuckergp.data.names import named_table
 from tuckergp.data.periods import Unit
+from tuckergp.errors import InputError
 from tuckergp.likelihoods.all_pairs import AllPairs
 from tuckergp.model.cores import CoreSpec
 from tuckergp.params import Estimator, check_fitted
@@ -35,17 +37,19 @@ from tuckergp.recommender.explanation import Explanation, Importance
 from tuckergp.recommender.factors import Factors
 from tuckergp.recommender.feature_report import FeatureReport
 from tuckergp.recommender.fitted import FittedRecommender
+from tuckergp.recommender.forgetting import without_ratings, without_user
 from tuckergp.recommender.growth import compacted
 from tuckergp.recommender.layout import Layout
 from tuckergp.recommender.learning import Run, learn
 from tuckergp.recommender.neighbours import Embeddings, embeddings
-from tuckergp.recommender.questions import attributes_of, users_of
+from tuckergp.recommender.questions import attributes_of, known_type, users_of
 from tuckergp.recommender.reading import AttributeTables, Given
 from tuckergp.recommender.serving import Strategy
 from tuckergp.recommender.settings import RecommenderSettings
 from tuckergp.recommender.together import How
 from tuckergp.recommender.updating import go_on, with_ratings
 from tuckergp.recommender.value import choice_settings
+from tuckergp.running.checkpoint import delete_checkpoint
 from tuckergp.running.control import Callback, Control, kept
 from tuckergp.running.fit import Inference
 from tuckergp.running.threads import one_at_a_time
@@ -310,6 +314,36 @@ class TuckerRecommender(Storable, Estimator):
         with one_at_a_time(self):
             return self._keep(with_ratings(self._fitted, RecommenderSettings.of(self), Given(ratings, users, items)))
 
+    def forget(self, user: Any, checkpoint: str | Path | None = None) -> Self:
+        """Forget a person: id, ratings, attributes and vectors are removed, and files saved from now on hold none.
+
+        Answers for others stay as they are. What the ratings of this person taught the model about items is not
+        undone; a new fit without them does that. A user whom the model does not know is refused.
+
+        Parameters
+        ----------
+        user : id
+        checkpoint : path or None
+            The folder of a checkpoint of this model, which is deleted: its files hold a vector of each user.
+
+        Examples
+        --------
+        >>> from tuckergp.datasets import make_ratings
+        >>> data = make_ratings(n_users=60, n_items=50, n_ratings=1500, random_state=0)
+        >>> rec = TuckerRecommender(rank=2, draws=20, random_state=0).fit(data.train, data.users, data.items)
+        >>> rec = rec.forget("u0001")
+        >>> "u0001" in rec.layout_.sides[0].number
+        False
+        """
+        with one_at_a_time(self):
+            fitted = self._fitted
+            (user,) = known_type([user], fitted.layout.sides[0])
+            if user not in fitted.layout.sides[0].number:
+                raise InputError(f"The model knows no user {user!r}; there is nothing to forget.")
+            if checkpoint is not None:
+                delete_checkpoint(checkpoint)
+            return self._keep(without_user(fitted, user))
+
     def partial_fit(
         self,
         ratings: Any,
@@ -470,6 +504,7 @@ class TuckerRecommender(Storable, Estimator):
         where: Mapping[str, Any] | None = None,
         min_ratings: int = 0,
         diversity: float = 0.0,
+        boosts: Mapping[Any, float] | None = None,
     ) -> Frame:
         """Recommend the best items for each user.
 
@@ -514,6 +549,10 @@ class TuckerRecommender(Storable, Estimator):
             list. Of the 10 n best items, the next one has the largest (1 - diversity) times its standardised score
             minus diversity times its largest similarity: the correlation of two items' expected ratings by this user
             over the draws, or the cosine of their factors for a MAP estimate.
+        boosts : dict or None
+            What to add to the scores of some items, ``{"item 7": 0.5, "item 9": -1.0}``, in the units of
+            the score: those of ratings in lists by rating, from 0 to 1 in lists by choice. Items that the model
+            does not know are left out.
 
         Returns
         -------
@@ -547,6 +586,7 @@ class TuckerRecommender(Storable, Estimator):
             where,
             min_ratings,
             diversity,
+            boosts,
         )
 
     def recommend_together(
@@ -715,7 +755,7 @@ class TuckerRecommender(Storable, Estimator):
         fitted = self._fitted
         return feature_importance(fitted.layout, fitted.fit, fitted.history, stream(0))
 
-    def save(self, path: str | Path) -> None:
+    def save(self, path: str | Path, ratings: bool = True) -> None:
         """Write the fitted model to a file, which `tuckergp.load` reads, with all that further learning needs too.
 
         Ratings that were folded in are joined with the others first, which copies the draws once. An old file is
@@ -726,7 +766,12 @@ class TuckerRecommender(Storable, Estimator):
         ----------
         path : path
             The file, such as ``model.tgp``.
+        ratings : bool
+            False makes a file that does not tell who rated what. It predicts, recommends and explains, new users
+            can be folded in, and lists may hold what a user has rated; but ratings of known users cannot be added,
+            `partial_fit` is refused, and explanations count co-rating as a user's or item's own.
         """
+        check("ratings", ratings, one_of(True, False))
         check_savable(self, path)
         fitted = self._fitted
         layout, fit, history = compacted(fitted.layout, fitted.fit, fitted.history)
@@ -734,8 +779,13 @@ class TuckerRecommender(Storable, Estimator):
         if choice is not None:
             parts = compacted(choice.layout, choice.fit, choice.history)
             choice = replace(choice, layout=parts[0], fit=parts[1], history=parts[2])
-        self._keep(replace(fitted, layout=layout, fit=fit, history=history, choice=choice))
-        super().save(path)
+        whole = replace(fitted, layout=layout, fit=fit, history=history, choice=choice)
+        self._keep(whole)
+        if ratings:
+            super().save(path)
+            return
+        other = type(self)(**self.get_params(deep=False))._keep(without_ratings(whole))
+        super(TuckerRecommender, other).save(path)
 
     def inference_data(self) -> Any:
         """The draws of identifiable quantities, for ArviZ's plots and summaries (extra ``arviz``).

@@ -16,6 +16,7 @@ import numpy.typing as npt
 from tuckergp.data.columns import row_keys
 from tuckergp.data.history import RATING, Duplicates, History
 from tuckergp.data.tables import Table
+from tuckergp.errors import InputError
 from tuckergp.features.base import vstack
 from tuckergp.likelihoods.all_pairs import AllPairs
 from tuckergp.model.design import Design
@@ -81,6 +82,7 @@ def _problem(
 ) -> FoldIn:
     fit.draws.require_kept()
     more = read_more(history, ratings, scale, duplicates)
+    _check_withheld(history, more)
     if not more.clicks:
         fit.likelihood.check_more(ratings.numeric(RATING), rating_label(ratings))
     users, items = layout.sides
@@ -116,6 +118,18 @@ def _problem(
         of_items = Zeros.of(fit.likelihood, fit.draws, history)
         zeros = of_items, of_items.at(local_items.table.groups[place])
     return FoldIn(fit, (local_users, local_items), design, fit.likelihood.targets(y), more, zeros)
+
+
+def _check_withheld(history: History, more: History) -> None:
+    """Refuse what needs ratings that were left out of the file."""
+    if not history.is_withheld:
+        return
+    known = next((value for value in more.ids[0] if value in history.base.users), None)
+    if known is not None:
+        raise InputError(
+            f"User {known!r} has ratings that were left out of the file (save(ratings=False)), so that more of them "
+            f"cannot be added; give all of them under a new id, or load the file with ratings."
+        )
 
 
 def _ratings_of(history: History, ids: Sequence[Any], side: Side) -> History:

@@ -26,6 +26,7 @@ from tuckergp.posterior.draws import map_draws
 from tuckergp.posterior.fitted import Fit
 from tuckergp.recommender.attributes import WHO_RATED_WHAT, check_keys, join
 from tuckergp.recommender.entities import Side, as_objects, average_of
+from tuckergp.recommender.forgetting import new_numbers, renumbered_circumstances, renumbered_sets
 from tuckergp.recommender.layout import Layout
 
 __all__ = ["compacted", "merged_tables", "read_more", "rows_of"]
@@ -86,16 +87,24 @@ def _chosen(first: npt.NDArray[np.bool_], a: Matrix, b: Matrix) -> Matrix:
 def compacted(layout: Layout, fit: Fit, history: History) -> tuple[Layout, Fit, History]:
     """The same model with added rows merged into the others: those with ratings first, in the order of the ratings.
 
-    Copies the draws of users and items; a model to which nothing was added is returned unchanged.
+    Copies the draws of users and items, without those who were forgotten; a model to which nothing was added, and of
+    which nobody was forgotten, is returned unchanged.
     """
-    if not any(side.more for side in layout.sides):
+    forgotten = layout.sides[0].forgotten
+    if not forgotten and not any(side.more for side in layout.sides):
         return layout, fit, history.flat if history.parts else history
+    numbers = new_numbers(layout.sides[0]) if forgotten else {}
+    if forgotten:
+        layout, fit = renumbered_circumstances(layout, fit)
     history, draws = history.flat, fit.draws
     sides = []
     for d, side in enumerate(layout.sides):
         rated = history.ids[d]
         ids = list(dict.fromkeys([*rated, *side.ids]))
         table = side.table.take(np.append(side.numbers(ids), side.unknown).astype(np.intp))
+        fitted_mode = side.mode
+        if d == 1 and forgotten:
+            fitted_mode, table = renumbered_sets(fitted_mode, table, numbers)
         old, mode, mark = _required(table.residual.groups)[: len(rated)], draws.modes[d], _required(side.mode.residual)
         noise = mode.row_noise
         if noise is not None and table.nested is None:
@@ -104,7 +113,7 @@ def compacted(layout: Layout, fit: Fit, history: History) -> tuple[Layout, Fit, 
         draws = map_draws(draws, lambda e, before, d=d, own=own: own if e == d else before)  # type: ignore[misc]
         keys = np.empty(len(rated), dtype=object)
         keys[:] = rated
-        fitted = replace(side.mode, residual=mark.of_rows(Table({side.key: keys}, side.key, len(keys))))
+        fitted = replace(fitted_mode, residual=mark.of_rows(Table({side.key: keys}, side.key, len(keys))))
         sides.append(
             replace(
                 side,
@@ -116,6 +125,7 @@ def compacted(layout: Layout, fit: Fit, history: History) -> tuple[Layout, Fit, 
                 more={},
                 added=[],
                 gone=(),
+                nobodies=0,
             )
         )
     return replace(layout, sides=(sides[0], sides[1])), replace(fit, draws=draws), history

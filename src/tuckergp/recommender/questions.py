@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from tuckergp.checks import check, instance, number
 from tuckergp.data.ids import number_ids
 from tuckergp.data.names import TIMESTAMP, named_table
 from tuckergp.data.tables import Table, show_cell
@@ -23,6 +24,7 @@ __all__ = [
     "entity_table",
     "first_rows",
     "is_table",
+    "item_boosts",
     "known_type",
     "users_of",
 ]
@@ -109,6 +111,20 @@ def allowed_items(
         allowed[numbers] = value
     allowed[side.unknown] = False
     return allowed
+
+
+def item_boosts(boosts: Any, side: Side) -> npt.NDArray[np.float64] | None:
+    """What is added to the score of each item, by its row; items that the model does not know are left out."""
+    if boosts is None:
+        return None
+    check("boosts", boosts, instance("a dict from items to numbers", Mapping))
+    for value in boosts.values():
+        check("a boost", value, number())
+    rows = side.numbers(known_type(list(boosts), side))
+    added = np.zeros(side.table.n_rows)
+    added[rows] = list(boosts.values())
+    added[side.unknown] = 0.0
+    return added
 
 
 def attributes_of(users: Any, fitted: FittedRecommender) -> Table | None:

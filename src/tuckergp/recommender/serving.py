@@ -84,6 +84,8 @@ class Request:
         Seed of ``"thompson"``.
     diversity : float
         The weight of similarity to the items chosen before, from 0 to 1.
+    boosts : ndarray, shape (n_items,), or None
+        What is added to the score of each item.
     """
 
     users: Ints
@@ -95,6 +97,17 @@ class Request:
     kappa: float = 1.0
     seed: int = 0
     diversity: float = 0.0
+    boosts: Floats | None = None
+
+    @property
+    def promoted(self) -> Ints:
+        """The items with a boost that may be recommended."""
+        return np.flatnonzero(False if self.boosts is None else (self.boosts > 0) & self.allowed)
+
+    @property
+    def demoted(self) -> int:
+        """How many items have a malus."""
+        return 0 if self.boosts is None else int((self.boosts < 0).sum())
 
     @property
     def widened(self) -> Request:
@@ -183,7 +196,9 @@ def _ranked(layout: Layout, fit: Fit, request: Request, who: Ints, what: Ints, s
 
 
 def ranked(request: Request, who: Ints, what: Ints, score: Floats, std: Floats) -> Recommended:
-    """Lists of the items ``what`` for the requests ``who``, sorted by their scores and cut."""
+    """Lists of the items ``what`` for the requests ``who``, sorted by their scores with boosts, and cut."""
+    if request.boosts is not None:
+        score = score + request.boosts[what]
     order = np.lexsort((what, -score, who))
     who, what, score, std = who[order], what[order], score[order], std[order]
     starts = np.flatnonzero(np.diff(who, prepend=-1))
@@ -261,7 +276,7 @@ def _by_chance(layout: Layout, fit: Fit, request: Request) -> Shortlists:
             if fit.likelihood.linear:
                 best = fit.mean + fit.scale * (best + queries.alone)
             else:  # the mean there, with the noise of the user and the item
-                who, what = np.repeat(rows, k), np.maximum(items, 0).ravel()
+                who, what = np.repeat(rows, items.shape[1]), np.maximum(items, 0).ravel()
                 design = layout.design(request.users[who], what, request.occasion.take(who))
                 at = factors.draws.predicted(design, stream(seed + s))  # rows never seen as in the shortlist
                 best = fit.likelihood.means(at)[0].reshape(best.shape)
@@ -271,9 +286,14 @@ def _by_chance(layout: Layout, fit: Fit, request: Request) -> Shortlists:
 def best_allowed(
     scores: npt.NDArray[np.float32], k: int, request: Request, rows: Ints
 ) -> tuple[npt.NDArray[np.int64], Floats]:
-    """The k best items of each row that are allowed and not seen; -1 where there are fewer."""
+    """The k best items of each row that are allowed and not seen, and those with a boost; -1 where there are fewer."""
     scores[:, np.flatnonzero(~request.allowed)] = -np.inf
-    items = top_k(scores, k, *_seen(request, rows))
+    items = top_k(scores, min(k + request.demoted, int(request.allowed.sum())), *_seen(request, rows))
+    promoted = request.promoted
+    if len(promoted):  # whatever their scores are; those that were seen have none
+        more = np.where(scores[:, promoted] > -np.inf, promoted, -1)
+        more[(items[:, :, None] == promoted).any(axis=1)] = -1
+        items = np.concatenate([items, more], axis=1)
     return items, np.take_along_axis(scores, np.maximum(items, 0), axis=1).astype(np.float64)
 
 

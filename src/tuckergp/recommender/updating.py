@@ -7,6 +7,7 @@ from typing import Any
 
 from tuckergp.data.names import KEYS, RATING, named_table
 from tuckergp.data.tables import Table
+from tuckergp.errors import InputError
 from tuckergp.inference.algorithm import Sampled
 from tuckergp.random import seed_of, stream
 from tuckergp.recommender.choosing import inference_of
@@ -52,6 +53,8 @@ def go_on(
     fitted: FittedRecommender, settings: RecommenderSettings, given: Given, run: Run, warmup: int
 ) -> FittedRecommender:
     """The recommender after more learning from old and new ratings, as `TuckerRecommender.partial_fit` describes."""
+    if fitted.history.is_withheld:
+        raise InputError("The file was saved without ratings, so learning cannot go on; load the one with them.")
     settings = settings.decided(not fitted.history.clicks)
     inference = inference_of(settings)
     if isinstance(inference, Sampled):

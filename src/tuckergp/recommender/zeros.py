@@ -35,8 +35,7 @@ class Zeros:
         """Those of a fitted model; items that came after the fit count as chosen once."""
         chosen = np.ones(len(draws.modes[1].rows["psi"]))
         if likelihood.popularity:  # only then is it worth to count
-            codes = history.base.codes[1]
-            chosen[: len(history.base.ids[1])] = np.bincount(codes, minlength=len(history.base.ids[1]))
+            chosen[: len(history.base.ids[1])] = history.base.ratings_per_item
         return cls(likelihood, likelihood.weights_of_zeros(chosen))
 
     def at(self, items: Ints) -> Floats:

@@ -32,7 +32,7 @@ from tuckergp.posterior.draws import Stack
 from tuckergp.posterior.moments import Running
 from tuckergp.store.trees import decode, encode
 
-__all__ = ["ChainRecord", "Checkpoint", "store_choice", "stored_choice", "stored_seed"]
+__all__ = ["ChainRecord", "Checkpoint", "delete_checkpoint", "store_choice", "stored_choice", "stored_seed"]
 
 FORMAT = "tuckergp checkpoint"
 VERSION = "2"
@@ -210,6 +210,18 @@ def stored_seed(folder: str | Path | None) -> int | None:
     files = [] if folder is None else sorted(Path(folder).glob("chain-*.safetensors"))
     saved = [path for path in files if "draws" not in path.name]
     return _whole(_metadata(saved[0]), "seed", saved[0]) if saved else None
+
+
+def delete_checkpoint(folder: str | Path) -> None:
+    """Delete the files of a checkpoint, and its folder if nothing else is in it; other files are left alone."""
+    folder = Path(folder)
+    if not folder.is_dir():
+        raise InputError(f"There is no checkpoint {folder}; name the folder that fit was given.")
+    with in_use(folder, f"The checkpoint {folder}"):
+        for path in (*folder.glob("chain-*.safetensors"), folder / CHOICE):
+            path.unlink(missing_ok=True)
+    if not any(folder.iterdir()):
+        folder.rmdir()
 
 
 def _checksum(arrays: Mapping[str, npt.NDArray[Any]]) -> str:

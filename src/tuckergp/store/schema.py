@@ -288,13 +288,15 @@ def _history_fields(history: Any) -> Fields:
     columns = ordered.when.columns.items()  # floats may be missing, which large tensors do not have
     when = {name: AsRows(values) if values.dtype.kind in "iubmM" else values for name, values in columns}
     known = {"ids": ordered.ids, "clicks": ordered.clicks, "starts": ordered.starts, "source": ordered.when.name}
-    return {**known, **rows, "value": AsRows(ordered.value), "when": when}
+    more = {} if ordered.counts is None else {"counts": ordered.counts}
+    return {**known, **more, **rows, "value": AsRows(ordered.value), "when": when}
 
 
 def _build_history(values: Fields) -> Any:
     when = Table(values.pop("when"), values.pop("source"), len(values["item"]))
     names = ("ids", "starts", "item", "value", "place")
-    return SortedHistory(**{name: values[name] for name in names}, when=when, clicks=values.get("clicks", False))
+    more = {"clicks": values.get("clicks", False), "counts": values.get("counts")}
+    return SortedHistory(**{name: values[name] for name in names}, when=when, **more)
 
 
 def _report_fields(report: Any) -> Fields:
