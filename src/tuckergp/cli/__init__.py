@@ -13,6 +13,7 @@ from tuckergp.cli import data
 from tuckergp.cli.doctor import doctor
 from tuckergp.cli.evaluate import evaluate
 from tuckergp.cli.explain import explain
+from tuckergp.cli.explore import explore
 from tuckergp.cli.fit import fit
 from tuckergp.cli.predict import predict
 from tuckergp.cli.recommend import recommend
@@ -77,7 +78,7 @@ def demo(
     run(data=data, download=download, seed=seed, as_json=json, output=output)
 
 
-for command in (fit, predict, recommend, similar, explain, evaluate, tune, reproduce, serve, doctor):
+for command in (fit, predict, recommend, similar, explain, evaluate, tune, reproduce, serve, explore, doctor):
     app.command()(command)
 app.add_typer(data.app)
 

@@ -127,7 +127,8 @@ def _hits(fitted: FittedRecommender, held: Table) -> dict[str, Any]:
     for person, item in zip(*(list(listed[names.get(key, key)]) for key in ("user_id", "item_id")), strict=True):
         ours[person].add(item)
     side = fitted.layout.sides[1]
-    popular = side.ids_at(np.argsort(-ratings_per_item(fitted.history, side), kind="stable"))
+    known = np.flatnonzero(side.current)
+    popular = side.ids_at(known[np.argsort(-ratings_per_item(fitted.history, side)[known], kind="stable")])
     usual = []
     for person in people:
         own = fitted.history.base.of_users(np.array([fitted.history.users[person]]))
