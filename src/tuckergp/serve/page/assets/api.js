@@ -81,7 +81,7 @@ export const item = (id) => get("/page/item", { id });
 export const similar = (id, n = 8) => get(`/items/${place(id)}/similar`, { n });
 export const explain = (user_id, item_id) => get("/explain", { user_id, item_id });
 export const recommended = (id, asked) => get(`/users/${place(id)}/recommendations`, asked);
-export const forNewcomer = (body) => post("/recommendations", body);
+export const forNewcomer = async (attributes, asked) => (await post("/recommendations", { users: [{ attributes }], ...asked })).lists[0];
 export const expected = (user_id, list) => post("/page/expected", { user_id, items: list });
 export const foldIn = (body) => post("/fold-in", body);
 export const forget = (id) => ask("DELETE", `/users/${place(id)}`);

@@ -30,11 +30,11 @@ const words = (row) => {
 
 /** From the average to the prediction, each part beginning where the one before ends. */
 export function waterfall(explanation) {
-  const [base, ...parts] = explanation.rows;
+  const { base, parts } = explanation;
   const shown = parts.filter((row) => Math.abs(row.contribution) >= SMALL).sort((a, b) => Math.abs(b.contribution) - Math.abs(a.contribution));
   const rest = parts.reduce((sum, row) => sum + row.contribution, 0) - shown.slice(0, MOST).reduce((sum, row) => sum + row.contribution, 0);
   const rows = [];
-  let reached = base.contribution;
+  let reached = base;
   let [low, high] = [reached, reached];
   const step = (label, note, by) => {
     rows.push({ label, note, start: reached, end: reached + by, text: signed(by), kind: by < 0 ? "minus" : "plus" });
@@ -45,7 +45,7 @@ export function waterfall(explanation) {
   if (Math.abs(rest) >= SMALL) step("all other parts", "", rest);
   const room = 0.08 * (high - low || 1);
   const from = low - room;
-  rows.unshift({ label: "the average person and item", start: from, end: base.contribution, text: number(base.contribution), kind: "whole" });
+  rows.unshift({ label: "the average person and item", start: from, end: base, text: number(base), kind: "whole" });
   rows.push({ label: explanation.latent ? `total (${explanation.latent})` : "expected rating", start: from, end: reached, text: number(reached), kind: "whole" });
   return barTable("From the average to the prediction, part by part", rows, [from, high + room], { head: ["part", "", "adds"] });
 }

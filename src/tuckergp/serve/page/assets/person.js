@@ -75,7 +75,7 @@ class Person {
     const by = this.about.by.length > 1 ? this.by : undefined;
     const answer = this.known
       ? await api.recommended(this.id, { n: LONG, by })
-      : await api.forNewcomer({ attributes: this.facts, n: LONG, by });
+      : await api.forNewcomer(this.facts, { n: LONG, by });
     this.list = answer.items.map((each) => ({ ...each, id: String(each.item_id) }));
     if (this.by === "value" && this.known && this.list.length) {
       const { mean, std } = await api.expected(this.id, this.list.map((each) => each.id));
@@ -130,16 +130,8 @@ class Person {
     this.busy = true;
     this.place.setAttribute("aria-busy", "true");
     try {
-      const again = this.own.has(item);
-      const rating = { user_id: this.id, item_id: item, ...(this.about.clicks ? {} : { rating: level }) };
-      if (this.fresh && again) { // of several ratings of one item all would count, so a new person is learned anew
-        this.own.set(item, { id: item, title, rating: level });
-        await api.forget(this.id);
-        await api.foldIn({ ratings: [...this.own.values()].map((each) => ({ user_id: this.id, item_id: each.id, ...(this.about.clicks ? {} : { rating: each.rating }) })), ...this.described() });
-      } else {
-        await api.foldIn({ ratings: [rating], ...this.described() });
-        this.own.set(item, { id: item, title, rating: level });
-      }
+      await this.foldIn([{ id: item, rating: level }]);
+      this.own.set(item, { id: item, title, rating: level });
       this.known = await api.person(this.id);
       const before = new Map(this.list.map((each) => [each.id, each]));
       await this.load();
@@ -157,9 +149,11 @@ class Person {
     }
   }
 
-  described() {
-    const facts = Object.entries(this.facts);
-    return this.fresh && facts.length ? { users: [{ user_id: this.id, ...this.facts }] } : {};
+  /** Send ratings, and what a new person says of themselves. A rating takes the place of an earlier one. */
+  foldIn(given) {
+    const ratings = given.map((each) => ({ user_id: this.id, item_id: each.id, ...(this.about.clicks ? {} : { rating: each.rating }) }));
+    const users = this.fresh && Object.keys(this.facts).length ? [{ user_id: this.id, ...this.facts }] : [];
+    return api.foldIn({ ratings, users });
   }
 
   tell(title, level, item, before) {
@@ -185,7 +179,7 @@ class Person {
     if (!shown.length) return put(this.rated);
     const line = (each) => h("li", {},
       h("a", { href: `#/item/${encodeURIComponent(each.id)}?person=${encodeURIComponent(this.id)}${this.fresh ? "&new=1" : ""}` }, called(each)),
-      this.about.clicks ? null : this.fresh ? stars(this.about, called(each), each.rating, (level) => this.rate(each.id, called(each), level)) : h("span", { class: "value" }, short(each.rating)));
+      this.about.clicks ? null : stars(this.about, called(each), each.rating, (level) => this.rate(each.id, called(each), level)));
     const more = shown.length > 200 ? h("p", { class: "quiet small" }, "The first 200.") : null;
     return put(this.rated, h("details", { class: "card", open: this.fresh || shown.length <= 12 },
       h("summary", {}, h("h2", {}, this.about.clicks ? "Chosen so far" : "Rated so far")), h("ul", { class: "to-rate" }, shown.slice(0, 200).map(line)), more));
@@ -197,9 +191,8 @@ class Person {
       else this.facts[name] = value;
       sessionStorage.setItem(`facts of ${this.id}`, JSON.stringify(this.facts));
       const before = new Map(this.list.map((each) => [each.id, each]));
-      if (this.known) { // what was said of a person before is learned anew
-        await api.forget(this.id);
-        await api.foldIn({ ratings: [...this.own.values()].map((each) => ({ user_id: this.id, item_id: each.id, rating: each.rating })), ...this.described() });
+      if (this.known) {
+        await this.foldIn([...this.own.values()]); // with the same ratings, which take the place of themselves
         this.known = await api.person(this.id);
       }
       await this.load();
