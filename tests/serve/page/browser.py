@@ -52,5 +52,12 @@ class Visit:
     def settled(self):
         """Wait until no section is being loaded."""
         waiting = "[...document.querySelectorAll('main .quiet')].some(e => e.textContent.startsWith('Loading'))"
-        self.tab.wait_for_function(f"!{waiting}")
-        return self.tab
+        return self.until(f"!{waiting}")
+
+    def until(self, condition):
+        """Wait for a condition in JavaScript; Playwright's own way needs eval, which the page forbids."""
+        for _ in range(300):
+            if self.tab.evaluate(condition):
+                return self.tab
+            self.tab.wait_for_timeout(50)
+        raise AssertionError(f"{condition} does not come true")

@@ -61,9 +61,11 @@ def about(request: Request) -> Any:
 
 
 @router.get("/person", summary="A person")
-def person(request: Request, user: Id) -> Any:
-    """Attributes of a known person, and what they have rated."""
+def person(request: Request, user: Id, new: bool = False) -> Any:
+    """Attributes of a person, and what they have rated; null for somebody ``new`` who has not rated anything."""
     served = service_of(request).recommender()
+    if new and served.users.read(user) not in served.users.side.number:
+        return Reply(None)
     return Reply(about_person(served.fitted, served.users.known(user)))
 
 

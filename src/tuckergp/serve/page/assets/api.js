@@ -76,7 +76,7 @@ const place = encodeURIComponent;
 export const about = () => get("/page/about");
 export const people = (search, limit = 8) => get("/users", { search, limit });
 export const items = (search, limit = 8) => get("/items", { search, limit });
-export const person = (id) => get("/page/person", { id });
+export const person = (id, fresh) => get("/page/person", { id, new: fresh || null });
 export const item = (id) => get("/page/item", { id });
 export const similar = (id, n = 8) => get(`/items/${place(id)}/similar`, { n });
 export const explain = (user_id, item_id) => get("/explain", { user_id, item_id });

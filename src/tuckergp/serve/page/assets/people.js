@@ -27,7 +27,7 @@ export async function peopleView({ about }) {
       h("h1", {}, "Who is it for?"),
       h("p", { class: "lead" }, `Find one of ${count(about.users)} people and see what the model would recommend, how sure it is, and why. Or start as somebody new, and rate a few things.`)),
     h("div", { class: "columns start" },
-      h("section", { class: "card", "aria-label": "Find a person" },
+      h("section", { class: "card", "aria-label": "People" },
         h("form", { role: "search", onsubmit: open }, h("label", { for: "find" }, "Find a person"), field),
         results, note),
       h("section", { class: "card warm", "aria-labelledby": "new-title" },

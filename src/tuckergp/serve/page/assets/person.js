@@ -8,11 +8,7 @@ const LONG = 12;
 
 export async function personView({ about, id, asked }) {
   const fresh = asked.has("new");
-  const known = await api.person(id).catch((error) => {
-    if (fresh && error.status === 404) return null;
-    throw error;
-  });
-  return new Person(about, id, fresh, known).start();
+  return new Person(about, id, fresh, await api.person(id, fresh)).start();
 }
 
 class Person {

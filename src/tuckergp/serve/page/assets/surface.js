@@ -1,7 +1,7 @@
 // A regression model: a series along one column or a map over two, the other columns set by sliders.
 
 import * as api from "./api.js";
-import { calm, h, put, say, short } from "./dom.js";
+import { calm, fresh, h, put, say, short } from "./dom.js";
 import { series } from "./charts.js";
 import { HeatMap } from "./heat.js";
 
@@ -71,8 +71,9 @@ class Surface {
       event.target.setAttribute("aria-valuetext", output.textContent);
       this.later();
     };
-    return h("label", { class: "slider" }, h("span", {}, column.name, " ", output),
-      h("input", { type: "range", min: 0, max: column.values.length - 1, value: this.fixed[column.name], step: 1, "aria-valuetext": output.textContent, disabled: column.values.length < 2, oninput: move }));
+    const id = fresh("slider"); // an output in a label would be what it labels
+    return h("label", { class: "slider", for: id }, h("span", {}, column.name, " ", output),
+      h("input", { id, type: "range", min: 0, max: column.values.length - 1, value: this.fixed[column.name], step: 1, "aria-valuetext": output.textContent, disabled: column.values.length < 2, oninput: move }));
   }
 
   render(found) {
@@ -103,7 +104,7 @@ class Surface {
     if (draws < 2) return null;
     const value = this.draw < 0 ? draws + this.draw : this.draw;
     const output = h("output", {}, `${value + 1} of ${draws}`);
-    return h("label", { class: "slider" }, h("span", {}, "Draw ", output),
-      h("input", { type: "range", min: 0, max: draws - 1, value, oninput: (event) => { this.draw = Number(event.target.value); output.textContent = `${this.draw + 1} of ${draws}`; }, onchange: () => this.refresh() }));
+    return h("label", { class: "slider", for: "draw" }, h("span", {}, "Draw ", output),
+      h("input", { id: "draw", type: "range", min: 0, max: draws - 1, value, oninput: (event) => { this.draw = Number(event.target.value); output.textContent = `${this.draw + 1} of ${draws}`; }, onchange: () => this.refresh() }));
   }
 }
