@@ -134,6 +134,19 @@ def test_the_person_is_new_afterwards(made):
     assert GONE in rec.layout_.sides[0].number
 
 
+def test_several_people_are_forgotten_one_by_one(tmp_path):
+    rec = cosine(np.random.default_rng(3))
+    before, seen = answers(rec), rec.recommend(["p5"], n=12)
+    rec.forget(GONE).forget("p3").forget("p4")
+    assert list(rec.recommend(["p5"], n=12)["item_id"]) == list(seen["item_id"])
+    more = after_more(rec)
+    rec.save(tmp_path / "model.tgp")
+    again = tuckergp.load(tmp_path / "model.tgp", verify=True)
+    np.testing.assert_allclose(again.predict(PAIRS), before[0], rtol=1e-6)
+    np.testing.assert_allclose(after_more(again), more, rtol=1e-5)
+    assert list(again.recommend(["p5"], n=12)["item_id"]) == list(seen["item_id"])
+
+
 def test_sets_of_who_rated_what_have_an_empty_place():
     rec = cosine(np.random.default_rng(3))
     number, items = rec.layout_.sides[0].base.place(GONE), rec.layout_.sides[1]

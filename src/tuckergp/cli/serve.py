@@ -2,28 +2,82 @@
 
 from __future__ import annotations
 
+import os
+from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from tuckergp.cli.options import Model
+from tuckergp.cli.options import Json, Model
 
 __all__ = ["serve"]
+
+TOKEN = "TUCKERGP_TOKEN"
 
 
 def serve(
     model: Model,
     host: Annotated[str, typer.Option(help="Address to listen on; 0.0.0.0 for all.")] = "127.0.0.1",
     port: Annotated[int, typer.Option(help="Port to listen on; 0 for any that is free.", min=0, max=65535)] = 8000,
+    workers: Annotated[int, typer.Option(help="Processes that answer.", min=1, max=256)] = 1,
+    journal: Annotated[
+        Path | None,
+        typer.Option(help="Keep what is folded in here, for restarts; else it ends with the server.", metavar="FILE"),
+    ] = None,
+    token_file: Annotated[
+        Path | None,
+        typer.Option(help=f"File with the token that requests must send; or set {TOKEN}.", metavar="FILE"),
+    ] = None,
+    allow_host: Annotated[
+        list[str] | None,
+        typer.Option(help="A name under which the server may be asked without a token.", metavar="NAME"),
+    ] = None,
+    rate: Annotated[float, typer.Option(help="Requests per second, client and worker; 0: no limit.", min=0)] = 1000,
+    most_bytes: Annotated[int, typer.Option(help="The longest body of a request.", min=1)] = 8_000_000,
+    watch: Annotated[
+        float, typer.Option(help="Seconds between looks at whether the file has changed; 0 for SIGHUP alone.", min=0)
+    ] = 1.0,
+    as_json: Json = False,
 ) -> None:
     """Serve predictions and recommendations over HTTP, as JSON and as a page (extra serve)."""
+    from tuckergp.cli.tables import to_json
     from tuckergp.errors import InputError
 
     try:
-        from tuckergp.serve.running import run
+        from tuckergp.serve.running import listen, run
         from tuckergp.serve.settings import ServeSettings
     except ModuleNotFoundError as error:
         if error.name not in ("fastapi", "starlette", "uvicorn", "pydantic"):
             raise
         raise InputError("tuckergp serve needs FastAPI and uvicorn: pip install 'tuckergp[serve]'.") from None
-    run(ServeSettings(model), host, port)
+    settings = ServeSettings(
+        model,
+        journal=journal,
+        token=token_of(token_file),
+        hosts=tuple(allow_host or ()),
+        rate=rate,
+        most_bytes=most_bytes,
+        watch=watch,
+        workers=workers,
+    )
+    listening = listen(host, port)
+    shown = f"[{host}]" if ":" in host else host
+    url = f"http://{shown}:{listening.getsockname()[1]}"
+
+    def say() -> None:
+        line = to_json({"url": url, "model": model.name, "workers": workers}).replace("\n", "")
+        print(line if as_json else f"{model.name} is served at {url} (Ctrl-C stops).", flush=True)
+
+    run(settings, listening, say)
+
+
+def token_of(file: Path | None) -> str | None:
+    """The token from a file, or from the environment; None where there is none."""
+    from tuckergp.errors import InputError
+
+    token = os.environ.get(TOKEN) if file is None else file.read_text().strip()
+    if token is None:
+        return None
+    if not token or not token.isascii() or any(letter.isspace() for letter in token):
+        raise InputError(f"The token in {file or TOKEN} must be letters, digits and signs without spaces.")
+    return token

@@ -174,9 +174,10 @@ class History:
 
     def without_user(self, user: Any) -> History:
         """The same ratings without those of one user, whose id is in it no more; the others keep their numbers."""
-        base = self.base.sorted() if user in self.base.users else self.base
-        if isinstance(base, SortedHistory) and user in base.users:
-            base = base.hiding(base.users[user])
+        base = self.base
+        if user in base.users:
+            whole = base if isinstance(base, SortedHistory) else base.sorted()
+            base = whole.hiding(whole.users[user])
         parts = (part.alone(np.flatnonzero(part.codes[0] != part.users.get(user, -1))) for part in self.parts)
         kept = tuple(part for part in parts if len(part))
         return GrownHistory(base, kept) if kept else base

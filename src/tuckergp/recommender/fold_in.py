@@ -32,7 +32,7 @@ from tuckergp.recommender.questions import cells
 from tuckergp.recommender.reading import rating_label
 from tuckergp.recommender.zeros import Zeros
 
-__all__ = ["Folded", "fold_in"]
+__all__ = ["Folded", "fold_in", "ratings_of"]
 
 Ints = npt.NDArray[np.integer]
 
@@ -86,7 +86,7 @@ def _problem(
     if not more.clicks:
         fit.likelihood.check_more(ratings.numeric(RATING), rating_label(ratings))
     users, items = layout.sides
-    mine = _ratings_of(history, more.ids[0], users).joined(more, ratings, duplicates)
+    mine = ratings_of(history, more.ids[0], users).joined(more, ratings, duplicates)
     # known items are numbered by their rows, new ones come after
     rows = items.numbers(mine.ids[1])
     seen = items.table.seen[rows]
@@ -132,7 +132,7 @@ def _check_withheld(history: History, more: History) -> None:
         )
 
 
-def _ratings_of(history: History, ids: Sequence[Any], side: Side) -> History:
+def ratings_of(history: History, ids: Sequence[Any], side: Side) -> History:
     """All earlier ratings of some users, who are numbered in the order of ``ids``."""
     base, at_fit = history.base, np.array([side.base.place(value) for value in ids], dtype=np.intp)
     numbers = [np.where(at_fit < side.n_rated, at_fit, -1)]

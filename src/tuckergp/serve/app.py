@@ -1,23 +1,32 @@
-"""The app of one model file: its addresses, its page, and its errors."""
+"""The app of one model file: its addresses, its page, its errors, and the guard around them."""
 
 from __future__ import annotations
 
+import tempfile
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
+from anyio import to_thread
 from fastapi import FastAPI
+from starlette.types import ASGIApp
 
 import tuckergp
 from tuckergp.serve.errors import say_errors
+from tuckergp.serve.guard import Guard
+from tuckergp.serve.journal import Journal
+from tuckergp.serve.metrics import Metrics
 from tuckergp.serve.routes import ROUTERS
 from tuckergp.serve.service import Service
 from tuckergp.serve.settings import ServeSettings
-from tuckergp.serve.static import add_page
+from tuckergp.serve.static import add_page, page_files
+from tuckergp.serve.watching import Watcher
 
 __all__ = ["create_app"]
 
 
-def create_app(path: str | Path, **settings: Any) -> FastAPI:
+def create_app(path: str | Path, **settings: Any) -> App:
     """An ASGI app that serves a model file.
 
     Parameters
@@ -34,18 +43,44 @@ def create_app(path: str | Path, **settings: Any) -> FastAPI:
     return app_of(ServeSettings(Path(path), **settings))
 
 
-def app_of(settings: ServeSettings) -> FastAPI:
-    """The app with these settings."""
-    app = FastAPI(
+class App(FastAPI):
+    """An app with a `Guard` around all of it, also around what answers errors."""
+
+    def build_middleware_stack(self) -> ASGIApp:
+        """The layers of the app, the guard outside."""
+        metrics: Metrics = self.state.metrics
+        return Guard(super().build_middleware_stack(), self.state.settings, metrics, {"/health", *page_files()})
+
+
+def app_of(settings: ServeSettings) -> App:
+    """The app with these settings; a folder for what workers share that nobody named is deleted at the end."""
+    own = None if settings.folder is not None else tempfile.TemporaryDirectory(prefix="tuckergp-")
+    folder = settings.folder or Path(own.name)  # type: ignore[union-attr]
+    service = Service(settings, Journal(settings.journal or folder / "journal"))
+    watcher = Watcher(service, settings.watch)
+
+    @asynccontextmanager
+    async def lifespan(app: FastAPI) -> AsyncIterator[None]:
+        to_thread.current_default_thread_limiter().total_tokens = settings.threads
+        watcher.start()
+        yield
+        watcher.stop()
+        if own is not None:
+            own.cleanup()
+
+    app = App(
         title="tuckergp",
         version=tuckergp.__version__,
         description="Predictions and recommendations of one model, with their uncertainty and the reasons for them.",
         docs_url=None,  # these pages load scripts of others
         redoc_url=None,
+        lifespan=lifespan,
     )
-    app.state.service = Service(settings)
     for router in ROUTERS:
         app.include_router(router)
     say_errors(app)
     add_page(app)
+    app.state.settings, app.state.service, app.state.watcher = settings, service, watcher
+    addresses = [f"{method.upper()} {path}" for path, methods in app.openapi()["paths"].items() for method in methods]
+    app.state.metrics = Metrics(addresses, folder / "metrics", settings.workers, settings.worker)
     return app

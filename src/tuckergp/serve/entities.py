@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from tuckergp.data.history import Nobody
 from tuckergp.data.tables import Table
 from tuckergp.recommender.attributes import join
 from tuckergp.recommender.entities import Side
@@ -115,13 +116,13 @@ class Entities:
 
     def _ids(self) -> Iterable[Any]:
         """All known ids, those of the fit first."""
-        side = self.side
-        yield from side.base
-        yield from (value for value in side.more if value not in side.base)
+        yield from (value for value in self.side.base if not isinstance(value, Nobody))
+        yield from (value for value in self.side.more if value not in self.side.base)
 
     def _found(self, text: str) -> list[Any]:
-        base = self.side.base.values
+        base = self.side.base.values  # in the order of the texts, with nobody in place of those who were forgotten
         found = [base[k] for k, searched in enumerate(self.texts.searched) if text in searched]
+        found = [value for value in found if not isinstance(value, Nobody)]
         later = [value for value in self.side.more if value not in self.side.base]
         pairs = zip(later, self.titles(later), strict=True)
         return [*found, *(value for value, title in pairs if text in _searched(value, title))]

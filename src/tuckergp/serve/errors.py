@@ -68,6 +68,8 @@ def _place(location: tuple[Any, ...]) -> str:
 
 async def _http(request: Request, error: Exception) -> Reply:
     assert isinstance(error, HTTPException)
+    if error.status_code == 400:  # what FastAPI says of bodies that it cannot read
+        return _sentence(422, "The body is no JSON that can be read.")
     plain = error.detail == _phrase(error.status_code)
     return _sentence(error.status_code, SENTENCES.get(error.status_code, error.detail) if plain else error.detail,
                      error.headers)  # fmt: skip

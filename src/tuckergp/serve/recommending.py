@@ -7,20 +7,31 @@ after, never a mixture, and a reload is one assignment.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from functools import cached_property
 from typing import Any
 
 import numpy as np
 
 from tuckergp.data.frames import COLUMNS
-from tuckergp.data.names import KEYS
+from tuckergp.data.names import COUNT, KEYS, RATING, TIMESTAMP
+from tuckergp.data.tables import as_table
 from tuckergp.errors import InputError
 from tuckergp.recommender import TuckerRecommender
+from tuckergp.recommender.explanation import Contribution
 from tuckergp.recommender.fitted import FittedRecommender
-from tuckergp.recommender.serving import seen_items
+from tuckergp.recommender.fold_in import ratings_of
+from tuckergp.recommender.growth import merged_tables
+from tuckergp.recommender.reading import Given
+from tuckergp.recommender.rerating import without_earlier
+from tuckergp.recommender.settings import RecommenderSettings
+from tuckergp.recommender.updating import with_ratings
 from tuckergp.serve.entities import Entities, Texts
+from tuckergp.serve.journal import as_columns
 
 __all__ = ["ServedRecommender"]
+
+Row = Mapping[str, Any]
 
 
 class ServedRecommender:
@@ -37,8 +48,9 @@ class ServedRecommender:
     kind = "recommender"
 
     def __init__(self, model: TuckerRecommender, texts: tuple[Texts, Texts] | None = None) -> None:
-        # the usual names of columns, whatever those of the training tables were
-        self.model = _copied(model, backend_=COLUMNS, columns=None, columns_={})
+        # the usual names of columns, whatever those of the training tables were; and all workers draw the same
+        seed = 0 if model.random_state is None else model.random_state
+        self.model = _copied(model, backend_=COLUMNS, columns=None, columns_={}, random_state=seed)
         sides, tables = self.model.layout_.sides, self.model.tables_
         self.texts = texts or (Texts(sides[0], tables[0]), Texts(sides[1], tables[1]))
 
@@ -61,52 +73,157 @@ class ServedRecommender:
     def facts(self) -> dict[str, Any]:
         """What the model is, in a few numbers and words."""
         model, (users, items) = self.model, self.model.layout_.sides
-        low, high = model.rating_range_
+        clicks = model.history_.clicks
+        known = ["value", "rating", "choice"] if self.fitted.choice is not None else ["rating"]
         return {
             "kind": self.kind,
-            "of": "choices" if model.history_.clicks else "ratings",
+            "of": "choices" if clicks else "ratings",
             "likelihood": model.fit_.likelihood.name,
             "users": int(np.count_nonzero(users.current)),
             "items": int(np.count_nonzero(items.current)),
             "ratings": len(model.history_),
-            "rating_range": None if model.history_.clicks else [low, high],
+            "rating_range": None if clicks else list(model.rating_range_),
             "draws": len(model.fit_.draws),
-            "by": ["choice"] if model.history_.clicks else ["rating"] if self.fitted.choice is None
-                  else ["value", "rating", "choice"],
+            "sampled": model.fit_.draws.sampled,
+            "by": ["choice"] if clicks else known,
             "circumstances": list(model.history_.base.occasion_columns),
-        }  # fmt: skip
+            "attributes": {"users": self.attributes_of_users, "items": self.columns_of_items},
+        }
 
-    def predict(self, rows: Sequence[Mapping[str, Any]], unknown: str, **asked: Any) -> Any:
+    @property
+    def attributes_of_users(self) -> list[str]:
+        """The attributes that describe a new user."""
+        used = {attribute.column for attribute in self.model.layout_.sides[0].attributes.used}
+        return [name for name in self._columns(0) if name in used]
+
+    @property
+    def columns_of_items(self) -> list[str]:
+        """The columns of the item table, for filters."""
+        return self._columns(1)
+
+    def _columns(self, d: int) -> list[str]:
+        table = self.model.tables_[d]
+        return [] if table is None else [name for name in table.columns if name != KEYS[d]]
+
+    # Answers
+
+    def predict(self, rows: Sequence[Row], unknown: str = "average", **asked: Any) -> Any:
         """Predictions of pairs, as `TuckerRecommender.predict` gives them."""
-        read = self.users.read, self.items.read
-        if unknown == "refuse":
-            read = self.users.known, self.items.known
-        names = dict.fromkeys(name for row in rows for name in row)
-        columns = {name: [row.get(name) for row in rows] for name in names}
-        for key, of in zip(KEYS, read, strict=True):
+        sides = self.users, self.items
+        columns = as_columns(rows)
+        for key, side in zip(KEYS, sides, strict=True):
             gone = next((number for number, row in enumerate(rows) if row.get(key) is None), None)
             if gone is not None:
                 raise InputError(f"Row {gone} has no {key!r}; a pair has user_id and item_id.")
-            columns[key] = [of(value) for value in columns[key]]
+            columns[key] = [(side.known if unknown == "refuse" else side.read)(value) for value in columns[key]]
         return self.model.predict(columns, **asked)
 
-    def rated(self, user: Any) -> int:
-        """How many items a known user has rated."""
-        layout = self.model.layout_
-        return int(seen_items(layout, self.model.history_, layout.sides[0].numbers([user])).nnz)
+    def recommend(self, users: Sequence[Any], reasons: int = 0, **asked: Any) -> list[list[dict[str, Any]]]:
+        """The best items for each of some users, best first, with titles and with so many reasons."""
+        lists = self.model.recommend(list(users), **asked)
+        found: dict[Any, list[dict[str, Any]]] = {user: [] for user in users}
+        for user, line in zip(lists[KEYS[0]], self._lines(lists), strict=True):
+            found[user].append(self._with_reasons(user, line, reasons))
+        return [found[user] for user in users]
 
-    def recommend(self, user: Any, **asked: Any) -> list[dict[str, Any]]:
-        """The best items for one user, who may be a table of one row, best first, with titles."""
-        return self._records(self.model.recommend(user, **asked))
+    def recommend_together(self, users: Sequence[Any], **asked: Any) -> list[dict[str, Any]]:
+        """The best items for a group."""
+        return self._lines(self.model.recommend_together(list(users), **asked))
 
-    def _records(self, columns: Any) -> list[dict[str, Any]]:
+    def similar(self, d: int, value: Any, n: int) -> list[dict[str, Any]]:
+        """The users (d = 0) or items (d = 1) most similar to a known one."""
+        return self._lines((self.model.similar_users, self.model.similar_items)[d](value, n), d)
+
+    def explain(self, user: Any, item: Any, **circumstances: Any) -> dict[str, Any]:
+        """The parts of a prediction."""
+        found = self.model.explain(user, item, **circumstances)
+        (title,) = self.items.titles([item])
+        known = {"user_id": user, "item_id": item, "title": title, "base": found.rows[0].contribution}
+        parts = [_part(row) for row in found.rows[1:]]
+        return {**known, "parts": parts, "total": found.total, "std": found.std, "predicted": found.predicted,
+                "latent": found.latent}  # fmt: skip
+
+    def ratings_of(self, user: Any) -> list[dict[str, Any]]:
+        """What a known user has rated, or chosen, with titles."""
+        history = self.model.history_
+        side = self.model.layout_.sides[0]
+        own = ratings_of(history, [user], side)
+        items = [own.ids[1][code] for code in own.codes[1].tolist()]
+        pairs = zip(items, self.items.titles(items), own.rating.tolist(), strict=True)
+        return [{"item_id": item, "title": title, "rating": rating} for item, title, rating in pairs]
+
+    def _with_reasons(self, user: Any, line: dict[str, Any], reasons: int) -> dict[str, Any]:
+        if not reasons:
+            return line
+        parts = self.explain(user, line["item_id"])["parts"]
+        return {**line, "reasons": sorted(parts, key=lambda part: -abs(part["contribution"]))[:reasons]}
+
+    def _lines(self, columns: Any, d: int = 1) -> list[dict[str, Any]]:
         """Lists as records, with titles."""
-        ids = columns["item_id"]
+        ids = columns[KEYS[d]]
         numbers = {name: np.asarray(columns[name]).tolist() for name in columns if name not in KEYS}
+        entities = (self.users, self.items)[d]
         return [
-            {"item_id": value, "title": title, **dict(zip(numbers, cells, strict=True))}
-            for value, title, *cells in zip(ids, self.items.titles(ids), *numbers.values(), strict=True)
+            {KEYS[d]: value, "title": title, **dict(zip(numbers, cells, strict=True))}
+            for value, title, *cells in zip(ids, entities.titles(ids), *numbers.values(), strict=True)
         ]
+
+    # Changes, each of which makes another object
+
+    def with_ratings(self, ratings: Sequence[Row], users: Sequence[Row] = ()) -> ServedRecommender:
+        """The model with ratings folded in; one of an item that the user rated before takes the place of that."""
+        known = {*KEYS, COUNT if self.model.history_.clicks else RATING, TIMESTAMP,
+                 *self.model.history_.base.occasion_columns}  # fmt: skip
+        for number, row in enumerate(ratings):
+            other = next((name for name in row if name not in known), None)
+            if other is not None:
+                raise InputError(f"ratings {number} has {other!r}; it takes {', '.join(sorted(known))}.")
+        rows = [{**row, KEYS[0]: self.users.read(row[KEYS[0]]), KEYS[1]: self.items.read(row[KEYS[1]])}
+                for row in ratings]  # fmt: skip
+        fitted, rows = without_earlier(self.fitted, rows)
+        given = Given(as_columns(rows), self._described(users))
+        model = _copied(self.model)
+        model._keep(with_ratings(fitted, RecommenderSettings.of(model), given))
+        return ServedRecommender(model, self.texts)
+
+    def with_people(self, people: Sequence[Row]) -> ServedRecommender:
+        """The model with new users who are known by their attributes."""
+        table = self._described(people)
+        if table is None:
+            return self
+        model = _copied(self.model)
+        model._keep(_enlarged(self.fitted, as_table(table, "users")))
+        return ServedRecommender(model, self.texts)
+
+    def without(self, user: Any) -> ServedRecommender:
+        """The model that has forgotten a known user."""
+        return ServedRecommender(_copied(self.model).forget(user), self.texts)
+
+    def _described(self, users: Sequence[Row]) -> dict[str, list[Any]] | None:
+        """Attributes of users as a table; None where there are none."""
+        known = self.attributes_of_users
+        for row in users:
+            other = next((name for name in row if name not in (KEYS[0], *known)), None)
+            if other is not None:
+                listed = ", ".join(known) or "none"
+                raise InputError(f"The model has no attribute {other!r} of users; it uses {listed}.")
+        described = [{**row, KEYS[0]: self.users.read(row[KEYS[0]])} for row in users if len(row) > 1]
+        return as_columns(described) if described else None
+
+
+def _part(row: Contribution) -> dict[str, Any]:
+    return {**row._asdict(), "label": row.label}
+
+
+def _enlarged(fitted: FittedRecommender, table: Any) -> FittedRecommender:
+    """The model with new users of a table, described by their attributes."""
+    users, items = fitted.layout.sides
+    return replace(
+        fitted,
+        layout=replace(fitted.layout, sides=(users.enlarged(users.aligned(table)), items)),
+        tables=(merged_tables(fitted.tables[0], table, KEYS[0]), fitted.tables[1]),
+        choice=fitted.choice and _enlarged(fitted.choice, table),
+    )
 
 
 def _copied(model: TuckerRecommender, **changed: Any) -> TuckerRecommender:

@@ -96,6 +96,17 @@ class Items(BaseModel):
     items: list[Item]
 
 
+class Reason(BaseModel):
+    """A part of a prediction."""
+
+    side: str = Field(examples=["user"])
+    what: str = Field(examples=["age"])
+    value: str = Field(examples=["33"])
+    label: str = Field(examples=["user age=33"])
+    contribution: float
+    std: float | None
+
+
 class Recommendation(BaseModel):
     """An item of a list."""
 
@@ -104,12 +115,205 @@ class Recommendation(BaseModel):
     score: float
     std: float | None
     rank: int
-    rating: float | None = None
-    choice: float | None = None
+    rating: float | None = Field(None, description="The expected rating, in lists by value.")
+    choice: float | None = Field(None, description="The probability of a choice, in lists by value.")
+    reasons: list[Reason] | None = None
 
 
 class Recommendations(BaseModel):
-    """A list for one user, best first."""
+    """A list for one user, or for a group, best first."""
+
+    user_id: Any = Field(description="Null for a group, and for a new user without an id.", examples=["u0001"])
+    items: list[Recommendation]
+
+
+class Lists(BaseModel):
+    """Lists in the order of the users; one for a group."""
+
+    lists: list[Recommendations]
+
+
+class ListOptions(Strict):
+    """How to make a list."""
+
+    n: int = Field(10, ge=1, le=1000, description="Items in the list; fewer where fewer are left.")
+    by: Literal["value", "rating", "choice"] | None = Field(None, description="What to sort by; see /version.")
+    strategy: Literal["mean", "ucb", "thompson"] = Field(
+        "mean", description="The expected score; that plus kappa standard deviations; or one draw, which explores."
+    )
+    kappa: float = Field(1.0, ge=-100, le=100)
+    seed: int | None = Field(None, ge=0, lt=2**63, description="Of thompson; without one, every list is another.")
+    diversity: float = Field(0.0, ge=0, le=1, description="How much similar items are avoided.")
+    min_ratings: int = Field(0, ge=0, le=2**31, description="Only items with at least so many ratings.")
+    exclude_seen: bool = Field(True, description="Leave out what the user has rated.")
+    reasons: int = Field(0, ge=0, le=20, description="How many reasons to give for each item.")
+
+
+class QueryOptions(ListOptions):
+    """How to make a list, in an address."""
+
+    where: list[str] = Field([], description="Only items with this attribute: genre=Comedy, year=1980..1999.",
+                             max_length=20)  # fmt: skip
+    items: list[str] = Field([], description="Only these items.", max_length=10_000)
+    exclude: list[str] = Field([], description="Never these items.", max_length=10_000)
+    boost: list[str] = Field([], description="Points to add to the score of an item: ID:0.5.", max_length=1000)
+
+
+class Range(Strict):
+    """A range with both ends, either of which may be open."""
+
+    low: Whole | Number | Text | None = Field(None, examples=[1980])
+    high: Whole | Number | Text | None = Field(None, examples=[1999])
+
+
+class Boost(Strict):
+    """Points to add to the score of an item."""
+
+    item_id: Id
+    boost: Number
+
+
+class Stock(Strict):
+    """How many there are of an item; none is recommended of which there is none."""
+
+    item_id: Id
+    left: Annotated[int, Field(strict=True, ge=0, le=2**53)]
+
+
+Value = Whole | Number | Text | StrictBool
+
+
+class BodyOptions(ListOptions):
+    """How to make a list, in a body."""
+
+    where: dict[str, Value | Range | list[Value | Range]] = Field(
+        {},
+        max_length=20,
+        description="Conditions on columns of the item table: a value, a range, or a list of which one must hold.",
+        examples=[{"genre": ["Comedy", "Drama"], "year": {"low": 1980, "high": 1999}}],
+    )
+    items: list[Id] | None = Field(None, description="Only these items.", max_length=MOST_ROWS)
+    exclude: list[Id] = Field([], description="Never these items: a blocklist.", max_length=MOST_ROWS)
+    boosts: list[Boost] = Field([], max_length=1000)
+    stock: list[Stock] = Field([], max_length=MOST_ROWS)
+
+
+class ItemRating(BaseModel):
+    """A rating, or a choice, of an item; also with timestamp, count and context columns."""
+
+    model_config = ConfigDict(extra="allow")
+    __pydantic_extra__: dict[str, Cell] = Field(init=False)
+
+    item_id: Id = Field(examples=["i0001"])
+    rating: Number | Whole | None = Field(None, description="None for clicks.", examples=[4.5])
+
+
+class Rating(ItemRating):
+    """A rating, or a choice, of an item by a user."""
+
+    user_id: Id = Field(examples=["u0001"])
+
+
+class UserAttributes(BaseModel):
+    """Attributes of a user, as columns of the training table."""
+
+    model_config = ConfigDict(extra="allow")
+    __pydantic_extra__: dict[str, Cell | list[Cell]] = Field(init=False)
+
+    user_id: Id
+
+
+class Person(Strict):
+    """Somebody to recommend for: a known id, or somebody new with attributes, ratings, or both."""
+
+    user_id: Id | None = Field(None, examples=["u0001"])
+    attributes: dict[str, Cell | list[Cell]] = Field({}, max_length=1000, examples=[{}])
+    ratings: list[ItemRating] = Field([], max_length=MOST_ROWS,
+                                      description="For this answer alone; /fold-in keeps them.")  # fmt: skip
+
+
+class RecommendRequest(BodyOptions):
+    """Lists for some people, or one for them together."""
+
+    users: list[Person] = Field(min_length=1, max_length=1000)
+    together: Literal["mean", "least"] | None = Field(
+        None, description="One list for all: by the mean, or the least, of their expected ratings."
+    )
+
+
+class Folded(BaseModel):
+    """What was added."""
+
+    ratings: int
+    users: list[Any] = Field(examples=[["u0001"]])
+
+
+class FoldInRequest(Strict):
+    """Ratings, or choices, to be kept; a rating of an item that the user rated before takes the place of that."""
+
+    ratings: list[Rating] = Field(min_length=1, max_length=MOST_ROWS)
+    users: list[UserAttributes] = Field([], max_length=MOST_ROWS, description="Attributes of new users.")
+
+
+class Forgotten(BaseModel):
+    """Who was forgotten."""
+
+    forgotten: Any = Field(examples=["u0001"])
+
+
+class SimilarItem(BaseModel):
+    """An item and its similarity, from -1 to 1."""
+
+    item_id: Any = Field(examples=["i0001"])
+    title: str | None
+    similarity: float | None
+
+
+class SimilarUser(BaseModel):
+    """A user and the similarity, from -1 to 1."""
 
     user_id: Any = Field(examples=["u0001"])
-    items: list[Recommendation]
+    title: str | None
+    similarity: float | None
+
+
+class SimilarItems(BaseModel):
+    """The most similar items, most similar first."""
+
+    item_id: Any = Field(examples=["i0001"])
+    items: list[SimilarItem]
+
+
+class SimilarUsers(BaseModel):
+    """The most similar users, most similar first."""
+
+    user_id: Any = Field(examples=["u0001"])
+    users: list[SimilarUser]
+
+
+class Why(BaseModel):
+    """The parts of a prediction, which add up with the base to the total."""
+
+    user_id: Any = Field(examples=["u0001"])
+    item_id: Any = Field(examples=["i0001"])
+    title: str | None
+    base: float
+    parts: list[Reason]
+    total: float
+    std: float | None
+    predicted: float
+    latent: str | None = Field(description="What the parts add up to, if it is not the rating.")
+
+
+class RatedItem(BaseModel):
+    """An item that a user has rated."""
+
+    item_id: Any = Field(examples=["i0001"])
+    title: str | None
+    rating: float
+
+
+class UserDetails(User):
+    """A user, with all ratings."""
+
+    ratings: list[RatedItem]

@@ -25,17 +25,21 @@ class ServeSettings(Checked):
     hosts : tuple of str
         Names, beside localhost and addresses, under which the server may be asked where there is no token.
     rate : float
-        Requests per second and client, on average; 0 for no limit.
+        Requests per second and client that a worker answers, on average; 0 for no limit.
     most_bytes : int
         The longest body of a request.
+    threads : int
+        Answers that a worker computes at the same time; others wait for their turn.
     at_once : int
-        Requests that are answered at the same time; more are told to come back.
+        Requests that a worker has at the same time, those that wait included; more are told to come back.
     patience : float
         Seconds that a client may take to send the next part of its request.
     watch : float
         Seconds between two looks at whether the model file has changed; 0 looks only on SIGHUP.
     workers, worker : int
         The number of processes, and which of them this is, from 0 on.
+    folder : Path or None
+        Where workers keep what they share, apart from a journal that is named; None for one worker.
     """
 
     path: Path
@@ -44,8 +48,10 @@ class ServeSettings(Checked):
     hosts: tuple[str, ...] = setting((), list_of("a list of names", text("text")))
     rate: float = setting(1000.0, number("a number from 0 on", lambda value: value >= 0))
     most_bytes: int = setting(8_000_000, whole(1))
+    threads: int = setting(4, whole(1))
     at_once: int = setting(256, whole(1))
     patience: float = setting(30.0, positive())
     watch: float = setting(1.0, number("a number from 0 on", lambda value: value >= 0))
     workers: int = setting(1, whole(1))
     worker: int = setting(0, whole(0))
+    folder: Path | None = setting(None, instance("a path", Path) | one_of(None))

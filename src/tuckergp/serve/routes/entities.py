@@ -8,7 +8,8 @@ from fastapi import APIRouter, Query, Request
 
 from tuckergp.serve.replies import Reply
 from tuckergp.serve.routes.common import ERRORS, service_of
-from tuckergp.serve.schemas import Items, Users
+from tuckergp.serve.routes.lists import UserId
+from tuckergp.serve.schemas import Items, UserDetails, Users
 
 __all__ = ["router"]
 
@@ -35,3 +36,11 @@ def items(request: Request, search: Search = "", offset: Offset = 0, limit: Limi
     known = service_of(request).recommender().items
     total, ids = known.page(search, offset, limit)
     return Reply({"total": total, "offset": offset, "items": known.described(ids)})
+
+
+@router.get("/users/{user_id:path}", response_model=UserDetails, summary="What is known of a user")
+def user(request: Request, user_id: UserId) -> Any:
+    """The attributes and the ratings of a user, those folded in included."""
+    served = service_of(request).recommender()
+    known = served.users.known(user_id)
+    return Reply({**served.users.described([known])[0], "ratings": served.ratings_of(known)})

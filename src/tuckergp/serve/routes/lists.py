@@ -1,4 +1,4 @@
-"""Lists of recommendations."""
+"""Lists: recommendations for known people, new ones and groups; similar users and items."""
 
 from __future__ import annotations
 
@@ -6,22 +6,86 @@ from typing import Annotated, Any
 
 from fastapi import APIRouter, Path, Query, Request
 
+from tuckergp.serve.options import arguments, together
+from tuckergp.serve.people import including
 from tuckergp.serve.replies import Reply
 from tuckergp.serve.routes.common import ERRORS, service_of
-from tuckergp.serve.schemas import Recommendations
+from tuckergp.serve.schemas import Lists, QueryOptions, Recommendations, RecommendRequest, SimilarItems, SimilarUsers
 
 __all__ = ["router"]
 
-router = APIRouter(tags=["recommendations"], responses=ERRORS)
+router = APIRouter(tags=["lists"], responses=ERRORS)
 
 UserId = Annotated[str, Path(description="The user's id as text.", examples=["u0001"])]
+ItemId = Annotated[str, Path(description="The item's id as text.", examples=["i0001"])]
+Count = Annotated[int, Query(description="How many.", ge=1, le=1000)]
+
+EXAMPLES: dict[str, Any] = {
+    "new": {
+        "summary": "A new person with two ratings",
+        "value": {
+            "users": [{"ratings": [{"item_id": "i0001", "rating": 5}, {"item_id": "i0002", "rating": 2}]}],
+            "n": 5,
+            "reasons": 2,
+        },
+    },
+    "group": {
+        "summary": "What shall we watch tonight?",
+        "value": {"users": [{"user_id": "u0001"}, {"user_id": "u0002"}], "together": "least"},
+    },
+    "rules": {
+        "summary": "Business rules",
+        "value": {
+            "users": [{"user_id": "u0001"}],
+            "exclude": ["i0003"],
+            "boosts": [{"item_id": "i0004", "boost": 0.5}],
+            "stock": [{"item_id": "i0005", "left": 0}],
+        },
+    },
+}
 
 
 @router.get(
     "/users/{user_id:path}/recommendations", response_model=Recommendations, summary="The best items for a known user"
 )
-def recommendations(request: Request, user_id: UserId, n: Annotated[int, Query(ge=1, le=1000)] = 10) -> Any:
-    """The best items for a known user, best first."""
+def recommendations(request: Request, user_id: UserId, asked: Annotated[QueryOptions, Query()]) -> Any:
+    """The best items for a known user, best first, with standard deviations of the score and reasons if asked for."""
     served = service_of(request).recommender()
     user = served.users.known(user_id)
-    return Reply({"user_id": user, "items": served.recommend([user], n=n)})
+    (items,) = served.recommend([user], **arguments(served, asked))
+    return Reply({"user_id": user, "items": items})
+
+
+@router.post(
+    "/recommendations",
+    response_model=Lists,
+    summary="Lists for known people, new people and groups",
+    openapi_extra={"requestBody": {"content": {"application/json": {"examples": EXAMPLES}}}},
+)
+def recommend(request: Request, asked: RecommendRequest) -> Any:
+    """Lists for some people, or one for them together. What is said about new people counts for this answer alone."""
+    known = service_of(request).recommender()
+    served, users = including(known, asked.users)
+    given = arguments(served, asked, lists=len(users))
+    if asked.together is not None:
+        items = served.recommend_together(users, how=asked.together, **together(given))
+        return Reply({"lists": [{"user_id": None, "items": items}]})
+    lists = served.recommend(users, **given)
+    shown = [None if person.user_id is None else user for person, user in zip(asked.users, users, strict=True)]
+    return Reply({"lists": [{"user_id": user, "items": items} for user, items in zip(shown, lists, strict=True)]})
+
+
+@router.get("/items/{item_id:path}/similar", response_model=SimilarItems, summary="Items like one")
+def similar_items(request: Request, item_id: ItemId, n: Count = 10) -> Any:
+    """The items that the same people like, relative to what all like, with their correlation."""
+    served = service_of(request).recommender()
+    item = served.items.known(item_id)
+    return Reply({"item_id": item, "items": served.similar(1, item, n)})
+
+
+@router.get("/users/{user_id:path}/similar", response_model=SimilarUsers, summary="Users like one")
+def similar_users(request: Request, user_id: UserId, n: Count = 10) -> Any:
+    """The users who like the same items, relative to their own average, with their correlation."""
+    served = service_of(request).recommender()
+    user = served.users.known(user_id)
+    return Reply({"user_id": user, "users": served.similar(0, user, n)})

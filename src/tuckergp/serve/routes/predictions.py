@@ -1,15 +1,15 @@
-"""`/predict`: many predictions at once."""
+"""`/predict`: many predictions at once; `/explain`: the parts of one."""
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
-from fastapi import APIRouter, Request
+from fastapi import APIRouter, Query, Request
 
 from tuckergp.serve.replies import Reply
 from tuckergp.serve.routes.common import ERRORS, service_of
-from tuckergp.serve.schemas import Predictions, PredictRequest
+from tuckergp.serve.schemas import Predictions, PredictRequest, Why
 
 __all__ = ["router"]
 
@@ -30,3 +30,16 @@ def predict(request: Request, asked: PredictRequest) -> Any:
         columns["low"], columns["high"] = np.asarray(parts.pop(0)).T
     listed = [np.asarray(values).tolist() for values in columns.values()]
     return Reply({"predictions": [dict(zip(columns, row, strict=True)) for row in zip(*listed, strict=True)]})
+
+
+@router.get("/explain", response_model=Why, summary="Why an item is predicted so for a user")
+def explain(
+    request: Request,
+    user_id: Annotated[str, Query(description="A known user.", examples=["u0001"])],
+    item_id: Annotated[str, Query(description="A known item.", examples=["i0001"])],
+    timestamp: Annotated[str | None, Query(description="When, for models with time.", max_length=40)] = None,
+) -> Any:
+    """The prediction as a sum: the average, each attribute, co-rating, and the own part of the user and the item."""
+    served = service_of(request).recommender()
+    when = {} if timestamp is None else {"timestamp": timestamp}
+    return Reply(served.explain(served.users.known(user_id), served.items.known(item_id), **when))

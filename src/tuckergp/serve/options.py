@@ -1,0 +1,76 @@
+"""Options of a list, as requests write them, as arguments of `TuckerRecommender.recommend`."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from tuckergp.errors import InputError
+from tuckergp.recommender.written import written_conditions
+from tuckergp.serve.recommending import ServedRecommender
+from tuckergp.serve.schemas import BodyOptions, ListOptions, QueryOptions, Range
+
+__all__ = ["arguments", "together"]
+
+# Reasons take an explanation per item.
+MOST_REASONED = 100
+
+
+def arguments(served: ServedRecommender, asked: QueryOptions | BodyOptions, lists: int = 1) -> dict[str, Any]:
+    """The arguments that these options stand for, for so many lists."""
+    if asked.reasons and asked.n * lists > MOST_REASONED:
+        raise InputError(f"Reasons are given for at most {MOST_REASONED} items at once; ask for fewer items or lists.")
+    own = _of_query(served, asked) if isinstance(asked, QueryOptions) else _of_body(served, asked)
+    return {**_common(asked), **own}
+
+
+def together(given: dict[str, Any]) -> dict[str, Any]:
+    """The arguments for a group; options that a group does not have are refused."""
+    usual = _common(ListOptions.model_validate({}))
+    for name in ("by", "strategy", "diversity", "reasons"):
+        if given[name] != usual[name]:
+            raise InputError(f"A list for a group takes no {name!r}; leave it out, or ask for a list for each.")
+    if given["boosts"]:
+        raise InputError("A list for a group takes no 'boosts'; leave it out, or ask for a list for each.")
+    return {name: given[name] for name in ("n", "exclude_seen", "items", "exclude", "where", "min_ratings")}
+
+
+def _common(asked: ListOptions) -> dict[str, Any]:
+    same = ("n", "by", "strategy", "kappa", "diversity", "min_ratings", "exclude_seen", "reasons")
+    return {**{name: getattr(asked, name) for name in same}, "random_state": asked.seed}
+
+
+def _of_query(served: ServedRecommender, asked: QueryOptions) -> dict[str, Any]:
+    read = served.items.read
+    return {
+        "where": written_conditions(asked.where),
+        "items": [served.items.known(item) for item in asked.items] or None,
+        "exclude": [read(item) for item in asked.exclude] or None,
+        "boosts": {read(item): points for item, points in map(_written_boost, asked.boost)} or None,
+    }
+
+
+def _written_boost(text: str) -> tuple[str, float]:
+    item, _, points = text.rpartition(":")
+    try:
+        return item, float(points)
+    except ValueError:
+        raise InputError(f"boost takes an id and points, such as ID:0.5, not {text[:80]!r}.") from None
+
+
+def _of_body(served: ServedRecommender, asked: BodyOptions) -> dict[str, Any]:
+    read = served.items.read
+    sold_out = [read(line.item_id) for line in asked.stock if not line.left]
+    items = asked.items
+    return {
+        "where": {column: _condition(value) for column, value in asked.where.items()} or None,
+        "items": None if items is None else [served.items.known(item) for item in items],
+        "exclude": [*map(read, asked.exclude), *sold_out] or None,
+        "boosts": {read(line.item_id): line.boost for line in asked.boosts} or None,
+    }
+
+
+def _condition(value: Any) -> Any:
+    if isinstance(value, Range):
+        return value.low, value.high
+    return list(map(_condition, value)) if isinstance(value, Sequence) and not isinstance(value, str) else value
