@@ -51,6 +51,13 @@ def harmful():
 
 
 @pytest.fixture(scope="module")
+def person(recommender):
+    """Somebody with ratings, and with many items left."""
+    users, counts = np.unique(recommender.history_.base.codes[0], return_counts=True)
+    return recommender.history_.base.ids[0][users[np.argmin(np.where(counts < 5, 1000, counts))]]
+
+
+@pytest.fixture(scope="module")
 def folder(tmp_path_factory):
     return tmp_path_factory.mktemp("models")
 
@@ -69,6 +76,13 @@ def site(recommender, ratings, folder):
 
 
 @pytest.fixture(scope="module")
+def rated_site(recommender, folder):
+    """The same model for tests that change it."""
+    with serving(app_of(recommender, folder, "rated.tgp")) as address:
+        yield address
+
+
+@pytest.fixture(scope="module")
 def harmful_site(harmful, folder):
     with serving(app_of(harmful, folder, "harmful.tgp", copies=True)) as address:
         yield address
@@ -82,32 +96,42 @@ def regression_site(regressor, folder):
 
 @pytest.fixture
 def visit(browser, site):
-    seen = Visit(browser, site)
+    yield from visiting(browser, site)
+
+
+@pytest.fixture
+def rater(browser, rated_site):
+    yield from visiting(browser, rated_site)
+
+
+def visiting(browser, address):
+    """A tab in which nothing may go wrong, and that may ask nobody else."""
+    seen = Visit(browser, address)
     yield seen
     seen.tab.close()
     assert not seen.said
-    assert all(url.startswith((site, "about:", "data:")) for url in seen.asked)
+    assert all(url.startswith((address, "about:", "data:")) for url in seen.asked)
 
 
-def test_the_page_loads_within_a_second_and_finds_people(visit, ratings):
+def test_the_page_loads_within_a_second_and_finds_people(visit, ratings, person):
     visit.open()
+    last = "Math.max(...performance.getEntriesByType('resource').map((each) => each.responseEnd))"
+    assert min(visit.open().evaluate(last) for _ in range(3)) < 1000  # others may use the machine
     tab = visit.open()
-    loaded = tab.evaluate("Math.max(...performance.getEntriesByType('resource').map((each) => each.responseEnd))")
-    assert loaded < 1000
-    tab.get_by_label("Find a person").fill("u0007")
+    tab.get_by_label("Find a person").fill(person)
     visit.until("document.querySelectorAll('.found li').length === 1")
-    tab.get_by_role("link", name="u0007").click()
+    tab.get_by_role("link", name=person).click()
     tab.wait_for_selector("main[data-view=person]")
     assert tab.locator(".list li").count() == 12
     assert tab.locator(".list .whisker").count() == 12
     assert re.match(r"\d\.\d\d ± 0\.\d\d", tab.locator(".list .value").first.text_content())
-    own = ratings.train["rating"][ratings.train["user_id"] == "u0007"]
+    own = ratings.train["rating"][ratings.train["user_id"] == person]
     assert f"{len(own)} ratings" in tab.locator(".facts").text_content()
 
 
-def test_bars_and_whiskers_are_as_long_as_the_numbers_say(visit, recommender):
-    tab = visit.open("person/u0007")
-    best = recommender.recommend("u0007", n=1)
+def test_bars_and_whiskers_are_as_long_as_the_numbers_say(visit, recommender, person):
+    tab = visit.open(f"person/{person}")
+    best = recommender.recommend(person, n=1)
     low, high = recommender.rating_range_
     track, bar, whisker = (
         tab.locator(f".list li:first-child {part}").bounding_box() for part in (".bar", ".full", ".whisker")
@@ -118,8 +142,8 @@ def test_bars_and_whiskers_are_as_long_as_the_numbers_say(visit, recommender):
     assert whisker["width"] / track["width"] == pytest.approx((ends[1] - ends[0]) / (high - low), abs=0.01)
 
 
-def test_each_star_of_a_new_person_moves_the_list(visit):
-    tab = visit.open()
+def test_each_star_of_a_new_person_moves_the_list(rater):
+    tab = rater.open()
     tab.get_by_role("link", name="Start as a new person").click()
     tab.wait_for_selector("main[data-view=person]")
     before = tab.locator(".list .what a").all_text_contents()
@@ -142,16 +166,16 @@ def test_each_star_of_a_new_person_moves_the_list(visit):
     assert "1 rating" in tab.locator(".facts").text_content()
     other = tab.locator(".side .to-rate .stars").first
     other.get_by_label(re.compile(" 5 of 5")).click()
-    visit.until("/2 ratings/.test(document.querySelector('.facts').textContent)")
+    rater.until("/2 ratings/.test(document.querySelector('.facts').textContent)")
     tab.locator("details .stars").first.get_by_label(re.compile(" 2 of 5")).click()  # another opinion of the same
-    visit.until("/: 2\\. /.test(document.querySelector('.moved').textContent)")
+    rater.until("/: 2\\. /.test(document.querySelector('.moved').textContent)")
     assert "2 ratings" in tab.locator(".facts").text_content()
     tab.get_by_role("link", name=after[1]).first.click()
     tab.wait_for_selector("main[data-view=item] table.bars")
 
 
-def test_stars_are_one_stop_and_work_with_the_keyboard(visit):
-    tab = visit.open("person/u0009?new=1")
+def test_stars_are_one_stop_and_work_with_the_keyboard(rater):
+    tab = rater.open("person/u0009?new=1")
     group = tab.locator(".list .stars").first
     assert group.locator("button[tabindex='0']").count() == 1
     group.locator("button[tabindex='0']").focus()
@@ -164,8 +188,8 @@ def test_stars_are_one_stop_and_work_with_the_keyboard(visit):
     assert ": 3.5. " in tab.locator(".moved").text_content()
 
 
-def test_two_tabs_may_rate_at_once(browser, site):
-    tabs = [Visit(browser, site) for _ in range(2)]
+def test_two_tabs_may_rate_at_once(browser, rated_site):
+    tabs = [Visit(browser, rated_site) for _ in range(2)]
     for one in tabs:
         one.open("person/u0011")
     count = int(tabs[0].tab.locator(".facts .chip").first.text_content().split()[0])
@@ -179,15 +203,15 @@ def test_two_tabs_may_rate_at_once(browser, site):
         one.tab.close()
 
 
-def test_an_item_says_why_what_is_similar_and_how_it_was_rated(visit, recommender, ratings):
-    item = recommender.recommend("u0007", n=1)["item_id"][0]
-    tab = visit.open(f"item/{item}?person=u0007")
+def test_an_item_says_why_what_is_similar_and_how_it_was_rated(visit, recommender, ratings, person):
+    item = recommender.recommend(person, n=1)["item_id"][0]
+    tab = visit.open(f"item/{item}?person={person}")
     assert not tab.locator(".fault").count()
     waterfall = tab.locator("section", has_text="Why").locator("table.bars")
     numbers = [text.replace("−", "-").replace("+", "") for text in waterfall.locator("td.value").all_text_contents()]
     start, *parts, total = map(float, numbers)
     assert start + sum(parts) == pytest.approx(total, abs=0.06)
-    assert total == pytest.approx(recommender.explain("u0007", item).total, abs=0.006)
+    assert total == pytest.approx(recommender.explain(person, item).total, abs=0.006)
     counts = tab.locator("section", has_text="on average").locator("td.value").all_text_contents()
     assert sum(map(int, counts)) == int((ratings.train["item_id"] == item).sum())
     similar = tab.locator("section", has_text="Similar items").locator("li a")
@@ -257,7 +281,8 @@ def test_the_model_page_says_how_accurate_it_is_and_by_what(visit, recommender, 
     tab = visit.open("model")
     text = tab.locator("main").text_content()
     error = np.sqrt(np.mean((ratings.test["rating"] - recommender.predict(ratings.test)) ** 2))
-    assert f"{error:.3f}" in text
+    shown = float(tab.locator(".big dd").first.text_content())
+    assert shown == pytest.approx(error, abs=0.0006)
     assert "held-out data, which the model has never seen" in text
     assert tab.locator("svg[aria-label^=Calibration] circle").count() == 9
     assert "R-hat" in text
@@ -268,6 +293,8 @@ def test_the_model_page_says_how_accurate_it_is_and_by_what(visit, recommender, 
 def test_markup_in_ids_titles_and_attributes_is_text(browser, harmful_site):
     seen = Visit(browser, harmful_site)
     tab = seen.open()
+    tab.get_by_label("Find a person").fill("<script")
+    seen.until("document.querySelectorAll('.found li').length === 1")
     assert EVIL in tab.locator(".found").text_content()
     routes = [f"{kind}/{_encoded(tab, EVIL)}" for kind in ("person", "item")]
     for route in [*routes, f"{routes[1]}?person={_encoded(tab, EVIL)}", "map", "model"]:
@@ -293,7 +320,9 @@ def _encoded(tab, text):
 
 def test_lists_by_value_rating_and_choice_and_a_copy_that_is_measured(browser, harmful_site):
     seen = Visit(browser, harmful_site)
-    tab = seen.open("person/u0012")
+    tab = seen.open("person/nobody?new=1")
+    tab.locator(".list .stars").first.get_by_label(re.compile(" 5 of 5")).click()
+    tab.wait_for_selector(".list .whisker")
     by_value = tab.locator(".list .what").all_text_contents()
     assert tab.locator(".list .whisker").count() == 12
     with tab.expect_response(re.compile("by=rating")):
@@ -343,9 +372,9 @@ def test_an_unknown_person_is_refused_with_a_sentence(browser, site):
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
-def test_no_serious_accessibility_fault_and_room_on_a_phone(browser, site, regression_site, scheme):
+def test_no_serious_accessibility_fault_and_room_on_a_phone(browser, site, regression_site, scheme, person):
     axe = pytest.importorskip("axe_playwright_python.sync_playwright", reason="needs axe, of the extra test").Axe()
-    routes = ("", "person/u0007", "person/none?new=1", "item/i0003?person=u0007", "map", "model")
+    routes = ("", f"person/{person}", "person/none?new=1", f"item/i0003?person={person}", "map", "model")
     views = [*((site, route) for route in routes), (regression_site, ""), (regression_site, "model")]
     papers = set()
     for address, route in views:

@@ -46,7 +46,7 @@ export function waterfall(explanation) {
   const room = 0.08 * (high - low || 1);
   const from = low - room;
   rows.unshift({ label: "the average person and item", start: from, end: base, text: number(base), kind: "whole" });
-  rows.push({ label: explanation.latent ? `total (${explanation.latent})` : "expected rating", start: from, end: reached, text: number(reached), kind: "whole" });
+  rows.push({ label: explanation.latent ? `total (${explanation.latent})` : "expected rating", start: from, end: explanation.total, text: number(explanation.total), kind: "whole" });
   return barTable("From the average to the prediction, part by part", rows, [from, high + room], { head: ["part", "", "adds"] });
 }
 

@@ -64,7 +64,7 @@ class Person {
       await this.load();
       this.renderList(null);
     };
-    return h("label", { class: "inline" }, "by ", h("select", { onchange: change }, this.about.by.map((by) => h("option", { value: by }, words[by]))));
+    return h("span", { class: "inline" }, h("label", { for: "by" }, "by"), h("select", { id: "by", onchange: change }, this.about.by.map((by) => h("option", { value: by }, words[by]))));
   }
 
   async load() {

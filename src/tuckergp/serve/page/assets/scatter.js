@@ -1,6 +1,6 @@
 // A map of items on a canvas: drag or arrow keys to move, wheel or + and - to zoom, hover or the centre names an item.
 
-import { h, put } from "./dom.js";
+import { fresh, h, put } from "./dom.js";
 
 const COLOURS = ["#3f6fb5", "#c8792b", "#4f9a6b", "#a8508f", "#b0a13a", "#3f9fa8", "#c2524a", "#7a6bc2"];
 const OTHER = "#8d939a";
@@ -45,7 +45,8 @@ export class ItemMap {
   tools(find) {
     const button = (label, text, action) => h("button", { type: "button", "aria-label": label, title: label, onclick: action }, text);
     const { colours } = this.data;
-    const pick = colours.length ? h("label", { class: "inline" }, "Colour ", h("select", { onchange: (event) => { this.colour = Number(event.target.value); this.only = null; this.drawLegend(); this.draw(); } },
+    const id = fresh("colour");
+    const pick = colours.length ? h("span", { class: "inline" }, h("label", { for: id }, "Colour"), h("select", { id, onchange: (event) => { this.colour = Number(event.target.value); this.only = null; this.drawLegend(); this.draw(); } },
       colours.map((each, k) => h("option", { value: k }, each.name)))) : null;
     return h("div", { class: "tools" }, pick, find ? this.finder() : null, h("span", { class: "zoom" },
       button("Zoom in", "+", () => this.zoom(1.5)), button("Zoom out", "−", () => this.zoom(1 / 1.5)), button("Show all", "⤢", () => { this.fit(); this.draw(); })));

@@ -53,7 +53,7 @@ class Surface {
     if (this.rendered === key) return;
     this.rendered = key;
     const names = this.about.columns.map((column) => column.name);
-    const choose = (label, value, options, change) => h("label", {}, h("span", {}, label), h("select", { onchange: (event) => change(event.target.value) }, options.map(([name, text]) => h("option", { value: name, selected: name === value }, text))));
+    const choose = (label, value, options, change) => h("div", { class: "field" }, h("label", { for: `along-${label}` }, label), h("select", { id: `along-${label}`, onchange: (event) => change(event.target.value) }, options.map(([name, text]) => h("option", { value: name, selected: name === value }, text))));
     const own = (list) => list.map((name) => [name, name]);
     const others = this.about.columns.filter((column) => column.name !== this.x && column.name !== this.y);
     put(this.controls,
