@@ -38,6 +38,7 @@ def _listening(port: int) -> socket.socket:
     listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     try:
         listener.bind((HOST, port))
+        listener.listen(128)  # who asks before the server is ready waits for it
     except OSError:
         listener.close()
         raise InputError(f"Port {port} is in use; give another one, or none for one that is free.") from None

@@ -214,6 +214,9 @@ def test_an_item_says_why_what_is_similar_and_how_it_was_rated(visit, recommende
     assert total == pytest.approx(recommender.explain(person, item).total, abs=0.006)
     counts = tab.locator("section", has_text="on average").locator("td.value").all_text_contents()
     assert sum(map(int, counts)) == int((ratings.train["item_id"] == item).sum())
+    bars = tab.locator("section", has_text="on average").locator(".full").all()
+    longest = max(range(len(counts)), key=lambda k: int(counts[k]))
+    assert bars[longest].bounding_box()["width"] > 200
     similar = tab.locator("section", has_text="Similar items").locator("li a")
     titles = dict(zip(ratings.items["item_id"], ratings.items["title"], strict=True))
     assert similar.all_text_contents() == [titles[k] for k in recommender.similar_items(item, n=8)["item_id"]]
@@ -361,6 +364,69 @@ def test_a_regression_model_is_a_map_or_a_series_with_sliders(browser, regressio
     assert "Not known" in tab.locator("main").text_content()
     assert not seen.said
     tab.close()
+
+
+PLAIN = {"user_id": [1, 1, 1, 2, 2, 3, 3, 3], "item_id": [1, 2, 3, 1, 3, 2, 3, 4]}
+
+
+@pytest.mark.parametrize(
+    ("settings", "given"),
+    [
+        ({"inference": "als"}, {"rating": [5.0, 3.0, 1.0, 4.0, 2.0, 1.0, 5.0, 3.0]}),
+        ({"likelihood": "ordinal", "draws": 8, "warmup": 4}, {"rating": [5.0, 3.0, 1.0, 4.0, 2.0, 1.0, 5.0, 3.0]}),
+        ({"draws": 8, "warmup": 4}, {"rating": [0.5, 55.1, 71.0, 10.2, 33.3, 91.0, 20.5, 63.7]}),
+    ],
+    ids=["point estimate", "levels", "any number"],
+)
+def test_other_models_with_whole_ids_and_without_titles_are_shown(browser, folder, settings, given):
+    model = TuckerRecommender(rank=2, time=None, random_state=0, **settings).fit({**PLAIN, **given})
+    with serving(app_of(model, folder, "other.tgp")) as address:
+        seen = Visit(browser, address)
+        for route in ("", "map", "model", "item/4?person=2"):
+            assert not seen.open(route).locator(".fault").count(), route
+        tab = seen.open("person/2")
+        assert sorted(tab.locator(".list .what").all_text_contents()) == ["2", "4"]
+        if len(set(given["rating"])) > 5:
+            tab.locator(".list input").first.fill("80")
+            tab.get_by_role("button", name="Rate").first.click()
+        else:
+            tab.locator(".list .stars").first.get_by_label(re.compile(" 5 of 5")).click()
+        tab.wait_for_selector(".moved:not([hidden])")
+        assert tab.locator(".list li").count() == 1
+        tab = seen.open()
+        tab.get_by_role("link", name="Start as a new person").click()
+        tab.wait_for_selector("main[data-view=person]")
+        assert tab.locator(".list li").count() == 4
+        assert not seen.said
+        tab.close()
+
+
+def test_clicks_are_chosen_and_listed(browser, folder, clicks):
+    with serving(app_of(clicks, folder, "clicks.tgp")) as address:
+        seen = Visit(browser, address)
+        for route in ("map", "model", "item/i0003?person=u0004"):
+            assert not seen.open(route).locator(".fault").count(), route
+        tab = seen.open("person/visitor?new=1")
+        first = tab.locator(".list .what").first.text_content()
+        tab.locator(".list .choose").first.click()
+        tab.wait_for_selector(".moved:not([hidden])")
+        assert tab.locator(".moved").text_content().startswith(f"Chosen: {first}.")
+        assert first not in tab.locator(".list").text_content()
+        assert not seen.said
+        tab.close()
+
+
+def test_a_server_with_a_token_is_asked_with_it(browser, recommender, folder):
+    recommender.save(folder / "secret.tgp")
+    with serving(create_app(folder / "secret.tgp", token="open sesame")) as address:
+        seen = Visit(browser, address)
+        seen.tab.goto(address)
+        for word in ("wrong", "open sesame"):
+            seen.tab.get_by_label("Token", exact=True).fill(word)
+            seen.tab.get_by_role("button", name="Go on").click()
+        seen.tab.wait_for_selector("main[data-view=people]")
+        assert seen.tab.locator(".found li").count() == 12
+        seen.tab.close()
 
 
 def test_an_unknown_person_is_refused_with_a_sentence(browser, site):

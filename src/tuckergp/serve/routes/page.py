@@ -84,7 +84,7 @@ def expected(request: Request, asked: ExpectedRequest) -> Any:
     pairs = {"user_id": [served.users.known(asked.user_id)] * len(items), "item_id": items}
     if not served.model.fit_.draws.sampled:
         return Reply({"mean": served.model.predict(pairs), "std": None})
-    mean, std = served.model.predict(pairs, return_std=True, include_noise=False)
+    mean, std = served.model.predict(pairs, return_std=True, include_noise=False, clip=False)
     return Reply({"mean": mean, "std": std})
 
 

@@ -63,12 +63,18 @@ def about_item(fitted: FittedRecommender, item: Any) -> dict[str, Any]:
 
 
 def levels_of(fitted: FittedRecommender) -> list[float]:
-    """The ratings that can be given: the levels of the model, else those that occur if they are few, else none."""
+    """The ratings that can be given: the levels of the model, else those that occur if they are few and regular, else none."""
     if len(fitted.fit.levels):
         return [float(level) for level in fitted.fit.levels]
     base = fitted.history.base
     known = np.unique(base.rating if len(base) <= 1_000_000 else base.of_users(np.arange(1000)).rating)
-    return [float(level) for level in known] if len(known) <= MOST_LEVELS else []
+    return [float(level) for level in known] if len(known) <= MOST_LEVELS and _regular(known) else []
+
+
+def _regular(values: Floats) -> bool:
+    """Whether the distances of some values are multiples of the smallest one, as those of half stars are."""
+    steps = np.diff(values)
+    return len(steps) == 0 or bool(np.allclose(steps / steps.min(), np.round(steps / steps.min())))
 
 
 def distribution(given: Floats, levels: list[float]) -> list[dict[str, Any]]:

@@ -1,7 +1,7 @@
 // One person: the list with bars and whiskers, rating by stars, and what each rating moved.
 
 import * as api from "./api.js";
-import { calm, called, count, h, number, put, say, short } from "./dom.js";
+import { calm, called, count, fresh as freshId, h, number, put, say, short } from "./dom.js";
 import { stars } from "./stars.js";
 
 const LONG = 12;
@@ -96,9 +96,11 @@ class Person {
 
   row(each, before, best) {
     const { about } = this;
+    const [low, high] = about.range ?? [-Infinity, Infinity];
     const value = each.rating ?? each.score;
+    const within = Math.min(high, Math.max(low, value)); // a sum of parts may leave the scale
     const link = `#/item/${encodeURIComponent(each.id)}?person=${encodeURIComponent(this.id)}${this.fresh ? "&new=1" : ""}`;
-    const text = about.clicks || this.by === "choice" ? null : `${number(value)}${each.std ? ` ± ${number(each.std)}` : ""}`;
+    const text = about.clicks || this.by === "choice" ? null : `${number(within)}${each.std ? ` ± ${number(each.std)}` : ""}`;
     const share = text === null ? Math.max(0, each.score / best) : null;
     return h("li", { "data-id": each.id },
       h("span", { class: "rank", "aria-hidden": "true" }, each.rank),
@@ -195,10 +197,11 @@ class Person {
       this.renderList(before);
     };
     const fields = this.about.questions.map((each) => {
+      const id = freshId("question");
       const input = each.use === "number"
-        ? h("input", { type: "number", step: "any", placeholder: each.range ? `${short(each.range[0])} to ${short(each.range[1])}` : "", value: this.facts[each.name] ?? "", onchange: (event) => change(each.name, event.target.value === "" ? "" : Number(event.target.value)) })
-        : h("select", { onchange: (event) => change(each.name, event.target.value) }, h("option", { value: "" }, "not said"), each.values.map((value) => h("option", { value, selected: this.facts[each.name] === value }, value)));
-      return h("label", {}, h("span", {}, each.name), input);
+        ? h("input", { id, type: "number", step: "any", placeholder: each.range ? `${short(each.range[0])} to ${short(each.range[1])}` : "", value: this.facts[each.name] ?? "", onchange: (event) => change(each.name, event.target.value === "" ? "" : Number(event.target.value)) })
+        : h("select", { id, onchange: (event) => change(each.name, event.target.value) }, h("option", { value: "" }, "not said"), each.values.map((value) => h("option", { value, selected: this.facts[each.name] === value }, value)));
+      return h("div", { class: "field" }, h("label", { for: id }, each.name), input);
     });
     return h("section", { class: "card", "aria-labelledby": "about-title" }, h("h2", { id: "about-title" }, "About this person"), h("div", { class: "fields" }, fields));
   }

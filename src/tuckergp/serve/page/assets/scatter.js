@@ -35,7 +35,8 @@ export class ItemMap {
     const ends = (values) => {
       const sorted = values.toSorted((a, b) => a - b);
       const at = (share) => sorted[Math.round(share * (sorted.length - 1))];
-      return [at(0.005), at(0.995)];
+      const own = this.marked >= 0 ? [values[this.marked]] : [];
+      return [Math.min(at(0.005), ...own), Math.max(at(0.995), ...own)];
     };
     const [[left, right], [bottom, top]] = [ends(this.data.x), ends(this.data.y)];
     this.home = { x: (left + right) / 2, y: (bottom + top) / 2, wide: right - left || 1, high: top - bottom || 1 };
