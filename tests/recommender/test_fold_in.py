@@ -532,3 +532,14 @@ def test_strangers_have_the_same_noise_whoever_was_folded_in():
     for k in range(5):
         rec.fold_in({"user_id": ["a", f"n{k}"], "item_id": [5, 5], "rating": [3.0, 3.0]})
     np.testing.assert_allclose(rec.predict(pair, return_std=True)[1], std, rtol=1e-9)
+
+
+def test_folding_in_one_person_many_times_takes_no_longer_each_time():
+    """Features that training did not have once doubled with every call."""
+    data = make_ratings(n_users=20, n_items=20, n_ratings=150, random_state=0)
+    rec = TuckerRecommender(rank=2, draws=4, warmup=2, time=None, random_state=0).fit(data.train, data.users)
+    for k in range(12):
+        rec.fold_in({"user_id": ["new"], "item_id": [data.items["item_id"][k]], "rating": [3.0]})
+    table = rec.layout_.sides[0].table.more
+    assert table.new is not None
+    assert table.new.values.shape[1] <= 12 * 2 * len(table.blocks)

@@ -61,7 +61,10 @@ class NewFeatures:
         columns = np.flatnonzero(self.block == g)
         values = sparse.csr_array(sparse.diags_array(rows.astype(np.float64)) @ self.values[:, columns])
         values.eliminate_zeros()
-        return NewFeatures(values, self.keys[columns], self.block[columns]) if values.nnz else None
+        if not values.nnz:
+            return None
+        used = np.unique(values.indices)  # without those of other inputs, which else would add up
+        return NewFeatures(sparse.csr_array(values[:, used]), self.keys[columns[used]], self.block[columns[used]])
 
     def scaled(self, root: float) -> NewFeatures:
         """Those of the kernel times the square of ``root``."""

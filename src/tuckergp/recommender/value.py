@@ -205,6 +205,8 @@ def _probability(fitted: FittedRecommender, probability: Any) -> Any:
 
 def _draws(part: Part, who: Ints, what: Ints, occasion: Table) -> Floats:
     """The mean of each pair in each draw, (S, n)."""
+    if not len(who):  # nothing is left for anybody
+        return np.zeros((len(part.fitted.fit.draws), 0))
     design = part.layout.design(part.users[who], part.items[what], occasion.take(who))
     fit = part.fitted.fit
     return np.concatenate([fit.likelihood.means(at) for _, at in fit.blocks(design, unseen=True, noise=False)], axis=1)

@@ -1,0 +1,103 @@
+"""Small models as files, and apps that serve them in this process."""
+
+from __future__ import annotations
+
+import contextlib
+
+import numpy as np
+import pytest
+from fastapi.testclient import TestClient
+
+from tuckergp import TuckerGPRegressor, TuckerRecommender, load
+from tuckergp.data.datasets import make_ratings
+from tuckergp.serve.app import create_app
+
+MARKUP = "<script>alert('x')</script>"
+SMALL = {"rank": 3, "draws": 12, "warmup": 6, "time": None, "random_state": 0}
+
+
+def tables():
+    """Ratings, users and items; one user, one item, a title and an attribute are markup, and one item nobody rated."""
+    data = make_ratings(n_users=30, n_items=40, n_ratings=560, random_state=0)
+    ratings, users, items = ({name: values.tolist() for name, values in table.columns.items()}
+                             for table in (data.train, data.users, data.items))  # fmt: skip
+    ratings["rating"] = np.round(ratings["rating"]).tolist()
+    for table in (ratings, users):
+        table["user_id"] = [MARKUP if value == "u0001" else value for value in table["user_id"]]
+    for table in (ratings, items):
+        table["item_id"] = [MARKUP if value == "i0001" else value for value in table["item_id"]]
+    items["title"][0], items["genres"][1] = MARKUP, [MARKUP, "Drama"]
+    new = {"item_id": "unrated", "title": "Nobody Saw It", "year": 2001.0, "genres": ["Drama"]}
+    items = {name: [*values, new[name]] for name, values in items.items()}
+    cold = {"user_id": "cold", "age": 30, "sex": "F", "occupation": users["occupation"][0]}
+    return ratings, {name: [*values, cold[name]] for name, values in users.items()}, items
+
+
+@pytest.fixture(scope="session")
+def files(tmp_path_factory):
+    """Paths of model files by name, each made when it is first asked for."""
+    return Files(tmp_path_factory.mktemp("models"))
+
+
+class Files(dict):
+    def __init__(self, folder):
+        super().__init__()
+        self.folder = folder
+
+    def __missing__(self, name):
+        path = self.folder / f"{name}.tgp"
+        getattr(self, f"_{name}")().save(path)
+        self[name] = path
+        return path
+
+    def _ratings(self):
+        return TuckerRecommender(**SMALL, implicit=True).fit(*tables())
+
+    def _another(self):
+        return TuckerRecommender(**{**SMALL, "rank": 2, "random_state": 1}).fit(*tables())
+
+    def _value(self):
+        return TuckerRecommender(**SMALL, objective="value").fit(*tables())
+
+    def _clicks(self):
+        ratings, users, items = tables()
+        return TuckerRecommender(**SMALL).fit({k: ratings[k] for k in ("user_id", "item_id")}, users, items)
+
+    def _numbered(self):
+        """Integer ids, no titles, a MAP estimate."""
+        ratings, _, _ = tables()
+        names = {name: sorted(set(ratings[name])) for name in ("user_id", "item_id")}
+        for name, known in names.items():
+            ratings[name] = [known.index(value) for value in ratings[name]]
+        return TuckerRecommender(rank=3, inference="als", random_state=0).fit(ratings)
+
+    def _timed(self):
+        ratings, users, items = tables()
+        rng = np.random.default_rng(0)
+        days = np.datetime64("2024-01-01") + rng.integers(0, 30, size=len(ratings["rating"]))
+        return TuckerRecommender(**{**SMALL, "time": "week"}).fit({**ratings, "timestamp": days.tolist()}, users, items)
+
+    def _regression(self):
+        rng = np.random.default_rng(0)
+        table = {"x": rng.random(80), "y": rng.random(80), "kind": rng.choice(["a", "b"], size=80).tolist()}
+        return TuckerGPRegressor(rank=2, draws=10, warmup=5, random_state=0).fit(table, np.sin(3 * table["x"]))
+
+
+@contextlib.contextmanager
+def serving(path, **settings):
+    """A client of an app that serves a file."""
+    with TestClient(create_app(path, **{"watch": 0.0, **settings}), base_url="http://localhost") as client:
+        yield client
+
+
+@pytest.fixture(scope="module")
+def client(files):
+    """A client of the ratings model, to which nothing is added."""
+    with serving(files["ratings"]) as client:
+        yield client
+
+
+@pytest.fixture(scope="module")
+def rec(files):
+    """The same model, asked directly."""
+    return load(files["ratings"])

@@ -1,0 +1,196 @@
+"""Who may ask, how much and how often; and what every answer says to a browser."""
+
+from __future__ import annotations
+
+import asyncio
+from urllib.parse import quote
+
+import pytest
+from fastapi import HTTPException
+
+from tests.serve.conftest import MARKUP, serving
+from tuckergp.cli.serve import token_of
+from tuckergp.errors import InputError
+
+PREDICT = {"rows": [{"user_id": "u0002", "item_id": "i0003"}]}
+
+
+def refused(answer, status, text):
+    assert answer.status_code == status, answer.text
+    assert text in answer.json()["detail"]
+    assert answer.headers["x-content-type-options"] == "nosniff"
+
+
+@pytest.mark.parametrize("path", ["/health", "/users", "/users/nobody", "/nowhere", "/", "/openapi.json", "/metrics"])
+def test_every_answer_has_the_headers(client, path):
+    headers = client.get(path).headers
+    policy = headers["content-security-policy"]
+    assert "default-src 'self'" in policy
+    assert "frame-ancestors 'none'" in policy
+    assert "unsafe" not in policy
+    assert headers["x-content-type-options"] == "nosniff"
+    assert headers["x-frame-options"] == "DENY"
+    assert headers["cache-control"] == "no-store"
+
+
+def test_errors_inside_have_them_too_and_tell_nothing(files, monkeypatch):
+    with serving(files["ratings"]) as client:
+        monkeypatch.setattr(type(client.app.state.service), "recommender", lambda self: 1 / 0)
+        answer = client.get("/users")
+        refused(answer, 500, "Something went wrong here")
+        assert "zero" not in answer.text
+        assert 'status="500"' in client.get("/metrics").text
+
+
+# Tokens
+
+
+@pytest.fixture(scope="module")
+def locked(files):
+    with serving(files["ratings"], token="sesame") as client:
+        yield client
+
+
+@pytest.mark.parametrize(
+    "header", [None, "sesame", "Bearer", "Bearer Sesame", "Bearer sesame2", "Basic sesame", "Bearer \xe9"]
+)
+def test_without_the_token_nothing_is_told(locked, header):
+    headers = {} if header is None else {"Authorization": header.encode("latin-1")}
+    for path in ("/users", "/version", "/metrics", "/openapi.json", "/nowhere"):
+        answer = locked.get(path, headers=headers)
+        refused(answer, 401, "needs a token")
+        assert answer.headers["www-authenticate"] == "Bearer"
+
+
+def test_the_token_opens_and_health_needs_none(locked):
+    assert locked.get("/users", headers={"Authorization": "Bearer sesame"}).status_code == 200
+    assert locked.get("/health").status_code == 200
+    assert locked.get("/").status_code == 200
+
+
+def test_a_token_makes_names_and_origins_free(locked):
+    headers = {"Authorization": "Bearer sesame", "Host": "shop.example", "Origin": "https://shop.example"}
+    assert locked.get("/users", headers=headers).status_code == 200
+
+
+def test_tokens_come_from_a_file_or_the_environment(tmp_path, monkeypatch):
+    monkeypatch.delenv("TUCKERGP_TOKEN", raising=False)
+    assert token_of(None) is None
+    (tmp_path / "token").write_text("sesame\n")
+    assert token_of(tmp_path / "token") == "sesame"
+    monkeypatch.setenv("TUCKERGP_TOKEN", "other")
+    assert token_of(None) == "other"
+    for wrong in ("", "two words", "é"):
+        (tmp_path / "token").write_text(wrong)
+        with pytest.raises(InputError, match="without spaces"):
+            token_of(tmp_path / "token")
+
+
+# Names and origins
+
+
+@pytest.mark.parametrize("host", ["localhost", "localhost:8000", "127.0.0.1:8000", "192.168.1.7", "[::1]:8000"])
+def test_addresses_and_localhost_are_names_of_the_server(client, host):
+    assert client.get("/health", headers={"Host": host}).status_code == 200
+
+
+@pytest.mark.parametrize(
+    "host", ["evil.example", "localhost.evil.example", "127.0.0.1.evil.example", "", "[", "localhost@evil"]
+)
+def test_other_names_are_refused(client, host):
+    refused(client.get("/users", headers={"Host": host}), 403, "--allow-host")
+
+
+def test_names_can_be_allowed(files):
+    with serving(files["ratings"], hosts=("Shop.example",)) as client:
+        assert client.get("/users", headers={"Host": "shop.example:443"}).status_code == 200
+        assert client.get("/users", headers={"Host": "evil.example"}).status_code == 403
+
+
+@pytest.mark.parametrize("origin", ["https://evil.example", "null", "http://localhost:9999", "localhost"])
+def test_pages_of_others_are_refused(client, origin):
+    refused(client.post("/predict", json=PREDICT, headers={"Origin": origin}), 403, "Other sites")
+
+
+def test_its_own_page_may_ask(client):
+    assert client.post("/predict", json=PREDICT, headers={"Origin": "http://localhost"}).status_code == 200
+
+
+# How much, how often
+
+
+def test_long_bodies_are_refused_announced_or_not(files):
+    with serving(files["ratings"], most_bytes=2000) as client:
+        refused(client.post("/predict", content=b"x" * 2001), 413, "2,000 bytes")
+        refused(client.post("/predict", content=(b"x" * 500 for _ in range(5))), 413, "2,000 bytes")
+        refused(client.post("/predict", content=b"", headers={"Content-Length": "-1"}), 413, "2,000 bytes")
+        assert client.post("/predict", json=PREDICT).status_code == 200
+
+
+def test_too_many_requests_are_told_to_come_back(files):
+    with serving(files["ratings"], rate=1.0) as client:
+        answers = [client.get("/health") for _ in range(4)]
+        assert [answer.status_code for answer in answers[:2]] == [200, 200]
+        refused(answers[-1], 429, "Too many requests")
+        assert int(answers[-1].headers["retry-after"]) >= 1
+
+
+def test_too_many_at_once_are_told_to_come_back(files):
+    with serving(files["ratings"], at_once=1) as client:
+        client.app.state.metrics.begin()
+        refused(client.get("/users"), 503, "at once")
+        assert client.get("/health").status_code == 200
+
+
+def test_a_request_that_does_not_come_to_its_end_is_ended(files):
+    async def never():
+        await asyncio.sleep(60)
+
+    with serving(files["ratings"], patience=0.05) as client:
+        guard = client.app.build_middleware_stack()
+        with pytest.raises(HTTPException) as error:
+            asyncio.run(guard._patient(never)())
+        assert error.value.status_code == 408
+
+
+def test_ten_thousand_ratings_in_one_request(client):
+    ratings = [{"item_id": f"i00{10 + k % 30}", "rating": 1 + k % 5} for k in range(10_000)]
+    answer = client.post("/recommendations", json={"users": [{"ratings": ratings}], "n": 3})
+    assert answer.status_code == 200, answer.text
+    assert len(answer.json()["lists"][0]["items"]) == 3
+    many = [{"user_id": "u", "item_id": k, "rating": 3} for k in range(100_001)]
+    assert client.post("/fold-in", json={"ratings": many}).status_code == 422
+
+
+# The page, and markup
+
+
+def test_no_path_of_a_request_touches_the_disk(client, monkeypatch):
+    def forbidden(*args, **kwargs):
+        raise AssertionError("a file was opened")
+
+    monkeypatch.setattr("builtins.open", forbidden)
+    for path in ("/", "/index.html", "/../app.py", "/%2e%2e/app.py", "/page/../../settings.py", "/etc/passwd"):
+        assert client.get(path).status_code in (200, 404)
+
+
+def test_ids_and_titles_with_markup_are_text_in_json(client):
+    """The type says JSON and nosniff keeps browsers to it; the page shows texts alone."""
+    paths = (f"/users/{MARKUP}/recommendations", f"/items/{MARKUP}/similar", "/items", "/users", "/users/<script>")
+    asked = (f"/explain?user_id={MARKUP}&item_id={MARKUP}", f"/users/u0002/recommendations?where={MARKUP}=1")
+    for path in (*paths, *asked):
+        answer = client.get(path)
+        assert answer.headers["content-type"] == "application/json", path
+        assert answer.status_code in (200, 404, 422)
+    assert client.get(f"/users/{MARKUP}").json()["user_id"] == MARKUP
+
+
+def test_ids_may_hold_any_letters(files):
+    names = ["a/b", "a b", "a?b", "ä\u2028", "..", "recommendations", ""]
+    with serving(files["ratings"]) as client:
+        rows = [{"user_id": name, "item_id": "i0003", "rating": 3} for name in names]
+        assert client.post("/fold-in", json={"ratings": rows}).status_code == 200
+        for name in names:
+            if name not in ("..", ""):
+                answer = client.get(f"/users/{quote(name, safe='')}/recommendations")
+                assert (answer.status_code, answer.json().get("user_id")) == (200, name)
