@@ -57,9 +57,7 @@ class PageState:
             return dict(self.once(served, "held out", lambda: self._held_out(served.model)))
         if not isinstance(served.model, TuckerRecommender):
             return {"source": None, "can_copy": False}
-        if copy and not self.copies:
-            raise InputError("This server learns no copies of its model; start it with tuckergp explore for that.")
-        if copy:
+        if copy and self.copies:
             return dict(self.once(served, "copy", lambda: accuracy.of_copy(served.model)))
         return {"source": None, "can_copy": self.copies}
 

@@ -12,7 +12,7 @@ from tuckergp.serve.pages import PageState
 from tuckergp.serve.recommending import ServedRecommender
 from tuckergp.serve.replies import Reply
 from tuckergp.serve.routes.common import ERRORS, service_of
-from tuckergp.serve.schemas import Strict, Text
+from tuckergp.serve.schemas import Id, Strict, Text
 from tuckergp.serve.views.about import about_recommender
 from tuckergp.serve.views.item_map import item_map
 from tuckergp.serve.views.learning import convergence, data_summary, weights
@@ -23,14 +23,14 @@ __all__ = ["router"]
 
 router = APIRouter(prefix="/page", tags=["page"], responses=ERRORS)
 
-Id = Annotated[str, Query(alias="id", description="The id as text.", max_length=2_000)]
+IdText = Annotated[str, Query(description="The id as text.", max_length=2_000)]
 
 
 class ExpectedRequest(Strict):
     """A person and some items."""
 
-    user_id: Text
-    items: list[Text] = Field(min_length=1, max_length=1_000)
+    user_id: Id
+    items: list[Id] = Field(min_length=1, max_length=1_000)
 
 
 class SurfaceRequest(Strict):
@@ -61,19 +61,19 @@ def about(request: Request) -> Any:
 
 
 @router.get("/person", summary="A person")
-def person(request: Request, user: Id, new: bool = False) -> Any:
+def person(request: Request, user_id: IdText, new: bool = False) -> Any:
     """Attributes of a person, and what they have rated; null for somebody ``new`` who has not rated anything."""
     served = service_of(request).recommender()
-    if new and served.users.read(user) not in served.users.side.number:
+    if new and served.users.read(user_id) not in served.users.side.number:
         return Reply(None)
-    return Reply(about_person(served.fitted, served.users.known(user)))
+    return Reply(about_person(served.fitted, served.users.known(user_id)))
 
 
 @router.get("/item", summary="An item")
-def item(request: Request, item: Id) -> Any:
+def item(request: Request, item_id: IdText) -> Any:
     """Attributes of a known item, and how its ratings are distributed."""
     served = service_of(request).recommender()
-    return Reply(about_item(served.fitted, served.items.known(item)))
+    return Reply(about_item(served.fitted, served.items.known(item_id)))
 
 
 @router.post("/expected", summary="Expected ratings and how uncertain they are")
@@ -123,7 +123,7 @@ def accuracy(request: Request) -> Any:
 
 @router.post("/model/accuracy", summary="Judge a copy of the model")
 def accuracy_of_copy(request: Request) -> Any:
-    """Learn a copy from nine tenths of the ratings and judge it by the rest, where the operator allows it."""
+    """Learn a copy from nine tenths of the ratings and judge it by the rest; `tuckergp explore` allows it."""
     return Reply(state_of(request).accuracy(service_of(request).current(), copy=True))
 
 

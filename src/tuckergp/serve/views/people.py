@@ -63,7 +63,7 @@ def about_item(fitted: FittedRecommender, item: Any) -> dict[str, Any]:
 
 
 def levels_of(fitted: FittedRecommender) -> list[float]:
-    """The ratings that can be given: the levels of the model, else those that occur if they are few and regular, else none."""
+    """The ratings that can be given: levels of the model, else those that occur if they are few and regular."""
     if len(fitted.fit.levels):
         return [float(level) for level in fitted.fit.levels]
     base = fitted.history.base
