@@ -195,6 +195,18 @@ def latency_ratios(report: Report) -> Rows:
     ]
 
 
+def serve_load(report: Report) -> Rows:
+    """Lists per second and latencies of a server under load, beside a bare endpoint."""
+    size, titles = report["size"], {"bare": "a bare endpoint: product and partial sort", "served": "`tuckergp serve`"}
+    rows = [[f"{size['items']:,} items, {size['draws']} draws of rank {size['rank']}, {report['workers']} workers",
+             "lists per second", "ms, median", "ms, 99th percentile", "failed"]]  # fmt: skip
+    for name, title in titles.items():
+        cell = report[name]
+        rows.append([title, *(f"{cell[key]:.1f}" for key in ("per_second", "p50", "p99")), str(cell["failed"])])
+    ratios = report["ratios"]
+    return [*rows, ["ratio", "", f"{ratios['p50']:.2f}", f"{ratios['p99']:.2f}", ""]]
+
+
 def kept_draws(report: Report) -> Rows:
     """Error, coverage and size with some of the draws, means over seeds."""
     rows = [["draws kept", "test RMSE", "coverage of 90 % intervals", "MB"]]
@@ -423,6 +435,7 @@ TABLES: dict[str, dict[str, Callable[[Report], Rows]]] = {
     },
     "recommend.json": {"recommend_times": recommend_times, "recommend_memory": recommend_memory},
     "latency.json": {"latency_answers": latency_answers, "latency_ratios": latency_ratios},
+    "serve.json": {"serve_load": serve_load},
     "keep.json": {"kept_draws": kept_draws},
     "cold.json": {"cold_start": cold_start},
     "diversity.json": {"diversity_lists": diversity_lists, "diversity_choice": diversity_choice},

@@ -225,6 +225,21 @@ def test_a_journal_that_is_moved_away_is_begun_anew(files, journal):
         assert client.get("/users/bea").status_code == 200
 
 
+def test_a_full_disk_is_said_and_changes_nothing(files, journal, monkeypatch):
+    def full(_):
+        raise OSError(28, "No space left on device")
+
+    with serving(files["ratings"], journal=journal) as client:
+        with monkeypatch.context() as patch:
+            patch.setattr("tuckergp.serve.journal.os.fsync", full)
+            answer = client.post("/fold-in", json={"ratings": RATINGS})
+        assert answer.status_code == 503
+        assert "No space left on device" in answer.json()["detail"]
+        assert journal.read_bytes() == b""
+        assert client.get("/users/anna").status_code == 404
+        post(client, *RATINGS)
+
+
 def test_the_journal_is_for_its_owner_alone(files, journal):
     with serving(files["ratings"], journal=journal):
         assert journal.stat().st_mode & 0o077 == 0

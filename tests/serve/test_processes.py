@@ -67,6 +67,15 @@ def workers_of(running):
     return sum(line.startswith("tuckergp_memory_bytes{") and not line.endswith(" 0") for line in lines)
 
 
+def workers(running):
+    """The processes that answer."""
+    children = Path(f"/proc/{running.process.pid}/task/{running.process.pid}/children")
+    if not children.exists():
+        pytest.skip("no /proc here")
+    commands = {int(pid): Path(f"/proc/{pid}/cmdline") for pid in children.read_text().split()}
+    return [pid for pid, path in commands.items() if path.exists() and b"spawn_main" in path.read_bytes()]
+
+
 @pytest.fixture(scope="module")
 def two(files, tmp_path_factory):
     """Two workers with a journal and a file that tests replace."""
@@ -87,6 +96,16 @@ def test_a_rating_posted_to_one_worker_is_seen_by_the_next_request_to_any(two):
             answers = list(pool.map(lambda _, k=k: running.get(f"/users/new {k}/recommendations"), range(8)))
         assert {answer.status_code for answer in answers} == {200}
         assert len({answer.text for answer in answers}) == 1
+
+
+def test_workers_map_one_file(two):
+    running, _ = two
+    if not Path("/proc/self/maps").exists():
+        pytest.skip("no /proc here")
+    for pid in workers(running):
+        maps = [line for line in Path(f"/proc/{pid}/maps").read_text().splitlines() if "model.tgp" in line]
+        assert maps
+        assert all(line.split()[1].startswith("r--") for line in maps)  # none is written to
 
 
 def test_a_reload_on_sighup_drops_no_request_and_keeps_what_was_folded_in(two, files):
@@ -127,13 +146,9 @@ def test_clients_that_hang_keep_nobody_waiting(two):
 
 def test_a_worker_that_dies_is_replaced(two):
     running, _ = two
-    children = Path(f"/proc/{running.process.pid}/task/{running.process.pid}/children")
-    if not children.exists():
-        pytest.skip("no /proc here")
-    known = {int(pid): Path(f"/proc/{pid}/cmdline").read_bytes() for pid in children.read_text().split()}
-    workers = [pid for pid, command in known.items() if b"resource_tracker" not in command]
-    os.kill(workers[0], signal.SIGKILL)
-    wait_for(lambda: str(workers[0]) not in children.read_text().split())
+    first = workers(running)[0]
+    os.kill(first, signal.SIGKILL)
+    wait_for(lambda: first not in workers(running) and len(workers(running)) == 2)
     for _ in range(5):
         assert running.get("/health").status_code == 200
     assert running.get("/users/stays").status_code == 200

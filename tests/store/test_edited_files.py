@@ -102,7 +102,7 @@ def test_a_chain_whose_numbers_are_out_of_proportion_ends_with_a_sentence(path, 
         model.partial_fit({"user_id": [1], "item_id": [5], "rating": [2.0]}, warmup=0)
 
 
-@pytest.mark.parametrize("name", ["column_kinds_", "n_features_in_", "feature_names_in_"])
+@pytest.mark.parametrize("name", ["column_kinds_", "column_values_", "n_features_in_", "feature_names_in_"])
 def test_what_a_regressor_knows_of_its_columns_has_its_type(name, tmp_path):
     model = TuckerGPRegressor(rank=1, draws=1, warmup=1, random_state=0)
     model.fit({"a": [1.0, 2.0, 3.0], "b": [0.0, 1.0, 0.0]}, [1.0, 2.0, 4.0]).save(tmp_path / "model.tgp")

@@ -14,6 +14,7 @@ from tuckergp.cli.doctor import doctor
 from tuckergp.cli.evaluate import evaluate
 from tuckergp.cli.explain import explain
 from tuckergp.cli.export import export
+from tuckergp.cli.explore import explore
 from tuckergp.cli.fit import fit
 from tuckergp.cli.predict import predict
 from tuckergp.cli.recommend import recommend
@@ -78,7 +79,7 @@ def demo(
     run(data=data, download=download, seed=seed, as_json=json, output=output)
 
 
-for command in (fit, predict, recommend, similar, explain, export, serve, evaluate, tune, reproduce, doctor):
+for command in (fit, predict, recommend, similar, explain, serve, explore, export, evaluate, tune, reproduce, doctor):
     app.command()(command)
 app.add_typer(data.app)
 

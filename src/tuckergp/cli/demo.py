@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import sys
 import warnings
 from dataclasses import dataclass
 from pathlib import Path
@@ -22,6 +24,7 @@ from tuckergp.files import check_writable, write_text
 from tuckergp.recommender import TuckerRecommender
 
 N_RECOMMENDED = 5
+SYNTHETIC = "synthetic ratings"
 RANK, DRAWS = 8, 200  # enough to show the point in seconds
 
 
@@ -42,15 +45,14 @@ def run(*, data: Path | None, download: bool, seed: int, as_json: bool, output: 
     if output is not None:
         check_writable(output)
     ratings = movielens(data, download, seed) if data is not None or download else synthetic(seed)
-    # co-rating and drift are switched off in both models, so that the difference is due to the attributes
-    settings: dict[str, Any] = {"rank": RANK, "draws": DRAWS, "implicit": False, "time": None, "random_state": seed}
     with warnings.catch_warnings(record=True) as notes:
         warnings.simplefilter("always", NotConvergedWarning)
-        without = TuckerRecommender(side_information=False, **settings).fit(ratings.train)
-        model = TuckerRecommender(**settings).fit(ratings.train, ratings.users, ratings.items)
+        without = TuckerRecommender(side_information=False, **settings(seed)).fit(ratings.train)
+        model = TuckerRecommender(**settings(seed)).fit(ratings.train, ratings.users, ratings.items)
         warnings.simplefilter("ignore", UnknownIdWarning)  # newcomers are what the demo is about
         plain, informed = (errors(ratings, each.predict(ratings.test)) for each in (without, model))
     result = {
+        "seed": seed,
         "data": {
             "name": ratings.name,
             "train_ratings": len(ratings.train),
@@ -74,10 +76,15 @@ def run(*, data: Path | None, download: bool, seed: int, as_json: bool, output: 
         show(result)
 
 
+def settings(seed: int) -> dict[str, Any]:
+    """The settings of both models; without co-rating and drift, so that the difference is due to the attributes."""
+    return {"rank": RANK, "draws": DRAWS, "implicit": False, "time": None, "random_state": seed}
+
+
 def synthetic(seed: int) -> Data:
     """Synthetic ratings, with a known noise floor."""
     made = make_ratings(random_state=seed)
-    return Data("synthetic ratings", made.train, made.test, made.users, made.items, made.expected)
+    return Data(SYNTHETIC, made.train, made.test, made.users, made.items, made.expected)
 
 
 def movielens(directory: Path | None, download: bool, seed: int) -> Data:
@@ -149,3 +156,14 @@ def show(result: dict[str, Any]) -> None:
     console.print(listing)
     for note in result["notes"]:
         console.print(f"[dim]{note}[/dim]")
+    if result["data"]["name"] == SYNTHETIC:
+        seed = f" --seed {result['seed']}" if result["seed"] else ""
+        console.print(
+            f"\nSee this model in a browser: {program()} explore --demo{seed}", highlight=False, soft_wrap=True
+        )
+
+
+def program() -> str:
+    """What to type to run this command again."""
+    typed = sys.argv[0]
+    return typed if Path(typed).name == "tuckergp" and os.sep in typed and not Path(typed).is_absolute() else "tuckergp"

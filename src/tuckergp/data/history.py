@@ -103,6 +103,10 @@ class History:
         rated, _ = self.items_of(np.arange(len(self.ids[0])))
         return np.bincount(rated, minlength=len(self.ids[1]))
 
+    def of_item(self, item: Any) -> Floats:
+        """All ratings of one item, shape (n,); none of an item that nobody rated."""
+        return np.asarray(self.rating[self.codes[1] == self.items.get(item, -1)])
+
     def of_users(self, users: npt.NDArray[np.integer]) -> History:
         """The ratings of some users, one user after the other, with only their ids."""
         order, starts = self._by_user
@@ -133,6 +137,11 @@ class History:
     def users(self) -> dict[Any, int]:
         """The number of each user."""
         return {value: number for number, value in enumerate(self.ids[0])}
+
+    @cached_property
+    def items(self) -> dict[Any, int]:
+        """The number of each item."""
+        return {value: number for number, value in enumerate(self.ids[1])}
 
     @property
     def parts(self) -> tuple[History, ...]:
@@ -352,6 +361,10 @@ class SortedHistory(_Elsewhere):
         some = History(self.ids, codes, self.value[places], self.when.take(places), self.clicks)
         return some.alone(np.arange(len(places)))
 
+    def of_item(self, item: Any) -> Floats:
+        """All ratings of one item, shape (n,), which are read without the others."""
+        return np.asarray(self.value[np.flatnonzero(np.asarray(self.item) == self.items.get(item, -1))])
+
     def _occasions(self, rows: npt.NDArray[np.integer]) -> Table:
         table: Table = self.when
         return table.take(rows)
@@ -411,6 +424,10 @@ class GrownHistory(_Elsewhere):
 
     def __len__(self) -> int:
         return len(self.base) + sum(map(len, self.parts))
+
+    def of_item(self, item: Any) -> Floats:
+        """All ratings of one item, shape (n,), those that were added last."""
+        return np.concatenate([part.of_item(item) for part in (self.base, *self.parts)])
 
 
 def _ranges(

@@ -71,7 +71,8 @@ class Hashing(FeatureMap):
         """It must have what its kernel or its base needs."""
         plain = isinstance(self.kernel_, Identity | Constant)
         needed = ("seed_", *(("base_",) if self.base is not None else () if plain else ("kinds_",)))
-        if self.n < 1 or self.n_features_ != self.n or not all(hasattr(self, name) for name in needed):
+        there = all(getattr(self, name, {}) != {} for name in needed)
+        if self.n < 1 or self.n_features_ != self.n or not there:
             return "its hashed features lack something"
         return None if 0 <= self.seed_ < 2**32 else "its hashed features have no seed"
 

@@ -19,7 +19,7 @@ from tuckergp.data.tables import Table, as_table, require_finite
 from tuckergp.errors import InputError
 from tuckergp.kernels import SE, Identity, Kernel
 from tuckergp.likelihoods import LIKELIHOODS
-from tuckergp.model.kinds import as_dates, kinds_of, plain, reads_levels, warn_of_levels
+from tuckergp.model.kinds import as_dates, kinds_of, plain, reads_levels, values_of, warn_of_levels
 from tuckergp.model.mode import Mode
 
 __all__ = ["Modes", "ReadsTables", "as_modes", "default_modes", "exposure_of", "targets_of"]
@@ -36,6 +36,7 @@ class ReadsTables:
     feature_names_in_: npt.NDArray[Any]
     n_features_in_: int
     column_kinds_: Mapping[str, str] = {}  # models of earlier versions have none
+    column_values_: Mapping[str, list[Any]] = {}
 
     def _read(self, X: Any, reset: bool) -> Table:
         """X as a table whose columns have names, remembering or checking them as scikit-learn does."""
@@ -52,7 +53,7 @@ class ReadsTables:
         if reset:
             self._read_modes = modes
             table = as_dates(table, [name for name in used if name not in levels and _may_be_dates(table[name])])
-            self.column_kinds_ = kinds_of(table)
+            self.column_kinds_, self.column_values_ = kinds_of(table), values_of(table.select(used))
         else:
             table = as_dates(table, [name for name in used if self.column_kinds_.get(name) == "dates"])
             warn_of_levels(table, sorted(levels), self.column_kinds_)

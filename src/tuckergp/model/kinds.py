@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import datetime
 import warnings
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from decimal import Decimal
@@ -19,7 +20,10 @@ from tuckergp.data.tables import Table, is_missing, show_cell
 from tuckergp.errors import DataWarning, InputError
 from tuckergp.kernels import Identity, Kernel, Linear
 
-__all__ = ["as_dates", "kinds_of", "plain", "reads_levels", "warn_of_levels"]
+__all__ = ["as_dates", "kinds_of", "plain", "reads_levels", "values_of", "warn_of_levels"]
+
+MOST_VALUES = 101
+"""How many values of a column a model keeps."""
 
 KINDS = {"f": "numbers", "i": "numbers", "u": "numbers", "b": "truth values", "M": "dates"}
 
@@ -98,6 +102,27 @@ def as_dates(table: Table, columns: Iterable[str]) -> Table:
 def kinds_of(table: Table) -> dict[str, str]:
     """In one word for each column, what it holds."""
     return {name: _kind(values) for name, values in table.columns.items()}
+
+
+def values_of(table: Table) -> dict[str, list[Any]]:
+    """The distinct values of each column in their order, which say what inputs are usual.
+
+    Of more than `MOST_VALUES`: of numbers and dates as many quantiles, the lowest and the highest value among them; of
+    others the most frequent. Dates are text.
+    """
+    return {name: _values(column) for name, column in table.columns.items()}
+
+
+def _values(column: npt.NDArray[Any]) -> list[Any]:
+    there = column[~is_missing(column)]
+    if there.dtype.kind in "fiubM":
+        distinct = np.unique(there)
+        if len(distinct) > MOST_VALUES:
+            places = np.linspace(0, len(there) - 1, MOST_VALUES).round().astype(int)
+            distinct = np.unique(np.sort(there)[places])
+        return list(np.datetime_as_string(distinct) if distinct.dtype.kind == "M" else distinct.tolist())
+    counted = Counter(value for value in there.tolist() if isinstance(value, str | int | float))
+    return sorted((value for value, _ in counted.most_common(MOST_VALUES)), key=lambda value: (str(type(value)), value))
 
 
 def _kind(values: npt.NDArray[Any]) -> str:

@@ -17,7 +17,7 @@ from tuckergp.data.tables import Table
 from tuckergp.errors import InputError
 from tuckergp.recommender.factors import Factors
 
-__all__ = ["Embeddings", "embeddings", "similarities"]
+__all__ = ["Embeddings", "embeddings", "positions", "similarities"]
 
 Floats = npt.NDArray[np.float64]
 Singles = npt.NDArray[np.float32]
@@ -62,6 +62,41 @@ def similarities(factors: Factors, d: int, row: int) -> Floats:
 
     The correlation of their predictions over items or users, after what all like or dislike is removed.
     """
+    flat = _by_predictions(factors, d)
+    length = np.sqrt(np.einsum("ij,ij->i", flat, flat, dtype=np.float64))
+    product = (flat @ flat[row]).astype(np.float64)
+    both = length * length[row]
+    return np.asarray(np.divide(product, both, out=np.zeros(len(flat)), where=both > 0))
+
+
+def positions(factors: Factors, d: int, width: int) -> tuple[Floats, Floats]:
+    """Principal axes of the predictions of all users (d = 0) or items (d = 1): where each row lies.
+
+    Rows that the same others are predicted to like lie close together, and the average row at the origin.
+
+    Returns
+    -------
+    ndarray, shape (M, width)
+        Coordinates, in standard deviations of f.
+    ndarray, shape (width,)
+        The share of the variance between rows that each axis holds.
+    """
+    flat = _by_predictions(factors, d)
+    side = factors.layout.sides[d]
+    rows = flat[side.current & side.table.seen]
+    values, axes = np.linalg.eigh((rows.T @ rows).astype(np.float64))
+    best = np.argsort(-values)[:width]
+    largest = axes[np.argmax(np.abs(axes[:, best]), axis=0), best]
+    turned = (axes[:, best] * np.sign(largest)).astype(np.float32)  # eigenvectors have no sign of their own
+    places = (flat @ turned).astype(np.float64) / np.sqrt(len(factors.draws))
+    return places, np.maximum(values[best], 0.0) / max(float(values.sum()), np.finfo(float).tiny)
+
+
+def _by_predictions(factors: Factors, d: int) -> Singles:
+    """Vectors of all rows whose inner products are covariances of predictions, summed over draws, (M, S r).
+
+    Relative to the mean of the rows with ratings: what all like or dislike is removed.
+    """
     own, metric = _vectors(factors, d), _vectors(factors, 1 - d)
     rated, those = (np.flatnonzero(side.current & side.table.seen) for side in factors.layout.sides[:: 1 - 2 * d])
     other = metric[those]
@@ -73,11 +108,7 @@ def similarities(factors: Factors, d: int, row: int) -> Floats:
         values, axes = np.linalg.eigh(covariance)
         root = (axes * np.sqrt(np.maximum(values, 0.0))).astype(np.float32)
         mapped[:, s] = (own[:, s] - own[rated, s].mean(axis=0)) @ root
-    flat = mapped.reshape(len(mapped), -1)
-    length = np.sqrt(np.einsum("ij,ij->i", flat, flat, dtype=np.float64))
-    product = (flat @ flat[row]).astype(np.float64)
-    both = length * length[row]
-    return np.asarray(np.divide(product, both, out=np.zeros(len(flat)), where=both > 0))
+    return mapped.reshape(len(mapped), -1)
 
 
 def _vectors(factors: Factors, d: int) -> Singles:

@@ -108,6 +108,8 @@ class TuckerGPRegressor(Storable, ReadsTables, RegressorMixin, BaseEstimator):  
         When X has column names.
     column_kinds_ : dict of str to str
         What each column of X held, in a word: numbers, dates, text.
+    column_values_ : dict of str to list
+        Usual values of each column that is used, in their order: all where they are few, else some hundred of them.
     modes_ : tuple of FittedMode
     learned_modes_ : list of Mode
         The modes that were used: those given, or with ``hyperparameters="ml"`` the same with learned numbers in their

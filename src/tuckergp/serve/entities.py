@@ -15,10 +15,12 @@ from tuckergp.recommender.attributes import join
 from tuckergp.recommender.entities import Side
 from tuckergp.recommender.questions import known_type
 from tuckergp.recommender.titles import NAMES
-from tuckergp.serve.errors import NotFound
+from tuckergp.serve.refusals import NotFound
 
 __all__ = ["Entities", "Texts"]
 
+# Up to so many ids, one that is alike is looked for where one is not known.
+FEW = 10_000
 # Ids that paths and JSON can have; others are known by their text.
 SPELLED = (str, int)
 
@@ -84,7 +86,7 @@ class Entities:
         """The same for an id that must be known."""
         read_as = self.read(value)
         if int(self.side.numbers([read_as])[0]) == self.side.unknown:
-            alike = self.side.alike(read_as)
+            alike = self.side.alike(read_as) if len(self.side.base) <= FEW else None
             hint = "" if alike is None else f" Did you mean {alike!r}?"
             raise NotFound(f"The model knows no {self.what} {str(value)[:80]!r}.{hint}")
         return read_as

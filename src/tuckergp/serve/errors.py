@@ -1,4 +1,4 @@
-"""Refusals with an HTTP status, and every error as JSON: ``{"detail": "sentence"}``."""
+"""Every error as JSON with the right status: ``{"detail": "sentence"}``."""
 
 from __future__ import annotations
 
@@ -10,10 +10,11 @@ from fastapi.exceptions import RequestValidationError
 from starlette.exceptions import HTTPException
 
 from tuckergp.errors import InputError
+from tuckergp.serve.refusals import NotFound, Unavailable
 from tuckergp.serve.replies import Reply
 from tuckergp.store.stored_rows import DamagedFile
 
-__all__ = ["NotFound", "Unavailable", "say_errors"]
+__all__ = ["say_errors"]
 
 log = logging.getLogger("tuckergp.serve")
 
@@ -23,14 +24,6 @@ SENTENCES = {
     404: "There is nothing at this address; /openapi.json lists what there is.",
     405: "This address takes no such method; /openapi.json lists what it takes.",
 }
-
-
-class NotFound(InputError):
-    """Somebody or something that the model does not have."""
-
-
-class Unavailable(InputError):
-    """What cannot be answered now, and perhaps later."""
 
 
 STATUS = ((NotFound, 404), (Unavailable, 503), (DamagedFile, 503), (InputError, 422))
@@ -84,5 +77,7 @@ async def _no_memory(request: Request, error: Exception) -> Reply:
 
 
 async def _bug(request: Request, error: Exception) -> Reply:
-    log.exception("%s %s failed", request.method, request.scope.get("route_path", "?"), exc_info=error)
+    log.exception(
+        "%s %s failed", request.method, getattr(request.scope.get("route"), "path_format", "?"), exc_info=error
+    )
     return _sentence(500, "Something went wrong here; the server's log says what.")

@@ -7,16 +7,18 @@ incomplete is passed over. Needs no FastAPI: `ratings_in` gives the ratings to a
 
 from __future__ import annotations
 
+import errno
 import json
 import logging
 import os
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, BinaryIO, NamedTuple
 
 from tuckergp.errors import InputError
+from tuckergp.serve.refusals import Unavailable
 
 fcntl: Any
 try:
@@ -93,34 +95,34 @@ class Writer:
         return _read(self._file, since)
 
     def append(self, entry: Entry) -> Place:
-        """Add an entry, safely on disk, and return where the journal ends then."""
-        file = self._file
-        end = file.seek(0, os.SEEK_END)
+        """Add an entry, safely on disk, and return where the journal ends then; after an error it is as it was."""
+        file = self._file.fileno()
+        facts = os.fstat(file)
+        end = facts.st_size
         line = json.dumps({"at": round(time.time(), 3), **entry}).encode() + b"\n"
-        if end:
-            file.seek(end - 1)
-            line = line if file.read(1) == b"\n" else b"\n" + line  # after a line that was not finished
-        file.seek(end)
-        file.write(line)
-        file.flush()
-        os.fsync(file.fileno())
-        return Place(os.fstat(file.fileno()).st_ino, end + len(line))
+        if end and os.pread(file, 1, end - 1) != b"\n":  # after a line that was not finished
+            line = b"\n" + line
+        try:
+            if os.pwrite(file, line, end) < len(line):
+                raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+            os.fsync(file)
+        except OSError as error:
+            with suppress(OSError):
+                os.ftruncate(file, end)
+            raise Unavailable(f"The journal cannot be written, and nothing was kept: {error.strerror}.") from None
+        return Place(facts.st_ino, end + len(line))
 
     def erase(self, same: Any) -> None:
         """Overwrite all of the ids for which ``same`` is true: their ratings and their attributes."""
-        file = self._file
-        file.seek(0)
-        start = 0
-        for line in file.read().splitlines(keepends=True):
+        file, start = self._file.fileno(), 0
+        for line in os.pread(file, os.fstat(file).st_size, 0).splitlines(keepends=True):
             entry = _entry(line)
             kept = None if entry is None else _without(entry, same)
             if entry is not None and kept != entry:
                 text = b"" if kept is None else json.dumps(kept).encode()
-                file.seek(start)
-                file.write(text.ljust(len(line) - 1) + b"\n")
+                os.pwrite(file, text.ljust(len(line) - 1) + b"\n", start)
             start += len(line)
-        file.flush()
-        os.fsync(file.fileno())
+        os.fsync(file)
 
 
 def _read(file: BinaryIO, since: Place | None) -> tuple[list[Entry], Place, bool]:

@@ -17,9 +17,9 @@ from typing import Any
 
 from tuckergp.errors import InputError
 from tuckergp.recommender import TuckerRecommender
-from tuckergp.serve.errors import NotFound
 from tuckergp.serve.journal import FORGET, RATINGS, USERS, Entry, Journal, Place
 from tuckergp.serve.recommending import ServedRecommender
+from tuckergp.serve.refusals import NotFound
 from tuckergp.serve.regressing import ServedRegressor
 from tuckergp.serve.settings import ServeSettings
 from tuckergp.store.model_file import load

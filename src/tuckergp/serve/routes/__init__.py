@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from tuckergp.serve.routes import changes, entities, lists, predictions, status
+from tuckergp.serve.routes import changes, entities, lists, page, predictions, status
 
 __all__ = ["ROUTERS"]
 
-ROUTERS = (status.router, predictions.router, lists.router, changes.router, entities.router)
+ROUTERS = (status.router, predictions.router, lists.router, changes.router, entities.router, page.router)

@@ -1,0 +1,248 @@
+"""What a server answers under load: lists per second and latencies, beside the bare cost of a list over HTTP.
+
+The bare cost is a FastAPI endpoint of the same number of workers that does one matrix-vector product and a partial sort
+of the same size. The model has as many users, items, ratings and draws as asked for; its draws are made up around one
+sweep, for what it answers does not matter here, its size does. The client is one process with raw sockets on loopback::
+
+    python benchmarks/serve.py -o benchmarks/results/serve.json               # peak, some minutes
+    python benchmarks/serve.py --minutes 30 -o benchmarks/results/serve.json  # and 30 minutes at 80 % of it
+    python benchmarks/serve.py --quick
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import json
+import os
+import re
+import subprocess
+import sys
+import tempfile
+import time
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from contestants import Data, write_synthetic
+from gibbs import facts
+from reports import put
+
+FULL = {"users": 138_000, "items": 27_000, "ratings": 20_000_000, "rank": 16, "draws": 100, "seconds": 30.0}
+QUICK = {"users": 300, "items": 500, "ratings": 6_000, "rank": 4, "draws": 10, "seconds": 1.0}
+WORKERS, CONNECTIONS, N = 2, 4, 10
+BARE = "TUCKERGP_BARE"
+
+
+# The model and the bare endpoint
+
+
+def write_model(size: dict[str, Any], folder: Path) -> list[Any]:
+    """Write a model of this size, and the vectors of its items; the ids of its users."""
+    from tuckergp import TuckerRecommender
+
+    write_synthetic(folder, size["users"], size["items"], size["ratings"])
+    data = Data(folder)
+    given = {"draws": 1, "warmup": 1, "implicit": False, "time": None, "objective": "rating", "noise": "shared"}
+    rec = TuckerRecommender(rank=size["rank"], **given, random_state=0)
+    rec.fit({"user_id": data.user, "item_id": data.item, "rating": data.y}, progress=False)
+    rec.fit_ = replace(rec.fit_, draws=widened(rec.fit_.draws, size["draws"]))
+    rec.save(folder / "model.tgp")
+    V = np.asarray(rec.fit_.draws.modes[1].rows["psi"], dtype=np.float32)
+    np.save(folder / "bare.npy", V.reshape(len(V), -1))
+    return np.unique(data.user)[:5_000].tolist()
+
+
+def widened(draws: Any, count: int) -> Any:
+    """One draw as many, each a little different."""
+    rng = np.random.default_rng(0)
+
+    def by_row(values: Any) -> Any:
+        wide = np.repeat(np.asarray(values), count, axis=1)
+        return wide + np.float32(0.05) * rng.standard_normal(wide.shape, dtype=np.float32)
+
+    def by_draw(values: Any) -> Any:
+        return np.repeat(np.asarray(values), count, axis=0)
+
+    modes = tuple(
+        replace(
+            mode,
+            B=by_row(mode.B),
+            covariance=by_draw(mode.covariance),
+            rows={name: by_row(values) for name, values in mode.rows.items()},
+            values={name: by_draw(values) for name, values in mode.values.items()},
+        )
+        for mode in draws.modes
+    )
+    unknowns = {name: by_draw(values) for name, values in draws.unknowns.items()}
+    return replace(draws, modes=modes, W=by_draw(draws.W), unknowns=unknowns, lengths=(count,), names=None)
+
+
+def bare_app() -> Any:
+    """A list as bare as it can be: a product over the items, and the best of it."""
+    from fastapi import FastAPI
+
+    app, V = FastAPI(), np.load(os.environ[BARE], mmap_mode="r")
+    Q = np.random.default_rng(0).standard_normal((1000, V.shape[1])).astype(np.float32)
+
+    @app.get("/users/{user}/recommendations")
+    def best(user: int) -> dict[str, Any]:
+        scores = V @ Q[user % len(Q)]
+        found = np.argpartition(-scores, N)[:N]
+        found = found[np.argsort(-scores[found])]
+        return {"items": found.tolist(), "scores": scores[found].tolist()}
+
+    return app
+
+
+# Servers
+
+
+@contextmanager
+def running(command: list[str], port: int, **environment: str) -> Any:
+    """A server until the end of the block, from when it answers."""
+    process = subprocess.Popen(command, env={**os.environ, **environment}, stdout=subprocess.DEVNULL)
+    try:
+        asyncio.run(answering(port))
+        yield process
+    finally:
+        process.terminate()
+        process.wait(60)
+
+
+async def answering(port: int) -> None:
+    """Wait until a server answers anything."""
+    for _ in range(600):
+        try:
+            await Client(port, ["/health"]).one("/health")
+            return
+        except OSError:
+            await asyncio.sleep(0.2)
+    raise SystemExit("the server does not answer")
+
+
+def ours(folder: Path, port: int) -> list[str]:
+    return [sys.executable, "-m", "tuckergp", "serve", str(folder / "model.tgp"), "--port", str(port),
+            "--workers", str(WORKERS), "--rate", "0"]  # fmt: skip
+
+
+def bare(port: int) -> list[str]:
+    return [sys.executable, "-m", "uvicorn", "serve:bare_app", "--factory", "--app-dir", str(Path(__file__).parent),
+            "--port", str(port), "--workers", str(WORKERS), "--log-level", "warning", "--no-access-log"]  # fmt: skip
+
+
+# The client
+
+
+class Client:
+    """Connections that ask for one address after the other; ``spent`` are the milliseconds of each answer."""
+
+    def __init__(self, port: int, paths: list[str]) -> None:
+        self.port, self.paths, self.spent, self.failed, self._next = port, paths, list[float](), 0, 0
+
+    async def one(self, path: str) -> bytes:
+        """The answer to one request, over a connection of its own."""
+        reader, writer = await asyncio.open_connection("127.0.0.1", self.port)
+        body = (await self._ask(reader, writer, path))[1]
+        writer.close()
+        return body
+
+    async def _ask(self, reader: Any, writer: Any, path: str) -> tuple[int, bytes]:
+        writer.write(f"GET {path} HTTP/1.1\r\nHost: localhost\r\n\r\n".encode())
+        head = await reader.readuntil(b"\r\n\r\n")
+        length = re.search(rb"content-length: (\d+)", head, re.IGNORECASE)
+        body = await reader.readexactly(int(length[1]) if length else 0)
+        return int(head[9:12]), body
+
+    async def _connection(self, end: float, pause: float) -> None:
+        reader, writer = await asyncio.open_connection("127.0.0.1", self.port)
+        due = time.perf_counter()
+        while time.perf_counter() < end:
+            self._next += 1
+            start = time.perf_counter()
+            try:
+                status, _ = await self._ask(reader, writer, self.paths[self._next % len(self.paths)])
+            except (OSError, asyncio.IncompleteReadError):
+                self.failed += 1
+                reader, writer = await asyncio.open_connection("127.0.0.1", self.port)
+                continue
+            self.failed += status != 200
+            self.spent.append(1000 * (time.perf_counter() - start))
+            if pause:
+                due += pause
+                await asyncio.sleep(max(0.0, due - time.perf_counter()))
+        writer.close()
+
+    async def load(self, seconds: float, connections: int, rate: float = 0.0) -> dict[str, float]:
+        """Ask for some seconds, at once or at a rate; requests per second, latencies and failures."""
+        start = time.perf_counter()
+        pause = connections / rate if rate else 0.0
+        await asyncio.gather(*(self._connection(start + seconds, pause) for _ in range(connections)))
+        spent = np.array(self.spent)
+        took = time.perf_counter() - start
+        p50, p99 = (float(np.quantile(spent, q)) for q in (0.5, 0.99))
+        return {"per_second": len(spent) / took, "p50": p50, "p99": p99, "requests": len(spent), "failed": self.failed}
+
+
+def measured(port: int, users: list[Any], seconds: float, rate: float = 0.0) -> dict[str, float]:
+    paths = [f"/users/{user}/recommendations" for user in users]
+    asyncio.run(Client(port, paths).load(min(seconds, 2.0), CONNECTIONS))  # not counted: pages of the file are read
+    return asyncio.run(Client(port, paths).load(seconds, CONNECTIONS, rate))
+
+
+def memory(port: int) -> float:
+    """Resident bytes of all workers together, shared pages counted by each."""
+    text = asyncio.run(Client(port, []).one("/metrics")).decode()
+    return sum(float(line.split()[-1]) for line in text.splitlines() if line.startswith("tuckergp_memory_bytes{"))
+
+
+def sustained(port: int, users: list[Any], minutes: float, rate: float) -> dict[str, Any]:
+    """Load at a rate for some minutes, in pieces of a minute: how memory grows, and what fails."""
+    pieces = [measured(port, users, 60.0, rate) | {"memory": memory(port)} for _ in range(max(1, round(minutes)))]
+    return {
+        "minutes": len(pieces),
+        "rate": rate,
+        "failed": sum(piece["failed"] for piece in pieces),
+        "requests": sum(piece["requests"] for piece in pieces),
+        "p99": max(piece["p99"] for piece in pieces),
+        "memory": [piece["memory"] for piece in pieces],
+    }
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--quick", action="store_true", help="a small model, in seconds")
+    parser.add_argument("--minutes", type=float, default=0.0, help="how long to go on at 80 %% of the peak")
+    parser.add_argument("--users", type=int, help="another number of users, with ratings in proportion")
+    parser.add_argument("--seconds", type=float, help="how long to ask for the peak")
+    parser.add_argument("--port", type=int, default=8931)
+    parser.add_argument("-o", "--output", type=Path)
+    options = parser.parse_args()
+    size = dict(QUICK if options.quick else FULL)
+    if options.users:
+        size |= {"users": options.users, "ratings": size["ratings"] * options.users // size["users"]}
+    if options.seconds:
+        size |= {"seconds": options.seconds}
+    report: dict[str, Any] = {"command": "python benchmarks/serve.py", "machine": facts(), "size": size}
+    report |= {"workers": WORKERS, "connections": CONNECTIONS}
+    with tempfile.TemporaryDirectory() as place:
+        folder = Path(place) / "data"
+        users = write_model(size, folder)
+        environment = {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
+        with running(bare(options.port), options.port, **environment, **{BARE: str(folder / "bare.npy")}):
+            report["bare"] = measured(options.port, users, size["seconds"])
+        with running(ours(folder, options.port + 1), options.port + 1, **environment):
+            report["served"] = measured(options.port + 1, users, size["seconds"])
+            report["memory"] = memory(options.port + 1)
+            if options.minutes:
+                rate = 0.8 * report["served"]["per_second"]
+                report["sustained"] = sustained(options.port + 1, users, options.minutes, rate)
+    report["ratios"] = {name: report["served"][name] / report["bare"][name] for name in ("p50", "p99")}
+    print(json.dumps({name: report[name] for name in ("bare", "served", "ratios")}, indent=1), file=sys.stderr)
+    put(report, options.output)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,95 @@
+// Questions to the server. An answer is JSON; a refusal is an Error whose message is the server's sentence.
+
+import { h } from "./dom.js";
+
+const TOKEN = "tuckergp token";
+
+async function ask(method, path, body) {
+  const headers = { Accept: "application/json" };
+  const token = sessionStorage.getItem(TOKEN);
+  if (token) headers.Authorization = `Bearer ${token}`;
+  if (body !== undefined) headers["Content-Type"] = "application/json";
+  let answer;
+  try {
+    answer = await fetch(path, { method, headers, body: body === undefined ? undefined : JSON.stringify(body) });
+  } catch {
+    throw new Error("The server does not answer. Is it still running?");
+  }
+  if (answer.status === 401) {
+    await askForToken(Boolean(token));
+    return ask(method, path, body);
+  }
+  const text = await answer.text();
+  let content = null;
+  try {
+    content = text ? JSON.parse(text) : null;
+  } catch {
+    content = null;
+  }
+  if (!answer.ok) {
+    const error = new Error(content?.detail ?? `The server answers with status ${answer.status}.`);
+    error.status = answer.status;
+    throw error;
+  }
+  return content;
+}
+
+let asking = null;
+
+function askForToken(wrong) {
+  asking ??= new Promise((done) => {
+    const field = h("input", { type: "password", id: "token", autocomplete: "off", required: true });
+    const dialog = h(
+      "dialog",
+      { "aria-label": "Access token" },
+      h(
+        "form",
+        { method: "dialog" },
+        h("p", {}, wrong ? "The token is not right." : "This server asks for its access token."),
+        h("label", { for: "token" }, "Token"),
+        field,
+        h("button", { class: "primary" }, "Go on"),
+      ),
+    );
+    dialog.addEventListener("close", () => {
+      sessionStorage.setItem(TOKEN, field.value);
+      dialog.remove();
+      asking = null;
+      done();
+    });
+    document.body.append(dialog);
+    dialog.showModal();
+  });
+  return asking;
+}
+
+function address(path, asked) {
+  const known = Object.entries(asked ?? {}).filter(([, value]) => value !== undefined && value !== null && value !== "");
+  return known.length ? `${path}?${new URLSearchParams(known)}` : path;
+}
+
+export const get = (path, asked) => ask("GET", address(path, asked));
+export const post = (path, body) => ask("POST", path, body ?? {});
+
+const place = encodeURIComponent;
+
+export const about = () => get("/page/about");
+export const people = (search, limit = 8) => get("/users", { search, limit });
+export const items = (search, limit = 8) => get("/items", { search, limit });
+export const person = (id, fresh) => get("/page/person", { user_id: id, new: fresh || null });
+export const item = (id) => get("/page/item", { item_id: id });
+export const similar = (id, n = 8) => get(`/items/${place(id)}/similar`, { n });
+export const explain = (user_id, item_id) => get("/explain", { user_id, item_id });
+export const recommended = (id, asked) => get(`/users/${place(id)}/recommendations`, asked);
+export const forNewcomer = async (attributes, asked) => (await post("/recommendations", { users: [{ attributes }], ...asked })).lists[0];
+export const expected = (user_id, list) => post("/page/expected", { user_id, items: list });
+export const foldIn = (body) => post("/fold-in", body);
+export const forget = (id) => ask("DELETE", `/users/${place(id)}`);
+export const surface = (along, fixed, draw) => post("/page/surface", { along, fixed, draw });
+
+let drawn = null;
+/** The map of items, asked for once. */
+export const itemMap = () => (drawn ??= get("/page/map").catch((error) => {
+  drawn = null;
+  throw error;
+}));

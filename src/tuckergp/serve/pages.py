@@ -1,0 +1,76 @@
+"""What the page of one server remembers: figures that take a while, once per model file, and held-out data."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from threading import Lock
+from typing import Any
+from weakref import WeakKeyDictionary
+
+import numpy as np
+import numpy.typing as npt
+
+from tuckergp.data.names import named_table
+from tuckergp.data.tables import Table, as_table
+from tuckergp.errors import InputError
+from tuckergp.recommender import TuckerRecommender
+from tuckergp.serve.views import accuracy
+
+__all__ = ["PageState"]
+
+
+@dataclass
+class PageState:
+    """What the page of one server remembers.
+
+    Attributes
+    ----------
+    test : table, path or None
+        Observations that the fit has not had, to judge the model by.
+    target : str or None
+        The column of ``test`` with the targets of a regression model.
+    copies : bool
+        Whether the page may learn a copy of the model to judge it, which takes as long as a short fit.
+    """
+
+    test: Any = None
+    target: str | None = None
+    copies: bool = False
+    _known: WeakKeyDictionary[Any, dict[str, Any]] = field(default_factory=WeakKeyDictionary)
+    _lock: Any = field(default_factory=Lock)
+
+    def once(self, served: Any, name: str, compute: Callable[[], Any]) -> Any:
+        """The result of a computation that is done once per model file; ratings folded in do not repeat it."""
+        of_file = served.texts[0] if served.kind == "recommender" else served.model
+        with self._lock:
+            known = self._known.setdefault(of_file, {})
+            lock = known.setdefault(f"lock of {name}", Lock())
+        with lock:  # who asks meanwhile waits for the same result
+            if name not in known:
+                known[name] = compute()
+            return known[name]
+
+    def accuracy(self, served: Any, copy: bool) -> dict[str, Any]:
+        """Figures at held-out data or, if that is asked for, of a copy; how to have them where there are none."""
+        if self.test is not None:
+            return dict(self.once(served, "held out", lambda: self._held_out(served.model)))
+        if not isinstance(served.model, TuckerRecommender):
+            return {"source": None, "can_copy": False}
+        if copy and self.copies:
+            return dict(self.once(served, "copy", lambda: accuracy.of_copy(served.model)))
+        return {"source": None, "can_copy": self.copies}
+
+    def _held_out(self, model: Any) -> dict[str, Any]:
+        if isinstance(model, TuckerRecommender):
+            fitted = model._fitted
+            return accuracy.of_recommender(fitted, fitted.layout.aligned(named_table(self.test, "test", fitted.names)))
+        inputs, target = self._observations()
+        return accuracy.of_regressor(model, inputs, target)
+
+    def _observations(self) -> tuple[Table, npt.NDArray[np.float64]]:
+        table = as_table(self.test, "test")
+        if self.target is None or self.target not in table:
+            known = ", ".join(table.columns)
+            raise InputError(f"Say with --target which column of the test table has the targets; it has {known}.")
+        return table.select(name for name in table.columns if name != self.target), table.numeric(self.target)

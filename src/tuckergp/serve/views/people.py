@@ -1,0 +1,90 @@
+"""One person and one item as the page shows them: attributes, ratings, and how an item's ratings are distributed."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from tuckergp.data.history import History
+from tuckergp.recommender.fitted import FittedRecommender
+from tuckergp.serve.views.cells import facts, titles
+
+__all__ = ["about_item", "about_person", "distribution", "levels_of"]
+
+Floats = npt.NDArray[np.float64]
+
+MOST_LEVELS = 12
+"""More different ratings than that are shown in as many bins."""
+
+MOST_RATINGS = 500
+"""How many ratings of one person are listed, the highest first."""
+
+
+def about_person(fitted: FittedRecommender, user: Any) -> dict[str, Any]:
+    """Attributes of a user and what the user has rated, the highest rating first."""
+    side = fitted.layout.sides[0]
+    called = titles(fitted.tables[1], fitted.layout.sides[1].key)
+    rated = ratings_of(fitted.history, user)
+    listed = sorted(rated.items(), key=lambda pair: -pair[1])[:MOST_RATINGS]
+    return {
+        "id": str(user),
+        "title": titles(fitted.tables[0], side.key).get(user),
+        "attributes": facts(fitted.tables[0], side.key, user),
+        "count": len(rated),
+        "ratings": [{"id": str(item), "title": called.get(item), "rating": float(y)} for item, y in listed],
+    }
+
+
+def ratings_of(history: History, user: Any) -> dict[Any, float]:
+    """The ratings of one user by item; of several for one item, the last."""
+    found: dict[Any, float] = {}
+    for part in (history.base, *history.parts):
+        number = part.users.get(user)
+        if number is not None:
+            own = part.of_users(np.array([number]))
+            found |= {own.ids[1][code]: float(y) for code, y in zip(own.codes[1], own.rating, strict=True)}
+    return found
+
+
+def about_item(fitted: FittedRecommender, item: Any) -> dict[str, Any]:
+    """Attributes of an item, and how often it has each rating."""
+    key = fitted.layout.sides[1].key
+    given = fitted.history.of_item(item)
+    return {
+        "id": str(item),
+        "title": titles(fitted.tables[1], key).get(item),
+        "attributes": facts(fitted.tables[1], key, item),
+        "count": len(given),
+        "mean": float(given.mean()) if len(given) and not fitted.history.clicks else None,
+        "distribution": [] if fitted.history.clicks else distribution(given, levels_of(fitted)),
+    }
+
+
+def levels_of(fitted: FittedRecommender) -> list[float]:
+    """The ratings that can be given: levels of the model, else those that occur if they are few and regular."""
+    if len(fitted.fit.levels):
+        return [float(level) for level in fitted.fit.levels]
+    base = fitted.history.base
+    known = np.unique(base.rating if len(base) <= 1_000_000 else base.of_users(np.arange(1000)).rating)
+    return [float(level) for level in known] if len(known) <= MOST_LEVELS and _regular(known) else []
+
+
+def _regular(values: Floats) -> bool:
+    """Whether the distances of some values are multiples of the smallest one, as those of half stars are."""
+    steps = np.diff(values)
+    return len(steps) == 0 or bool(np.allclose(steps / steps.min(), np.round(steps / steps.min())))
+
+
+def distribution(given: Floats, levels: list[float]) -> list[dict[str, Any]]:
+    """How many of some ratings are at each level, or in each of ten bins of equal width where there are no levels."""
+    if levels:
+        nearest = np.abs(given[:, None] - np.array(levels)).argmin(axis=1)
+        counts = np.bincount(nearest, minlength=len(levels))
+        return [{"label": f"{level:g}", "count": int(n)} for level, n in zip(levels, counts, strict=True)]
+    if not len(given):
+        return []
+    counts, edges = np.histogram(given, bins=min(10, len(given)))
+    spans = zip(edges[:-1], edges[1:], counts, strict=True)
+    return [{"label": f"{low:.3g} to {high:.3g}", "count": int(n)} for low, high, n in spans]

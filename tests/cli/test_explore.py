@@ -1,0 +1,69 @@
+"""`tuckergp explore`: what it shows, where, and what it refuses."""
+
+import os
+import re
+import signal
+import socket
+import subprocess
+import sys
+import urllib.request
+
+import pytest
+
+pytest.importorskip("fastapi", reason="needs the extra serve")
+
+from tuckergp.datasets import make_ratings
+
+from tuckergp import TuckerRecommender, load
+from tuckergp.cli.demo import settings, synthetic
+
+from .command import refuse
+
+
+@pytest.fixture(scope="module")
+def model(tmp_path_factory):
+    data = make_ratings(n_users=20, n_items=20, n_ratings=150, random_state=0)
+    path = tmp_path_factory.mktemp("model") / "model.tgp"
+    TuckerRecommender(rank=2, draws=5, warmup=5, time=None, random_state=0).fit(data.train).save(path)
+    return path
+
+
+def test_it_says_where_the_page_is_and_ends_with_ctrl_c(model):
+    line = [sys.executable, "-m", "tuckergp", "explore", str(model), "--no-browser"]
+    env = {**os.environ, "PYTHONUNBUFFERED": "1"}
+    with subprocess.Popen(line, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=env) as running:
+        said = running.stdout.readline()
+        address = re.search(r"http://127\.0\.0\.1:\d+/", said)[0]
+        try:
+            page = urllib.request.urlopen(address, timeout=30).read().decode()
+            running.send_signal(signal.SIGINT)
+            _, errors = running.communicate(timeout=30)
+        finally:
+            running.kill()
+    assert "/assets/main.js" in page
+    assert running.returncode in (0, 130)
+    assert "Traceback" not in errors
+
+
+def test_what_it_cannot_show_is_refused_with_a_line(model, tmp_path):
+    assert "either a model file" in refuse("explore")
+    assert "either a model file" in refuse("explore", model, "--demo")
+    assert "held-out ratings of its own" in refuse("explore", "--demo", "--test", model)
+    assert "no model file" in refuse("explore", tmp_path / "none.tgp", "--no-browser")
+    (tmp_path / "damaged.tgp").write_bytes(model.read_bytes()[:1000])
+    refuse("explore", tmp_path / "damaged.tgp", "--no-browser")
+    with socket.socket() as other:
+        other.bind(("127.0.0.1", 0))
+        other.listen()
+        port = other.getsockname()[1]
+        assert f"Port {port} is in use" in refuse("explore", model, "--port", str(port), "--no-browser")
+
+
+def test_the_demo_shows_the_model_of_the_demo(tmp_path, monkeypatch):
+    import importlib
+
+    monkeypatch.setattr(importlib.import_module("tuckergp.cli.demo"), "DRAWS", 3)
+    test = importlib.import_module("tuckergp.cli.explore").demo_model(tmp_path / "demo.tgp", 1)
+    data = synthetic(1)
+    assert (test["rating"] == data.test["rating"]).all()
+    assert load(tmp_path / "demo.tgp").get_params() == TuckerRecommender(**settings(1)).get_params()
