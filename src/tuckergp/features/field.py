@@ -38,7 +38,7 @@ class Field(ResidualMap):
         How many earlier places each training place depends on; 30 is more accurate than 15 and takes about four times
         as long.
     predicting : int
-        How many training places each new place depends on; more matter in wide gaps.
+        How many training places around it each new place depends on: the nearest, and nearest ones of coarser parts.
     sphere : bool
         The columns are longitude and latitude in degrees, in this order, and places are compared by their chordal
         distance, which is valid for every smoothness; lengthscales are in degrees of a great circle.

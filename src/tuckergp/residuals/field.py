@@ -79,8 +79,7 @@ class Field(Residual):
     @cached_property
     def place(self) -> npt.NDArray[np.intp]:
         """The training place that each row is, -1 for others."""
-        found = self.train.nearest_at(self.lengthscale, self.points, 1)[:, 0]
-        return np.where((self.places[found] == self.points).all(axis=1), found, -1)
+        return self.train.places_of(self.points)
 
     @property
     def undetermined(self) -> npt.NDArray[np.bool_]:
@@ -205,18 +204,18 @@ class Field(Residual):
         E: Floats = known[self.place]
         new = np.flatnonzero(self.undetermined)
         if rng is None or root is None:
-            E[new] = self._after(new, self._nearest(new, lengthscale), lengthscale, np.zeros_like(E[new]), known)
+            E[new] = self._after(new, self._around(new, lengthscale), lengthscale, np.zeros_like(E[new]), known)
         elif len(new):
             new = new[coarse_to_fine(self.points[new] / lengthscale)]
             others = nearest_earlier(self.points[new] / lengthscale, self.neighbours)
             others[others >= 0] += len(self.places)
-            neighbours = np.concatenate([self._nearest(new, lengthscale), others], axis=1)
+            neighbours = np.concatenate([self._around(new, lengthscale), others], axis=1)
             E[new] = self._after(new, neighbours, lengthscale, rng.standard_normal(E[new].shape) @ root.T, known)
         return E
 
-    def _nearest(self, rows: npt.NDArray[np.intp], lengthscale: Floats) -> Index:
+    def _around(self, rows: npt.NDArray[np.intp], lengthscale: Floats) -> Index:
         """The training places on which new rows depend, (m, predicting)."""
-        return self.train.nearest_at(lengthscale, self.points[rows], self.predicting)
+        return self.train.around(lengthscale, self.points[rows], self.predicting)
 
     def _after(
         self, rows: npt.NDArray[np.intp], neighbours: Index, lengthscale: Floats, noise: Floats, known: Floats
