@@ -60,6 +60,11 @@ class FieldState:
         pairs = zip(self.centre, np.log(self.lengthscale), strict=True)
         return float(sum(LengthscalePrior(float(centre)).log_density(float(x)) for centre, x in pairs))
 
+    @property
+    def log_size(self) -> float:
+        """2 nu times the mean logarithm of the lengthscales: the variance at which small distances look the same."""
+        return (2 * self.places.order - 1) * float(np.log(self.lengthscale).mean())
+
     def with_lengthscale(self, j: int, log_lengthscale: float) -> FieldState:
         """The same with another lengthscale of column j."""
         lengthscale = self.lengthscale.copy()
@@ -197,7 +202,10 @@ def given_responses(
     responses = Responses.of(statistics, mean, noise)
     log_h = float(np.log(noise.alpha * state.sd**2 / state.precision[0, 0]))
     log_h = log_slice(lambda x: responses.log_density(state, x, weights, given), log_h, SLICE_WIDTH, rng)
-    state = state.drawn(lambda at: responses.log_density(at, log_h, weights, given), rng)
+    # what nearby places tell is h over l^(2 nu), so this stays where it is while lengthscales move
+    rough = log_h - state.log_size
+    state = state.drawn(lambda at: responses.log_density(at, rough + at.log_size, weights, given), rng)
+    log_h = rough + state.log_size
     rate, _ = responses.rate(state, log_h, weights, given)
     precision = rng.gamma(responses.shape(given)) / rate
     alpha = float(np.exp(log_h)) * precision / state.sd**2
