@@ -102,6 +102,10 @@ class Field(ResidualMap):
             )
         self.lengthscales_ = kernel.lengthscales(len(self.columns_))[: 1 if one else None].copy()
         points = self.points(table)
+        if self.sphere and len(np.unique(points, axis=0)) < len(points):
+            raise InputError(
+                f"Some inputs of {self.columns_} are one place on the sphere; bring longitudes between -180 and 180."
+            )
         self.places_ = points[coarse_to_fine(points / self.lengthscales_)]
         self.order_ = round(kernel.nu + 0.5)
         self.n_features_ = 0
