@@ -404,6 +404,16 @@ def field_neighbours(report: Report) -> Rows:
     return [*rows, ["CPU seconds of a draw", *(f"{mean(some):.3f}" for some in times)]]
 
 
+def field_around(report: Report) -> Rows:
+    """Errors under clouds by the places that a prediction depends on."""
+    cells = report["cells"]["around"]
+    names = list(next(iter(cells.values())))
+    rows = [["clouds turned", *names]]
+    rows += [[clouds, *(f"{found[name]['rmse']:.3f}" for name in names)] for clouds, found in cells.items()]
+    times = [mean(found[name]["cpu_seconds"] for found in cells.values()) for name in names]
+    return [*rows, ["CPU seconds", *(f"{seconds:.1f}" for seconds in times)]]
+
+
 def field_scores(report: Report, data: str) -> Rows:
     """Errors and coverage of fields on one data set, where choices were made and on the test part."""
     head = ["scored on", "smoothness, neighbours", "RMSE", "MAE", "CRPS", "coverage of 50, 90, 95 %", "CPU minutes"]
@@ -441,6 +451,7 @@ TABLES: dict[str, dict[str, Callable[[Report], Rows]]] = {
     "diversity.json": {"diversity_lists": diversity_lists, "diversity_choice": diversity_choice},
     "fields.json": {
         "field_neighbours": field_neighbours,
+        "field_around": field_around,
         "field_california": lambda report: field_scores(report, "california"),
         "field_satellite": lambda report: field_scores(report, "satellite"),
         "field_size": field_size,

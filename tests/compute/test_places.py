@@ -5,7 +5,7 @@ import pytest
 from scipy.spatial import KDTree
 
 from tuckergp.compute import places
-from tuckergp.compute.places import coarse_to_fine, nearest_earlier
+from tuckergp.compute.places import Search, coarse_to_fine, nearest_earlier
 
 
 def brute_force(X, m):
@@ -43,3 +43,22 @@ def test_places_that_come_first_are_spread_over_the_region():
 )
 def test_equal_places_and_constant_columns_are_ordered_too(X):
     np.testing.assert_array_equal(np.sort(coarse_to_fine(X)), np.arange(len(X)))
+
+
+def test_new_places_are_surrounded_by_near_places_and_by_farther_ones_each_once():
+    rng = np.random.default_rng(2)
+    X = rng.random((2000, 2))
+    X = X[coarse_to_fine(X)]
+    X = X[np.linalg.norm(X - 0.5, axis=1) > 0.3]  # a gap in the middle
+    points = 0.5 + 0.2 * (rng.random((20, 2)) - 0.5)
+    search = Search(X)
+    for point, found in zip(points, search.around(points, 60), strict=True):
+        near = found[found >= 0]
+        assert len(found) == 60
+        assert len(set(near)) == len(near) >= 45
+        by_distance = np.argsort(np.linalg.norm(X - point, axis=1))
+        assert set(by_distance[:20]) <= set(near)
+        coarse = len(X) // 8
+        assert set(np.argsort(np.linalg.norm(X[:coarse] - point, axis=1))[:20]) <= set(near)
+    np.testing.assert_array_equal(np.sort(search.around(points, 5000)), np.tile(np.arange(len(X)), (20, 1)))
+    assert search.around(points, len(X) - 1).shape == (20, len(X) - 1)

@@ -306,6 +306,12 @@ def test_places_on_a_sphere_are_as_far_apart_as_their_chord(a, b):
     assert np.linalg.norm(x - y) == pytest.approx(chord(a, b), abs=1e-9)
 
 
+def test_two_inputs_that_are_one_place_on_the_sphere_are_refused():
+    X = as_table({"longitude": [26.0, 386.0, 5.0], "latitude": [0.0, 0.0, 0.0]}, "X")
+    with pytest.raises(InputError, match="one place on the sphere; bring longitudes between"):
+        Design.fit([Mode(["longitude", "latitude"], Matern12(1.0), features=Field(sphere=True))], X)
+
+
 def test_on_a_sphere_the_date_line_and_the_poles_are_no_edges():
     rng = np.random.default_rng(0)
     longitude, latitude = rng.uniform(-180, 180, 600), np.degrees(np.arcsin(rng.uniform(-1, 1, 600)))

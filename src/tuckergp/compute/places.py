@@ -6,7 +6,6 @@ units of their lengthscales.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -15,13 +14,16 @@ from scipy.spatial import KDTree
 
 from tuckergp.random import mixed
 
-__all__ = ["coarse_to_fine", "nearest_earlier", "search_tree"]
+__all__ = ["Search", "coarse_to_fine", "nearest_earlier"]
 
 Floats = npt.NDArray[np.float64]
 Index = npt.NDArray[np.int32]
 
 FINEST = 16
 """Halvings of the largest extent after which places are the same for the order."""
+
+SHARES = (1.0, 1 / 8, 1 / 64)
+"""Shares of the places, the first in their order, of which some nearest ones surround a new place."""
 
 SOME = 65_536
 """Places whose neighbours are looked up at once."""
@@ -94,11 +96,29 @@ def _search(tree: Any, X: Floats, asked: npt.NDArray[np.intp], m: int, out: Inde
         asked, count = asked[~done], 2 * count
 
 
-def search_tree(X: Floats) -> Callable[[Floats, int], Index]:
-    """The function that finds the k nearest of the places X (M, p) to points (n, p): (n, min(k, M)), nearest first."""
-    tree = KDTree(X)
+class Search:
+    """Which of the places X (M, p), in an order from coarse to fine, are near to points."""
 
-    def nearest(points: Floats, k: int) -> Index:
-        return np.asarray(tree.query(points, np.arange(1, min(k, len(X)) + 1))[1], dtype=np.int32)
+    def __init__(self, X: Floats) -> None:
+        self.X = X
+        self._trees: dict[int, Any] = {}
 
-    return nearest
+    def nearest(self, points: Floats, k: int, first: int | None = None) -> Index:
+        """The k nearest places to points (n, p), of the ``first`` or of all, (n, min(k, M)), nearest first."""
+        count = len(self.X) if first is None else first
+        if count not in self._trees:
+            self._trees[count] = KDTree(self.X[:count])
+        return np.asarray(self._trees[count].query(points, np.arange(1, min(k, count) + 1))[1], dtype=np.int32)
+
+    def around(self, points: Floats, k: int) -> Index:
+        """At most k places around points (n, p): nearest ones of all, and of the coarser parts `SHARES`, (n, k).
+
+        Those of all may lie on one side of a point in a wide gap; -1 stands where a place would be there twice.
+        """
+        if k >= len(self.X):
+            return self.nearest(points, k)
+        part = -(-k // len(SHARES))
+        found = [self.nearest(points, part, max(int(share * len(self.X)), part)) for share in SHARES]
+        places = np.sort(np.concatenate(found, axis=1)[:, :k], axis=1)
+        places[:, 1:][places[:, 1:] == places[:, :-1]] = -1
+        return places

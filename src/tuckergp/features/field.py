@@ -38,7 +38,7 @@ class Field(ResidualMap):
         How many earlier places each training place depends on; 30 is more accurate than 15 and takes about four times
         as long.
     predicting : int
-        How many training places each new place depends on; more matter in wide gaps.
+        How many training places around it each new place depends on: the nearest, and nearest ones of coarser parts.
     sphere : bool
         The columns are longitude and latitude in degrees, in this order, and places are compared by their chordal
         distance, which is valid for every smoothness; lengthscales are in degrees of a great circle.
@@ -102,6 +102,10 @@ class Field(ResidualMap):
             )
         self.lengthscales_ = kernel.lengthscales(len(self.columns_))[: 1 if one else None].copy()
         points = self.points(table)
+        if self.sphere and len(np.unique(points, axis=0)) < len(points):
+            raise InputError(
+                f"Some inputs of {self.columns_} are one place on the sphere; bring longitudes between -180 and 180."
+            )
         self.places_ = points[coarse_to_fine(points / self.lengthscales_)]
         self.order_ = round(kernel.nu + 0.5)
         self.n_features_ = 0

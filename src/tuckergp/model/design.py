@@ -66,7 +66,7 @@ class Design:
         """Fit every mode to the columns of one table that has one row for each observation.
 
         Whitening uses the (weighted) mean and standard deviation over observations. ``any_residual=False`` is for
-        inference in weight space (SGD): a Matern on a line becomes features.
+        inference in weight space (SGD): a Matern on a line or of places becomes features.
         """
         if not modes:
             raise InputError("A design needs at least one mode.")

@@ -1,7 +1,7 @@
 """A mode fitted to its training inputs: every term of its kernel as features, or kept out of them as the residual.
 
 At most one term is the residual (E in psi = Phi B + E): an Identity that tells all rows apart, whose conditional is one
-small solve for each row, or a Matern on one column, a Markov process along its values.
+small solve for each row, a Matern on one column, a Markov process along its values, or a Matern on several, a field.
 """
 
 from __future__ import annotations

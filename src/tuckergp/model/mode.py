@@ -29,7 +29,8 @@ class Mode:
         deviations with ``whiten``.
     features : FeatureMap, sequence of FeatureMap or None, or None
         How to realise the kernel: one map for every term but Constant, Identity and Linear (Hashing: for those of
-        Identity and Linear; Line: for the first Matern), or a sequence with one entry for each term. None chooses.
+        Identity and Linear; Line and Field: for the first Matern), or a sequence with one entry for each term. None
+        chooses.
     constant : bool
         Add a Constant term unless there is one, so that a mean is learned.
     whiten : bool

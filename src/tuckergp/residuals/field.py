@@ -79,8 +79,7 @@ class Field(Residual):
     @cached_property
     def place(self) -> npt.NDArray[np.intp]:
         """The training place that each row is, -1 for others."""
-        found = self.train.nearest_at(self.lengthscale, self.points, 1)[:, 0]
-        return np.where((self.places[found] == self.points).all(axis=1), found, -1)
+        return self.train.places_of(self.points)
 
     @property
     def undetermined(self) -> npt.NDArray[np.bool_]:
@@ -203,27 +202,36 @@ class Field(Residual):
         With ``rng`` new places are drawn jointly, ``root`` (r, r) being that of the covariance of a place.
         """
         E: Floats = known[self.place]
-        new = np.flatnonzero(self.undetermined)
-        if rng is None or root is None:
-            E[new] = self._after(new, self._nearest(new, lengthscale), lengthscale, np.zeros_like(E[new]), known)
-        elif len(new):
-            new = new[coarse_to_fine(self.points[new] / lengthscale)]
-            others = nearest_earlier(self.points[new] / lengthscale, self.neighbours)
-            others[others >= 0] += len(self.places)
-            neighbours = np.concatenate([self._nearest(new, lengthscale), others], axis=1)
-            E[new] = self._after(new, neighbours, lengthscale, rng.standard_normal(E[new].shape) @ root.T, known)
+        new, neighbours = self._neighbourhood(lengthscale / lengthscale[0], joint=rng is not None)
+        noise = np.zeros_like(E[new])
+        if rng is not None and root is not None:
+            noise = rng.standard_normal(noise.shape) @ root.T
+        both = np.concatenate([self.places, self.points[new]]) / lengthscale
+        E[new] = VecchiaProcess(both, neighbours, self.order).colour(noise, known)
         return E
 
-    def _nearest(self, rows: npt.NDArray[np.intp], lengthscale: Floats) -> Index:
-        """The training places on which new rows depend, (m, predicting)."""
-        return self.train.nearest_at(lengthscale, self.points[rows], self.predicting)
+    def _neighbourhood(self, metric: Floats, joint: bool) -> tuple[npt.NDArray[np.intp], Index]:
+        """The new rows, and the places on which they depend; with ``joint``, coarse to fine, on each other as well.
 
-    def _after(
-        self, rows: npt.NDArray[np.intp], neighbours: Index, lengthscale: Floats, noise: Floats, known: Floats
-    ) -> Floats:
-        """E of new rows one after the other, each given its neighbours among ``known`` and those before it, (m, r)."""
-        both = np.concatenate([self.places, self.points[rows]]) / lengthscale
-        return VecchiaProcess(both, neighbours, self.order).colour(noise, known)
+        What was found last is kept: draws of one lengthscale share it.
+        """
+        key = (metric.tobytes(), joint)
+        if key not in self._found:
+            new = np.flatnonzero(self.undetermined)
+            if joint:
+                new = new[coarse_to_fine(self.points[new] / metric)]
+            neighbours = self.train.around(metric, self.points[new], self.predicting)
+            if joint:
+                others = nearest_earlier(self.points[new] / metric, self.neighbours)
+                others[others >= 0] += len(self.places)
+                neighbours = np.concatenate([neighbours, others], axis=1)
+            self._found.clear()
+            self._found[key] = (new, neighbours)
+        return self._found[key]
+
+    @cached_property
+    def _found(self) -> dict[tuple[bytes, bool], tuple[npt.NDArray[np.intp], Index]]:
+        return {}
 
 
 def _due(sweep: int) -> bool:

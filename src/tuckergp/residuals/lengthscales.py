@@ -25,6 +25,9 @@ __all__ = ["FieldState", "before_values", "given_data", "given_responses", "give
 Floats = npt.NDArray[np.float64]
 Statistics: TypeAlias = tuple[Floats, Floats]
 
+FIRST, FEW = 5, 1_000
+"""Slices are wide in so many first sweeps, and for so few places."""
+
 
 @dataclass(frozen=True, eq=False)
 class FieldState:
@@ -60,13 +63,20 @@ class FieldState:
         pairs = zip(self.centre, np.log(self.lengthscale), strict=True)
         return float(sum(LengthscalePrior(float(centre)).log_density(float(x)) for centre, x in pairs))
 
+    @property
+    def log_size(self) -> float:
+        """2 nu times the mean logarithm of the lengthscales: the variance at which small distances look the same."""
+        return (2 * self.places.order - 1) * float(np.log(self.lengthscale).mean())
+
     def with_lengthscale(self, j: int, log_lengthscale: float) -> FieldState:
         """The same with another lengthscale of column j."""
         lengthscale = self.lengthscale.copy()
         lengthscale[j] = np.exp(log_lengthscale)
         return replace(self, lengthscale=lengthscale)
 
-    def drawn(self, log_density: Callable[[FieldState], float], rng: np.random.Generator) -> FieldState:
+    def drawn(
+        self, log_density: Callable[[FieldState], float], rng: np.random.Generator, width: float = SLICE_WIDTH
+    ) -> FieldState:
         """Draw one lengthscale after the other by a slice step on its logarithm, given a log density of the data."""
         state = self
         for j in range(len(self.lengthscale)):
@@ -76,7 +86,7 @@ class FieldState:
                 proposal = at(j, x)
                 return log_density(proposal) + proposal.log_prior
 
-            state = at(j, log_slice(log_posterior, float(np.log(state.lengthscale[j])), SLICE_WIDTH, rng))
+            state = at(j, log_slice(log_posterior, float(np.log(state.lengthscale[j])), width, rng))
         return state
 
 
@@ -192,12 +202,15 @@ def given_responses(
     By Vecchia's approximation of the responses, exact where all places are neighbours. Also returns the statistics with
     the new noise precision; that of the likelihood's state is drawn given f later.
     """
-    if not given.affordable:
-        return state, statistics
     responses = Responses.of(statistics, mean, noise)
     log_h = float(np.log(noise.alpha * state.sd**2 / state.precision[0, 0]))
-    log_h = log_slice(lambda x: responses.log_density(state, x, weights, given), log_h, SLICE_WIDTH, rng)
-    state = state.drawn(lambda at: responses.log_density(at, log_h, weights, given), rng)
+    # the posterior narrows with the number of places, and each try costs a factorisation of all
+    width = SLICE_WIDTH if given.sweep < FIRST else SLICE_WIDTH * min(1.0, (FEW / len(mean)) ** 0.5)
+    log_h = log_slice(lambda x: responses.log_density(state, x, weights, given), log_h, width, rng)
+    # what nearby places tell is h over l^(2 nu), so this stays where it is while lengthscales move
+    rough = log_h - state.log_size
+    state = state.drawn(lambda at: responses.log_density(at, rough + at.log_size, weights, given), rng, width)
+    log_h = rough + state.log_size
     rate, _ = responses.rate(state, log_h, weights, given)
     precision = rng.gamma(responses.shape(given)) / rate
     alpha = float(np.exp(log_h)) * precision / state.sd**2

@@ -18,7 +18,7 @@ from scipy.sparse.linalg import LinearOperator, cg
 
 from tuckergp.compute import field as compute
 from tuckergp.compute import field_data
-from tuckergp.compute.places import nearest_earlier, search_tree
+from tuckergp.compute.places import Search, nearest_earlier
 from tuckergp.compute.threads import run_ranges
 from tuckergp.errors import NotPositiveDefinite
 from tuckergp.residuals.markov import independent_ranks
@@ -272,7 +272,13 @@ class Places:
         process: VecchiaProcess = self._found["process"][1]
         return process
 
-    def nearest_at(self, metric: Floats, points: Floats, k: int) -> Index:
-        """The k nearest places to each point (n, p), (n, min(k, M)), nearest first."""
-        search: Callable[[Floats, int], Index] = self._once("search", metric, search_tree)
-        return search(points / (metric / metric[0]), k)
+    def around(self, metric: Floats, points: Floats, k: int) -> Index:
+        """At most k places near to each point (n, p), nearer and farther ones; see `tuckergp.compute.places.Search`."""
+        search: Search = self._once("search", metric, Search)
+        return search.around(points / (metric / metric[0]), k)
+
+    def places_of(self, points: Floats) -> npt.NDArray[np.intp]:
+        """The place that each point (n, p) is, -1 for none."""
+        search: Search = self._once("search", np.ones(1), Search)
+        found = search.nearest(points, 1)[:, 0]
+        return np.where((self.X[found] == points).all(axis=1), found, -1)
