@@ -126,7 +126,7 @@ def normals(shape: tuple[int, ...], rng: np.random.Generator) -> Floats:
 
 
 def normals_of_rows(first: int, last: int, r: int, seed: int) -> Floats:
-    """The rows first:last of `normals` with any number of rows, (last - first, r), where its generator gave ``seed``."""
+    """The rows first:last of `normals`, (last - first, r), whose generator gave this seed, without the other rows."""
     begin = first // BLOCK
     out = np.empty((max(-(-last // BLOCK) - begin, 0) * BLOCK, r))
     for k in range(len(out) // BLOCK):

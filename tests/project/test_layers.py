@@ -27,7 +27,7 @@ LAYERS = [
     ["running", "gp", "evaluation.metrics"],
     ["store"],
     ["regressor", "recommender"],
-    ["evaluation"],
+    ["evaluation", "spark"],
     ["paper"],
     ["cli", "__main__"],
 ]

@@ -9,12 +9,21 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from tuckergp.spark.answering import predict, recommend
     from tuckergp.spark.fitting import fit
-    from tuckergp.spark.session import session
+    from tuckergp.spark.ml import TuckerEstimator, TuckerSparkModel
+    from tuckergp.spark.sessions import session
 
-__all__ = ["fit", "session"]
+__all__ = ["TuckerEstimator", "TuckerSparkModel", "fit", "predict", "recommend", "session"]
 
-PLACES = {"fit": "fitting", "session": "session"}
+PLACES = {
+    "TuckerEstimator": "ml",
+    "TuckerSparkModel": "ml",
+    "fit": "fitting",
+    "predict": "answering",
+    "recommend": "answering",
+    "session": "sessions",
+}
 
 
 def __getattr__(name: str) -> Any:

@@ -36,8 +36,8 @@ from tuckergp.running.fit import Inference, learn_problem, ranks_of, seed_for
 from tuckergp.running.trials import MOST, settle
 from tuckergp.spark.problem import SparkProblem, Workers
 from tuckergp.spark.reading import Sharded, SparkRatings, read_ratings
-from tuckergp.spark.session import require_dataframe
-from tuckergp.spark.shards import Targets
+from tuckergp.spark.sessions import require_dataframe
+from tuckergp.spark.shards import Summary, Targets
 
 __all__ = ["fit"]
 
@@ -50,7 +50,12 @@ HERE: dict[str, tuple[Any, str]] = {
     "noise": ("shared", "Noise factors of rows need the residuals of each row"),
     "objective": ("rating", "A model of choices beside that of ratings is a second fit"),
 }
-SETTLED = {"core": ("identity",), "context": ((), []), "duplicates": ("keep",), "chains": (1,)}
+SETTLED: dict[str, tuple[Any, ...]] = {
+    "core": ("identity",),
+    "context": ((), []),
+    "duplicates": ("keep",),
+    "chains": (1,),
+}
 LIKELIHOODS = ("auto", "gaussian", "clicks")
 SHARDS = whole(1) | one_of(None)
 
@@ -111,14 +116,16 @@ def fit(
     seed = seed_for(asked.random_state, checkpoint)
     given = Given(None, _collected(users), _collected(items))
     sources = zip(attribute_tables(given, asked, data.names), SIDES, KEYS, data.ids, strict=True)
-    tables = tuple(read_attributes(source, name, key, ids) for source, name, key, ids in sources)
+    of_users, of_items = (read_attributes(source, name, key, ids) for source, name, key, ids in sources)
+    tables = (of_users, of_items)
     layout, design = Layout.fit(data.history, tables, choices=attribute_choices(asked), rng=stream(seed, 1, 1))
     sharded = data.sharded(design.modes[0].features, partitions, shards)
     try:
         learned, history = _learn(asked, inference, data, design, sharded, seed, control)
     finally:
         sharded.release()
-    low, high = asked.rating_scale or asked.kind.target_range(data.values)
+    summary = sharded.summary  # known by now
+    low, high = asked.rating_scale or asked.kind.target_range(np.array([summary.low, summary.high]))
     between = (float(low), float(high))
     names = {**(asked.columns or {}), **data.names}
     return model._keep(FittedRecommender(layout, learned, history, None, tables, between, "pandas", names))
@@ -165,7 +172,7 @@ def _learn(
     core = inference.core(asked.core, ranks_of(asked.rank, 2), stream(seed, 1, 0), len(data))
     asked.kind.check_core(core)
     inference.check_likelihood(asked.kind)
-    likelihood, zeros = _likelihood(asked, data)
+    likelihood, zeros = _likelihood(asked, data, sharded.summary)
     workers = Workers(sharded, Targets(likelihood, zeros))
     derived = {} if zeros is None else {"cells": _cells(zeros, design, workers)}
 
@@ -187,22 +194,26 @@ def _learn(
     return learned, history
 
 
-def _likelihood(asked: RecommenderSettings, data: SparkRatings) -> tuple[Any, Floats | None]:
+def _likelihood(asked: RecommenderSettings, data: SparkRatings, summary: Summary) -> tuple[Any, Floats | None]:
     """The likelihood that has read the ratings, and for clicks the weights of zeros of each item."""
-    if not asked.kind.all_pairs:
-        return asked.kind.read(data.values, data.counts.astype(np.float64)), None
-    given: Any = asked.kind() if isinstance(asked.likelihood, str) else asked.likelihood
-    if len(data.values) == 1 and given.counting == "auto":
+    kind: Any = asked.kind
+    if not kind.all_pairs:
+        _check_scale(asked, summary)
+        return kind(mean=summary.mean, scale=summary.std or 1.0), None
+    given: Any = kind() if isinstance(asked.likelihood, str) else asked.likelihood
+    if summary.low == summary.high and given.counting == "auto":
         given = replace(given, counting="none")
-    likelihood = replace(given, typical=median(data.values, data.counts)).settled()
+    likelihood = replace(given, typical=data.typical).settled()
     return likelihood, likelihood.weights_of_zeros(data.per_item.astype(np.float64))
 
 
-def median(values: Floats, counts: npt.NDArray[np.int64]) -> float:
-    """The median of numbers, given the distinct ones in rising order and how often each occurs."""
-    ends = np.cumsum(counts)
-    middle = np.searchsorted(ends, [(ends[-1] - 1) // 2, ends[-1] // 2], side="right")
-    return float(values[middle].mean())
+def _check_scale(asked: RecommenderSettings, summary: Summary) -> None:
+    scale = asked.rating_scale
+    if scale is not None and (summary.low < scale[0] or summary.high > scale[1]):
+        raise InputError(
+            f"The ratings go from {summary.low:g} to {summary.high:g}, outside the scale from {scale[0]:g} to "
+            f"{scale[1]:g}."
+        )
 
 
 def _cells(zeros: Floats, design: Design, workers: Workers) -> Cells:

@@ -60,11 +60,14 @@ class Workers:
     ----------
     sharded : Sharded
     targets : Targets
+    moved : int
+        Bytes that the last sweep brought to the driver.
     """
 
     sharded: Sharded
     targets: Targets
     last: tuple[Any, Floats] = field(default=(None, np.zeros((0, 0))))
+    moved: int = 0
 
     @cached_property
     def facts(self) -> Facts:
@@ -87,11 +90,11 @@ class Workers:
         shard = np.searchsorted(ends, observations, side="right")
         place = observations - (ends - self.facts.sizes)[shard]
         wanted = {int(k): place[shard == k] for k in np.unique(shard)}
-        found = self.sharded.all.filter(lambda s: s.number in wanted).map(lambda s: (s.number, s.some(wanted[s.number])))
+        here = self.sharded.all.filter(lambda s: s.number in wanted)
         user, item, rating = np.zeros(len(place), np.int32), np.zeros(len(place), np.int32), np.zeros(len(place))
-        for number, columns in found.collect():
-            for values, out in zip(columns, (user, item, rating), strict=True):
-                out[shard == number] = values
+        for number, found in here.map(lambda s: (s.number, s.some(wanted[s.number]))).collect():
+            mine = shard == number
+            user[mine], item[mine], rating[mine] = found
         return user, item, rating
 
     def draw_users(self, request: Request) -> Floats:
@@ -102,6 +105,7 @@ class Workers:
             found = self.sharded.all.mapPartitions(lambda shards: sweep(shards, sent.value), True).collect()
         finally:
             sent.destroy()
+        self.moved = sum(values.nbytes for _, _, values in found)
         psi = np.empty((int(self.sharded.plan.bounds[-1]), request.items.shape[1]))
         for kind, first, rows in found:
             if kind == "users":
@@ -180,7 +184,9 @@ class SparkEvidence:
         """Rows given their packed statistics, and what zeros add to them."""
         zeros = NO_BACKGROUND
         if self.precision.background is not None:
-            zeros = background_statistics(self.precision.background, self.precision.alpha, self.core, self.d, self.psi, self.W)
+            zeros = background_statistics(
+                self.precision.background, self.precision.alpha, self.core, self.d, self.psi, self.W
+            )
         out, share = np.empty(shift.shape), zeros.share[some] if zeros.share.size else zeros.share
         arrays = [np.require(a, np.float64, ["C", "W"]) for a in (T, zeros.gram, share, shift, precision, noise)]
         bounds = np.append(np.arange(0, len(out), ROWS), len(out))

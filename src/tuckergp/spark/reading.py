@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, reduce
 from typing import Any
 
 import numpy as np
@@ -21,9 +21,9 @@ from tuckergp.data.tables import Table
 from tuckergp.errors import InputError
 from tuckergp.linalg import Matrix
 from tuckergp.recommender.settings import RecommenderSettings
-from tuckergp.spark.shards import Shard, features_of
+from tuckergp.spark.shards import Shard, Summary, features_of
 
-__all__ = ["SparkRatings", "Sharded", "read_ratings"]
+__all__ = ["Sharded", "SparkRatings", "read_ratings"]
 
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
@@ -47,8 +47,8 @@ class SparkRatings:
     ids : tuple of list
     per_user, per_item : ndarray, shapes (users,), (items,)
         How many ratings each has.
-    values, counts : ndarray
-        The distinct ratings in rising order, and how often each was given.
+    typical : float
+        The median of the counts of clicks; 1 for ratings.
     names : dict
         The names that columns had.
     """
@@ -57,8 +57,7 @@ class SparkRatings:
     ids: tuple[list[Any], list[Any]]
     per_user: Ints
     per_item: Ints
-    values: Floats
-    counts: Ints
+    typical: float
     names: dict[str, str]
 
     def __len__(self) -> int:
@@ -173,6 +172,13 @@ class Sharded:
         """Both together."""
         return self.usual if self.hot is None else self.context.union([self.usual, self.hot])
 
+    @cached_property
+    def summary(self) -> Summary:
+        """Of all ratings; the first job, which makes the shards."""
+        found = sorted(self.all.map(lambda shard: (shard.number, shard.summary())).collect())
+        whole: Summary = reduce(Summary.joined, (summary for _, summary in found if summary.size))
+        return whole
+
     def release(self) -> None:
         """Free the memory of the workers."""
         for shards in (self.usual, self.hot):
@@ -193,18 +199,22 @@ def read_ratings(frame: Any, settings: RecommenderSettings) -> tuple[SparkRating
         raise InputError("ratings is empty; there is nothing to learn from.")
     items = frame.groupBy(KEYS[1]).agg(F.count("*").alias("n"), F.min(KEYS[0]).alias("first")).toArrow()
     items = items.sort_by([("first", "ascending"), (KEYS[1], "ascending")])
-    given = frame.groupBy(RATING).agg(F.count("*").alias("n")).toArrow().sort_by(RATING)
     ids = (users[KEYS[0]].to_pylist(), items[KEYS[1]].to_pylist())
-    per_user, per_item, counts = (table["n"].to_numpy().astype(np.int64) for table in (users, items, given))
-    values = given[RATING].to_numpy().astype(np.float64)
-    settings.kind.check(values, lambda row: f"ratings: a value of column {names.get(RATING, RATING)!r}")
-    scale = settings.rating_scale
-    if scale is not None and (values[0] < scale[0] or values[-1] > scale[1]):
-        raise InputError(
-            f"ratings column {names.get(RATING, RATING)!r} goes from {values[0]:g} to {values[-1]:g}, outside the "
-            f"scale from {scale[0]:g} to {scale[1]:g}."
-        )
-    return SparkRatings(frame, ids, per_user, per_item, values, counts, names), settings
+    per_user, per_item = (table["n"].to_numpy().astype(np.int64) for table in (users, items))
+    typical = 1.0
+    if settings.kind.all_pairs:
+        given = frame.groupBy(RATING).agg(F.count("*").alias("n")).toArrow().sort_by(RATING)
+        values = given[RATING].to_numpy().astype(np.float64)
+        settings.kind.check(values, lambda row: f"ratings: a value of column {names.get(COUNT, COUNT)!r}")
+        typical = median(values, given["n"].to_numpy())
+    return SparkRatings(frame, ids, per_user, per_item, typical, names), settings
+
+
+def median(values: Floats, counts: npt.NDArray[Any]) -> float:
+    """The median of numbers, given the distinct ones in rising order and how often each occurs."""
+    ends = np.cumsum(counts)
+    middle = np.searchsorted(ends, [(ends[-1] - 1) // 2, ends[-1] // 2], side="right")
+    return float(values[middle].mean())
 
 
 def _usual_names(frame: Any, settings: RecommenderSettings) -> tuple[Any, dict[str, str], RecommenderSettings]:
@@ -235,8 +245,8 @@ def _check_types(frame: Any) -> None:
     for key in KEYS:
         if kinds[key] not in (*WHOLE, "string"):
             raise InputError(
-                f"ratings column {key!r} is of type {kinds[key]}, and ids are whole numbers or texts; cast it to bigint "
-                f"or string."
+                f"ratings column {key!r} is of type {kinds[key]}, and ids are whole numbers or texts; cast it to "
+                f"bigint or string."
             )
     if kinds[RATING] not in (*WHOLE, "float", "double", "decimal"):
         raise InputError(f"ratings column {RATING!r} is of type {kinds[RATING]}; cast it to double.")
@@ -253,8 +263,7 @@ def _refuse_missing(frame: Any) -> None:
     for name in wrong:
         if counted[name]:
             raise InputError(
-                f"ratings column {name!r} has no value in {counted[name]:,} rows; leave them out with "
-                f"ratings.dropna()."
+                f"ratings column {name!r} has no value in {counted[name]:,} rows; leave them out with ratings.dropna()."
             )
 
 
@@ -296,7 +305,9 @@ def _numbers(part: int, parts: int, of: int, total: int) -> list[int]:
     return [of + k for k in range(total) if k * parts // total == part]
 
 
-def _gathered(rows: Iterable[tuple[int, bytes]], numbers: Sequence[int], sent: tuple[Any, Matrix, Plan]) -> Iterator[Shard]:
+def _gathered(
+    rows: Iterable[tuple[int, bytes]], numbers: Sequence[int], sent: tuple[Any, Matrix, Plan]
+) -> Iterator[Shard]:
     """The shards of one partition, from their parts in any order."""
     _, features, plan = sent
     found: dict[int, list[bytes]] = {number: [] for number in numbers}

@@ -17,6 +17,7 @@ import numpy.typing as npt
 from scipy import sparse
 
 from tuckergp.compute.packed import add_statistics, packed_size
+from tuckergp.data.standard import ROUNDING
 from tuckergp.likelihoods.background import Background
 from tuckergp.likelihoods.precision import Precision
 from tuckergp.linalg import Matrix
@@ -26,7 +27,7 @@ from tuckergp.spark.sums import branches
 from tuckergp.statistics.evidence import Evidence, Number, Sorted, sort_index
 from tuckergp.store.trees import digest
 
-__all__ = ["Request", "Shard", "Targets", "pieces", "sweep"]
+__all__ = ["Request", "Shard", "Summary", "Targets", "pieces", "sweep"]
 
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int32]
@@ -87,6 +88,29 @@ class Request(NamedTuple):
     hot: dict[int, Floats]
 
 
+class Summary(NamedTuple):
+    """How many ratings there are, the least, the largest, their mean, and the sum of squares around it."""
+
+    size: int
+    low: float
+    high: float
+    mean: float
+    square: float
+
+    def joined(self, other: Summary) -> Summary:
+        """Of both together (Chan, Golub and LeVeque 1983)."""
+        n, apart = self.size + other.size, other.mean - self.mean
+        mean = self.mean + apart * other.size / n
+        square = self.square + other.square + apart**2 * self.size * other.size / n
+        return Summary(n, min(self.low, other.low), max(self.high, other.high), mean, square)
+
+    @property
+    def std(self) -> float:
+        """The standard deviation; 0 where all ratings are the same but for rounding."""
+        std = float(np.sqrt(self.square / self.size))
+        return std if std > ROUNDING * abs(self.mean) else 0.0
+
+
 @dataclass(frozen=True)
 class Shard:
     """Users ``first`` to ``last`` with their ratings; or some of the ratings of one user who has very many.
@@ -125,6 +149,14 @@ class Shard:
     def observations(self, targets: Targets) -> tuple[Floats, Floats | None]:
         """Targets and weights (n,)."""
         return targets.of(self.rating.astype(np.float64), self.item)
+
+    def summary(self) -> Summary:
+        """Of these ratings."""
+        y = self.rating.astype(np.float64)
+        if not len(y):
+            return Summary(0, np.inf, -np.inf, 0.0, 0.0)
+        mean = float(y.mean())
+        return Summary(len(y), float(y.min()), float(y.max()), mean, float(((y - mean) ** 2).sum()))
 
     def facts(self, targets: Targets) -> tuple[int, int, float, float, str]:
         """Number, size, sum of weight times squared target, sum of target times weight of zero, and fingerprint."""
