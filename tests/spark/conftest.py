@@ -36,6 +36,11 @@ def build(master):
         "spark.default.parallelism": "2",
         "spark.executorEnv.PYTHONPATH": os.environ["PYTHONPATH"],
         "spark.driver.memory": "1g",
+        # short tests do not pay for optimised code
+        "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
+        "spark.sql.codegen.wholeStage": "false",
+        "spark.sql.codegen.factoryMode": "NO_CODEGEN",
+        "spark.sql.adaptive.enabled": "false",
         "spark.driver.bindAddress": "127.0.0.1",
         "spark.driver.host": "127.0.0.1",
     }
