@@ -436,6 +436,30 @@ def field_size(report: Report) -> Rows:
     return rows
 
 
+def spark_als(report: Report) -> Rows:
+    """Spark's ALS and ours: time, error, memory."""
+    size = report["size"]
+    what = f"{size['ratings']:,} ratings, rank {size['rank']}, {report['cores']} cores"
+    rows = [[what, "seconds for an iteration or sweep", "test RMSE", "seconds in all"]]
+    rows[0] += [f"memory of {what}, GiB" for what in ("the driver", "Java", "Python workers")]
+    for name, shown in (("ours", "ours, Gibbs sampling"), ("als", "Spark's ALS")):
+        found = report["results"][name]
+        memory = [f"{found['gib'][kind]:.1f}" for kind in ("driver", "java", "workers")]
+        seconds = [f"{found['iteration_seconds']:.2f}", f"{found['rmse']:.4f}", f"{found['total_seconds']:.0f}"]
+        rows.append([shown, *seconds, *memory])
+    return rows
+
+
+def spark_partitions(report: Report) -> Rows:
+    """Time and traffic of a sweep by the number of partitions."""
+    what = f"partitions, {report['size']['ratings']:,} ratings"
+    rows = [[what, "seconds for a sweep", "MB sent to each executor", "MB returned", "memory of workers, GiB"]]
+    for partitions, found in report["results"]["partitions"].items():
+        seconds, memory = f"{found['iteration_seconds']:.2f}", f"{found['gib']['workers']:.1f}"
+        rows.append([partitions, seconds, f"{found['sent_mb']:.1f}", f"{found['returned_mb']:.0f}", memory])
+    return rows
+
+
 TABLES: dict[str, dict[str, Callable[[Report], Rows]]] = {
     "gibbs.json": {
         "gibbs_times": gibbs_times,
@@ -464,6 +488,7 @@ TABLES: dict[str, dict[str, Callable[[Report], Rows]]] = {
     "mixing.json": {"mixing": mixing},
     "nuts.json": {"nuts_rates": nuts_rates},
     "regression.json": {"regression_scaling": regression_scaling},
+    "spark.json": {"spark_als": spark_als, "spark_partitions": spark_partitions},
     "sparse_core.json": {
         "sparse_core_entries": lambda report: sparse_core_times(report["by_entries"], "Q"),
         "sparse_core_modes": lambda report: sparse_core_times(report["by_modes"], "D"),

@@ -24,6 +24,7 @@ __all__ = [
     "log_slice",
     "mixed",
     "normals",
+    "normals_of_rows",
     "overrelaxed",
     "seed_of",
     "stream",
@@ -122,6 +123,15 @@ def normals(shape: tuple[int, ...], rng: np.random.Generator) -> Floats:
     for block, block_rng in block_streams(shape[0], rng):
         block_rng.standard_normal(out=out[block])
     return out
+
+
+def normals_of_rows(first: int, last: int, r: int, seed: int) -> Floats:
+    """The rows first:last of `normals`, (last - first, r), whose generator gave this seed, without the other rows."""
+    begin = first // BLOCK
+    out = np.empty((max(-(-last // BLOCK) - begin, 0) * BLOCK, r))
+    for k in range(len(out) // BLOCK):
+        stream(seed, begin + k).standard_normal(out=out[k * BLOCK : (k + 1) * BLOCK])
+    return out[first - begin * BLOCK :][: last - first]
 
 
 def uniforms(shape: tuple[int, ...], rng: np.random.Generator) -> Floats:

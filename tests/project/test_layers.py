@@ -27,7 +27,7 @@ LAYERS = [
     ["running", "gp", "evaluation.metrics"],
     ["store"],
     ["regressor", "recommender"],
-    ["evaluation", "exports"],
+    ["evaluation", "exports", "spark"],
     ["paper"],
     ["serve"],
     ["cli", "__main__"],

@@ -6,8 +6,9 @@ import signal
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 import typer
 
@@ -36,6 +37,12 @@ def fit(
     keep: Annotated[
         int | None, typer.Option(help="Draws to keep, evenly spread; fewer make a smaller file.", min=1)
     ] = None,
+    engine: Annotated[
+        Literal["local", "spark"], typer.Option(help="Where to learn; spark reads folders of Parquet, too.")
+    ] = "local",
+    master: Annotated[
+        str | None, typer.Option(help="Spark's master: local[4], spark://host:7077, yarn, ...", show_default=False)
+    ] = None,
     as_json: Json = False,
     quiet: Quiet = False,
     *,
@@ -50,18 +57,22 @@ def fit(
     from tuckergp.cli.notes import collected, say
     from tuckergp.cli.tables import ratings_names, read_side, read_table, to_json
     from tuckergp.data.names import KEYS
+    from tuckergp.errors import InputError
     from tuckergp.files import check_writable
 
     check_writable(output)
-    names = ratings_names(ratings, settings.columns)
-    table = read_table(ratings, "ratings", names, KEYS)
+    if master is not None and engine != "spark":
+        raise InputError("--master is for --engine spark; leave it out, or add that.")
+    here = engine == "local"
+    names = ratings_names(ratings, settings.columns) if here else settings.columns
+    table = read_table(ratings, "ratings", names, KEYS) if here else _spark_frame(ratings, master)
     sides = [read_side(path, side, names, settings.exclude) for path, side in _sides(users, items)]
     model = settings.recommender(columns=names or None)
     began = time.perf_counter()
     with collected() as notes:
         show_progress = False if quiet else None
         with _sigterm_is_ctrl_c():
-            model.fit(
+            model = (model.fit if here else _by_spark(model))(
                 table,
                 *sides,
                 checkpoint=checkpoint,
@@ -78,6 +89,26 @@ def fit(
         return
     show(result)
     say(*notes)
+
+
+def _spark_frame(path: Path, master: str | None) -> Any:
+    """The ratings as a data frame of Spark: Parquet, or CSV by the ending."""
+    from tuckergp.errors import InputError
+    from tuckergp.spark import session
+
+    if not path.exists():
+        raise InputError(f"There is no file or folder {path}.")
+    reader = session(master).read
+    if path.suffix in (".csv", ".tsv"):
+        return reader.csv(str(path), header=True, inferSchema=True, sep="\t" if path.suffix == ".tsv" else ",")
+    return reader.parquet(str(path))
+
+
+def _by_spark(model: Any) -> Any:
+    """The fit of Spark with the settings of a model."""
+    from tuckergp.spark import fit as fit_by_spark
+
+    return partial(fit_by_spark, **model.get_params(deep=False))
 
 
 @contextmanager

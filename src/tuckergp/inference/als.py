@@ -22,7 +22,7 @@ from tuckergp.priors.given import ModeGiven
 from tuckergp.priors.hyper import PrecisionPrior
 from tuckergp.residuals.base import ModeState
 from tuckergp.statistics.core import core_given_factors
-from tuckergp.statistics.evidence import NUMBERS, Evidence
+from tuckergp.statistics.evidence import NUMBERS
 
 __all__ = ["ALS", "ALSState"]
 
@@ -121,7 +121,7 @@ class ALS(MostProbable):
         y, precision = likelihood.fixed(observed)
         for d, table in enumerate(problem.design.modes):
             psi = [mode.psi for mode in modes]
-            evidence = Evidence(problem.sorted[d], y, precision, model.core, d, psi, W, number=NUMBERS[self.precision])
+            evidence = problem.evidence(d, y, precision, psi, W, NUMBERS[self.precision])
             prior = PrecisionPrior(1.0, float(model.sigma_u[d]) ** 2, True)
             given = ModeGiven(table.features, table.blocks, problem.regressions[d], prior)
             modes[d], _ = table.residual.update(modes[d], evidence, given, None)
@@ -131,11 +131,11 @@ class ALS(MostProbable):
                 model.core, psi, problem.design.index, problem.sorted[0], y, precision, model.sigma_w**-2, W
             )
         state = ALSState(state.iteration + 1, tuple(modes), W, state.log_joint)
-        sums = Evidence(problem.sorted[0], y, precision, model.core, 0, psi, W).residuals()
+        sums = problem.evidence(0, y, precision, psi, W).residuals()
         squares = float(sums.squares.sum()) + sums.background
         fit = 0.5 * (problem.count * np.log(precision.alpha / (2 * np.pi)) - precision.alpha * squares)
         log_joint = fit + model.log_prior(self.parameters(problem, state), problem.design)
-        done = bool(log_joint - state.log_joint < self.tolerance * len(y))
+        done = bool(log_joint - state.log_joint < self.tolerance * problem.n_observations)
         figures = {"log_joint": log_joint, "train_rmse": likelihood.mean_square(observed, sums) ** 0.5}
         return state._replace(log_joint=log_joint), Info(state.iteration, figures, done)
 

@@ -6,7 +6,7 @@ printing, no data loading. `tuckergp.running.loop` drives any of them.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any, Protocol, TypeVar, runtime_checkable
@@ -16,13 +16,14 @@ import numpy.typing as npt
 
 from tuckergp.inference.squares import Squares, squares_of
 from tuckergp.likelihoods.base import Observed
+from tuckergp.likelihoods.precision import Precision
 from tuckergp.model.design import Design
 from tuckergp.model.draw import Draw
 from tuckergp.model.mode_table import ModeTable
 from tuckergp.model.tucker import Parameters, TuckerModel
 from tuckergp.priors.regression import dense
 from tuckergp.priors.regressions import AnyRegression, regression_of
-from tuckergp.statistics.evidence import Sorted, sort_by_row
+from tuckergp.statistics.evidence import Evidence, Number, Sorted, sort_by_row
 from tuckergp.statistics.expected import ModeObservations, observations_of
 
 __all__ = [
@@ -57,6 +58,23 @@ class Problem:
     def sorted(self) -> tuple[Sorted, ...]:
         """The observations by their row of every mode."""
         return tuple(sort_by_row(self.design, d) for d in range(len(self.design.modes)))
+
+    @property
+    def n_observations(self) -> int:
+        """The number of observations, N."""
+        return len(self.y)
+
+    def evidence(
+        self,
+        d: int,
+        y: Floats,
+        precision: Precision,
+        psi: Sequence[Floats],
+        W: Floats,
+        number: type[Number] = np.float64,
+    ) -> Evidence:
+        """What the data, with working targets y and their precision, say about mode d given the others."""
+        return Evidence(self.sorted[d], y, precision, self.model.core, d, psi, W, number)
 
     @cached_property
     def regressions(self) -> tuple[AnyRegression, ...]:

@@ -164,7 +164,7 @@ class Gibbs(HyperPriors, Sampled):
         y, precision = likelihood.augment(unknowns, observed, lambda: f, rng)
         for d in range(len(modes)):
             psi = [mode.psi for mode in modes]
-            evidence = Evidence(problem.sorted[d], y, precision, model.core, d, psi, W, number=NUMBERS[self.precision])
+            evidence = problem.evidence(d, y, precision, psi, W, NUMBERS[self.precision])
             modes[d] = self._draw_mode(problem, modes[d], evidence, state.sweep, rng)
         psi = [mode.psi for mode in modes]
         if model.core.learned:
@@ -174,9 +174,7 @@ class Gibbs(HyperPriors, Sampled):
             psi = [mode.psi for mode in modes]
 
         def sums(d: int, precision: Precision) -> RowSums:
-            return Evidence(
-                problem.sorted[d], y, precision, model.core, d, psi, W, number=NUMBERS[self.precision]
-            ).residuals()
+            return problem.evidence(d, y, precision, psi, W, NUMBERS[self.precision]).residuals()
 
         unknowns, mean_square = likelihood.draw_noise(unknowns, observed, precision, sums, self.noise_settings, rng)
         state = GibbsState(state.sweep + 1, tuple(modes), W, unknowns)

@@ -40,6 +40,9 @@ class Evidence(Protocol):
         P is the prior ``precision``, shift_m = P times the prior mean.
         """
 
+    def rows(self, features: Matrix, B: Floats, precision: Floats, rng: np.random.Generator | None) -> Floats:
+        """A draw of every row under the prior N(B'phi_m, precision^-1); the mean without ``rng``."""
+
 
 class ModeState(NamedTuple):
     """The unknowns of one mode.

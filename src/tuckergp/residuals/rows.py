@@ -18,7 +18,7 @@ from tuckergp.linalg import Matrix
 from tuckergp.priors.given import ModeGiven
 from tuckergp.priors.regressions import weights_given_factors
 from tuckergp.priors.scales import scales_given_factors
-from tuckergp.random import DrawStreams, Keys, normals
+from tuckergp.random import DrawStreams, Keys
 from tuckergp.residuals.base import Evidence, Index, ModeDraws, ModeState, Residual, Singles
 from tuckergp.residuals.grown import grown, rows_in_place
 
@@ -155,10 +155,7 @@ class Rows(Residual):
         """Draw psi given B, row by row; scales given psi with B integrated out; B given psi."""
         # psi_m ~ N(B'phi_m, sd^2 Lambda^-1) a priori
         variance = self.sd**2
-        inner = mode.precision / variance
-        shift = np.asarray(given.features @ mode.B) @ inner
-        noise = np.zeros_like(shift) if rng is None else normals(shift.shape, rng)
-        psi = evidence.solve(shift, inner, noise)
+        psi = evidence.rows(given.features, mode.B, mode.precision / variance, rng)
         mode, collapsed = mode._replace(psi=psi), False
         if rng is not None:
             scales = scales_given_factors(given, psi, mode.tau, variance, rng)

@@ -64,7 +64,7 @@ class Task:
     @cached_property
     def observations(self) -> npt.NDArray[np.intp]:
         """The training observations, chosen at random, at which f is recorded to judge convergence."""
-        return np.sort(stream(self.seed, 2, 0).permutation(len(self.problem.y))[:WATCHED])
+        return np.sort(stream(self.seed, 2, 0).permutation(self.problem.n_observations)[:WATCHED])
 
     @cached_property
     def watched(self) -> Problem:

@@ -39,6 +39,7 @@ __all__ = [
     "Inference",
     "allowed_inferences",
     "fit_model",
+    "learn_problem",
     "ranks_of",
     "resolve_inference",
     "seed_for",
@@ -156,7 +157,7 @@ def fit_model(
     problem = pose(inference)
     if control.max_time is None:
         _announce(inference, problem, control)
-    draws, steps = _learn(inference, problem, seed, replace(control, unit=problem.model.likelihood.scale), start)
+    draws, steps = learn_problem(inference, problem, seed, replace(control, unit=problem.model.likelihood.scale), start)
     return Fit(TrainingRows(design).with_newcomers(draws), steps)
 
 
@@ -176,7 +177,7 @@ def _announce(inference: Any, problem: Problem, control: Control) -> None:
         )
 
 
-def _learn(
+def learn_problem(
     inference: Any, problem: Problem, seed: int, control: Control, start: Start | None
 ) -> tuple[Draws, list[Info]]:
     """The draws of a sampler, or those of where another algorithm arrives, and the learning curve."""

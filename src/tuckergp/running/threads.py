@@ -28,7 +28,7 @@ def few_threads(problem: Problem) -> Iterator[None]:
     machine.
     """
     before = numba.get_num_threads()
-    work = len(problem.y) * float(max(problem.model.core.ranks)) ** 2
+    work = problem.n_observations * float(max(problem.model.core.ranks)) ** 2
     with threadpool_limits(limits=1, user_api="blas"):
         try:
             numba.set_num_threads(1 if work < SHARED_WORK else before)

@@ -47,7 +47,7 @@ def settle(
 
     def misfit(candidate: Inference) -> float:
         problem = pose(candidate)
-        if len(problem.y) < LEAST:
+        if problem.n_observations < LEAST:
             return math.inf
         chosen = parts(problem, seed)
         limit = None if control.max_time is None else TIME_SHARE * control.max_time / (MOST_TRIALS * len(chosen))

@@ -20,11 +20,13 @@ from tuckergp.compute.contract import IDENTITY, SPARSE
 from tuckergp.compute.threads import run_ranges
 from tuckergp.compute.vectors import padded
 from tuckergp.likelihoods.precision import Precision, RowSums
+from tuckergp.linalg import Matrix
 from tuckergp.model.design import Design
 from tuckergp.model.tucker import Core, pack
+from tuckergp.random import normals
 from tuckergp.statistics.background import NO_BACKGROUND, background_squares, background_statistics
 
-__all__ = ["NUMBERS", "Evidence", "Sorted", "sort_by_row"]
+__all__ = ["NUMBERS", "Evidence", "Number", "Sorted", "sort_by_row", "sort_index"]
 
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
@@ -102,12 +104,16 @@ class Sorted:
 
 def sort_by_row(design: Design, d: int) -> Sorted:
     """Sort the observations by their row of mode d, keeping their order within a row."""
-    n, modes = design.index.shape
-    counts = np.bincount(design.index[:, d], minlength=design.modes[d].n_rows)
-    ptr = np.concatenate([[0], np.cumsum(counts)]).astype(np.int64)
+    return sort_index(design.index, d, design.modes[d].n_rows)
+
+
+def sort_index(index: npt.NDArray[np.int32], d: int, rows: int) -> Sorted:
+    """Sort observations of an index (N, D) by their row of mode d, of which there are so many."""
+    n, modes = index.shape
+    ptr = np.concatenate([[0], np.cumsum(np.bincount(index[:, d], minlength=rows))]).astype(np.int64)
     other = np.empty((n, modes - 1), dtype=np.int32)
-    sort(design.index, d, ptr, other)
-    return Sorted(ptr, other, design.index, d)
+    sort(index, d, ptr, other)
+    return Sorted(ptr, other, index, d)
 
 
 _NONE, _NOWHERE = np.zeros(0), np.zeros(1, dtype=np.int64)
@@ -229,6 +235,11 @@ class Evidence:
         if failed:
             raise FloatingPointError(f"the precision of {failed} rows of mode {self.d} is not positive definite")
         return psi
+
+    def rows(self, features: Matrix, B: Floats, precision: Floats, rng: np.random.Generator | None) -> Floats:
+        """A draw of every row under the prior N(B'phi_m, precision^-1); the mean without ``rng``."""
+        shift = np.asarray(features @ B) @ precision
+        return self.solve(shift, precision, np.zeros_like(shift) if rng is None else normals(shift.shape, rng))
 
     def residuals(self) -> RowSums:
         """How far f is from the targets, summed over the observations of every row."""

@@ -1,0 +1,190 @@
+"""Spark's own ALS and ours on the same data, session and cores: seconds per iteration, test RMSE, memory.
+
+The full size is 20 million ratings by ``local[2]``, rank 16. Afterwards, the same fit with 1, 2, 4 and 8 partitions::
+
+    python benchmarks/spark.py -o benchmarks/results/spark.json
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+import tempfile
+import threading
+import time
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from contestants import write_synthetic
+from gibbs import facts
+from reports import Resumed, put
+
+FULL = {"users": 138_000, "items": 27_000, "ratings": 20_000_000, "rank": 16, "sweeps": 12, "warmup": 4, "memory": "6g"}
+QUICK = {"users": 600, "items": 200, "ratings": 20_000, "rank": 4, "sweeps": 4, "warmup": 2, "memory": "1g"}
+SHORT, PARTITIONS, TEST = 2, (1, 2, 4, 8), 0.1
+
+
+class Memory:
+    """The largest memory, in GiB, of this process, of Java, and of the Python workers together, while it is open."""
+
+    def __enter__(self) -> Memory:
+        self.peak = {"driver": 0.0, "java": 0.0, "workers": 0.0}
+        self.done = threading.Event()
+        self.thread = threading.Thread(target=self._watch, daemon=True)
+        self.thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.done.set()
+        self.thread.join()
+
+    def _watch(self) -> None:
+        while not self.done.wait(0.5):
+            now = {"driver": 0.0, "java": 0.0, "workers": 0.0}
+            for pid, kind in _family().items():
+                now[kind] += _resident(pid)
+            self.peak = {kind: max(value, now[kind]) for kind, value in self.peak.items()}
+
+
+def _family() -> dict[int, str]:
+    """What each process is: the driver, and all that it started."""
+    parents, names = {}, {}
+    for folder in Path("/proc").glob("[0-9]*"):
+        try:
+            name, _, rest = (folder / "stat").read_text().partition("(")[2].rpartition(")")
+        except OSError:
+            continue
+        parents[int(folder.name)], names[int(folder.name)] = int(rest.split()[1]), name
+    found = {os.getpid(): "driver"}
+    for _ in range(4):  # Java, the daemon, its workers
+        for pid, parent in parents.items():
+            if parent in found and pid not in found:
+                found[pid] = "java" if names[pid] == "java" else "workers"
+    return found
+
+
+def _resident(pid: int) -> float:
+    try:
+        return int(Path(f"/proc/{pid}/statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE") / 2**30
+    except OSError:
+        return 0.0
+
+
+def write(folder: Path, size: dict[str, Any]) -> None:
+    """The synthetic set as Parquet, nine tenths to learn from and the rest to judge."""
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    write_synthetic(folder, size["users"], size["items"], size["ratings"])
+    user, item, y = (np.load(folder / f"{name}.npy") for name in ("user", "item", "y"))
+    test = np.random.default_rng(1).random(len(y)) < TEST
+    for name, rows in (("train", ~test), ("test", test)):
+        table = pa.table({"user": user[rows].astype(np.int32), "item": item[rows].astype(np.int32), "rating": y[rows]})
+        pq.write_table(table, folder / f"{name}.parquet", row_group_size=1_000_000)
+
+
+def als(spark: Any, folder: Path, size: dict[str, Any]) -> dict[str, Any]:
+    """Spark's ALS: time by the difference of a long and a short run, so that reading the data cancels."""
+    from pyspark.ml.recommendation import ALS
+
+    train = spark.read.parquet(str(folder / "train.parquet")).cache()
+    train.count()
+    test = spark.read.parquet(str(folder / "test.parquet"))
+    seconds, model = [], None
+    with Memory() as memory:
+        for rounds in (SHORT, SHORT, size["sweeps"]):  # the first one warms Java up
+            start = time.perf_counter()
+            estimator = ALS(rank=size["rank"], maxIter=rounds, regParam=0.05, seed=0, coldStartStrategy="drop")
+            model = estimator.fit(train)
+            seconds.append(time.perf_counter() - start)
+    assert model is not None
+    errors = model.transform(test).selectExpr("avg(pow(rating - prediction, 2)) as mse").first()
+    train.unpersist()
+    each = (seconds[2] - seconds[1]) / (size["sweeps"] - SHORT)
+    return {"iteration_seconds": each, "rmse": errors["mse"] ** 0.5, "total_seconds": seconds[2], "gib": memory.peak}
+
+
+def ours(spark: Any, folder: Path, size: dict[str, Any], partitions: int | None = None, short: bool = False) -> Any:
+    """Gibbs sampling by Spark; the time of a sweep is the median after the first two."""
+    import pandas as pd
+
+    from tuckergp.inference import Gibbs
+    from tuckergp.spark import fit
+    from tuckergp.spark.problem import Workers
+
+    moved, times, start = [], [], time.perf_counter()
+    draw_users = Workers.draw_users
+
+    def counted(self: Any, request: Any) -> Any:
+        psi = draw_users(self, request)
+        moved.append((request.items.nbytes, self.moved))
+        return psi
+
+    Workers.draw_users = counted  # type: ignore[method-assign]
+    sweeps = SHORT + 3 if short else size["sweeps"]
+    warmup = 1 if short else size["warmup"]
+    train = spark.read.parquet(str(folder / "train.parquet"))
+    how = Gibbs(draws=sweeps - warmup, warmup=warmup, precision="float32")
+    try:
+        with Memory() as memory:
+            model = fit(
+                train,
+                rank=size["rank"],
+                inference=how,
+                random_state=0,
+                partitions=partitions,
+                callback=lambda info: times.append(time.perf_counter()),
+                keep=None if not short else 1,
+            )
+    finally:
+        Workers.draw_users = draw_users  # type: ignore[method-assign]
+    total = time.perf_counter() - start
+    test = pd.read_parquet(folder / "test.parquet")
+    rmse = float(np.sqrt(np.mean((model.predict(test) - test["rating"].to_numpy()) ** 2)))
+    out, back = moved[-1]
+    return {
+        "iteration_seconds": float(np.median(np.diff(times)[1:])),
+        "rmse": rmse,
+        "total_seconds": total,
+        "gib": memory.peak,
+        "sent_mb": out / 1e6,
+        "returned_mb": back / 1e6,
+    }
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--quick", action="store_true", help="small data, to see that everything runs")
+    parser.add_argument("--no-partitions", action="store_true", help="leave out the runs with 1, 4 and 8 partitions")
+    parser.add_argument("--cores", type=int, default=2)
+    parser.add_argument("-o", "--output", type=Path)
+    options = parser.parse_args()
+    os.environ["PYSPARK_PYTHON"] = os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable
+    from pyspark.sql import SparkSession
+
+    size = QUICK if options.quick else FULL
+    builder = SparkSession.builder.master(f"local[{options.cores}]").config("spark.ui.enabled", "false")
+    builder = builder.config("spark.driver.memory", size["memory"]).config("spark.driver.maxResultSize", "0")
+    builder = builder.config("spark.sql.shuffle.partitions", str(2 * options.cores))
+    spark = builder.config("spark.ui.showConsoleProgress", "false").getOrCreate()
+    spark.sparkContext.setLogLevel("ERROR")
+    head = {"command": "python benchmarks/spark.py", "machine": facts(), "size": size, "cores": options.cores}
+    report = Resumed(head, "results", options.output)
+    with tempfile.TemporaryDirectory() as place:
+        folder = Path(place) / "synthetic"
+        write(folder, size)
+        for name, run in (("ours", ours), ("als", als)):
+            print(name, report.cell((name,), lambda run=run: run(spark, folder, size)), flush=True)
+        for partitions in () if options.no_partitions else PARTITIONS:
+            cell = report.cell(
+                ("partitions", str(partitions)), lambda p=partitions: ours(spark, folder, size, p, short=True)
+            )
+            print(partitions, cell, flush=True)
+    put(report.report, options.output)
+    spark.stop()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,231 @@
+"""`tuckergp.spark.fit`: a recommender learned where the ratings are.
+
+Settings are those of `TuckerRecommender`, and so is the result. What needs more of the ratings than sums over users and
+items is refused.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from tuckergp.checks import check, one_of, whole
+from tuckergp.data.history import KEYS, History
+from tuckergp.data.tables import Table
+from tuckergp.errors import InputError
+from tuckergp.inference.base import Problem
+from tuckergp.likelihoods.all_pairs import ITEM, USER, Cells
+from tuckergp.likelihoods.background import Background
+from tuckergp.model.design import Design
+from tuckergp.posterior.fitted import Fit
+from tuckergp.random import stream
+from tuckergp.recommender import TuckerRecommender
+from tuckergp.recommender.choice_trial import recentred
+from tuckergp.recommender.choosing import attribute_choices, inference_of
+from tuckergp.recommender.entities import read_attributes
+from tuckergp.recommender.fitted import FittedRecommender
+from tuckergp.recommender.layout import SIDES, Layout
+from tuckergp.recommender.reading import Given, attribute_tables
+from tuckergp.recommender.settings import RecommenderSettings
+from tuckergp.running.control import Callback, Control
+from tuckergp.running.fit import Inference, learn_problem, ranks_of, seed_for
+from tuckergp.running.trials import MOST, settle
+from tuckergp.spark.problem import SparkProblem, Workers
+from tuckergp.spark.reading import Sharded, SparkRatings, read_ratings
+from tuckergp.spark.sessions import require_dataframe
+from tuckergp.spark.shards import Summary, Targets
+
+__all__ = ["fit"]
+
+Floats = npt.NDArray[np.float64]
+
+# What "auto" means here, and what else is refused: settings that need more of the ratings than sums over rows.
+HERE: dict[str, tuple[Any, str]] = {
+    "implicit": (False, "Co-rating kernels need the sets of all raters"),
+    "time": (None, "Drift needs a row for each user and week"),
+    "noise": ("shared", "Noise factors of rows need the residuals of each row"),
+    "objective": ("rating", "A model of choices beside that of ratings is a second fit"),
+}
+SETTLED: dict[str, tuple[Any, ...]] = {
+    "core": ("identity",),
+    "context": ((), []),
+    "duplicates": ("keep",),
+    "chains": (1,),
+}
+LIKELIHOODS = ("auto", "gaussian", "clicks")
+SHARDS = whole(1) | one_of(None)
+
+
+def fit(
+    ratings: Any,
+    users: Any = None,
+    items: Any = None,
+    *,
+    partitions: int | None = None,
+    shards: int | None = None,
+    checkpoint: str | Path | None = None,
+    checkpoint_minutes: float = 5.0,
+    max_time: float | None = None,
+    callback: Callback | None = None,
+    progress: bool | None = None,
+    keep: int | None = None,
+    **settings: Any,
+) -> TuckerRecommender:
+    """Learn from a Spark data frame of ratings; the ratings stay in Spark's workers.
+
+    It draws the numbers that `TuckerRecommender.fit` draws, with the same settings and seed, from the same ratings
+    sorted by user and item: results agree but for rounding. They are the same, bit for bit, for any number of
+    partitions and machines, and when tasks are repeated.
+
+    Parameters
+    ----------
+    ratings : pyspark.sql.DataFrame
+        With columns user_id, item_id and rating; other names are found as by `TuckerRecommender`. Ids are whole numbers
+        or texts.
+    users, items : table with user_id (item_id) and attributes, or None
+        Spark data frames are collected.
+    partitions : int or None
+        Tasks of each sweep, at most as many as shards; None for as many as Spark has cores.
+    shards : int or None
+        Into how many ranges of users the ratings are cut, whose sums are added in a fixed order. None decides by the
+        number of ratings alone: one for each two million, at least 8.
+    checkpoint, checkpoint_minutes, max_time, callback, progress, keep
+        As in `TuckerRecommender.fit`; the folder of the checkpoint is the driver's.
+    **settings
+        Of `TuckerRecommender`: rank, inference ("gibbs" or "als", or an object), likelihood ("gaussian" or "clicks"),
+        draws, random_state and so on.
+
+    Returns
+    -------
+    TuckerRecommender
+        As if it had been fitted here. The factors of all users, and all ratings, are then in the driver's memory.
+    """
+    require_dataframe(ratings)
+    for name, value in (("partitions", partitions), ("shards", shards)):
+        check(name, value, SHARDS)
+    model = TuckerRecommender(**_settings(settings))
+    asked = RecommenderSettings.of(model)
+    inference_of(asked)
+    control = Control(checkpoint, checkpoint_minutes, max_time, callback, progress, None, keep=keep)
+    data, asked = read_ratings(ratings, asked)
+    inference = inference_of(asked)
+    seed = seed_for(asked.random_state, checkpoint)
+    given = Given(None, _collected(users), _collected(items))
+    sources = zip(attribute_tables(given, asked, data.names), SIDES, KEYS, data.ids, strict=True)
+    of_users, of_items = (read_attributes(source, name, key, ids) for source, name, key, ids in sources)
+    tables = (of_users, of_items)
+    layout, design = Layout.fit(data.history, tables, choices=attribute_choices(asked), rng=stream(seed, 1, 1))
+    sharded = data.sharded(design.modes[0].features, partitions, shards)
+    try:
+        learned, history = _learn(asked, inference, data, design, sharded, seed, control)
+    finally:
+        sharded.release()
+    summary = sharded.summary  # known by now
+    low, high = asked.rating_scale or asked.kind.target_range(np.array([summary.low, summary.high]))
+    between = (float(low), float(high))
+    names = {**(asked.columns or {}), **data.names}
+    return model._keep(FittedRecommender(layout, learned, history, None, tables, between, "pandas", names))
+
+
+def _settings(settings: dict[str, Any]) -> dict[str, Any]:
+    """The settings of a recommender, with what "auto" means here; refuses what cannot be."""
+    for name, (meaning, why) in HERE.items():
+        if settings.get(name, "auto") not in ("auto", meaning):
+            raise InputError(f"{why}, which Spark's partitions do not have; use {name}={meaning!r}.")
+    for name, allowed in SETTLED.items():
+        if name in settings and settings[name] not in allowed:
+            raise InputError(f"tuckergp.spark takes {name}={allowed[0]!r} alone; fit locally for another.")
+    likelihood = settings.get("likelihood", "auto")
+    if isinstance(likelihood, str) and likelihood not in LIKELIHOODS:
+        raise InputError(f"tuckergp.spark learns likelihood='gaussian' and 'clicks', not {likelihood!r}; fit locally.")
+    kind = settings.get("inference", "gibbs")
+    if (kind if isinstance(kind, str) else type(kind).name) not in ("gibbs", "als"):
+        raise InputError(f"tuckergp.spark learns by inference='gibbs' or 'als', not {kind!r}; fit locally.")
+    if getattr(kind, "noise", "shared") == "rows":
+        raise InputError(f"{HERE['noise'][1]}, which Spark's partitions do not have; use Gibbs(noise='shared').")
+    unknown = set(settings) - set(TuckerRecommender._parameter_names())
+    if unknown:
+        raise InputError(f"tuckergp.spark.fit has no setting {min(unknown)!r}; it takes those of TuckerRecommender.")
+    named = isinstance(kind, str) and kind == "gibbs"
+    return {**settings, **{n: v for n, (v, _) in HERE.items() if n != "noise" or named}, "n_jobs": None}
+
+
+def _collected(table: Any) -> Any:
+    """A table of attributes on the driver."""
+    return table.toPandas() if hasattr(table, "toPandas") else table
+
+
+def _learn(
+    asked: RecommenderSettings,
+    inference: Inference,
+    data: SparkRatings,
+    design: Design,
+    sharded: Sharded,
+    seed: int,
+    control: Control,
+) -> tuple[Fit, History]:
+    """Learn from ratings in workers; also returns the ratings, collected."""
+    core = inference.core(asked.core, ranks_of(asked.rank, 2), stream(seed, 1, 0), len(data))
+    asked.kind.check_core(core)
+    inference.check_likelihood(asked.kind)
+    likelihood, zeros = _likelihood(asked, data, sharded.summary)
+    workers = Workers(sharded, Targets(likelihood, zeros))
+    derived = {} if zeros is None else {"cells": _cells(zeros, design, workers)}
+
+    def pose(algorithm: Inference) -> Problem:
+        return SparkProblem.of(algorithm.model(core, likelihood), design, workers, derived)
+
+    def pose_here(algorithm: Inference) -> Problem:
+        return _trial(SparkProblem.of(algorithm.model(core, likelihood), design, workers, derived), seed)
+
+    inference, control = settle(inference, core, pose_here, seed, control)
+    control = replace(control, unit=likelihood.scale)
+    draws, steps = learn_problem(inference, pose(inference), seed, control, None)
+    learned = Fit(draws, steps)
+    user, item, rating = workers.of_users(np.ones(len(data.ids[0]), dtype=bool))
+    history = replace(data.history, codes=(user, item), rating=rating, occasion=Table({}, "ratings", len(rating)))
+    if zeros is not None:
+        history = replace(history, clicks=True)
+        learned = recentred(learned, replace(design, index=np.stack([user, item], axis=1)), seed)
+    return learned, history
+
+
+def _likelihood(asked: RecommenderSettings, data: SparkRatings, summary: Summary) -> tuple[Any, Floats | None]:
+    """The likelihood that has read the ratings, and for clicks the weights of zeros of each item."""
+    kind: Any = asked.kind
+    if not kind.all_pairs:
+        _check_scale(asked, summary)
+        return kind(mean=summary.mean, scale=summary.std or 1.0), None
+    given: Any = kind() if isinstance(asked.likelihood, str) else asked.likelihood
+    if summary.low == summary.high and given.counting == "auto":
+        given = replace(given, counting="none")
+    likelihood = replace(given, typical=data.typical).settled()
+    return likelihood, likelihood.weights_of_zeros(data.per_item.astype(np.float64))
+
+
+def _check_scale(asked: RecommenderSettings, summary: Summary) -> None:
+    scale = asked.rating_scale
+    if scale is not None and (summary.low < scale[0] or summary.high > scale[1]):
+        raise InputError(
+            f"The ratings go from {summary.low:g} to {summary.high:g}, outside the scale from {scale[0]:g} to "
+            f"{scale[1]:g}."
+        )
+
+
+def _cells(zeros: Floats, design: Design, workers: Workers) -> Cells:
+    """The background of clicks; the clicks themselves are in the workers."""
+    rows = (design.modes[USER].n_rows, design.modes[ITEM].n_rows)
+    background = Background.of(design.index, rows, np.ones(rows[USER]), zeros, ITEM)
+    none = np.zeros(0)
+    return Cells(none, none, background, workers.facts.surplus, float(rows[USER] * rows[ITEM]))
+
+
+def _trial(problem: SparkProblem, seed: int) -> Problem:
+    """The ratings of some users, enough for trials, on the driver."""
+    users, n = problem.design.modes[0].n_rows, problem.n_observations
+    chosen = np.ones(users, dtype=bool) if n <= MOST else stream(seed, 1, 3).random(users) < MOST / n
+    return problem.of_users(chosen)
