@@ -13,8 +13,8 @@ from tuckergp.cli import data
 from tuckergp.cli.doctor import doctor
 from tuckergp.cli.evaluate import evaluate
 from tuckergp.cli.explain import explain
-from tuckergp.cli.export import export
 from tuckergp.cli.explore import explore
+from tuckergp.cli.export import export
 from tuckergp.cli.fit import fit
 from tuckergp.cli.predict import predict
 from tuckergp.cli.recommend import recommend
