@@ -81,6 +81,11 @@ class ModeGiven:
         return self.sweep < COLLAPSED_AT_FIRST
 
     @property
+    def searching(self) -> bool:
+        """Whether numbers may be looked for anywhere, because nothing was learned yet: in some of the first sweeps."""
+        return self.starting and self.sweep & (self.sweep - 1) == 0
+
+    @property
     def affordable(self) -> bool:
         """Whether costly draws are due in this sweep."""
         return self.starting or self.sweep % COLLAPSED_EVERY == 0

@@ -20,6 +20,7 @@ from tuckergp.linalg import Matrix
 from tuckergp.priors.given import ModeGiven
 from tuckergp.priors.regression import Regression
 from tuckergp.priors.regressions import weights_given_factors as regress
+from tuckergp.priors.weights import weights_given_data
 from tuckergp.random import DrawStreams, log_slice, normals
 from tuckergp.residuals.base import Evidence, ModeDraws, ModeState, Residual
 from tuckergp.residuals.markov import MaternProcess, independent_ranks, log_likelihood
@@ -37,6 +38,8 @@ __all__ = [
 Floats = npt.NDArray[np.float64]
 
 SLICE_WIDTH = 0.5
+# Up to this many weights they are also drawn given the data and E, by one solve.
+FEW_WEIGHTS = 200
 
 
 def weights_given_factors(
@@ -86,11 +89,14 @@ def lengthscale_given_data(
     precision: Floats,
     prior: LengthscalePrior,
     rng: np.random.Generator,
+    anywhere: bool = False,
 ) -> MaternProcess:
     """Draw the lengthscale with E integrated out; the states must be drawn next, with the new process returned.
 
     Mixes best by far and costs most, some six forward filters; `lengthscale_given_values` and `lengthscale_given_noise`
-    take O(M r) per step. Parameters are those of `MaternProcess.states_given_data`.
+    take O(M r) per step. Parameters are those of `MaternProcess.states_given_data`. With ``anywhere`` it is first drawn
+    from a grid over all lengthscales that the knots can tell apart: a step of the slice does not find a short one,
+    such as that of a season, from a long one, such as that of a trend, across the valley between them.
     """
     _, A_scaled, b_scaled = independent_ranks(A, b, mean, precision)
 
@@ -98,8 +104,12 @@ def lengthscale_given_data(
         value = process.at(float(np.exp(x))).evidence_of(A_scaled, b_scaled) + prior.log_density(x)
         return -np.inf if np.isnan(value) else value
 
-    x = log_slice(log_density, float(np.log(process.lengthscale)), SLICE_WIDTH, rng)
-    return process.at(float(np.exp(x)))
+    x = float(np.log(process.lengthscale))
+    if anywhere:
+        grid = np.append(process.log_range, x)
+        density = np.array([log_density(float(each)) for each in grid])
+        x = float(grid[np.argmax(density + rng.gumbel(size=len(grid)))])
+    return process.at(float(np.exp(log_slice(log_density, x, SLICE_WIDTH, rng))))
 
 
 def lengthscale_given_values(
@@ -254,20 +264,26 @@ class Line(Residual):
         else the whitened and the centred form are interwoven (Yu and Meng 2011). Both leave the posterior invariant.
         """
         A, b = (statistic[self.sorter] for statistic in evidence.statistics())
-        mean = np.asarray(given.features @ mode.B)[self.sorter]
+        features = given.features[self.sorter]
+        mean = np.asarray(features @ mode.B)
+        if rng is not None and 0 < mode.B.size <= FEW_WEIGHTS:
+            # what the data say beside E; `weights_given_factors` below sees them through psi alone
+            E = mode.psi[self.sorter] - mean
+            rest = b - np.einsum("mkl,ml->mk", A, E)
+            B = weights_given_data(features, A, rest, given.by_feature(mode.tau), mode.precision, mode.B, rng)
+            mode, mean = mode._replace(B=B), np.asarray(features @ B)
         inner, prior = mode.precision / self.sd**2, LengthscalePrior(self.lengthscale)
         process = self.process(Path(*mode.own).lengthscale)
         noise = None
         if rng is not None:
             if self.learn and given.affordable:
-                process = lengthscale_given_data(process, A, b, mean, inner, prior, rng)
+                process = lengthscale_given_data(process, A, b, mean, inner, prior, rng, given.searching)
             noise = normals((*process.noise_shape, len(inner)), rng)
         E = process.states_given_data(A, b, mean, inner, noise)[:, 0]
         if rng is not None and self.learn and not given.affordable:
             process, E = lengthscale_given_noise(process, E, lambda E: log_likelihood(E, A, b, mean), prior, rng)
             process = lengthscale_given_values(process, E, inner, prior, rng)
         psi, tau = mean + E, self.sd**2 * mode.tau
-        features = given.features[self.sorter]
         B = weights_given_factors(process, features, given.blocks, psi, tau, mode.B, inner, rng)
         own = Path(Path(*mode.own).states, process.lengthscale)
         return mode._replace(psi=self._to_rows(psi), B=B, own=own), False

@@ -24,6 +24,10 @@ __all__ = ["MaternProcess", "independent_ranks", "log_likelihood"]
 Floats = npt.NDArray[np.float64]
 
 
+# How many lengthscales stand for all that a line can have.
+LENGTHSCALES = 16
+
+
 @dataclass(frozen=True, eq=False)
 class MaternProcess:
     """A Matern process on the distinct values of one column.
@@ -64,6 +68,14 @@ class MaternProcess:
         other = object.__new__(type(self))
         vars(other).update(t=self.t, order=self.order, lengthscale=lengthscale, _gaps=self._gaps)
         return other
+
+    @property
+    def log_range(self) -> Floats:
+        """Logarithms of lengthscales, from those that make rows independent to those that make them a polynomial."""
+        gaps = np.diff(self.t)
+        if not len(gaps):
+            return np.zeros(0)
+        return np.linspace(np.log(np.median(gaps) / 2), np.log(4 * (self.t[-1] - self.t[0])), LENGTHSCALES)
 
     @property
     def noise_shape(self) -> tuple[int, int]:
