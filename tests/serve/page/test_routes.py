@@ -93,6 +93,7 @@ def test_a_file_without_ratings_claims_nothing_about_them(recommender, ratings, 
         assert client.post("/page/model/accuracy").json() == {"source": None, "can_copy": False}
         item = client.get("/page/item", params={"item_id": ratings.items["item_id"][0]}).json()
         assert (item["count"], item["mean"]) == (0, None)
+        assert client.get("/page/model/data").json()["mean"] is None
         assert len(client.get("/page/map").json()["ids"]) == len(set(ratings.train["item_id"]))
 
 
