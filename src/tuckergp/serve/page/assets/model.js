@@ -50,7 +50,7 @@ function show(place, about, figures) {
   }
   put(place, big([[number(figures.rmse, 3), "root mean squared error"], [number(figures.mae, 3), "mean absolute error"], [number(figures.usual_rmse, 3), "error of always saying the average"]]),
     figures.coverage.length ? [h("h3", {}, "Calibration"), h("p", { class: "small" }, "An interval of probability 80 % should hold 80 % of new values. Points on the diagonal: it does. Below it, the model is too sure."), calibration(figures.coverage, figures.n)] : h("p", { class: "quiet small" }, "A point estimate has no intervals to check."),
-    h("p", { class: "quiet small" }, `${SOURCES[figures.source]} ${count(figures.n)} values.`));
+    h("p", { class: "quiet small" }, `${SOURCES[figures.source]} ${figures.of > figures.n ? `${count(figures.n)} of ${count(figures.of)} values, chosen at random.` : `${count(figures.n)} values.`}`));
 }
 
 const big = (pairs) => h("dl", { class: "big" }, pairs.map(([value, label]) => h("div", {}, h("dt", {}, label), h("dd", {}, value))));

@@ -15,7 +15,7 @@ class Person {
   constructor(about, id, fresh, known) {
     Object.assign(this, { about, id, fresh, known, list: [], by: about.by[0], facts: recall(id) });
     this.own = new Map((known?.ratings ?? []).map((each) => [each.id, each]));
-    this.busy = false;
+    this.last = Promise.resolve();
     this.moved = h("p", { class: "moved", hidden: true });
     this.place = h("ol", { class: "list" });
     this.rated = h("div", {});
@@ -31,7 +31,7 @@ class Person {
     this.suggest("");
     const title = fresh ? "New person" : this.known?.title ?? this.id;
     return [
-      h("p", { class: "crumb" }, h("a", { href: "#/" }, "People"), fresh && this.known ? h("button", { class: "link", onclick: () => this.startOver() }, "Start over") : null),
+      h("p", { class: "crumb" }, h("a", { href: "#/" }, "People"), fresh ? h("button", { class: "link", onclick: () => this.startOver() }, "Start over") : null),
       h("h1", {}, title),
       this.head,
       h("div", { class: "columns person" },
@@ -123,9 +123,13 @@ class Person {
     }).catch((error) => put(this.toRate, h("li", { class: "fault" }, error.message)));
   }
 
-  async rate(item, title, level) {
-    if (this.busy) return;
-    this.busy = true;
+  /** Ratings that come while one is under way wait for it. */
+  rate(item, title, level) {
+    this.last = this.last.then(() => this.rateNow(item, title, level));
+    return this.last;
+  }
+
+  async rateNow(item, title, level) {
     this.place.setAttribute("aria-busy", "true");
     try {
       await this.foldIn([{ id: item, rating: level }]);
@@ -142,7 +146,6 @@ class Person {
       put(this.moved, h("span", { class: "fault" }, error.message));
       say(error.message);
     } finally {
-      this.busy = false;
       this.place.removeAttribute("aria-busy");
     }
   }
@@ -207,7 +210,7 @@ class Person {
   }
 
   async startOver() {
-    await api.forget(this.id).catch(() => null);
+    if (this.known) await api.forget(this.id).catch(() => null);
     sessionStorage.removeItem(`facts of ${this.id}`);
     location.hash = "#/";
   }
