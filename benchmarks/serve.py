@@ -225,7 +225,9 @@ def main() -> None:
         size |= {"users": options.users, "ratings": size["ratings"] * options.users // size["users"]}
     if options.seconds:
         size |= {"seconds": options.seconds}
-    report: dict[str, Any] = {"command": "python benchmarks/serve.py", "machine": facts(), "size": size}
+    command = "python benchmarks/serve.py"
+    command += "".join(f" --{name} {value}" for name in ("users", "seconds") if (value := getattr(options, name)))
+    report: dict[str, Any] = {"command": command, "machine": facts(), "size": size}
     report |= {"workers": WORKERS, "connections": CONNECTIONS}
     with tempfile.TemporaryDirectory() as place:
         folder = Path(place) / "data"

@@ -57,6 +57,16 @@ def test_the_benchmark_of_single_answers_runs(tmp_path):
     assert set(report["users"]["300"]["ratios"]) == {"list", "fold_in", "everyone"}
 
 
+def test_the_benchmark_of_a_server_runs(tmp_path):
+    output = tmp_path / "serve.json"
+    command = [sys.executable, str(BENCHMARKS / "serve.py"), "--quick", "--seconds", "0.5", "-o", str(output)]
+    subprocess.run([*command, "--port", "8951"], check=True, capture_output=True)
+    report = json.loads(output.read_text())
+    assert report["served"]["failed"] == report["bare"]["failed"] == 0
+    assert report["served"]["requests"] > 0
+    assert report["memory"] > 1e7
+
+
 def test_the_benchmark_of_kept_draws_runs(data_dir, tmp_path):
     output = tmp_path / "keep.json"
     command = [sys.executable, str(BENCHMARKS / "keep.py"), "--quick", "-o", str(output)]
