@@ -59,11 +59,11 @@ class Person {
   sorting() {
     if (this.about.by.length < 2) return null;
     const words = { value: "value: chosen and liked", rating: "expected rating", choice: "probability of a choice" };
-    const change = async (event) => {
+    const change = (event) => this.change(async () => {
       this.by = event.target.value;
       await this.load();
       this.renderList(null);
-    };
+    });
     return h("span", { class: "inline" }, h("label", { for: "by" }, "by"), h("select", { id: "by", onchange: change }, this.about.by.map((by) => h("option", { value: by }, words[by]))));
   }
 
@@ -123,31 +123,42 @@ class Person {
     }).catch((error) => put(this.toRate, h("li", { class: "fault" }, error.message)));
   }
 
-  /** Ratings that come while one is under way wait for it. */
+  /** Rate, and show what moved. */
   rate(item, title, level) {
-    this.last = this.last.then(() => this.rateNow(item, title, level));
-    return this.last;
-  }
-
-  async rateNow(item, title, level) {
-    this.place.setAttribute("aria-busy", "true");
-    try {
+    return this.change(async () => {
       await this.foldIn([{ id: item, rating: level }]);
       this.own.set(item, { id: item, title, rating: level });
       this.known = await api.person(this.id);
-      const before = new Map(this.list.map((each) => [each.id, each]));
-      await this.load();
-      this.renderList(before);
+      const before = await this.reload();
       this.renderOwn();
       this.suggest(this.looked);
       this.tell(title, level, item, before);
-    } catch (error) {
-      this.moved.hidden = false;
-      put(this.moved, h("span", { class: "fault" }, error.message));
-      say(error.message);
-    } finally {
-      this.place.removeAttribute("aria-busy");
-    }
+    });
+  }
+
+  /** Do something that changes the list; what comes while another change is under way waits for it. */
+  change(action) {
+    this.last = this.last.then(async () => {
+      this.place.setAttribute("aria-busy", "true");
+      try {
+        await action();
+      } catch (error) {
+        this.moved.hidden = false;
+        put(this.moved, h("span", { class: "fault" }, error.message));
+        say(error.message);
+      } finally {
+        this.place.removeAttribute("aria-busy");
+      }
+    });
+    return this.last;
+  }
+
+  /** Ask for the list again and show how it differs from the last one, which is returned by id. */
+  async reload() {
+    const before = new Map(this.list.map((each) => [each.id, each]));
+    await this.load();
+    this.renderList(before);
+    return before;
   }
 
   /** Send ratings, and what a new person says of themselves. A rating takes the place of an earlier one. */
@@ -187,18 +198,16 @@ class Person {
   }
 
   questions() {
-    const change = async (name, value) => {
+    const change = (name, value) => this.change(async () => {
       if (value === "") delete this.facts[name];
       else this.facts[name] = value;
       sessionStorage.setItem(`facts of ${this.id}`, JSON.stringify(this.facts));
-      const before = new Map(this.list.map((each) => [each.id, each]));
       if (this.known) {
         await this.foldIn([...this.own.values()]); // with the same ratings, which take the place of themselves
         this.known = await api.person(this.id);
       }
-      await this.load();
-      this.renderList(before);
-    };
+      await this.reload();
+    });
     const fields = this.about.questions.map((each) => {
       const id = freshId("question");
       const input = each.use === "number"
