@@ -73,13 +73,6 @@ def test_empty_partitions_do_no_harm(spark):
     assert np.isfinite(model.predict({"user_id": [0], "item_id": [2]})).all()
 
 
-def test_a_checkpoint_of_other_data_is_refused(spark, table, tmp_path):
-    fit(frame(spark, table), checkpoint=tmp_path, **SHORT)
-    other = {**table, "rating": [5.0, *table["rating"][1:-1], 0.5]}
-    with pytest.raises(InputError, match="of other data or settings"):
-        fit(frame(spark, other), checkpoint=tmp_path, **SHORT)
-
-
 def test_no_java_is_one_sentence(monkeypatch, tmp_path):
     monkeypatch.setenv("PATH", str(tmp_path))
     monkeypatch.delenv("JAVA_HOME", raising=False)
