@@ -22,7 +22,7 @@ from gibbs import facts
 from reports import Resumed, put
 
 FULL = {"users": 138_000, "items": 27_000, "ratings": 20_000_000, "rank": 16, "sweeps": 12, "warmup": 4, "memory": "6g"}
-MIDDLE = {**FULL, "users": 20_000, "items": 5_000, "ratings": 1_000_000, "memory": "2g"}
+MIDDLE = {**FULL, "users": 6_000, "items": 1_500, "ratings": 200_000, "memory": "2g"}
 QUICK = {"users": 600, "items": 200, "ratings": 20_000, "rank": 4, "sweeps": 4, "warmup": 2, "memory": "1g"}
 SHORT, PARTITIONS, TEST = 2, (1, 2, 4, 8), 0.1
 
@@ -175,7 +175,7 @@ def ours(spark: Any, folder: Path, size: dict[str, Any], partitions: int | None 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--quick", action="store_true", help="small data, to see that everything runs")
-    parser.add_argument("--middle", action="store_true", help="a million ratings")
+    parser.add_argument("--middle", action="store_true", help="200,000 ratings")
     parser.add_argument("--no-partitions", action="store_true", help="leave out the runs with 1, 4 and 8 partitions")
     parser.add_argument("--cores", type=int, default=2)
     parser.add_argument("-o", "--output", type=Path)
