@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from tuckergp.errors import DivergenceError
-from tuckergp.random import BLOCK, gammas, log_slice, normals, overrelaxed, uniforms
+from tuckergp.random import BLOCK, gammas, log_slice, normals, normals_of_rows, overrelaxed, uniforms
 
 MAKERS = {
     "normals": lambda n, rng: normals((n, 2), rng),
@@ -45,3 +45,10 @@ def test_an_overrelaxed_draw_is_on_the_other_side_of_the_mean_with_noise_that_ke
     mean, noise, last = np.random.default_rng(0).standard_normal((3, 4))
     expected = mean - share * (last - mean) + np.sqrt(1 - share**2) * noise
     np.testing.assert_allclose(overrelaxed(lambda scale: mean + scale * noise, last, share), expected, rtol=1e-12)
+
+
+@pytest.mark.parametrize(("first", "last"), [(0, 5), (1_000, 1_030), (1_024, 2_048), (2_040, 2_500), (7, 7)])
+def test_rows_of_normals_are_made_without_the_others(first, last):
+    rng = np.random.default_rng(0)
+    seed = int(np.random.default_rng(0).integers(2**63))
+    np.testing.assert_array_equal(normals_of_rows(first, last, 3, seed), normals((2_500, 3), rng)[first:last])

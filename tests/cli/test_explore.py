@@ -1,5 +1,6 @@
 """`tuckergp explore`: what it shows, where, and what it refuses."""
 
+import importlib
 import os
 import re
 import signal
@@ -7,6 +8,7 @@ import socket
 import subprocess
 import sys
 import urllib.request
+from functools import partial
 
 import pytest
 
@@ -15,9 +17,11 @@ pytest.importorskip("fastapi", reason="needs the extra serve")
 from tuckergp.datasets import make_ratings
 
 from tuckergp import TuckerRecommender, load
-from tuckergp.cli.demo import settings, synthetic
 
 from .command import refuse
+
+DEMO = importlib.import_module("tuckergp.cli.demo")  # tuckergp.cli.demo is also the command
+EXPLORE = importlib.import_module("tuckergp.cli.explore")
 
 
 @pytest.fixture(scope="module")
@@ -60,10 +64,11 @@ def test_what_it_cannot_show_is_refused_with_a_line(model, tmp_path):
 
 
 def test_the_demo_shows_the_model_of_the_demo(tmp_path, monkeypatch):
-    import importlib
-
-    monkeypatch.setattr(importlib.import_module("tuckergp.cli.demo"), "DRAWS", 3)
-    test = importlib.import_module("tuckergp.cli.explore").demo_model(tmp_path / "demo.tgp", 1)
-    data = synthetic(1)
+    few = partial(make_ratings, n_users=60, n_items=50, n_ratings=1000)
+    monkeypatch.setattr(DEMO, "make_ratings", few)
+    monkeypatch.setattr(DEMO, "DRAWS", 5)
+    test = EXPLORE.demo_model(tmp_path / "demo.tgp", 1)
+    data = few(random_state=1)
     assert (test["rating"] == data.test["rating"]).all()
-    assert load(tmp_path / "demo.tgp").get_params() == TuckerRecommender(**settings(1)).get_params()
+    fitted = TuckerRecommender(**DEMO.settings(1)).fit(data.train, data.users, data.items)
+    assert (load(tmp_path / "demo.tgp").predict(data.test) == fitted.predict(data.test)).all()

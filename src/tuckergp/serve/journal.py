@@ -2,7 +2,8 @@
 
 Every worker reads it up to its end before it answers. It only grows, but for lines of somebody who is forgotten, which
 are overwritten with spaces, so that places in it stay. Readers and writers lock the file; a line that a crash left
-incomplete is passed over. Needs no FastAPI: `ratings_in` gives the ratings to a nightly fit.
+incomplete is passed over. Needs no FastAPI: `ratings_in` and `forgotten_in` are for nightly
+fits.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ try:
 except ImportError:  # Windows, where one worker is all there is
     fcntl = None
 
-__all__ = ["Journal", "Place", "ratings_in"]
+__all__ = ["Journal", "Place", "forgotten_in", "ratings_in"]
 
 log = logging.getLogger("tuckergp.serve")
 
@@ -168,7 +169,7 @@ def _without(entry: Entry, same: Any) -> Entry | None:
 
 
 def ratings_in(path: str | Path) -> dict[str, list[Any]]:
-    """The ratings of a journal as a table, for `TuckerRecommender.partial_fit`; the last one of each pair.
+    """The ratings of a journal as a table, for `TuckerRecommender.partial_fit`: the last of each pair, or all clicks.
 
     Examples
     --------
@@ -180,18 +181,27 @@ def ratings_in(path: str | Path) -> dict[str, list[Any]]:
     ...     ratings_in(Path(folder) / "journal")
     {'user_id': ['ann'], 'item_id': [7], 'rating': [4.0]}
     """
+    last: dict[Any, Mapping[str, Any]] = {}
+    for entry in _entries(path):
+        if FORGET in entry:
+            last = {key: row for key, row in last.items() if row["user_id"] != entry[FORGET]}
+        for row in entry.get(RATINGS) or []:
+            key = (row["user_id"], row["item_id"]) if "rating" in row else object()
+            last.pop(key, None)
+            last[key] = row
+    return as_columns(list(last.values()))
+
+
+def forgotten_in(path: str | Path) -> list[Any]:
+    """The ids of all who were forgotten, each once: what a fit must forget before it goes on."""
+    return list(dict.fromkeys(entry[FORGET] for entry in _entries(path) if FORGET in entry))
+
+
+def _entries(path: str | Path) -> list[Entry]:
     path = Path(path)
     if not path.is_file():
         raise InputError(f"There is no journal {path}.")
-    last: dict[Any, Mapping[str, Any]] = {}
-    for entry in Journal(path).read()[0]:
-        if FORGET in entry:
-            last = {pair: row for pair, row in last.items() if pair[0] != entry[FORGET]}
-        for row in entry.get(RATINGS) or []:
-            pair = (row["user_id"], row["item_id"])
-            last.pop(pair, None)
-            last[pair] = row
-    return as_columns(list(last.values()))
+    return Journal(path).read()[0]
 
 
 def as_columns(rows: Sequence[Mapping[str, Any]]) -> dict[str, list[Any]]:

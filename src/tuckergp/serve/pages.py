@@ -57,9 +57,10 @@ class PageState:
             return dict(self.once(served, "held out", lambda: self._held_out(served.model)))
         if not isinstance(served.model, TuckerRecommender):
             return {"source": None, "can_copy": False}
-        if copy and self.copies:
+        can_copy = self.copies and len(served.model.history_.base) > 0
+        if copy and can_copy:
             return dict(self.once(served, "copy", lambda: accuracy.of_copy(served.model)))
-        return {"source": None, "can_copy": self.copies}
+        return {"source": None, "can_copy": can_copy}
 
     def _held_out(self, model: Any) -> dict[str, Any]:
         if isinstance(model, TuckerRecommender):

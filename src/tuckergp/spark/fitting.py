@@ -172,6 +172,11 @@ def _learn(
     core = inference.core(asked.core, ranks_of(asked.rank, 2), stream(seed, 1, 0), len(data))
     asked.kind.check_core(core)
     inference.check_likelihood(asked.kind)
+    if sharded.summary.size != len(data):
+        raise InputError(
+            f"ratings gave {len(data):,} rows first and {sharded.summary.size:,} of the same users and items later, so "
+            f"it is not the same each time that it is computed; write it to Parquet, or checkpoint() it."
+        )
     likelihood, zeros = _likelihood(asked, data, sharded.summary)
     workers = Workers(sharded, Targets(likelihood, zeros))
     derived = {} if zeros is None else {"cells": _cells(zeros, design, workers)}

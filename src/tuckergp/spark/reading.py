@@ -21,7 +21,7 @@ from tuckergp.data.tables import Table
 from tuckergp.errors import InputError
 from tuckergp.linalg import Matrix
 from tuckergp.recommender.settings import RecommenderSettings
-from tuckergp.spark.shards import Shard, Summary, features_of
+from tuckergp.spark.shards import NOTHING, Shard, Summary, features_of
 
 __all__ = ["Sharded", "SparkRatings", "read_ratings"]
 
@@ -176,8 +176,7 @@ class Sharded:
     def summary(self) -> Summary:
         """Of all ratings; the first job, which makes the shards."""
         found = sorted(self.all.map(lambda shard: (shard.number, shard.summary())).collect())
-        whole: Summary = reduce(Summary.joined, (summary for _, summary in found if summary.size))
-        return whole
+        return reduce(Summary.joined, (summary for _, summary in found), NOTHING)
 
     def release(self) -> None:
         """Free the memory of the workers."""
@@ -284,12 +283,15 @@ def _encoded(batches: Iterable[Any], sent: tuple[Any, Matrix, Plan]) -> Iterator
             values = batch.column(key)
             if known[d] is None:
                 known[d] = pa.array(ids[d], type=values.type)
-            codes.append(pc.index_in(values, value_set=known[d]).to_numpy(zero_copy_only=False).astype(np.int32))
+            codes.append(pc.fill_null(pc.index_in(values, value_set=known[d]), -1).to_numpy(zero_copy_only=False))
         rating = batch.column(RATING).cast(pa.float64()).to_numpy(zero_copy_only=False)
-        columns.append((*codes, rating))
+        found = (codes[0] >= 0) & (codes[1] >= 0)  # ids that were not counted are noticed by the driver
+        columns.append(tuple(values[found] for values in (*codes, rating)))
     if not columns:
         return
     user, item, rating = (np.concatenate(parts) for parts in zip(*columns, strict=True))
+    if not len(user):
+        return
     shard = plan.shard_of(user, item)
     order = np.argsort(shard, kind="stable")
     numbers, begin = np.unique(shard[order], return_index=True)

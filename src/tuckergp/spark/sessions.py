@@ -46,9 +46,10 @@ def session(master: str | None = None, name: str = "tuckergp") -> Any:
     try:
         return (builder if master is None else builder.master(master)).getOrCreate()
     except Exception as error:  # Java's errors come as several kinds
-        reason = str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__
+        first = str(error).strip().partition("\n")[0]
+        reason = "" if not first or first.startswith("An error occurred while calling") else f" ({first})"
         raise InputError(
-            f"There is no Spark at the master {master or 'of its configuration'}: {reason} Is it running, and can this "
+            f"There is no Spark at the master {master or 'of its configuration'}{reason}. Is it running, and can this "
             f"machine reach it? local[2] needs none."
         ) from error
 

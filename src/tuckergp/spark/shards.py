@@ -27,7 +27,7 @@ from tuckergp.spark.sums import branches
 from tuckergp.statistics.evidence import Evidence, Number, Sorted, sort_index
 from tuckergp.store.trees import digest
 
-__all__ = ["Request", "Shard", "Summary", "Targets", "pieces", "sweep"]
+__all__ = ["NOTHING", "Request", "Shard", "Summary", "Targets", "pieces", "sweep"]
 
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int32]
@@ -99,6 +99,8 @@ class Summary(NamedTuple):
 
     def joined(self, other: Summary) -> Summary:
         """Of both together (Chan, Golub and LeVeque 1983)."""
+        if not self.size or not other.size:
+            return self if self.size else other
         n, apart = self.size + other.size, other.mean - self.mean
         mean = self.mean + apart * other.size / n
         square = self.square + other.square + apart**2 * self.size * other.size / n
@@ -109,6 +111,9 @@ class Summary(NamedTuple):
         """The standard deviation; 0 where all ratings are the same but for rounding."""
         std = float(np.sqrt(self.square / self.size))
         return std if std > ROUNDING * abs(self.mean) else 0.0
+
+
+NOTHING = Summary(0, np.inf, -np.inf, 0.0, 0.0)
 
 
 @dataclass(frozen=True)
@@ -154,7 +159,7 @@ class Shard:
         """Of these ratings."""
         y = self.rating.astype(np.float64)
         if not len(y):
-            return Summary(0, np.inf, -np.inf, 0.0, 0.0)
+            return NOTHING
         mean = float(y.mean())
         return Summary(len(y), float(y.min()), float(y.max()), mean, float(((y - mean) ** 2).sum()))
 

@@ -82,6 +82,21 @@ def test_regression_is_judged_by_the_target_of_the_test_table(regression, regres
     assert "--target" in regression.get("/page/model/accuracy").json()["detail"]
 
 
+def test_a_file_without_ratings_claims_nothing_about_them(recommender, ratings, tmp_path):
+    recommender.save(tmp_path / "private.tgp", ratings=False)
+    app = create_app(tmp_path / "private.tgp", watch=0.0)
+    app.state.page = PageState(copies=True)
+    with TestClient(app, base_url="http://localhost") as client:
+        about = client.get("/page/about").json()
+        assert (about["has_ratings"], about["levels"]) == (False, [1, 2, 3, 4, 5])
+        assert client.get("/page/model/weights").json() == {"weights": []}
+        assert client.post("/page/model/accuracy").json() == {"source": None, "can_copy": False}
+        item = client.get("/page/item", params={"item_id": ratings.items["item_id"][0]}).json()
+        assert (item["count"], item["mean"]) == (0, None)
+        assert client.get("/page/model/data").json()["mean"] is None
+        assert len(client.get("/page/map").json()["ids"]) == len(set(ratings.train["item_id"]))
+
+
 def test_every_file_of_the_page_is_served_with_its_type(client):
     for address, (content, kind) in page_files().items():
         answer = client.get(address)

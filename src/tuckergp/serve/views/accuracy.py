@@ -52,7 +52,8 @@ def of_recommender(fitted: FittedRecommender, held: Table) -> dict[str, Any]:
     usual = np.full(len(rating), float(fitted.fit.mean))
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UserWarning)  # of newcomers, who are predicted like others
-        return {"source": "held out", **figures(lambda **asked: predict(fitted, some, **asked), rating, usual, fitted)}
+        found = figures(lambda **asked: predict(fitted, some, **asked), rating, usual, fitted)
+    return {"source": "held out", "of": len(held), **found}
 
 
 def of_regressor(model: Any, inputs: Table, target: Floats) -> dict[str, Any]:
@@ -63,7 +64,8 @@ def of_regressor(model: Any, inputs: Table, target: Floats) -> dict[str, Any]:
     def answer(clip: bool = True, **asked: Any) -> Any:
         return model.predict(some, **asked)
 
-    return {"source": "held out", **figures(answer, y, np.full(len(y), float(model.fit_.mean)), model._fitted)}
+    found = figures(answer, y, np.full(len(y), float(model.fit_.mean)), model._fitted)
+    return {"source": "held out", "of": len(target), **found}
 
 
 def of_copy(model: TuckerRecommender) -> dict[str, Any]:

@@ -15,7 +15,7 @@ from tuckergp.recommender import TuckerRecommender
 from tuckergp.recommender.explain import feature_importance
 from tuckergp.recommender.fitted import FittedRecommender
 from tuckergp.serve.views.cells import numbers
-from tuckergp.serve.views.people import distribution, levels_of
+from tuckergp.serve.views.people import MOST_PEOPLE, distribution, levels_of, some_ratings
 
 __all__ = ["convergence", "data_summary", "weights"]
 
@@ -35,7 +35,7 @@ def data_summary(fitted: FittedRecommender) -> dict[str, Any]:
     """How many ratings, people and items there are, how ratings are distributed, and how columns are used."""
     base = fitted.history.base
     users, items = (len(ids) for ids in base.ids)
-    rating = base.rating if len(base) <= 1_000_000 else base.of_users(np.arange(1_000)).rating
+    rating = some_ratings(base)
     columns = [
         {"table": side, "column": column, "use": use, "note": note}
         for side, column, use, note in fitted.features.rows()
@@ -48,15 +48,18 @@ def data_summary(fitted: FittedRecommender) -> dict[str, Any]:
         "known_users": len(fitted.layout.sides[0].ids),
         "known_items": len(fitted.layout.sides[1].ids),
         "filled": len(base) / max(users * items, 1),
-        "mean": None if base.clicks else float(rating.mean()),
+        "mean": None if base.clicks or not len(rating) else float(rating.mean()),
+        "distribution_of": min(users, MOST_PEOPLE),
         "distribution": [] if base.clicks else distribution(rating, levels_of(fitted)),
         "columns": columns,
     }
 
 
 def weights(model: TuckerRecommender) -> list[dict[str, Any]]:
-    """The share of the variance of predictions that each attribute explains, the largest first."""
+    """The share of the variance of predictions that each attribute explains, largest first; none without ratings."""
     fitted = model._fitted
+    if not len(fitted.history.base):
+        return []
     few = replace(fitted.fit, draws=fitted.fit.draws.thinned(MOST_DRAWS))
     rows = feature_importance(fitted.layout, few, fitted.history, stream(0)).rows
     return [

@@ -11,12 +11,15 @@ from tuckergp.data.history import History
 from tuckergp.recommender.fitted import FittedRecommender
 from tuckergp.serve.views.cells import facts, titles
 
-__all__ = ["about_item", "about_person", "distribution", "levels_of"]
+__all__ = ["about_item", "about_person", "distribution", "levels_of", "some_ratings"]
 
 Floats = npt.NDArray[np.float64]
 
 MOST_LEVELS = 12
 """More different ratings than that are shown in as many bins."""
+
+MOST_PEOPLE = 1_000
+"""How many people's ratings tell the levels, and how ratings are distributed."""
 
 MOST_RATINGS = 500
 """How many ratings of one person are listed, the highest first."""
@@ -66,9 +69,16 @@ def levels_of(fitted: FittedRecommender) -> list[float]:
     """The ratings that can be given: levels of the model, else those that occur if they are few and regular."""
     if len(fitted.fit.levels):
         return [float(level) for level in fitted.fit.levels]
-    base = fitted.history.base
-    known = np.unique(base.rating if len(base) <= 1_000_000 else base.of_users(np.arange(1000)).rating)
+    base, (low, high) = fitted.history.base, fitted.rating_range
+    if not len(base):  # saved without ratings
+        return [float(level) for level in np.arange(low, high + 0.5)] if high - low < MOST_LEVELS else []
+    known = np.unique(some_ratings(base))
     return [float(level) for level in known] if len(known) <= MOST_LEVELS and _regular(known) else []
+
+
+def some_ratings(history: History) -> Floats:
+    """The ratings of up to a thousand people, those of the others being alike."""
+    return history.of_users(np.arange(min(MOST_PEOPLE, len(history.ids[0])))).rating
 
 
 def _regular(values: Floats) -> bool:

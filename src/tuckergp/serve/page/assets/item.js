@@ -32,6 +32,7 @@ async function why(person, id) {
 }
 
 function ratings(about, item) {
+  if (!item.count && !about.has_ratings) return h("p", { class: "quiet" }, "The model was saved without ratings.");
   if (!item.count) return h("p", { class: "quiet" }, about.clicks ? "Nobody has chosen it yet." : "Nobody has rated it yet: it is judged by its attributes.");
   if (about.clicks) return h("p", {}, `${count(item.count)} ${item.count === 1 ? "choice" : "choices"}.`);
   return [h("p", {}, `${count(item.count)} ${item.count === 1 ? "rating" : "ratings"}, ${number(item.mean)} on average.`), distribution(item.distribution)];

@@ -50,13 +50,14 @@ function show(place, about, figures) {
   }
   put(place, big([[number(figures.rmse, 3), "root mean squared error"], [number(figures.mae, 3), "mean absolute error"], [number(figures.usual_rmse, 3), "error of always saying the average"]]),
     figures.coverage.length ? [h("h3", {}, "Calibration"), h("p", { class: "small" }, "An interval of probability 80 % should hold 80 % of new values. Points on the diagonal: it does. Below it, the model is too sure."), calibration(figures.coverage, figures.n)] : h("p", { class: "quiet small" }, "A point estimate has no intervals to check."),
-    h("p", { class: "quiet small" }, `${SOURCES[figures.source]} ${count(figures.n)} values.`));
+    h("p", { class: "quiet small" }, `${SOURCES[figures.source]} ${figures.of > figures.n ? `${count(figures.n)} of ${count(figures.of)} values, chosen at random.` : `${count(figures.n)} values.`}`));
 }
 
 const big = (pairs) => h("dl", { class: "big" }, pairs.map(([value, label]) => h("div", {}, h("dt", {}, label), h("dd", {}, value))));
 
 async function weights() {
   const { weights: found } = await api.get("/page/model/weights");
+  if (!found.length) return h("p", { class: "quiet" }, "Not known: the model was saved without ratings.");
   const top = Math.max(0.01, ...found.map((each) => each.share + each.std));
   const low = Math.min(0, ...found.map((each) => each.share - each.std));
   const rows = found.map((each) => ({ label: each.label, start: 0, end: each.share, spread: each.std, text: `${number(100 * each.share, 1)} %`, kind: each.share < 0 ? "minus" : "" }));
@@ -83,8 +84,8 @@ async function data(about) {
   const uses = found.columns.map((each) => h("tr", {}, h("th", { scope: "row" }, each.column), h("td", {}, each.table), h("td", {}, each.use), h("td", { class: "quiet" }, each.note)));
   return [
     big(rows),
-    h("p", { class: "small" }, `${number(100 * found.filled, found.filled < 0.01 ? 3 : 1)} % of all pairs are known.`, found.added ? ` ${count(found.added)} ${about.clicks ? "choices" : "ratings"} were added since the fit.` : ""),
-    found.distribution.length ? [h("h3", {}, "How ratings are distributed"), distribution(found.distribution)] : null,
+    !found.ratings ? h("p", { class: "quiet" }, "The model was saved without its ratings.") : h("p", { class: "small" }, `${number(100 * found.filled, found.filled < 0.01 ? 3 : 1)} % of all pairs are known.`, found.added ? ` ${count(found.added)} ${about.clicks ? "choices" : "ratings"} were added since the fit.` : ""),
+    found.distribution.length ? [h("h3", {}, found.distribution_of < found.users ? `How ratings of ${count(found.distribution_of)} people are distributed` : "How ratings are distributed"), distribution(found.distribution)] : null,
     uses.length ? [h("h3", {}, "How columns are used"), h("div", { class: "scroll", tabindex: 0, role: "region", "aria-label": "How columns are used" }, h("table", { class: "facts-table" }, h("thead", {}, h("tr", {}, ["column", "of", "use", "note"].map((name) => h("th", { scope: "col" }, name)))), h("tbody", {}, uses)))] : null,
   ];
 }

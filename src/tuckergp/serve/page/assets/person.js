@@ -15,7 +15,7 @@ class Person {
   constructor(about, id, fresh, known) {
     Object.assign(this, { about, id, fresh, known, list: [], by: about.by[0], facts: recall(id) });
     this.own = new Map((known?.ratings ?? []).map((each) => [each.id, each]));
-    this.busy = false;
+    this.last = Promise.resolve();
     this.moved = h("p", { class: "moved", hidden: true });
     this.place = h("ol", { class: "list" });
     this.rated = h("div", {});
@@ -31,7 +31,7 @@ class Person {
     this.suggest("");
     const title = fresh ? "New person" : this.known?.title ?? this.id;
     return [
-      h("p", { class: "crumb" }, h("a", { href: "#/" }, "People"), fresh && this.known ? h("button", { class: "link", onclick: () => this.startOver() }, "Start over") : null),
+      h("p", { class: "crumb" }, h("a", { href: "#/" }, "People"), fresh ? h("button", { class: "link", onclick: () => this.startOver() }, "Start over") : null),
       h("h1", {}, title),
       this.head,
       h("div", { class: "columns person" },
@@ -59,11 +59,11 @@ class Person {
   sorting() {
     if (this.about.by.length < 2) return null;
     const words = { value: "value: chosen and liked", rating: "expected rating", choice: "probability of a choice" };
-    const change = async (event) => {
+    const change = (event) => this.change(async () => {
       this.by = event.target.value;
       await this.load();
       this.renderList(null);
-    };
+    });
     return h("span", { class: "inline" }, h("label", { for: "by" }, "by"), h("select", { id: "by", onchange: change }, this.about.by.map((by) => h("option", { value: by }, words[by]))));
   }
 
@@ -89,7 +89,7 @@ class Person {
     put(this.place, this.list.map((each) => this.row(each, before, best)));
     if (!this.list.length) put(this.place, h("li", { class: "quiet" }, "Nothing is left to recommend."));
     if (before && !matchMedia("(prefers-reduced-motion: reduce)").matches) glide(this.place, tops);
-    const words = [`${count(this.own.size)} ${about.clicks ? "choices" : this.own.size === 1 ? "rating" : "ratings"}`];
+    const words = !this.own.size && !about.has_ratings ? [] : [`${count(this.own.size)} ${about.clicks ? "choices" : this.own.size === 1 ? "rating" : "ratings"}`];
     for (const fact of this.known?.attributes ?? []) words.push(`${fact.name} ${fact.value}`);
     put(this.head, words.map((word) => h("span", { class: "chip" }, word)));
   }
@@ -123,28 +123,42 @@ class Person {
     }).catch((error) => put(this.toRate, h("li", { class: "fault" }, error.message)));
   }
 
-  async rate(item, title, level) {
-    if (this.busy) return;
-    this.busy = true;
-    this.place.setAttribute("aria-busy", "true");
-    try {
+  /** Rate, and show what moved. */
+  rate(item, title, level) {
+    return this.change(async () => {
       await this.foldIn([{ id: item, rating: level }]);
       this.own.set(item, { id: item, title, rating: level });
       this.known = await api.person(this.id);
-      const before = new Map(this.list.map((each) => [each.id, each]));
-      await this.load();
-      this.renderList(before);
+      const before = await this.reload();
       this.renderOwn();
       this.suggest(this.looked);
       this.tell(title, level, item, before);
-    } catch (error) {
-      this.moved.hidden = false;
-      put(this.moved, h("span", { class: "fault" }, error.message));
-      say(error.message);
-    } finally {
-      this.busy = false;
-      this.place.removeAttribute("aria-busy");
-    }
+    });
+  }
+
+  /** Do something that changes the list; what comes while another change is under way waits for it. */
+  change(action) {
+    this.last = this.last.then(async () => {
+      this.place.setAttribute("aria-busy", "true");
+      try {
+        await action();
+      } catch (error) {
+        this.moved.hidden = false;
+        put(this.moved, h("span", { class: "fault" }, error.message));
+        say(error.message);
+      } finally {
+        this.place.removeAttribute("aria-busy");
+      }
+    });
+    return this.last;
+  }
+
+  /** Ask for the list again and show how it differs from the last one, which is returned by id. */
+  async reload() {
+    const before = new Map(this.list.map((each) => [each.id, each]));
+    await this.load();
+    this.renderList(before);
+    return before;
   }
 
   /** Send ratings, and what a new person says of themselves. A rating takes the place of an earlier one. */
@@ -184,18 +198,16 @@ class Person {
   }
 
   questions() {
-    const change = async (name, value) => {
+    const change = (name, value) => this.change(async () => {
       if (value === "") delete this.facts[name];
       else this.facts[name] = value;
       sessionStorage.setItem(`facts of ${this.id}`, JSON.stringify(this.facts));
-      const before = new Map(this.list.map((each) => [each.id, each]));
       if (this.known) {
         await this.foldIn([...this.own.values()]); // with the same ratings, which take the place of themselves
         this.known = await api.person(this.id);
       }
-      await this.load();
-      this.renderList(before);
-    };
+      await this.reload();
+    });
     const fields = this.about.questions.map((each) => {
       const id = freshId("question");
       const input = each.use === "number"
@@ -207,7 +219,7 @@ class Person {
   }
 
   async startOver() {
-    await api.forget(this.id).catch(() => null);
+    if (this.known) await api.forget(this.id).catch(() => null);
     sessionStorage.removeItem(`facts of ${this.id}`);
     location.hash = "#/";
   }

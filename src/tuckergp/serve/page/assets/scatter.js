@@ -176,7 +176,7 @@ export class ItemMap {
     if (k === this.hover) return;
     this.hover = k;
     const shown = k >= 0 ? k : this.marked;
-    this.readout.textContent = shown >= 0 ? `${this.named(shown)} · ${this.data.count[shown].toLocaleString("en")} ratings` : "";
+    this.readout.textContent = shown >= 0 ? `${this.named(shown)}${this.data.count[shown] ? ` · ${this.data.count[shown].toLocaleString("en")} ratings` : ""}` : "";
     this.canvas.classList.toggle("on-item", k >= 0);
     this.draw();
   }
