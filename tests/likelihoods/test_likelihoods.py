@@ -75,6 +75,12 @@ def test_nothing_overflows_far_from_the_data():
     np.testing.assert_array_equal(np.sign(Poisson().score(np.full(4, 3.0), far)), [1, 1, -1, -1])
 
 
+def test_beyond_the_largest_log_the_density_goes_on_along_its_tangent():
+    f, y, h = np.array([105.0, 300.0]), np.full(2, 3.0), 1.0
+    slope = (Poisson().log_density(y, f + h) - Poisson().log_density(y, f - h)) / (2 * h)
+    np.testing.assert_allclose(slope, Poisson().score(y, f), rtol=1e-9)
+
+
 def test_far_levels_have_the_score_of_a_tail():
     """Of one cut point phi / Q, by its logarithm; of an interval far away, that of its nearer end."""
     f = np.array([-3.0, 20.0, 30.0, 300.0])

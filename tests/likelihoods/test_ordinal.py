@@ -306,6 +306,18 @@ def test_latent_draws_have_the_variance_of_the_noise_factor(root, level):
     np.testing.assert_array_equal(w, a)
 
 
+def test_without_data_cut_points_have_their_prior():
+    prior, rng = CutPrior(shape=3.0, rate=2.0), np.random.default_rng(0)
+    cuts, none = np.array([0.0, 1.0, 2.0]), np.zeros(0)
+    spacings = []
+    for _ in range(3000):
+        cuts = draw_cuts(cuts, none, none.astype(int), rng, prior=prior)
+        spacings.append(np.diff(cuts))
+    # about 500 independent ones: five standard errors, false alarm below 1e-5
+    np.testing.assert_allclose(np.mean(spacings, axis=0), 1.5, atol=5 * np.sqrt(3) / 2 / np.sqrt(500))
+    np.testing.assert_allclose(np.std(spacings, axis=0), np.sqrt(3) / 2, atol=0.2)
+
+
 def test_the_prior_of_cut_points_is_normal_and_gamma():
     prior = CutPrior(shape=2.5, rate=0.7, first_sd=3.0)
     at = np.array([-4.0, 0.5, 7.0])

@@ -18,7 +18,7 @@ from tuckergp.evaluation.metrics import rmse
 from tuckergp.features import Cholesky
 from tuckergp.inference import ALS, SGD, Gibbs
 from tuckergp.inference.base import Problem
-from tuckergp.kernels import SE, Identity, Matern12, Matern32, Matern52, Periodic
+from tuckergp.kernels import SE, Identity, Linear, Matern12, Matern32, Matern52, Periodic
 from tuckergp.likelihoods import Gaussian
 from tuckergp.model.design import Design
 from tuckergp.model.mode_table import ModeTable
@@ -30,6 +30,24 @@ from tuckergp.residuals.line import Path
 from tuckergp.running.loop import run
 
 NEW = np.array([-0.3, 0.9, 4.0])  # before, between and mostly after the knots of `tiny_design`
+
+
+def test_rows_are_whitened_in_the_order_of_the_line_whatever_their_own():
+    t = np.array([3.0, 1.0, 2.5, 0.0])
+    line = Line(np.sort(t), t, 2, 2.0, 0.5)
+    E = np.random.default_rng(0).standard_normal((4, 2))
+    Z = line.whitened(E, Path(np.zeros((4, 2, 2)), 2.0))
+    K = Matern32(2.0)(t[:, None]) * 0.5**2
+    np.testing.assert_allclose(Z.T @ Z, E.T @ np.linalg.solve(K, E), rtol=1e-8)
+
+
+def test_a_season_is_found_from_the_lengthscale_of_a_trend():
+    """Beside a trend, and with a season among the features, a long lengthscale stayed where it began."""
+    t = np.arange(120.0)
+    y = 0.02 * t + np.sin(t / 2) + 0.1 * np.random.default_rng(0).standard_normal(120)
+    for kernel in (Linear() + Matern32(20.0), Linear() + Periodic(4 * np.pi) + Matern32(20.0)):
+        model = TuckerGPRegressor([Mode("t", kernel)], rank=1, draws=40, warmup=40, random_state=0)
+        assert model.fit({"t": t}, y).score({"t": t}, y) > 0.97  # 0.6 and 0.3
 
 
 def at_new_values(design):
