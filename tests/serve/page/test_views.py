@@ -83,6 +83,10 @@ def test_the_map_has_every_rated_item_once_with_its_genres(recommender, ratings)
     drawn = item_map(recommender._fitted)
     assert sorted(drawn["ids"]) == sorted(set(ratings.train["item_id"]))
     assert len(drawn["x"]) == len(drawn["y"]) == len(drawn["titles"]) == len(drawn["ids"])
+    fitted = recommender._fitted
+    places, _ = positions(Factors(fitted.layout, fitted.fit).thinned(20), 1, 2)
+    own = places[fitted.layout.sides[1].numbers(drawn["ids"])]
+    np.testing.assert_allclose(np.transpose([drawn["x"], drawn["y"]]), own, rtol=1e-4)
     genres = drawn["colours"][0]
     assert genres["name"] == "genres"
     cells = dict(zip(ratings.items["item_id"], ratings.items["genres"], strict=True))
