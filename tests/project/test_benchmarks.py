@@ -3,6 +3,7 @@
 import importlib
 import json
 import os
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -313,3 +314,14 @@ def test_a_test_that_fails_without_a_fault_has_noticed_nothing(faults, monkeypat
         "bad": "error",
     }
     assert set(runner.report["unmutated"]) == {"good"}
+
+
+@pytest.mark.slow
+def test_the_benchmark_of_spark_runs(tmp_path):
+    pytest.importorskip("pyspark")
+    if shutil.which("java") is None:
+        pytest.skip("there is no Java")
+    output = tmp_path / "spark.json"
+    command = [sys.executable, str(BENCHMARKS / "spark.py"), "--quick", "--no-partitions", "-o", str(output)]
+    subprocess.run(command, check=True, capture_output=True)
+    assert set(json.loads(output.read_text())["results"]) == {"ours", "als"}

@@ -45,7 +45,7 @@ class TuckerEstimator(Estimator, _Columns, HasSeed):  # type: ignore[type-arg]
 
     Parameters
     ----------
-    rank, maxIter, regParam, seed, userCol, itemCol, ratingCol, predictionCol, coldStartStrategy
+    rank, maxIter, seed, userCol, itemCol, ratingCol, predictionCol, coldStartStrategy
         As in `pyspark.ml.recommendation.ALS`; ``maxIter`` is for ``inference="als"``.
     inference : {"gibbs", "als"}
     likelihood : {"auto", "gaussian", "clicks"}
