@@ -20,8 +20,8 @@ pytestmark = pytest.mark.filterwarnings("ignore::tuckergp.errors.NotConvergedWar
 ROOT = Path(__file__).parents[2]
 SOURCE = ROOT / "src" / "tuckergp"
 # Of files that may name algorithms: the package itself, likelihoods, which list those that learn them, and the paper's
-# own settings.
-FREE = ("inference", "likelihoods", "paper")
+# own settings; and Spark, which runs two of them.
+FREE = ("inference", "likelihoods", "paper", "spark")
 # Where estimators have the settings that a name stands for: as strings, to look them up by.
 DEFAULTS = ("regressor/choosing.py", "recommender/choosing.py")
 

@@ -59,7 +59,7 @@ class Faiss(Format):
 
     def files(self, parts: Mapping[str, Vectors]) -> Iterator[tuple[str, bytes]]:
         """Tables and ``items.faiss``."""
-        faiss = _module("faiss", "Faiss", self.name)
+        faiss = _module("faiss", "Faiss: pip install 'tuckergp[faiss]'")
         yield from super().files(parts)
         (own,) = parts.values()
         index = faiss.IndexFlatIP(own.embeddings.items.shape[1])
@@ -77,7 +77,7 @@ class Hnswlib(Format):
 
     def files(self, parts: Mapping[str, Vectors]) -> Iterator[tuple[str, bytes]]:
         """Tables and ``items.hnsw``."""
-        hnswlib = _module("hnswlib", "hnswlib", self.name)
+        hnswlib = _module("hnswlib", "hnswlib: pip install 'tuckergp[hnswlib]'")
         yield from super().files(parts)
         (own,) = parts.values()
         items = own.embeddings.items
@@ -98,7 +98,7 @@ class Onnx(Format):
 
     def files(self, parts: Mapping[str, Vectors]) -> Iterator[tuple[str, bytes]]:
         """Tables and ``recommend.onnx``: inputs user (batch,) and n (1,), outputs item and score, (batch, n)."""
-        onnx = _module("onnx", "onnx", self.name)
+        onnx = _module("onnx", "onnx: pip install 'tuckergp[onnx]'")
         yield from super().files(parts)
         (own,) = parts.values()
         vectors, make = own.embeddings, onnx.helper
@@ -130,13 +130,14 @@ class Onnx(Format):
         yield "recommend.onnx", model.SerializeToString()
 
 
-def _module(name: str, package: str, extra: str) -> Any:
+def _module(name: str, needed: str) -> Any:
+    """A package of an extra; an InputError that says what is needed without it."""
     import importlib
 
     try:
         return importlib.import_module(name)
     except ImportError:
-        raise InputError(f"to={extra!r} needs {package}: pip install 'tuckergp[{extra}]'.") from None
+        raise InputError(f"This export needs {needed}.") from None
 
 
 def _table(key: str, ids: Sequence[Any], vectors: Mapping[str, Singles]) -> bytes:

@@ -71,7 +71,7 @@ class VecchiaProcess:
     --------
     >>> X = np.array([[0.0, 0.0], [3.0, 4.0]])
     >>> process = VecchiaProcess(X, np.array([[-1], [0]], dtype=np.int32), 1)
-    >>> float((process.colour(np.eye(2)) @ process.colour(np.eye(2)).T)[0, 1]) == np.exp(-5.0)
+    >>> bool(np.isclose((process.colour(np.eye(2)) @ process.colour(np.eye(2)).T)[0, 1], np.exp(-5.0)))
     True
     """
 

@@ -16,6 +16,7 @@ import numpy.typing as npt
 
 from tuckergp.data.history import History
 from tuckergp.data.tables import Table
+from tuckergp.inference import INFERENCES
 from tuckergp.recommender import TuckerRecommender
 from tuckergp.recommender.answering import best_items, predict
 from tuckergp.recommender.filters import ratings_per_item
@@ -73,7 +74,7 @@ def of_copy(model: TuckerRecommender) -> dict[str, Any]:
     fitted, settings = model._fitted, RecommenderSettings.of(model)
     kept, held = _parts(fitted.history.base)
     short: dict[str, Any] = {"time": fitted.time, "objective": "rating", "n_jobs": None, "random_state": 0}
-    if settings.inference == "gibbs":
+    if isinstance(settings.inference, str) and "draws" in INFERENCES[settings.inference].takes:
         short |= {"warmup": min(WARMUP, settings.warmup), "draws": min(DRAWS, settings.draws), "chains": 1}
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UserWarning)
