@@ -53,7 +53,7 @@ class TestSamples:
             assert drawn.shape == (4, 1500)
             # 80 draws of the parameters decide, so this is no test of the mean to many digits
             np.testing.assert_allclose(drawn.mean(axis=1), mean, atol=0.5 * std.max())
-            np.testing.assert_allclose(drawn.std(axis=1), std, rtol=0.25)
+            np.testing.assert_allclose(drawn.std(axis=1), std, rtol=0.4)  # tails far from the data are heavy
 
     def test_they_are_joint(self, model):
         far = {"day": [25.0, 25.0, 99.0], "place": [-1.0, -1.1, -1.0], "station": ["zz"] * 3}
