@@ -17,7 +17,7 @@ from xdist.scheduler import LoadFileScheduling  # noqa: E402
 from tuckergp.data.datasets import MovieLens, load_movielens_100k  # noqa: E402
 
 # Folders whose files share a fixture that takes long to make.
-TOGETHER = ("tests/paper/report/",)
+TOGETHER = ("tests/paper/report/", "tests/serve/page/", "tests/spark/")
 
 
 class _ByFile(LoadFileScheduling):

@@ -9,6 +9,7 @@ import re
 import tracemalloc
 import zipfile
 import zlib
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -378,6 +379,10 @@ def test_levels_of_encoders_and_marks_of_residuals_out_of_range_are_refused(tmp_
     del changed.modes_[2].residual.onehot_.kernel_
     changed.save(path)
     assert "its features were not learned" in refusal(path)
+    changed = copy.deepcopy(model)
+    changed.modes_ = (*model.modes_[:2], replace(model.modes_[2], residual_sd=1e-300))
+    changed.save(path)
+    assert "the scale of its residuals is none" in refusal(path)
 
 
 def test_any_value_of_the_structure_may_be_wrong(path):

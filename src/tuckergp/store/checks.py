@@ -32,6 +32,9 @@ __all__ = ["check_fit", "check_modes", "check_new", "inside", "require"]
 
 Shape = tuple[int, ...]
 
+# Within these bounds squares of the standard deviation of a residual, and their inverses, are far from the ends of numbers.
+RESIDUAL_SD = (1e-50, 1e50)
+
 # Relative to the entry of the matrix, a pivot of Cholesky's algorithm that is 0 but for rounding.
 ROUNDING = 1e-14
 
@@ -63,6 +66,8 @@ def check_modes(modes: Sequence[FittedMode]) -> None:
         if mode.residual is not None:
             require(isinstance(mode.residual, ResidualMap), "its residuals are of another class")
             _check_map(mode.residual)
+            low, high = RESIDUAL_SD
+            require(low <= mode.residual_sd <= high, "the scale of its residuals is none")
 
 
 def _check_map(fitted: Any) -> None:
