@@ -32,7 +32,7 @@ __all__ = ["check_fit", "check_modes", "check_new", "inside", "require"]
 
 Shape = tuple[int, ...]
 
-# Within these bounds squares of the standard deviation of a residual, and their inverses, are far from the ends of numbers.
+# Within these bounds the variance of a residual, and its inverse, are far from the largest and the least numbers.
 RESIDUAL_SD = (1e-50, 1e50)
 
 # Relative to the entry of the matrix, a pivot of Cholesky's algorithm that is 0 but for rounding.
