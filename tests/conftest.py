@@ -18,6 +18,12 @@ from tuckergp.data.datasets import MovieLens, load_movielens_100k  # noqa: E402
 
 # Folders whose files share a fixture that takes long to make.
 TOGETHER = ("tests/paper/report/", "tests/serve/page/", "tests/spark/")
+# What takes long is begun first, so that no worker is alone with it in the end.
+FIRST = (*TOGETHER, "tests/project/", "tests/running/", "tests/cli/", "tests/serve/", "tests/contracts/")
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    items.sort(key=lambda item: [not item.nodeid.startswith(start) for start in FIRST])
 
 
 class _ByFile(LoadFileScheduling):
