@@ -9,6 +9,7 @@ import pytest
 from tuckergp import TuckerRecommender, load
 from tuckergp.data.datasets import make_ratings
 from tuckergp.errors import DataWarning, InputError
+from tuckergp.recommender.written import written_conditions
 
 pytestmark = pytest.mark.filterwarnings("ignore::tuckergp.errors.NotConvergedWarning")
 
@@ -184,3 +185,10 @@ def test_items_with_few_ratings_are_left_out(data, items, duplicates, tmp_path):
     assert found(load(tmp_path / "model.tgp"), min_ratings=more) == expected
     with pytest.raises(InputError, match=r"min_ratings must be a whole number from 0 on, not 1\.5"):
         model.recommend("u0001", min_ratings=1.5)
+
+
+def test_ranges_are_written_with_two_dots_between_numbers_or_dates():
+    asked = ["a=1..2.5", "a=1998-01-01..", "a=..-3", "a=to..from", "a=..", "a=1..2 x"]
+    expected = [("1", "2.5"), ("1998-01-01", None), (None, "-3"), "to..from", "..", "1..2 x"]
+    assert written_conditions(asked) == {"a": expected}
+    assert written_conditions(["a=" + "1.." * 20_000 + " x"])["a"][0].endswith(" x")  # took minutes

@@ -36,8 +36,11 @@ def test_trend_and_season_are_found(model, series):
 def test_the_terms_add_up_to_the_prediction_at_new_inputs_too(model):
     new = {"t": [-3.0, 70.5, 200.0]}
     found = model.decompose(new)
-    drawn = model.fit_.mean_and_std(model._inputs(new), False)
-    np.testing.assert_allclose(found.total(), model.predict(new), atol=3 * drawn[1].max() / np.sqrt(80))
+    np.testing.assert_allclose(found.total(), model.predict(new), rtol=1e-6)
+    inside, far = model.decompose({"t": [70.5]}), model.decompose({"t": [400.0]})
+    left = [one.terms.index("left out") if "left out" in one.terms else None for one in (inside, far)]
+    assert left[1] is not None
+    assert far.std[0, left[1]] > 2 * (0.0 if left[0] is None else inside.std[0, left[0]])
     known = {"t": [0.0, 70.0]}
     np.testing.assert_allclose(model.decompose(known).total(), model.predict(known), rtol=1e-6)
 

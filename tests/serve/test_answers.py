@@ -88,6 +88,9 @@ def test_unknown_ids_are_refused_unless_the_average_will_do(client, rec):
     row = {"user_id": "nobody", "item_id": "i0003"}
     refused(client.post("/predict", json={"rows": [row]}), 404, "knows no user 'nobody'")
     refused(client.post("/predict", json={"rows": [{"user_id": USER}]}), 422, "Row 0 has no 'item_id'")
+    refused(
+        client.post("/predict", json={"rows": [row, {**row, "typo": 1}]}), 422, "row 1 has 'typo'; it takes item_id"
+    )
     got = client.post("/predict", json={"rows": [row], "unknown": "average"}).json()["predictions"][0]["mean"]
     assert got == pytest.approx(rec.predict({"user_id": ["nobody"], "item_id": ["i0003"]})[0])
 

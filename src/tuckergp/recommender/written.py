@@ -10,8 +10,8 @@ from tuckergp.errors import InputError
 
 __all__ = ["written_conditions"]
 
-# Numbers or dates with two dots between, one of which may be missing.
-RANGE = re.compile(r"(?P<low>[-+]?\d[^ ]*?)?\.\.(?P<high>[-+]?\d[^ ]*)?")
+# A number or a date.
+END = re.compile(r"[-+]?\d[^ ]*")
 
 
 def written_conditions(texts: Sequence[str] | None, option: str = "where") -> dict[str, list[Any]] | None:
@@ -33,6 +33,12 @@ def written_conditions(texts: Sequence[str] | None, option: str = "where") -> di
             raise InputError(
                 f"{option} takes a column and a value, such as genre=Comedy or year=1980..1999, not {text!r}."
             )
-        ends = RANGE.fullmatch(value)
-        found.setdefault(column, []).append((ends["low"], ends["high"]) if ends and any(ends.groups()) else value)
+        found.setdefault(column, []).append(_range(value) or value)
     return found
+
+
+def _range(text: str) -> tuple[str | None, str | None] | None:
+    """The ends of numbers or dates with two dots between, one of which may be missing; None for other texts."""
+    low, dots, high = text.partition("..")
+    right = dots and (low or high) and all(not end or END.fullmatch(end) for end in (low, high))
+    return (low or None, high or None) if right else None

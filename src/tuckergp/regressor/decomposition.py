@@ -94,8 +94,11 @@ def decomposition_of(
     draws = fit.draws
     draws.require_kept()
     design = design.compact()
-    streams = draws.streams(stream(PREDICTION_SEED)) if draws.sampled else None
-    each = [_terms_of(mode, design.modes[d], d, draws, streams) for d, mode in enumerate(modes)]
+    each = [_terms_of(mode, design.modes[d], d, draws, None) for d, mode in enumerate(modes)]
+    drawn = each
+    if draws.sampled and any(table.undetermined.any() for table in design.modes):  # as uncertain as in `predict`
+        streams = draws.streams(stream(PREDICTION_SEED))
+        drawn = [_terms_of(mode, design.modes[d], d, draws, streams) for d, mode in enumerate(modes)]
     count = prod(len(names) for names, _ in each)
     if count > MOST_TERMS:
         raise InputError(f"f is a sum of {count} products of kernel terms; decompose shows at most {MOST_TERMS}.")
@@ -107,15 +110,17 @@ def decomposition_of(
     for rows in _blocks(n, count * S):
         parts = _products([tables for _, tables in each], draws, design.index[rows])
         level = fit.mean + fit.scale * parts[(0,) * len(each)][:, 0]
+        spread = parts if drawn is each else _products([tables for _, tables in drawn], draws, design.index[rows])
         for q, place in enumerate(chosen):
-            values = fit.scale * parts[place]
-            mean[rows, q], std[rows, q] = values.mean(axis=0), values.std(axis=0, ddof=int(S > 1))
+            mean[rows, q] = fit.scale * parts[place].mean(axis=0)
+            values = fit.scale * spread[place]
+            std[rows, q] = values.std(axis=0, ddof=int(S > 1))
             lower[rows, q], upper[rows, q] = np.quantile(values, tails, axis=0)
     names = [" x ".join(own[0][k] for own, k in zip(each, place, strict=True) if k) for place in chosen]
     order = [int(q) for q in np.argsort(-mean.std(axis=0), kind="stable") if mean[:, q].any() or std[:, q].any()]
-    spread = float(level.std(ddof=1)) if S > 1 else 0.0
+    level_std = float(level.std(ddof=1)) if S > 1 else 0.0
     made = Decomposition(
-        tuple(names[q] for q in order), mean[:, order], None, None, None, float(level.mean()), spread, table
+        tuple(names[q] for q in order), mean[:, order], None, None, None, float(level.mean()), level_std, table
     )
     if not draws.sampled:
         return made
@@ -125,7 +130,10 @@ def decomposition_of(
 def _terms_of(
     mode: FittedMode, table: ModeTable, d: int, draws: Draws, streams: DrawStreams | None
 ) -> tuple[list[str], list[Floats]]:
-    """Names and factors (M, S, r) of the constant, which comes first and may be 0, and of each other term."""
+    """Names and factors (M, S, r) of the constant, which comes first, and of each other term; some may be 0.
+
+    What a draw does not determine has its mean, or with ``streams`` is drawn.
+    """
     own, names = draws.modes[d], ["constant"]
     factors = draws.factors(d, table, streams)
     rest = factors - own.mean(table.features)
@@ -138,10 +146,8 @@ def _terms_of(
         else:
             names.append(_name(kernel, mode, names))
             terms.append(part)
-    if rest.any():
-        names.append(LEFT if mode.residual is None else _name(mode.residual.kernel_, mode, names))
-        terms.append(rest)
-    return names, terms
+    names.append(LEFT if mode.residual is None else _name(mode.residual.kernel_, mode, names))
+    return names, [*terms, rest]
 
 
 def _name(kernel: Kernel, mode: FittedMode, taken: list[str]) -> str:

@@ -110,6 +110,7 @@ class ServedRecommender:
     def predict(self, rows: Sequence[Row], unknown: str = "average", **asked: Any) -> Any:
         """Predictions of pairs, as `TuckerRecommender.predict` gives them."""
         sides = self.users, self.items
+        self._refuse_other_columns("row", rows, {*KEYS, TIMESTAMP})
         columns = as_columns(rows)
         for key, side in zip(KEYS, sides, strict=True):
             gone = next((number for number, row in enumerate(rows) if row.get(key) is None), None)
@@ -172,12 +173,9 @@ class ServedRecommender:
 
     def with_ratings(self, ratings: Sequence[Row], users: Sequence[Row] = ()) -> ServedRecommender:
         """The model with ratings folded in; one of an item that the user rated before takes the place of that."""
-        known = {*KEYS, COUNT if self.model.history_.clicks else RATING, TIMESTAMP,
-                 *self.model.history_.base.occasion_columns}  # fmt: skip
-        for number, row in enumerate(ratings):
-            other = next((name for name in row if name not in known), None)
-            if other is not None:
-                raise InputError(f"ratings {number} has {other!r}; it takes {', '.join(sorted(known))}.")
+        self._refuse_other_columns(
+            "ratings", ratings, {*KEYS, COUNT if self.model.history_.clicks else RATING, TIMESTAMP}
+        )
         rows = [{**row, KEYS[0]: self.users.read(row[KEYS[0]]), KEYS[1]: self.items.read(row[KEYS[1]])}
                 for row in ratings]  # fmt: skip
         fitted, rows = without_earlier(self.fitted, rows)
@@ -185,6 +183,14 @@ class ServedRecommender:
         model = _copied(self.model)
         model._keep(with_ratings(fitted, RecommenderSettings.of(model), given))
         return ServedRecommender(model, self.texts)
+
+    def _refuse_other_columns(self, what: str, rows: Sequence[Row], known: set[str]) -> None:
+        """Refuse names that the model does not read, before columns are made of them."""
+        known = known | set(self.model.history_.base.occasion_columns)
+        for number, row in enumerate(rows):
+            other = next((name for name in row if name not in known), None)
+            if other is not None:
+                raise InputError(f"{what} {number} has {other!r}; it takes {', '.join(sorted(known))}.")
 
     def with_people(self, people: Sequence[Row]) -> ServedRecommender:
         """The model with new users who are known by their attributes."""
