@@ -383,6 +383,14 @@ def test_levels_of_encoders_and_marks_of_residuals_out_of_range_are_refused(tmp_
     changed.modes_ = (*model.modes_[:2], replace(model.modes_[2], residual_sd=1e-300))
     changed.save(path)
     assert "the scale of its residuals is none" in refusal(path)
+    changed = copy.deepcopy(model)
+    changed.modes_[0].blocks[1].map.kernel_ = Linear("t")
+    changed.save(path)
+    assert "its features are of other columns than their kernel" in refusal(path)
+    changed = copy.deepcopy(model)
+    changed.modes_[2].residual.onehot_.n_features_ = 10**12  # more than there is memory for
+    changed.save(path)
+    assert "its rows are not numbered" in refusal(path) or "do not fit to their kernel" in refusal(path)
 
 
 def test_any_value_of_the_structure_may_be_wrong(path):

@@ -89,9 +89,10 @@ class Rows(ResidualMap):
         if not hasattr(self, "column_") or not hasattr(self, "onehot_"):
             return "its rows are not numbered"
         column, count = np.asarray(self.column_), self.onehot_.n_features_
+        if column.dtype.kind not in "iu" or column.shape != (count,):  # before anything of that size is made
+            return "its rows are not numbered"
         numbered = np.zeros(count, dtype=np.bool_)
-        if column.dtype.kind in "iu" and column.shape == (count,):
-            numbered[column[(column >= 0) & (column < count)]] = True
+        numbered[column[(column >= 0) & (column < count)]] = True
         return None if numbered.all() else "its rows are not numbered"
 
     def refusal(self, term: Kernel, mode: str) -> str:

@@ -59,6 +59,8 @@ def check_modes(modes: Sequence[FittedMode]) -> None:
         for block in mode.blocks:
             require(isinstance(block, Block), "its features are of another class")
             _check_map(block.map)
+            read = (kernel.reads(mode.mode.columns) for kernel in (block.kernel, block.map.kernel_))
+            require(len(set(map(tuple, read))) == 1, "its features are of other columns than their kernel")
             end = start + block.map.n_features_
             require(block.columns == slice(start, end), "its features do not lie side by side")
             start = end
