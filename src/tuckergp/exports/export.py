@@ -10,7 +10,7 @@ import tuckergp
 from tuckergp.checks import check, one_of, whole
 from tuckergp.errors import InputError
 from tuckergp.exports.formats import Faiss, Format, Hnswlib, Onnx, Parquet
-from tuckergp.exports.vectors import Vectors, parts_of
+from tuckergp.exports.vectors import Vectors, models_by
 from tuckergp.files import as_path, check_writable, write_bytes, write_text
 from tuckergp.recommender import TuckerRecommender
 
@@ -60,7 +60,7 @@ def export(
     if not isinstance(model, TuckerRecommender):
         raise InputError(f"Only recommenders have vectors to export; this is a {type(model).__name__}.")
     kind, folder = EXPORTS[to], as_path(path, "path")
-    models = parts_of(model, by)
+    models = models_by(model, by)
     _refuse_what_no_index_holds(kind, models, latent)
     parts = {part: Vectors.of(own, part, width) for part, own in models.items()}
     about = {

@@ -11,7 +11,7 @@ from tuckergp.errors import InputError
 from tuckergp.recommender import TuckerRecommender
 from tuckergp.recommender.neighbours import Embeddings
 
-__all__ = ["Vectors", "parts_of"]
+__all__ = ["Vectors", "models_by"]
 
 # Pairs of a user and an item at which compressed vectors are compared with exact ones.
 PAIRS, AT_ONCE = 20_000, 1_000
@@ -86,7 +86,7 @@ def _difference(exact: Embeddings, small: Embeddings) -> dict[str, float]:
     return {"rms": float(np.sqrt(np.mean(error**2))), "largest": float(np.abs(error).max())}
 
 
-def parts_of(model: TuckerRecommender, by: str | None) -> dict[str, TuckerRecommender]:
+def models_by(model: TuckerRecommender, by: str | None) -> dict[str, TuckerRecommender]:
     """The models whose predictions lists are sorted by: both, for value, in a model of ratings and choices."""
     clicks = model.history_.clicks
     choice = getattr(model, "choice_", None)

@@ -10,10 +10,16 @@ from tuckergp.errors import InputError
 from tuckergp.recommender.attributes import join
 from tuckergp.recommender.entities import Side
 
-__all__ = ["by_title", "titles_of"]
+__all__ = ["by_title", "title_column", "titles_of"]
 
-# The columns in which items are looked up by what they are called.
+# The columns that say what items are called, the first that there is.
 NAMES = ("title", "name")
+
+
+def title_column(table: Table | None) -> str | None:
+    """The column of an attribute table that says what things are called; None where there is none."""
+    columns = [] if table is None else list(table.columns)
+    return next((name for kind in NAMES for name in columns if name.casefold() == kind), None)
 
 
 def titles_of(ids: Sequence[Any], table: Table | None, side: Side, column: str) -> list[Any]:

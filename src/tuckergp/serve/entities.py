@@ -14,7 +14,7 @@ from tuckergp.data.tables import Table
 from tuckergp.recommender.attributes import join
 from tuckergp.recommender.entities import Side
 from tuckergp.recommender.questions import known_type
-from tuckergp.recommender.titles import NAMES
+from tuckergp.recommender.titles import title_column
 from tuckergp.serve.refusals import NotFound
 
 __all__ = ["Entities", "Texts"]
@@ -34,8 +34,7 @@ class Texts:
     @cached_property
     def title_column(self) -> str | None:
         """The column that says what entities are called."""
-        columns = [] if self.table is None else list(self.table.columns)
-        return next((name for kind in NAMES for name in columns if name.casefold() == kind), None)
+        return title_column(self.table)
 
     @cached_property
     def searched(self) -> list[str]:

@@ -10,7 +10,8 @@ from tuckergp.recommender.attributes import join
 from tuckergp.recommender.decisions import as_numbers
 from tuckergp.recommender.filters import ratings_per_item
 from tuckergp.recommender.fitted import FittedRecommender
-from tuckergp.serve.views.cells import bag_of, title_column, titles
+from tuckergp.recommender.titles import title_column
+from tuckergp.serve.views.cells import bag_of, titles
 from tuckergp.serve.views.people import levels_of
 
 __all__ = ["about_recommender"]

@@ -1,4 +1,4 @@
-"""Cells of tables as text or as plain values for JSON, and the column that says what something is called."""
+"""Cells of tables as text or as plain values for JSON, and what things are called."""
 
 from __future__ import annotations
 
@@ -8,10 +8,9 @@ from typing import Any
 from tuckergp.data.cells import is_null
 from tuckergp.data.columns import as_bag
 from tuckergp.data.tables import Table
+from tuckergp.recommender.titles import title_column
 
-__all__ = ["bag_of", "facts", "numbers", "shown", "title_column", "titles"]
-
-NAMES = ("title", "name")
+__all__ = ["bag_of", "facts", "numbers", "shown", "titles"]
 
 
 def numbers(values: Iterable[float], digits: int = 5) -> list[float]:
@@ -28,11 +27,6 @@ def shown(cell: Any) -> str:
 def bag_of(cell: Any) -> list[Any]:
     """The values of a cell: none of a missing one, several of a list or of text such as ``Action|Comedy``."""
     return [] if is_null(cell) else list(as_bag(cell))
-
-
-def title_column(table: Table | None) -> str | None:
-    """The column of an attribute table that says what things are called; None where there is none."""
-    return None if table is None else next((name for name in table.columns if name.casefold() in NAMES), None)
 
 
 def titles(table: Table | None, key: str) -> dict[Any, str]:

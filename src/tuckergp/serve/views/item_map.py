@@ -13,7 +13,8 @@ from tuckergp.recommender.factors import Factors
 from tuckergp.recommender.filters import ratings_per_item
 from tuckergp.recommender.fitted import FittedRecommender
 from tuckergp.recommender.neighbours import positions
-from tuckergp.serve.views.cells import bag_of, numbers, title_column, titles
+from tuckergp.recommender.titles import title_column
+from tuckergp.serve.views.cells import bag_of, numbers, titles
 
 __all__ = ["colourings", "item_map"]
 
