@@ -128,14 +128,12 @@ def pages_to_run():
 
 
 def with_few_draws(resolve):
-    """The same function, whose samplers stop after a few draws: what a page does with them is tested, not the figures."""
+    """The same function, but samplers stop after a few draws: what a page does with them is tested, not its figures."""
 
     def resolved(*arguments, **options):
         inference = resolve(*arguments, **options)
-        few = {"draws": 30, "warmup": 15}
-        return replace(
-            inference, **{name: min(few[name], getattr(inference, name)) for name in few if hasattr(inference, name)}
-        )
+        few = {name: most for name, most in (("draws", 30), ("warmup", 15)) if getattr(inference, name, 0) > most}
+        return replace(inference, **few)
 
     return resolved
 
