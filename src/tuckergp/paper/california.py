@@ -296,10 +296,10 @@ CALIFORNIA = Experiment(
         "pictures": {"features": 200, "draws": 200, "warmup": 200},
     },
     quick={
-        "rows": 1_000, "seeds": (0,), "sizes": (25,), "ranks": (2, 5), "beyond": ("turns=2/r=5",),
-        "chain_lengths": {"draws": 20, "warmup": 20}, "gibbs_lengths": {"draws": 20, "warmup": 20, "chains": 2},
-        "cholesky_ranks": (), "nuts_lengths": {"draws": 20, "warmup": 20, "chains": 2}, "nuts_sizes": ((25, 2),),
-        "max_iter": 3, "pictures": {"features": 20, "draws": 10, "warmup": 10},
+        "rows": 500, "seeds": (0,), "sizes": (25,), "ranks": (2,), "beyond": ("turns=2/r=5",),
+        "chain_lengths": {"draws": 10, "warmup": 5}, "gibbs_lengths": {"draws": 10, "warmup": 5, "chains": 2},
+        "cholesky_ranks": (), "nuts_lengths": {"draws": 10, "warmup": 10, "chains": 2}, "nuts_sizes": ((25, 2),),
+        "max_iter": 2, "pictures": {"features": 10, "draws": 5, "warmup": 5},
     },
     cells=cells,
     blocks=(
@@ -346,7 +346,7 @@ CALIFORNIA_CHOICE = Experiment(
     protocol=PROTOCOL,
     data=("california",),
     settings={"rows": None, "candidates": tuple(CANDIDATES), "chain_lengths": {"draws": 150, "warmup": 100}},
-    quick={"rows": 1_000, "candidates": ("turns=1/r=5",), "chain_lengths": {"draws": 20, "warmup": 20}},
+    quick={"rows": 500, "candidates": ("turns=1/r=5",), "chain_lengths": {"draws": 10, "warmup": 5}},
     cells=choice_cells,
     blocks=(Table("california_choice", "Number of turns and rank", chosen_table),),
 )  # fmt: skip

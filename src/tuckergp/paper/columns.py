@@ -146,8 +146,8 @@ COLUMNS = Experiment(
         "lengths": {"draws": 200, "warmup": 100}, "max_iter": 60,
     },
     quick={
-        "rows": 200, "folds": 1, "ranks": (3,), "lengthscales": (2.0,), "lengths": {"draws": 5, "warmup": 5},
-        "max_iter": 3,
+        "rows": 120, "folds": 1, "ranks": (3,), "lengthscales": (2.0,), "lengths": {"draws": 5, "warmup": 5},
+        "max_iter": 2,
     },
     cells=cells,
     blocks=(

@@ -314,7 +314,7 @@ RANKING = Experiment(
     protocol=PROTOCOL,
     data=("ml-100k",),
     settings={"seeds": (0, 1, 2), "every": 1, "options": {}, "chosen": CHOSEN, "item_chosen": ITEM_CHOSEN},
-    quick={"seeds": (0,), "every": 10, "options": QUICK},
+    quick={"seeds": (0,), "every": 30, "options": QUICK},
     cells=cells,
     blocks=(
         Text(

@@ -163,7 +163,7 @@ THEORY = Experiment(
         "ranks": RANKS, "entries": 200_000, "sizes": (16, 32, 64, 128, 256, 512), "seeds": 10, "bias_size": 64,
         "bias_maps": 400, "bias_inputs": 40,
     },
-    quick={"ranks": (1, 5), "entries": 2_000, "sizes": (16, 64), "seeds": 2, "bias_maps": 20},
+    quick={"ranks": (1, 5), "entries": 1_000, "sizes": (16, 32), "seeds": 2, "bias_maps": 10},
     cells=cells,
     blocks=(
         Text(

@@ -297,9 +297,9 @@ WIND = Experiment(
         "max_iter": 100, "picture_lengths": {"draws": 200, "warmup": 200},
     },
     quick={
-        "days": 365, "seeds": (0,), "ranks": (2,), "lengths": {"draws": 20, "warmup": 20, "chains": 2},
-        "chain_settings": {"rank": 3, "draws": 20, "warmup": 20}, "max_iter": 3,
-        "picture_lengths": {"draws": 10, "warmup": 10},
+        "days": 200, "seeds": (0,), "ranks": (2,), "lengths": {"draws": 10, "warmup": 10, "chains": 2},
+        "chain_settings": {"rank": 3, "draws": 10, "warmup": 5}, "max_iter": 2,
+        "picture_lengths": {"draws": 5, "warmup": 5},
     },
     cells=cells,
     blocks=(
@@ -330,8 +330,8 @@ WIND_CHOICE = Experiment(
     data=("wind",),
     settings={"days": None, "candidates": tuple(CANDIDATES), "chain_settings": {"draws": 300, "warmup": 100}},
     quick={
-        "days": 365, "candidates": ("chain/r=5", "chain, places, root/r=12"),
-        "chain_settings": {"rank": 3, "draws": 20, "warmup": 20},
+        "days": 200, "candidates": ("chain/r=5", "chain, places, root/r=12"),
+        "chain_settings": {"rank": 3, "draws": 10, "warmup": 5},
     },
     cells=choice_cells,
     blocks=(Table("wind_choice", "Rank, and what stations share", partial(choice_table, title_of)),),

@@ -10,7 +10,6 @@ from dataclasses import replace
 
 import numpy as np
 import numpy.typing as npt
-from scipy.optimize import minimize
 
 from tuckergp.priors.given import ModeGiven
 from tuckergp.residuals.lengthscales import FieldState, Responses
@@ -38,6 +37,8 @@ STEPS = 40
 
 def searched(state: FieldState, responses: Responses, weights: Floats, given: ModeGiven) -> FieldState:
     """The state with the lengthscales and Lambda of the highest posterior density that was found."""
+    from scipy.optimize import minimize  # loads much, which answers do not need
+
     # the order is coarse to fine, so every k-th place is one of all sizes of gaps
     some = np.arange(0, len(responses.y), max(1, len(responses.y) // SOME))
     share = len(some) / len(responses.y)
