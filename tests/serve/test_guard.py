@@ -158,8 +158,41 @@ def test_ten_thousand_ratings_in_one_request(client):
     answer = client.post("/recommendations", json={"users": [{"ratings": ratings}], "n": 3})
     assert answer.status_code == 200, answer.text
     assert len(answer.json()["lists"][0]["items"]) == 3
-    many = [{"user_id": "u", "item_id": k, "rating": 3} for k in range(100_001)]
-    assert client.post("/fold-in", json={"ratings": many}).status_code == 422
+    asked = {"users": [{"user_id": "u0002"}], "exclude": [0] * 100_001}
+    assert client.post("/recommendations", json=asked).status_code == 422
+
+
+@pytest.mark.parametrize(
+    ("path", "body"),
+    [
+        ("/predict", {"rows": [{str(k): [] for k in range(20_000)}]}),
+        ("/predict", {"rows": [{"user_id": []}] * 20_000}),
+        ("/predict", {"rows": [{"user_id": "u0002", "item_id": "i0003"}] * 20_000 + [{}]}),
+        ("/fold-in", {"ratings": [{"item_id": 1, "user_id": 1, **{str(k): [] for k in range(20_000)}}]}),
+        ("/fold-in", {"ratings": [{}] * 20_000}),
+        ("/fold-in", {"ratings": [], "users": [{"user_id": 1, "age": [{}] * 20_000}]}),
+        ("/recommendations", {"users": [{"attributes": {str(k): {} for k in range(20_000)}}]}),
+        ("/recommendations", {"users": [{"user_id": {}}] * 900, "exclude": [{}] * 20_000}),
+        ("/recommendations", {"users": [{"user_id": 1}], "where": {"year": [[]] * 9999}}),
+    ],
+)  # fmt: skip
+def test_of_large_wrong_bodies_few_faults_are_looked_at(client, monkeypatch, path, body):
+    from tuckergp.serve import errors
+
+    seen = []
+
+    async def counted(request, error):
+        seen.append(len(error.errors()))
+        return await invalid(request, error)
+
+    invalid = client.app.exception_handlers[errors.RequestValidationError]
+    monkeypatch.setitem(client.app.exception_handlers, errors.RequestValidationError, counted)
+    client.app.middleware_stack = None  # made anew, with the handler
+    answer = client.post(path, json=body)
+    client.app.middleware_stack = None
+    assert answer.status_code == 422
+    assert len(answer.text) < 1000
+    assert max(seen, default=0) <= 500
 
 
 # The page, and markup

@@ -33,7 +33,7 @@ def serve(
         typer.Option(help="A name under which the server may be asked without a token.", metavar="NAME"),
     ] = None,
     rate: Annotated[float, typer.Option(help="Requests per second, client and worker; 0: no limit.", min=0)] = 1000,
-    most_bytes: Annotated[int, typer.Option(help="The longest body of a request.", min=1)] = 8_000_000,
+    most_bytes: Annotated[int, typer.Option(help="The longest body of a request.", min=1)] = 2_000_000,
     watch: Annotated[
         float, typer.Option(help="Seconds between looks at whether the file has changed; 0 for SIGHUP alone.", min=0)
     ] = 1.0,

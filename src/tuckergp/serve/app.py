@@ -15,13 +15,13 @@ from starlette.types import ASGIApp
 import tuckergp
 from tuckergp.serve.errors import say_errors
 from tuckergp.serve.guard import Guard
-from tuckergp.serve.journal import Journal
 from tuckergp.serve.metrics import Metrics
 from tuckergp.serve.routes import ROUTERS
 from tuckergp.serve.service import Service
 from tuckergp.serve.settings import ServeSettings
 from tuckergp.serve.static import add_page, page_files
 from tuckergp.serve.watching import Watcher
+from tuckergp.store.journal import Journal
 
 __all__ = ["create_app"]
 

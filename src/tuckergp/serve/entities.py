@@ -20,7 +20,7 @@ from tuckergp.serve.refusals import NotFound
 __all__ = ["Entities", "Texts"]
 
 # Up to so many ids, one that is alike is looked for where one is not known.
-FEW = 10_000
+MOST_COMPARED = 10_000
 # Ids that paths and JSON can have; others are known by their text.
 SPELLED = (str, int)
 
@@ -76,19 +76,30 @@ class Entities:
         self.side, self.table, self.texts = side, table, texts
         self.what = side.key.removesuffix("_id")
 
+    def read_all(self, values: Sequence[Any]) -> list[Any]:
+        """Ids of paths or bodies as the model spells them, known or not."""
+        by_text = self.texts.by_text
+        return [by_text.get(value, value) if isinstance(value, str) else value
+                for value in known_type(list(values), self.side)]  # fmt: skip
+
     def read(self, value: Any) -> Any:
-        """An id of a path or a body as the model spells it, known or not."""
-        (read_as,) = known_type([value], self.side)
-        return self.texts.by_text.get(read_as, read_as) if isinstance(read_as, str) else read_as
+        """One id as the model spells it, known or not."""
+        return self.read_all([value])[0]
+
+    def known_all(self, values: Sequence[Any]) -> list[Any]:
+        """Ids that must be known, as the model spells them."""
+        ids = self.read_all(values)
+        unknown = np.flatnonzero(self.side.numbers(ids) == self.side.unknown)
+        if len(unknown):
+            place = int(unknown[0])
+            alike = self.side.alike(ids[place]) if len(self.side.base) <= MOST_COMPARED else None
+            hint = "" if alike is None else f" Did you mean {alike!r}?"
+            raise NotFound(f"The model knows no {self.what} {str(values[place])[:80]!r}.{hint}")
+        return ids
 
     def known(self, value: Any) -> Any:
-        """The same for an id that must be known."""
-        read_as = self.read(value)
-        if int(self.side.numbers([read_as])[0]) == self.side.unknown:
-            alike = self.side.alike(read_as) if len(self.side.base) <= FEW else None
-            hint = "" if alike is None else f" Did you mean {alike!r}?"
-            raise NotFound(f"The model knows no {self.what} {str(value)[:80]!r}.{hint}")
-        return read_as
+        """One id that must be known."""
+        return self.known_all([value])[0]
 
     def titles(self, ids: Sequence[Any]) -> list[str | None]:
         """What some ids are called."""

@@ -5,6 +5,7 @@ Workers share one array of numbers, each with a row of its own, so that any of t
 
 from __future__ import annotations
 
+import logging
 import os
 import resource
 import sys
@@ -18,11 +19,12 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from tuckergp.data.names import KEYS, RATING
-from tuckergp.errors import InputError
+from tuckergp.data.names import RATING
 from tuckergp.serve.recommending import ServedRecommender
 
 __all__ = ["Drift", "Metrics"]
+
+log = logging.getLogger("tuckergp.serve")
 
 Floats = npt.NDArray[np.float64]
 
@@ -119,7 +121,7 @@ class Drift:
     """
 
     MEMORY_OF = 1000
-    MOST = 200
+    MOST_JUDGED = 200
 
     def __init__(self, cells: Floats) -> None:
         self._cells, self._lock = cells, threading.Lock()
@@ -129,12 +131,16 @@ class Drift:
         model = before.model
         if model.history_.clicks or not model.fit_.draws.sampled:
             return
-        known = [row for row in rows[-self.MOST :] if row.get(RATING) is not None]
-        try:
-            mean, std = before.predict([{key: row[key] for key in KEYS} for row in known], return_std=True, clip=False)
-        except InputError:  # ratings that are kept, but not judged
+        judged = [row for row in rows[-self.MOST_JUDGED :] if row.get(RATING) is not None]
+        if not judged:
             return
-        z = (np.array([float(row[RATING]) for row in known]) - mean) / std
+        pairs = [{name: value for name, value in row.items() if name != RATING} for row in judged]
+        try:
+            mean, std = before.predict(pairs, return_std=True, clip=False)
+            z = (np.array([float(row[RATING]) for row in judged]) - mean) / std
+        except Exception:  # the ratings are kept all the same
+            log.exception("Ratings that were folded in could not be judged for drift.")
+            return
         self.count(z[np.isfinite(z)])
 
     def count(self, z: Floats) -> None:

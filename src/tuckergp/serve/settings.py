@@ -28,6 +28,8 @@ class ServeSettings(Checked):
         Requests per second and client that a worker answers, on average; 0 for no limit.
     most_bytes : int
         The longest body of a request.
+    most_journal : int
+        The longest journal in bytes; once it is longer, nothing more is folded in.
     threads : int
         Answers that a worker computes at the same time; others wait for their turn.
     at_once : int
@@ -47,7 +49,8 @@ class ServeSettings(Checked):
     token: str | None = setting(None, text("text") | one_of(None))
     hosts: tuple[str, ...] = setting((), list_of("a list of names", text("text")))
     rate: float = setting(1000.0, number("a number from 0 on", lambda value: value >= 0))
-    most_bytes: int = setting(8_000_000, whole(1))
+    most_bytes: int = setting(2_000_000, whole(1))
+    most_journal: int = setting(100_000_000, whole(1))
     threads: int = setting(4, whole(1))
     at_once: int = setting(256, whole(1))
     patience: float = setting(30.0, positive())
