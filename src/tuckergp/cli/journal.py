@@ -34,7 +34,7 @@ def learn(
     from tuckergp.serve.journal import learn as learn_from
 
     learned = learn_from(model, journal, warmup, False if quiet else None)
-    text = f"{model} has learned from {learned.ratings:,} ratings of {journal}, and forgotten {learned.forgotten:,} people."
+    text = f"{model} has learned from {learned.ratings:,} ratings, and forgotten {learned.forgotten:,} people."
     print(to_json(learned._asdict()) if as_json else text)
 
 

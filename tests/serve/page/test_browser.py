@@ -419,10 +419,10 @@ def test_clicks_are_chosen_and_listed(browser, folder, clicks):
 
 def test_a_server_with_a_token_is_asked_with_it(browser, recommender, folder):
     recommender.save(folder / "secret.tgp")
-    with serving(create_app(folder / "secret.tgp", token="open sesame")) as address:
+    with serving(create_app(folder / "secret.tgp", token="open-sesame-0123")) as address:
         seen = Visit(browser, address)
         seen.tab.goto(address)
-        for word in ("wrong", "open sesame"):
+        for word in ("wrong", "open-sesame-0123"):
             seen.tab.get_by_label("Token", exact=True).fill(word)
             seen.tab.get_by_role("button", name="Go on").click()
         seen.tab.wait_for_selector("main[data-view=people]")

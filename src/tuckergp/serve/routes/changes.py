@@ -34,7 +34,7 @@ def fold_in(request: Request, asked: FoldInRequest) -> Any:
     return Reply({"ratings": len(ratings), "users": list(dict.fromkeys(ids))})
 
 
-@router.delete("/users/{user_id:path}", response_model=Forgotten, summary="Forget a user")
+@router.delete("/users/{user_id}", response_model=Forgotten, summary="Forget a user")
 def forget(request: Request, user_id: UserId) -> Any:
     """Forget a user: ratings, attributes and vectors, in all workers and in the journal; the model file stays as it is.
 

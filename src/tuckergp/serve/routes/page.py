@@ -43,10 +43,7 @@ class SurfaceRequest(Strict):
 
 def state_of(request: Request) -> PageState:
     """What the page remembers."""
-    state = request.app.state
-    if not hasattr(state, "page"):
-        state.page = PageState()
-    page: PageState = state.page
+    page: PageState = request.app.state.page
     return page
 
 
