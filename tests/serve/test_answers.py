@@ -27,7 +27,8 @@ def refused(answer, status, text):
 
 
 def test_says_what_it_serves(client, rec):
-    assert client.get("/health").json() == {"status": "ok", "fault": None}
+    assert client.get("/health").json() == {"status": "ok", "fault": False}
+    assert (client.head("/health").status_code, client.head("/health").content) == (200, b"")
     model = client.get("/version").json()["model"]
     assert (model["kind"], model["of"], model["by"]) == ("recommender", "ratings", ["rating"])
     assert (model["users"], model["items"], model["ratings"]) == (31, 41, len(rec.history_))

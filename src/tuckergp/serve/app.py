@@ -58,11 +58,12 @@ def app_of(settings: ServeSettings, page: PageState | None = None) -> App:
     own = None if settings.folder is not None else tempfile.TemporaryDirectory(prefix="tuckergp-")
     folder = settings.folder or Path(own.name)  # type: ignore[union-attr]
     service = Service(settings, Journal(settings.journal or folder / "journal"))
-    watcher = Watcher(service, settings.watch)
+    watcher = Watcher(service, settings.watch, lambda: app.state.metrics.note(service.figures))
 
     @asynccontextmanager
-    async def lifespan(app: FastAPI) -> AsyncIterator[None]:
+    async def lifespan(_: FastAPI) -> AsyncIterator[None]:
         to_thread.current_default_thread_limiter().total_tokens = settings.threads
+        app.state.metrics.note(service.figures)
         watcher.start()
         yield
         watcher.stop()

@@ -91,6 +91,11 @@ class ServedRecommender:
         }
 
     @property
+    def added(self) -> int:
+        """How many users and items were added, or changed, since the fit."""
+        return sum(len(side.more) for side in self.model.layout_.sides)
+
+    @property
     def attributes_of_users(self) -> list[str]:
         """The attributes that describe a new user."""
         used = {attribute.column for attribute in self.model.layout_.sides[0].attributes.used}

@@ -17,6 +17,7 @@ from typing import Any
 
 from tuckergp.errors import InputError
 from tuckergp.recommender import TuckerRecommender
+from tuckergp.serve.metrics import Figures
 from tuckergp.serve.recommending import ServedRecommender
 from tuckergp.serve.refusals import NotFound, Unavailable
 from tuckergp.serve.regressing import ServedRegressor
@@ -100,9 +101,12 @@ class Service:
         return {"file": self.settings.path.name, **times, "fault": self.fault, **now.served.facts}
 
     @property
-    def times(self) -> tuple[float, float]:
-        """When the model file was written, and when it was loaded, in seconds since 1970."""
-        return self._now.changed, self._now.loaded
+    def figures(self) -> Figures:
+        """What `/metrics` tells of the model."""
+        now = self._now
+        added = now.served.added if isinstance(now.served, ServedRecommender) else 0
+        bytes_read = 0 if now.read is None else now.read.bytes
+        return Figures(self.reloads, now.changed, now.loaded, self.fault is not None, bytes_read, added)
 
     # Changes by requests
 

@@ -33,7 +33,7 @@ def about_recommender(fitted: FittedRecommender) -> dict[str, Any]:
     return {
         "clicks": clicks,
         "has_ratings": len(fitted.history.base) > 0,  # a file may be saved without them
-        "whole_ids": isinstance(fitted.layout.sides[0].base.values[0], int),
+        "whole_ids": isinstance(fitted.layout.sides[0].example, int),
         "range": None if clicks else list(fitted.rating_range),
         "levels": [] if clicks else levels_of(fitted),
         "sampled": fitted.fit.draws.sampled,
