@@ -95,7 +95,7 @@ def two(files, tmp_path_factory):
 
 def test_a_rating_posted_to_one_worker_is_seen_by_the_next_request_to_any(two):
     running, _ = two
-    for k in range(6):
+    for k in range(3):
         rating = {"user_id": f"new {k}", "item_id": "i0003", "rating": 1 + k % 5}
         assert httpx.post(running.url + "/fold-in", json={"ratings": [rating]}, timeout=60).status_code == 200
         with concurrent.futures.ThreadPoolExecutor(8) as pool:
@@ -190,25 +190,25 @@ def test_workers_that_do_not_come_up_end_the_server_only_if_none_is_left(files, 
         workers._replace_the_dead()
 
 
-def test_sigterm_lets_a_request_finish(files):
-    with server(files["ratings"]) as running:
-        assert running.get("/health").status_code == 200
-        ratings = [{"item_id": f"i00{10 + k % 30}", "rating": 1 + k % 5} for k in range(5_000)]
-        body = json.dumps({"users": [{"ratings": ratings} for _ in range(3)], "n": 3}).encode()
-        head = (
-            "POST /recommendations HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n"
-            f"Content-Type: application/json\r\nContent-Length: {len(body)}\r\n\r\n"
-        )
-        client = socket.create_connection(("127.0.0.1", running.port))
-        client.sendall(head.encode() + body)
-        wait_for(lambda: "tuckergp_requests_active 2" in running.get("/metrics").text)
-        running.tell(signal.SIGTERM)
-        answer = b""
-        while part := client.recv(1 << 16):
-            answer += part
-        assert answer.startswith(b"HTTP/1.1 200"), answer[:200]
-        assert len(json.loads(answer.partition(b"\r\n\r\n")[2])["lists"]) == 3
-        assert running.process.wait(timeout=60) == 0
+def test_sigterm_lets_a_request_finish(two):
+    """The last test with these workers, for it ends them."""
+    running, _ = two
+    ratings = [{"item_id": f"i00{10 + k % 30}", "rating": 1 + k % 5} for k in range(5_000)]
+    body = json.dumps({"users": [{"ratings": ratings} for _ in range(3)], "n": 3}).encode()
+    head = (
+        "POST /recommendations HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n"
+        f"Content-Type: application/json\r\nContent-Length: {len(body)}\r\n\r\n"
+    )
+    client = socket.create_connection(("127.0.0.1", running.port))
+    client.sendall(head.encode() + body)
+    wait_for(lambda: "tuckergp_requests_active 2" in running.get("/metrics").text)
+    running.tell(signal.SIGTERM)
+    answer = b""
+    while part := client.recv(1 << 16):
+        answer += part
+    assert answer.startswith(b"HTTP/1.1 200"), answer[:200]
+    assert len(json.loads(answer.partition(b"\r\n\r\n")[2])["lists"]) == 3
+    assert running.process.wait(timeout=60) == 0
 
 
 def test_a_port_in_use_is_one_line(files):
