@@ -42,7 +42,9 @@ def test_every_operation_has_a_summary_and_an_example(client):
         for method, operation in methods.items():
             assert operation["summary"], (path, method)
             assert "example" in str(operation) or "$ref" in str(operation), (path, method)
-            assert {"401", "404", "413", "422", "429", "503"} <= set(operation["responses"])
+            assert {"401", "404", "405", "413", "422", "429", "500", "503"} <= set(operation["responses"])
+            content = operation["responses"]["200"]["content"]
+            assert "text/plain" in content or content["application/json"]["schema"], (path, method)
 
 
 # Users and items
@@ -60,6 +62,21 @@ def test_finds_items_by_id_and_title_in_pages(client, rec):
     by_id = client.get("/items", params={"search": "i002"}).json()
     assert {line["item_id"] for line in by_id["items"]} == {f"i002{k}" for k in range(10)}
     assert client.get("/items", params={"search": "no such thing"}).json() == {"total": 0, "offset": 0, "items": []}
+
+
+def test_tables_are_looked_through_once_per_file(files, monkeypatch):
+    """Not for each list, nor for each rating that is folded in."""
+    from tuckergp.serve import entities
+
+    looked, look = [], entities.rows_by_id
+    monkeypatch.setattr(entities, "rows_by_id", lambda table, key: (looked.append(key), look(table, key))[1])
+    with serving(files["ratings"]) as client:
+        for _ in range(3):
+            rating = {"user_id": USER, "item_id": "i0003", "rating": 5}
+            assert client.post("/fold-in", json={"ratings": [rating]}).status_code == 200
+            for path in (f"/users/{USER}", f"/users/{USER}/recommendations", f"/page/person?user_id={USER}"):
+                assert client.get(path).status_code == 200
+    assert sorted(looked) == ["item_id", "user_id"]
 
 
 def test_a_user_has_attributes_and_ratings(client, rec):

@@ -27,7 +27,9 @@ def listen(host: str, port: int) -> socket.socket:
     """A socket that listens; port 0 is any that is free."""
     try:
         family = socket.AF_INET6 if ":" in host else socket.AF_INET
-        return socket.create_server((host, port), family=family, backlog=BACKLOG)
+        listening = socket.create_server((host, port), family=family, backlog=BACKLOG)
+        # its protocol is known to a socket of its number alone, and without it asyncio lets answers wait for 40 ms
+        return socket.socket(fileno=listening.detach())
     except OSError as error:
         if error.errno == errno.EADDRINUSE:
             raise InputError(f"Port {port} is in use; stop the program that uses it, or take another --port.") from None

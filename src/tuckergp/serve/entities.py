@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from functools import cached_property
 from itertools import islice
 from typing import Any
@@ -11,7 +11,7 @@ import numpy as np
 
 from tuckergp.data.history import Nobody
 from tuckergp.data.tables import Table
-from tuckergp.recommender.attributes import join
+from tuckergp.recommender.attributes import join, rows_by_id
 from tuckergp.recommender.entities import Side
 from tuckergp.recommender.questions import known_type
 from tuckergp.recommender.titles import title_column
@@ -40,20 +40,25 @@ class Texts:
     def searched(self) -> list[str]:
         """Id and title of each id in small letters."""
         ids = self.side.base.values
-        return [_searched(*pair) for pair in zip(ids, self.titles(ids, self.table), strict=True)]
+        return [_searched(*pair) for pair in zip(ids, self.titles(ids, self.table, self.rows), strict=True)]
 
     @cached_property
     def by_text(self) -> dict[str, Any]:
         """Ids by their text, for those that are neither text nor integers."""
         return {str(value): value for value in self.side.base.values if type(value) not in SPELLED}
 
-    def titles(self, ids: Sequence[Any], table: Table | None) -> list[str | None]:
-        """What some ids are called; None where nothing says so."""
+    @cached_property
+    def rows(self) -> dict[Any, int]:
+        """The row of each id in the attribute table."""
+        return {} if self.table is None else rows_by_id(self.table, self.side.key)
+
+    def titles(self, ids: Sequence[Any], table: Table | None, rows: Mapping[Any, int]) -> list[str | None]:
+        """What some ids are called, by their rows in a table; None where nothing says so."""
         column = self.title_column
         if column is None or table is None:
             return [None] * len(ids)
-        found = join(table.select([self.side.key, column]), self.side.key, ids, table.name)[column].tolist()
-        return [None if title is None or title != title else str(title) for title in found]
+        some = join(table.select([self.side.key, column]), self.side.key, ids, table.name, rows)
+        return [None if title is None or title != title else str(title) for title in some[column].tolist()]
 
 
 def _searched(value: Any, title: str | None) -> str:
@@ -103,13 +108,20 @@ class Entities:
 
     def titles(self, ids: Sequence[Any]) -> list[str | None]:
         """What some ids are called."""
-        return self.texts.titles(ids, self.table)
+        return self.texts.titles(ids, self.table, self._rows)
+
+    @cached_property
+    def _rows(self) -> dict[Any, int]:
+        """The row of each id in the attribute table; that of the file is looked at once."""
+        if self.table is None or self.table is self.texts.table:
+            return self.texts.rows
+        return rows_by_id(self.table, self.side.key)
 
     def described(self, ids: Sequence[Any]) -> list[dict[str, Any]]:
         """Id, title and attributes of each."""
         if self.table is None:
             return [{self.side.key: value, "title": None, "attributes": {}} for value in ids]
-        rows = join(self.table, self.side.key, ids, self.table.name)
+        rows = join(self.table, self.side.key, ids, self.table.name, self._rows)
         names = [name for name in rows.columns if name != self.side.key]
         columns = [rows[name].tolist() for name in names]
         return [

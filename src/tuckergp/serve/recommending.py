@@ -74,7 +74,6 @@ class ServedRecommender:
         """What the model is, in a few numbers and words."""
         model, (users, items) = self.model, self.model.layout_.sides
         clicks = model.history_.clicks
-        known = ["value", "rating", "choice"] if self.fitted.choice is not None else ["rating"]
         return {
             "kind": self.kind,
             "of": "choices" if clicks else "ratings",
@@ -85,10 +84,17 @@ class ServedRecommender:
             "rating_range": None if clicks else list(model.rating_range_),
             "draws": len(model.fit_.draws),
             "sampled": model.fit_.draws.sampled,
-            "by": ["choice"] if clicks else known,
+            "by": self.by,
             "circumstances": list(model.history_.base.occasion_columns),
             "attributes": {"users": self.attributes_of_users, "items": self.columns_of_items},
         }
+
+    @property
+    def by(self) -> list[str]:
+        """What lists can be sorted by, the usual first."""
+        if self.model.history_.clicks:
+            return ["choice"]
+        return ["rating"] if self.fitted.choice is None else ["value", "rating", "choice"]
 
     @property
     def added(self) -> int:
