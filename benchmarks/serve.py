@@ -14,8 +14,10 @@ from __future__ import annotations
 import argparse
 import asyncio
 import json
+import multiprocessing
 import os
 import re
+import signal
 import subprocess
 import sys
 import tempfile
@@ -30,17 +32,19 @@ from contestants import Data, write_synthetic
 from gibbs import facts
 from reports import put
 
+from tuckergp.serve.connections import listen
+
 FULL = {"users": 138_000, "items": 27_000, "ratings": 20_000_000, "rank": 16, "draws": 100, "seconds": 30.0}
 QUICK = {"users": 300, "items": 500, "ratings": 6_000, "rank": 4, "draws": 10, "seconds": 1.0}
-WORKERS, CONNECTIONS, N = 2, 4, 10
+WORKERS, CONNECTIONS, N, FOLDED = 2, 4, 10, 2000
 BARE = "TUCKERGP_BARE"
 
 
 # The model and the bare endpoint
 
 
-def write_model(size: dict[str, Any], folder: Path) -> list[Any]:
-    """Write a model of this size, and the vectors of its items; the ids of its users."""
+def write_model(size: dict[str, Any], folder: Path) -> tuple[list[Any], int]:
+    """Write a model of this size, and the vectors of its items; the ids of its users, and an item."""
     from tuckergp import TuckerRecommender
 
     write_synthetic(folder, size["users"], size["items"], size["ratings"])
@@ -52,7 +56,7 @@ def write_model(size: dict[str, Any], folder: Path) -> list[Any]:
     rec.save(folder / "model.tgp")
     V = np.asarray(rec.fit_.draws.modes[1].rows["psi"], dtype=np.float32)
     np.save(folder / "bare.npy", V.reshape(len(V), -1))
-    return np.unique(data.user)[:5_000].tolist()
+    return np.unique(data.user)[:5_000].tolist(), int(data.item[0])
 
 
 def widened(draws: Any, count: int) -> Any:
@@ -129,51 +133,71 @@ def ours(folder: Path, port: int) -> list[str]:
 
 
 def bare(port: int) -> list[str]:
-    return [sys.executable, "-m", "uvicorn", "serve:bare_app", "--factory", "--app-dir", str(Path(__file__).parent),
-            "--port", str(port), "--workers", str(WORKERS), "--log-level", "warning", "--no-access-log"]  # fmt: skip
+    return [sys.executable, __file__, "--bare", "--port", str(port)]
+
+
+def serve_bare(port: int) -> None:
+    """Serve the bare endpoint until SIGTERM."""
+    listening = listen("127.0.0.1", port)
+    workers = [multiprocessing.get_context("fork").Process(target=_bare, args=(listening,)) for _ in range(WORKERS)]
+    for worker in workers:
+        worker.start()
+    signal.signal(signal.SIGTERM, lambda *_: [worker.terminate() for worker in workers])
+    for worker in workers:
+        worker.join()
+
+
+def _bare(listening: Any) -> None:
+    import uvicorn
+
+    uvicorn.Server(uvicorn.Config(bare_app(), log_level="warning", access_log=False)).run(sockets=[listening])
 
 
 # The client
 
 
 class Client:
-    """Connections that ask for one address after the other; ``spent`` are the milliseconds of each answer."""
+    """Connections that ask for one address after the other; ``spent`` are the milliseconds of each answer.
+
+    At a rate they count from when a request was due, so that a slow answer is not hidden by the requests it kept back.
+    """
 
     def __init__(self, port: int, paths: list[str]) -> None:
         self.port, self.paths, self.spent, self.failed, self._next = port, paths, list[float](), 0, 0
 
-    async def one(self, path: str) -> bytes:
-        """The answer to one request, over a connection of its own."""
+    async def one(self, path: str, sent: Any = None) -> bytes:
+        """The answer to one request, over a connection of its own; with JSON that is sent, to a POST."""
         reader, writer = await asyncio.open_connection("127.0.0.1", self.port)
-        body = (await self._ask(reader, writer, path))[1]
+        body = (await self._ask(reader, writer, path, sent))[1]
         writer.close()
         return body
 
-    async def _ask(self, reader: Any, writer: Any, path: str) -> tuple[int, bytes]:
-        writer.write(f"GET {path} HTTP/1.1\r\nHost: localhost\r\n\r\n".encode())
+    async def _ask(self, reader: Any, writer: Any, path: str, sent: Any = None) -> tuple[int, bytes]:
+        text = b"" if sent is None else json.dumps(sent).encode()
+        kind = f"Content-Type: application/json\r\nContent-Length: {len(text)}\r\n" if text else ""
+        head = f"{'POST' if text else 'GET'} {path} HTTP/1.1\r\nHost: localhost\r\n{kind}\r\n"
+        writer.write(head.encode() + text)
         head = await reader.readuntil(b"\r\n\r\n")
         length = re.search(rb"content-length: (\d+)", head, re.IGNORECASE)
         body = await reader.readexactly(int(length[1]) if length else 0)
         return int(head[9:12]), body
 
     async def _connection(self, end: float, pause: float) -> None:
-        reader, writer = await asyncio.open_connection("127.0.0.1", self.port)
-        due = time.perf_counter()
-        while time.perf_counter() < end:
+        streams, due = None, time.perf_counter()
+        while due < end:
             self._next += 1
-            start = time.perf_counter()
             try:
-                status, _ = await self._ask(reader, writer, self.paths[self._next % len(self.paths)])
+                streams = streams or await asyncio.open_connection("127.0.0.1", self.port)
+                status, _ = await self._ask(*streams, self.paths[self._next % len(self.paths)])
+                self.failed += status != 200
+                self.spent.append(1000 * (time.perf_counter() - due))
             except (OSError, asyncio.IncompleteReadError):
-                self.failed += 1
-                reader, writer = await asyncio.open_connection("127.0.0.1", self.port)
-                continue
-            self.failed += status != 200
-            self.spent.append(1000 * (time.perf_counter() - start))
-            if pause:
-                due += pause
-                await asyncio.sleep(max(0.0, due - time.perf_counter()))
-        writer.close()
+                self.failed, streams = self.failed + 1, None
+                await asyncio.sleep(0.1)
+            due = due + pause if pause else time.perf_counter()
+            await asyncio.sleep(max(0.0, due - time.perf_counter()))
+        if streams is not None:
+            streams[1].close()
 
     async def load(self, seconds: float, connections: int, rate: float = 0.0) -> dict[str, float]:
         """Ask for some seconds, at once or at a rate; requests per second, latencies and failures."""
@@ -187,8 +211,10 @@ class Client:
 
 
 def measured(port: int, users: list[Any], seconds: float, rate: float = 0.0) -> dict[str, float]:
+    """What comes of some seconds of load; at full load after two that are not counted, in which pages are read."""
     paths = [f"/users/{user}/recommendations" for user in users]
-    asyncio.run(Client(port, paths).load(min(seconds, 2.0), CONNECTIONS))  # not counted: pages of the file are read
+    if not rate:
+        asyncio.run(Client(port, paths).load(min(seconds, 2.0), CONNECTIONS))
     return asyncio.run(Client(port, paths).load(seconds, CONNECTIONS, rate))
 
 
@@ -198,11 +224,23 @@ def memory(port: int) -> float:
     return sum(float(line.split()[-1]) for line in text.splitlines() if line.startswith("tuckergp_memory_bytes{"))
 
 
+def bytes_per_user(port: int, item: Any) -> float:
+    """Resident bytes that each user who is folded in, alone, takes in each worker."""
+    before = memory(port)
+    for k in range(FOLDED):
+        rating = {"user_id": 10**9 + k, "item_id": item, "rating": 3}
+        asyncio.run(Client(port, []).one("/fold-in", {"ratings": [rating]}))
+    time.sleep(3)  # a worker that is not asked follows within a second
+    return (memory(port) - before) / FOLDED / WORKERS
+
+
 def sustained(port: int, users: list[Any], minutes: float, rate: float) -> dict[str, Any]:
     """Load at a rate for some minutes, in pieces of a minute: how memory grows, and what fails."""
     pieces = [measured(port, users, 60.0, rate) | {"memory": memory(port)} for _ in range(max(1, round(minutes)))]
+    later = [piece["memory"] for piece in pieces[1:]]  # in the first minute pages of the file are still read
     return {
         "minutes": len(pieces),
+        "bytes_per_minute": float(np.polyfit(np.arange(len(later)), later, 1)[0]) if len(later) > 1 else None,
         "rate": rate,
         "failed": sum(piece["failed"] for piece in pieces),
         "requests": sum(piece["requests"] for piece in pieces),
@@ -218,20 +256,25 @@ def main() -> None:
     parser.add_argument("--users", type=int, help="another number of users, with ratings in proportion")
     parser.add_argument("--seconds", type=float, help="how long to ask for the peak")
     parser.add_argument("--port", type=int, default=8931)
+    parser.add_argument("--bare", action="store_true", help="only serve the bare endpoint")
     parser.add_argument("-o", "--output", type=Path)
     options = parser.parse_args()
+    if options.bare:
+        serve_bare(options.port)
+        return
     size = dict(QUICK if options.quick else FULL)
     if options.users:
         size |= {"users": options.users, "ratings": size["ratings"] * options.users // size["users"]}
     if options.seconds:
         size |= {"seconds": options.seconds}
     command = "python benchmarks/serve.py"
-    command += "".join(f" --{name} {value}" for name in ("users", "seconds") if (value := getattr(options, name)))
+    command += " --quick" * options.quick
+    command += "".join(f" --{name} {v:g}" for name in ("users", "seconds", "minutes") if (v := getattr(options, name)))
     report: dict[str, Any] = {"command": command, "machine": facts(), "size": size}
     report |= {"workers": WORKERS, "connections": CONNECTIONS}
     with tempfile.TemporaryDirectory() as place:
         folder = Path(place) / "data"
-        users = write_model(size, folder)
+        users, item = write_model(size, folder)
         environment = {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
         with running(bare(options.port), options.port, **environment, **{BARE: str(folder / "bare.npy")}):
             report["bare"] = measured(options.port, users, size["seconds"])
@@ -241,8 +284,12 @@ def main() -> None:
             if options.minutes:
                 rate = 0.8 * report["served"]["per_second"]
                 report["sustained"] = sustained(options.port + 1, users, options.minutes, rate)
+            report["bytes_per_user"] = bytes_per_user(options.port + 1, item)
     report["ratios"] = {name: report["served"][name] / report["bare"][name] for name in ("p50", "p99")}
-    print(json.dumps({name: report[name] for name in ("bare", "served", "ratios")}, indent=1), file=sys.stderr)
+    print(
+        json.dumps({name: report[name] for name in ("bare", "served", "ratios", "bytes_per_user")}, indent=1),
+        file=sys.stderr,
+    )
     put(report, options.output)
 
 

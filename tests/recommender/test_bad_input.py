@@ -24,7 +24,7 @@ AGAIN = {"user_id": ["a", "b", "a"], "item_id": [1, 1, 1], "rating": [1.0, 2.0, 
 
 def test_repeated_pairs_are_kept_averaged_or_refused():
     refused("ratings has user 'a' and item 1 twice, at row 0 and row 2", AGAIN, duplicates="refuse")
-    refused("duplicates must be 'keep', 'mean' or 'refuse', not 'drop'", AGAIN, duplicates="drop")
+    refused("duplicates must be 'keep', 'mean', 'last' or 'refuse', not 'drop'", AGAIN, duplicates="drop")
     kept = TuckerRecommender(**FAST).fit(AGAIN)
     assert len(kept.history_) == 3
     averaged = TuckerRecommender(**FAST, duplicates="mean").fit(AGAIN)

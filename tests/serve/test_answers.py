@@ -27,7 +27,8 @@ def refused(answer, status, text):
 
 
 def test_says_what_it_serves(client, rec):
-    assert client.get("/health").json() == {"status": "ok", "fault": None}
+    assert client.get("/health").json() == {"status": "ok", "fault": False}
+    assert (client.head("/health").status_code, client.head("/health").content) == (200, b"")
     model = client.get("/version").json()["model"]
     assert (model["kind"], model["of"], model["by"]) == ("recommender", "ratings", ["rating"])
     assert (model["users"], model["items"], model["ratings"]) == (31, 41, len(rec.history_))
@@ -41,7 +42,9 @@ def test_every_operation_has_a_summary_and_an_example(client):
         for method, operation in methods.items():
             assert operation["summary"], (path, method)
             assert "example" in str(operation) or "$ref" in str(operation), (path, method)
-            assert {"401", "404", "413", "422", "429", "503"} <= set(operation["responses"])
+            assert {"401", "404", "405", "413", "422", "429", "500", "503"} <= set(operation["responses"])
+            content = operation["responses"]["200"]["content"]
+            assert "text/plain" in content or content["application/json"]["schema"], (path, method)
 
 
 # Users and items
@@ -59,6 +62,21 @@ def test_finds_items_by_id_and_title_in_pages(client, rec):
     by_id = client.get("/items", params={"search": "i002"}).json()
     assert {line["item_id"] for line in by_id["items"]} == {f"i002{k}" for k in range(10)}
     assert client.get("/items", params={"search": "no such thing"}).json() == {"total": 0, "offset": 0, "items": []}
+
+
+def test_tables_are_looked_through_once_per_file(files, monkeypatch):
+    """Not for each list, nor for each rating that is folded in."""
+    from tuckergp.serve import entities
+
+    looked, look = [], entities.rows_by_id
+    monkeypatch.setattr(entities, "rows_by_id", lambda table, key: (looked.append(key), look(table, key))[1])
+    with serving(files["ratings"]) as client:
+        for _ in range(3):
+            rating = {"user_id": USER, "item_id": "i0003", "rating": 5}
+            assert client.post("/fold-in", json={"ratings": [rating]}).status_code == 200
+            for path in (f"/users/{USER}", f"/users/{USER}/recommendations", f"/page/person?user_id={USER}"):
+                assert client.get(path).status_code == 200
+    assert sorted(looked) == ["item_id", "user_id"]
 
 
 def test_a_user_has_attributes_and_ratings(client, rec):
@@ -170,6 +188,45 @@ def test_attributes_alone_describe_somebody(client, rec):
     refused(client.post("/recommendations", json={"users": [{"attributes": {"height": 1}}]}), 422, "it uses age, sex")
 
 
+def test_somebody_new_is_nobody_else(files):
+    """An id that a client makes up is not the one that new people get."""
+    asked = {"users": [{"attributes": {"age": 30}}, {"ratings": [{"item_id": "i0003", "rating": 5}]}]}
+    with serving(files["ratings"]) as client:
+        before = client.post("/recommendations", json=asked).json()
+        rows = [
+            {"user_id": f"\0new person {k}", "item_id": f"i00{10 + j}", "rating": 1} for j in range(3) for k in range(2)
+        ]
+        assert client.post("/fold-in", json={"ratings": rows}).status_code == 200
+        after = client.post("/recommendations", json=asked).json()
+        assert [line["item_id"] for line in after["lists"][0]["items"]] == [
+            line["item_id"] for line in before["lists"][0]["items"]
+        ]
+        taken = {"user_id": "\0new person 2", "ratings": [{"item_id": "i0010", "rating": 1}]}
+        both = client.post("/recommendations", json={"users": [taken, *asked["users"]], "n": 41}).json()["lists"]
+        assert ["i0010" in [line["item_id"] for line in each["items"]] for each in both] == [False, True, True]
+        assert [each["user_id"] for each in both] == [taken["user_id"], None, None]
+
+
+def test_a_user_id_inside_a_person_is_refused(client):
+    rating = {"item_id": "i0003", "rating": 5, "user_id": "u0003"}
+    for person in ({"ratings": [rating]}, {"attributes": {"user_id": "u0003", "age": 3}}):
+        refused(client.post("/recommendations", json={"users": [person]}), 422, "no user_id of their own")
+
+
+def test_the_same_user_twice_has_the_same_list_twice(client):
+    asked = {"users": [{"user_id": USER}, {"user_id": "u0003"}, {"user_id": USER}], "n": 2}
+    first, _, third = client.post("/recommendations", json=asked).json()["lists"]
+    assert first == third
+    assert [line["rank"] for line in first["items"]] == [1, 2]
+
+
+def test_work_has_a_bound(client):
+    asked = {"users": [{"user_id": USER}] * 30, "n": 1000}
+    refused(client.post("/recommendations", json=asked), 422, "Lists have at most 20,000 items")
+    asked = {"users": [{"user_id": USER}] * 10, "n": 500, "diversity": 0.5}
+    refused(client.post("/recommendations", json=asked), 422, "Diverse lists have at most")
+
+
 @pytest.mark.parametrize("how", ["mean", "least"])
 def test_groups(client, rec, how):
     people = [USER, "u0003", "cold"]
@@ -178,7 +235,8 @@ def test_groups(client, rec, how):
     expected = rec.recommend_together(people, n=5, how=how)
     assert [line["item_id"] for line in got["items"]] == expected["item_id"].tolist()
     np.testing.assert_allclose([line["score"] for line in got["items"]], expected["score"])
-    refused(client.post("/recommendations", json={**asked, "diversity": 0.5}), 422, "takes no 'diversity'")
+    for option, value in {"diversity": 0.5, "seed": 3, "kappa": 2.0}.items():
+        refused(client.post("/recommendations", json={**asked, option: value}), 422, f"takes no {option!r}")
 
 
 def test_similar_items_and_users(client, rec):

@@ -50,6 +50,8 @@ class Filled:
         if "item_id" in filled and not {"boost", "left"} & filled.keys():
             filled = {name: each for name, each in filled.items() if name in ("user_id", "item_id")}
             filled |= {} if self.clicks else {"rating": draw(st.sampled_from([1, 2, 5, 3.0]))}
+        elif "user_id" in filled:
+            filled = {name: each for name, each in filled.items() if name in ("user_id", "ratings", "items")}
         return {name: each for name, each in filled.items() if name != "boost" or not isinstance(each, list)}
 
     def _row(self, draw):

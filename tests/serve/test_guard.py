@@ -8,10 +8,13 @@ from urllib.parse import quote
 import pytest
 from fastapi import HTTPException
 
+from tests.cli.command import refuse
 from tests.serve.conftest import MARKUP, serving
-from tuckergp.cli.serve import token_of
+from tuckergp.cli.serve import is_loopback, token_of
 from tuckergp.errors import InputError
+from tuckergp.serve.settings import ServeSettings
 
+TOKEN = "sesame-0123456789"
 PREDICT = {"rows": [{"user_id": "u0002", "item_id": "i0003"}]}
 
 
@@ -47,12 +50,12 @@ def test_errors_inside_have_them_too_and_tell_nothing(files, monkeypatch):
 
 @pytest.fixture(scope="module")
 def locked(files):
-    with serving(files["ratings"], token="sesame") as client:
+    with serving(files["ratings"], token=TOKEN) as client:
         yield client
 
 
 @pytest.mark.parametrize(
-    "header", [None, "sesame", "Bearer", "Bearer Sesame", "Bearer sesame2", "Basic sesame", "Bearer \xe9"]
+    "header", [None, TOKEN, "Bearer", f"Bearer {TOKEN.upper()}", f"Bearer {TOKEN}2", f"Basic {TOKEN}", "Bearer \xe9"]
 )
 def test_without_the_token_nothing_is_told(locked, header):
     headers = {} if header is None else {"Authorization": header.encode("latin-1")}
@@ -63,13 +66,14 @@ def test_without_the_token_nothing_is_told(locked, header):
 
 
 def test_the_token_opens_and_health_needs_none(locked):
-    assert locked.get("/users", headers={"Authorization": "Bearer sesame"}).status_code == 200
+    for scheme in ("Bearer", "bearer", "BEARER"):
+        assert locked.get("/users", headers={"Authorization": f"{scheme} {TOKEN}"}).status_code == 200
     assert locked.get("/health").status_code == 200
     assert locked.get("/").status_code == 200
 
 
 def test_a_token_makes_names_and_origins_free(locked):
-    headers = {"Authorization": "Bearer sesame", "Host": "shop.example", "Origin": "https://shop.example"}
+    headers = {"Authorization": f"Bearer {TOKEN}", "Host": "shop.example", "Origin": "https://shop.example"}
     assert locked.get("/users", headers=headers).status_code == 200
 
 
@@ -80,10 +84,22 @@ def test_tokens_come_from_a_file_or_the_environment(tmp_path, monkeypatch):
     assert token_of(tmp_path / "token") == "sesame"
     monkeypatch.setenv("TUCKERGP_TOKEN", "other")
     assert token_of(None) == "other"
-    for wrong in ("", "two words", "é"):
-        (tmp_path / "token").write_text(wrong)
-        with pytest.raises(InputError, match="without spaces"):
-            token_of(tmp_path / "token")
+
+
+@pytest.mark.parametrize("token", ["", "short", "two words with spaces", "é" * 20, "0123456789\n0123456"])
+def test_tokens_that_can_be_guessed_or_not_be_sent_are_refused(tmp_path, token):
+    with pytest.raises(InputError, match="16 or more letters, digits and signs") as refusal:
+        ServeSettings(tmp_path, token=token)
+    assert not token or token not in str(refusal.value)
+
+
+def test_without_a_token_others_are_let_in_only_if_that_is_said(files, monkeypatch):
+    monkeypatch.delenv("TUCKERGP_TOKEN", raising=False)
+    assert "say --no-token" in refuse("serve", files["ratings"], "--host", "0.0.0.0", "--port", 0)
+    assert [is_loopback(host) for host in ("127.0.0.1", "::1", "localhost", "0.0.0.0", "shop.example")] == [
+        *[True] * 3,
+        *[False] * 2,
+    ]
 
 
 # Names and origins
@@ -112,6 +128,16 @@ def test_pages_of_others_are_refused(client, origin):
     refused(client.post("/predict", json=PREDICT, headers={"Origin": origin}), 403, "Other sites")
 
 
+@pytest.mark.parametrize("site", ["cross-site", "same-site"])
+def test_images_and_links_of_other_pages_compute_nothing(client, site):
+    headers = {"Sec-Fetch-Site": site, "Sec-Fetch-Mode": "no-cors"}
+    refused(client.get("/page/model/weights", headers=headers), 403, "Other sites")
+    headers["Sec-Fetch-Mode"] = "navigate"
+    refused(client.get("/users", headers=headers), 403, "Other sites")
+    assert client.get("/", headers=headers).status_code == 200
+    assert client.get("/users", headers={"Sec-Fetch-Site": "same-origin"}).status_code == 200
+
+
 def test_its_own_page_may_ask(client):
     assert client.post("/predict", json=PREDICT, headers={"Origin": "http://localhost"}).status_code == 200
 
@@ -135,21 +161,40 @@ def test_too_many_requests_are_told_to_come_back(files):
         assert int(answers[-1].headers["retry-after"]) >= 1
 
 
+def test_guesses_are_limited_too(files):
+    with serving(files["ratings"], rate=1.0, token=TOKEN) as client:
+        answers = [client.get("/users", headers={"Authorization": f"Bearer {k}"}) for k in range(4)]
+        assert [answer.status_code for answer in answers] == [401, 401, 429, 429]
+
+
 def test_too_many_at_once_are_told_to_come_back(files):
+    """Addresses that need no token neither take places nor need one."""
     with serving(files["ratings"], at_once=1) as client:
-        client.app.state.metrics.begin()
+        assert client.get("/users").status_code == 200
+        guard = client.app.middleware_stack
+        assert guard.let_in == 0
+        guard.let_in = 1
         refused(client.get("/users"), 503, "at once")
         assert client.get("/health").status_code == 200
+        assert client.get("/assets/style.css").status_code == 200
+        assert guard.let_in == 1
 
 
-def test_a_request_that_does_not_come_to_its_end_is_ended(files):
-    async def never():
-        await asyncio.sleep(60)
+def test_a_body_that_does_not_come_to_its_end_is_ended(files):
+    """However its parts dribble in: all of it must come in time."""
 
-    with serving(files["ratings"], patience=0.05) as client:
+    async def dribbling():
+        await asyncio.sleep(0.02)
+        return {"type": "http.request", "body": b" ", "more_body": True}
+
+    async def receive_all(receive):
+        while True:
+            await receive()
+
+    with serving(files["ratings"], patience=0.1) as client:
         guard = client.app.build_middleware_stack()
         with pytest.raises(HTTPException) as error:
-            asyncio.run(guard._patient(never)())
+            asyncio.run(asyncio.wait_for(receive_all(guard._patient(dribbling)), 5))
         assert error.value.status_code == 408
 
 
@@ -158,8 +203,41 @@ def test_ten_thousand_ratings_in_one_request(client):
     answer = client.post("/recommendations", json={"users": [{"ratings": ratings}], "n": 3})
     assert answer.status_code == 200, answer.text
     assert len(answer.json()["lists"][0]["items"]) == 3
-    many = [{"user_id": "u", "item_id": k, "rating": 3} for k in range(100_001)]
-    assert client.post("/fold-in", json={"ratings": many}).status_code == 422
+    asked = {"users": [{"user_id": "u0002"}], "exclude": [0] * 100_001}
+    assert client.post("/recommendations", json=asked).status_code == 422
+
+
+@pytest.mark.parametrize(
+    ("path", "body"),
+    [
+        ("/predict", {"rows": [{str(k): [] for k in range(20_000)}]}),
+        ("/predict", {"rows": [{"user_id": []}] * 20_000}),
+        ("/predict", {"rows": [{"user_id": "u0002", "item_id": "i0003"}] * 20_000 + [{}]}),
+        ("/fold-in", {"ratings": [{"item_id": 1, "user_id": 1, **{str(k): [] for k in range(20_000)}}]}),
+        ("/fold-in", {"ratings": [{}] * 20_000}),
+        ("/fold-in", {"ratings": [], "users": [{"user_id": 1, "age": [{}] * 20_000}]}),
+        ("/recommendations", {"users": [{"attributes": {str(k): {} for k in range(20_000)}}]}),
+        ("/recommendations", {"users": [{"user_id": {}}] * 900, "exclude": [{}] * 20_000}),
+        ("/recommendations", {"users": [{"user_id": 1}], "where": {"year": [[]] * 9999}}),
+    ],
+)  # fmt: skip
+def test_of_large_wrong_bodies_few_faults_are_looked_at(client, monkeypatch, path, body):
+    from tuckergp.serve import errors
+
+    seen = []
+
+    async def counted(request, error):
+        seen.append(len(error.errors()))
+        return await invalid(request, error)
+
+    invalid = client.app.exception_handlers[errors.RequestValidationError]
+    monkeypatch.setitem(client.app.exception_handlers, errors.RequestValidationError, counted)
+    client.app.middleware_stack = None  # made anew, with the handler
+    answer = client.post(path, json=body)
+    client.app.middleware_stack = None
+    assert answer.status_code == 422
+    assert len(answer.text) < 1000
+    assert max(seen, default=0) <= 500
 
 
 # The page, and markup
@@ -176,21 +254,25 @@ def test_no_path_of_a_request_touches_the_disk(client, monkeypatch):
 
 def test_ids_and_titles_with_markup_are_text_in_json(client):
     """The type says JSON and nosniff keeps browsers to it; the page shows texts alone."""
-    paths = (f"/users/{MARKUP}/recommendations", f"/items/{MARKUP}/similar", "/items", "/users", "/users/<script>")
+    markup = quote(MARKUP, safe="")
+    paths = (f"/users/{markup}/recommendations", f"/items/{markup}/similar", "/items", "/users", "/users/<script>")
     asked = (f"/explain?user_id={MARKUP}&item_id={MARKUP}", f"/users/u0002/recommendations?where={MARKUP}=1")
     for path in (*paths, *asked):
         answer = client.get(path)
         assert answer.headers["content-type"] == "application/json", path
         assert answer.status_code in (200, 404, 422)
-    assert client.get(f"/users/{MARKUP}").json()["user_id"] == MARKUP
+    assert client.get(f"/users/{markup}").json()["user_id"] == MARKUP
 
 
 def test_ids_may_hold_any_letters(files):
-    names = ["a/b", "a b", "a?b", "ä\u2028", "..", "recommendations", ""]
+    names = ["a/b", "a b", "a?b", "a%2Fb", "ä\u2028", "..", "recommendations", "u0002/similar", "a/recommendations", ""]
     with serving(files["ratings"]) as client:
         rows = [{"user_id": name, "item_id": "i0003", "rating": 3} for name in names]
         assert client.post("/fold-in", json={"ratings": rows}).status_code == 200
         for name in names:
             if name not in ("..", ""):
-                answer = client.get(f"/users/{quote(name, safe='')}/recommendations")
-                assert (answer.status_code, answer.json().get("user_id")) == (200, name)
+                for what in ("", "/recommendations", "/similar"):
+                    answer = client.get(f"/users/{quote(name, safe='')}{what}")
+                    assert (answer.status_code, answer.json().get("user_id")) == (200, name)
+        assert client.delete("/users/a%2Fb").json() == {"forgotten": "a/b"}
+        refused(client.get("/users/a/b"), 404, "nothing at this address")

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import re
+import time
 
 import numpy as np
 import pytest
 
 from tests.serve.conftest import serving
 from tuckergp import load
-from tuckergp.serve.metrics import Drift, Metrics
+from tuckergp.serve.metrics import PER_WORKER, SUM, WEIGHT, Drift, Figures, Metrics
 
 LINE = re.compile(r'(?P<name>[a-z_]+)(\{(?P<labels>([a-z]+="[^"]*",?)+)\})? (?P<value>[-+.e\dInfa]+)')
 
@@ -55,7 +56,7 @@ def test_buckets_count_what_is_not_longer(tmp_path):
     for seconds in (0.0005, 0.001, 0.0011, 30.0):
         metrics.begin()
         metrics.end("GET /a", 200, seconds)
-    found = figures(metrics.text(0, 0, 0, None))
+    found = figures(metrics.text())
     route, bounds = 'route="GET /a"', ("0.001", "0.002", "10.0", "+Inf")
     counts = {bound: found["tuckergp_request_seconds_bucket", f'{route},le="{bound}"'] for bound in bounds}
     assert counts == {"0.001": 2, "0.002": 3, "10.0": 3, "+Inf": 4}
@@ -68,9 +69,13 @@ def test_any_worker_answers_for_all(tmp_path):
             worker.begin()
             worker.end("GET /a", 200, 0.1)
         worker.drift.count(np.array([1.0, -1.0]) * (k + 1))
+        worker.note(Figures(k, time.time() - 100 * (k + 1), time.time() - 10, k == 0, 500, 7 * k))
     for worker in workers:
-        found = figures(worker.text(0, 0, 0, None))
+        found = figures(worker.text())
         assert found["tuckergp_requests_total", 'route="GET /a",status="200"'] == 3
+        assert found["tuckergp_model_age_seconds", ""] == pytest.approx(200, abs=5)
+        assert found["tuckergp_model_fault", ""] == 1  # of the other worker, too
+        assert (found["tuckergp_reloads_total", ""], found["tuckergp_added", ""]) == (1, 7)
         assert found["tuckergp_drift_ratings", ""] == pytest.approx(4, rel=0.01)
         assert found["tuckergp_drift_rms_z", ""] == pytest.approx(np.sqrt(2.5), rel=0.01)
 
@@ -89,11 +94,25 @@ def test_drift_is_how_far_ratings_are_from_what_was_predicted(files):
 
 def test_drift_forgets():
     """Standard normal deviations, then ones that are shifted by 2: five memories later only these count."""
-    cells, rng = np.zeros(7), np.random.default_rng(0)
+    cells, rng = np.zeros(PER_WORKER), np.random.default_rng(0)
     drift = Drift(cells)
     drift.count(rng.standard_normal(3000))
-    assert cells[4] / cells[3] == pytest.approx(0, abs=4 / np.sqrt(2000))
+    assert cells[SUM] / cells[WEIGHT] == pytest.approx(0, abs=4 / np.sqrt(2000))
     for z in 2 + rng.standard_normal((50, 100)):
         drift.count(z)
-    assert cells[3] == pytest.approx(Drift.MEMORY_OF, rel=0.01)
-    assert cells[4] / cells[3] == pytest.approx(2, abs=4 / np.sqrt(2000) + 2 * np.exp(-5))
+    assert cells[WEIGHT] == pytest.approx(Drift.MEMORY_OF, rel=0.01)
+    assert cells[SUM] / cells[WEIGHT] == pytest.approx(2, abs=4 / np.sqrt(2000) + 2 * np.exp(-5))
+
+
+def test_drift_knows_when_and_a_failure_of_it_is_no_failure_of_the_request(files, monkeypatch):
+    rec = load(files["timed"])
+    row = {"user_id": "u0003", "item_id": "i0007", "rating": 5, "timestamp": "2024-01-11"}
+    mean, std = rec.predict({name: [value] for name, value in row.items()}, return_std=True, clip=False)
+    with serving(files["timed"]) as client:
+        assert client.post("/fold-in", json={"ratings": [row]}).status_code == 200
+        found = figures(client.get("/metrics").text)
+        assert found["tuckergp_drift_mean_z", ""] == pytest.approx((5 - mean[0]) / std[0], rel=0.01)
+        assert found["tuckergp_journal_bytes", ""] > 50
+        assert found["tuckergp_added", ""] == 1
+        monkeypatch.setattr(type(client.app.state.service.recommender()), "predict", None)
+        assert client.post("/fold-in", json={"ratings": [row]}).status_code == 200

@@ -10,15 +10,21 @@ import signal
 import socket
 import subprocess
 import sys
+import threading
 import time
 from contextlib import contextmanager
 from pathlib import Path
+from types import SimpleNamespace
 
 import httpx
+import numpy as np
 import pytest
 
 from tests.cli.command import refuse
 from tuckergp import load
+from tuckergp.errors import InputError
+from tuckergp.serve import running as running_module
+from tuckergp.serve.settings import ServeSettings
 
 SOURCE = str(Path(__file__).parents[2] / "src")
 
@@ -89,7 +95,7 @@ def two(files, tmp_path_factory):
 
 def test_a_rating_posted_to_one_worker_is_seen_by_the_next_request_to_any(two):
     running, _ = two
-    for k in range(6):
+    for k in range(3):
         rating = {"user_id": f"new {k}", "item_id": "i0003", "rating": 1 + k % 5}
         assert httpx.post(running.url + "/fold-in", json={"ratings": [rating]}, timeout=60).status_code == 200
         with concurrent.futures.ThreadPoolExecutor(8) as pool:
@@ -146,33 +152,63 @@ def test_clients_that_hang_keep_nobody_waiting(two):
 
 def test_a_worker_that_dies_is_replaced(two):
     running, _ = two
-    first = workers(running)[0]
+    first, other = workers(running)
     os.kill(first, signal.SIGKILL)
     wait_for(lambda: first not in workers(running) and len(workers(running)) == 2)
+    (new,) = set(workers(running)) - {other}
     for _ in range(5):
+        running.tell(signal.SIGHUP)  # while the new one starts
         assert running.get("/health").status_code == 200
+    wait_for(lambda: "model.tgp" in Path(f"/proc/{new}/maps").read_text())
+    assert set(workers(running)) == {new, other}
     assert running.get("/users/stays").status_code == 200
 
 
-def test_sigterm_lets_a_request_finish(files):
-    with server(files["ratings"]) as running:
-        assert running.get("/health").status_code == 200
-        ratings = [{"item_id": f"i00{10 + k % 30}", "rating": 1 + k % 5} for k in range(5_000)]
-        body = json.dumps({"users": [{"ratings": ratings} for _ in range(3)], "n": 3}).encode()
-        head = (
-            "POST /recommendations HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n"
-            f"Content-Type: application/json\r\nContent-Length: {len(body)}\r\n\r\n"
-        )
-        client = socket.create_connection(("127.0.0.1", running.port))
-        client.sendall(head.encode() + body)
-        wait_for(lambda: "tuckergp_requests_active 2" in running.get("/metrics").text)
-        running.tell(signal.SIGTERM)
-        answer = b""
-        while part := client.recv(1 << 16):
-            answer += part
-        assert answer.startswith(b"HTTP/1.1 200"), answer[:200]
-        assert len(json.loads(answer.partition(b"\r\n\r\n")[2])["lists"]) == 3
-        assert running.process.wait(timeout=60) == 0
+def test_workers_that_do_not_come_up_end_the_server_only_if_none_is_left(files, monkeypatch):
+    """A damaged file and one dead worker: the others go on, and it is tried again after longer and longer waits."""
+    now, started, alive = [0.0], [], {0: True, 1: False}
+    monkeypatch.setattr(running_module.time, "monotonic", lambda: now[0])
+    workers = running_module._Workers(ServeSettings(files["ratings"], workers=2), None)
+
+    def start(number, failures=0):
+        started.append(now[0])
+        process = SimpleNamespace(is_alive=lambda: alive[number], exitcode=1)
+        workers._workers[number] = running_module._Worker(process, threading.Event(), failures)
+
+    monkeypatch.setattr(workers, "_start", start)
+    for number in range(2):
+        start(number)
+    for _ in range(400):
+        workers._replace_the_dead()
+        now[0] += 0.5
+    waits = np.diff(started[1:])
+    assert len(waits) < 12
+    assert waits[:3].tolist() == [1.0, 2.5, 4.5]
+    assert max(waits) <= running_module.LONGEST_WAIT + 0.5
+    alive[0] = False
+    with pytest.raises(InputError, match="Workers end as soon as"):
+        workers._replace_the_dead()
+
+
+def test_sigterm_lets_a_request_finish(two):
+    """The last test with these workers, for it ends them."""
+    running, _ = two
+    ratings = [{"item_id": f"i00{10 + k % 30}", "rating": 1 + k % 5} for k in range(5_000)]
+    body = json.dumps({"users": [{"ratings": ratings} for _ in range(3)], "n": 3}).encode()
+    head = (
+        "POST /recommendations HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n"
+        f"Content-Type: application/json\r\nContent-Length: {len(body)}\r\n\r\n"
+    )
+    client = socket.create_connection(("127.0.0.1", running.port))
+    client.sendall(head.encode() + body)
+    wait_for(lambda: "tuckergp_requests_active 2" in running.get("/metrics").text)
+    running.tell(signal.SIGTERM)
+    answer = b""
+    while part := client.recv(1 << 16):
+        answer += part
+    assert answer.startswith(b"HTTP/1.1 200"), answer[:200]
+    assert len(json.loads(answer.partition(b"\r\n\r\n")[2])["lists"]) == 3
+    assert running.process.wait(timeout=60) == 0
 
 
 def test_a_port_in_use_is_one_line(files):
@@ -192,7 +228,9 @@ def test_a_file_that_is_missing_or_damaged_is_one_line(tmp_path, content, text):
 
 
 def test_an_address_that_is_none_is_one_line(files):
-    assert "Cannot listen on 203.0.113.7" in refuse("serve", files["ratings"], "--host", "203.0.113.7", "--port", 0)
+    assert "Cannot listen on 203.0.113.7" in refuse(
+        "serve", files["ratings"], "--host", "203.0.113.7", "--port", 0, "--no-token"
+    )
 
 
 def test_without_fastapi_a_sentence_says_what_to_install(files, monkeypatch):

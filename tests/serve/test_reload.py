@@ -61,7 +61,7 @@ def test_a_changed_file_is_taken_by_itself(model, files):
         replace_with(model, files["another"])
         wait_for(lambda: client.app.state.service.reloads)
         assert scores(client) == pytest.approx(expected(files["another"]))
-        assert "tuckergp_reloads 1" in client.get("/metrics").text
+        assert "tuckergp_reloads_total 1" in client.get("/metrics").text
 
 
 def test_what_was_folded_in_stays(model, files):
@@ -106,8 +106,8 @@ def test_a_damaged_file_keeps_the_old_model_and_says_so(model, files, damage):
             other.replace(model)
         wait_for(lambda: service.fault)
         assert scores(client) == before
-        fault = client.get("/health").json()["fault"]
-        assert fault
+        assert client.get("/health").json() == {"status": "ok", "fault": True}
+        fault = client.get("/version").json()["model"]["fault"]
         assert ("update tuckergp" in fault) == (damage == "newer")
         assert "tuckergp_model_fault 1" in client.get("/metrics").text
         if damage == "folder":
@@ -115,6 +115,37 @@ def test_a_damaged_file_keeps_the_old_model_and_says_so(model, files, damage):
         replace_with(model, files["another"])
         wait_for(lambda: service.fault is None)
         assert scores(client) == pytest.approx(expected(files["another"]))
+
+
+def test_a_file_that_was_away_for_a_moment_is_no_fault(model):
+    with serving(model) as client:
+        service = client.app.state.service
+        model.rename(model.with_suffix(".away"))
+        assert not service.reload(always=False)
+        assert client.get("/health").json()["fault"]
+        model.with_suffix(".away").rename(model)
+        assert not service.reload(always=False)
+        assert not client.get("/health").json()["fault"]
+
+
+def test_whatever_goes_wrong_with_a_new_file_is_a_fault_that_tells_no_path(model, files, monkeypatch):
+    def broken(path):
+        raise ValueError(f"{path} is strange")
+
+    with serving(model, watch=0.02) as client:
+        monkeypatch.setattr("tuckergp.serve.service.load", broken)
+        replace_with(model, files["another"])
+        wait_for(lambda: client.app.state.service.fault)
+        assert str(model) not in client.get("/version").text
+        assert client.get("/users").status_code == 200
+
+
+def test_a_worker_without_requests_reads_the_journal(model, files, monkeypatch, tmp_path):
+    monkeypatch.setattr("tuckergp.serve.watching.TURN", 0.02)
+    with serving(model, journal=tmp_path / "journal") as first, serving(model, journal=tmp_path / "journal") as idle:
+        rating = {"user_id": "anna", "item_id": "i0003", "rating": 5}
+        assert first.post("/fold-in", json={"ratings": [rating]}).status_code == 200
+        wait_for(lambda: idle.app.state.service.figures.added > 0)
 
 
 def test_a_reload_during_a_hundred_requests(model, files):

@@ -9,7 +9,7 @@ from typing import Annotated, Any
 
 import typer
 
-from tuckergp.cli import data
+from tuckergp.cli import data, journal
 from tuckergp.cli.doctor import doctor
 from tuckergp.cli.evaluate import evaluate
 from tuckergp.cli.explain import explain
@@ -82,6 +82,7 @@ def demo(
 for command in (fit, predict, recommend, similar, explain, serve, explore, export, evaluate, tune, reproduce, doctor):
     app.command()(command)
 app.add_typer(data.app)
+app.add_typer(journal.app)
 
 
 def main() -> None:

@@ -26,19 +26,16 @@ def explore(
     """Look at a model in the browser: recommendations, reasons, a map, accuracy (extra serve). Ctrl-C ends it."""
     from tempfile import TemporaryDirectory
 
+    from tuckergp.cli.serve import needs_extra
     from tuckergp.errors import InputError
 
     if (model is None) != demo:
         raise InputError("Give either a model file that tuckergp fit has written, or --demo.")
     if demo and test is not None:
         raise InputError("--demo has held-out ratings of its own; leave --test out.")
-    try:
+    with needs_extra("serve"):
         from tuckergp.serve import exploring
         from tuckergp.serve.pages import PageState
-    except ModuleNotFoundError as error:
-        if error.name not in ("fastapi", "starlette", "uvicorn", "pydantic"):
-            raise
-        raise InputError("tuckergp explore needs FastAPI and uvicorn: pip install 'tuckergp[serve]'.") from None
     with TemporaryDirectory(prefix="tuckergp-") as folder:
         page = PageState(test, target, copies=True)
         if model is None:

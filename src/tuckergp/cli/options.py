@@ -78,7 +78,7 @@ class Settings:
         tuple[float, float] | None,
         _model(help="Lowest and highest possible rating.", metavar="LOW HIGH", show_default=False),
     ] = None
-    duplicates: Annotated[Literal["keep", "mean", "refuse"], _model(help="Several ratings of one pair.")] = "keep"
+    duplicates: Annotated[Literal["keep", "mean", "last", "refuse"], _model(help="Ratings of one pair.")] = "keep"
     negatives: Annotated[int, _model(help="Bernoulli clicks: sampled pairs without a click, per click.", min=1)] = 16
     objective: Annotated[
         Literal["auto", "value", "rating"], _model(help="What lists are sorted by; value also learns what is chosen.")

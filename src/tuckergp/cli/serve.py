@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Annotated
 
@@ -32,8 +34,14 @@ def serve(
         list[str] | None,
         typer.Option(help="A name under which the server may be asked without a token.", metavar="NAME"),
     ] = None,
+    no_token: Annotated[bool, typer.Option("--no-token", help="Let everybody in who reaches the port.")] = False,
+    proxy: Annotated[
+        list[str] | None,
+        typer.Option(help="Address of a proxy in front, which says who asks (X-Forwarded-For).", metavar="ADDRESS"),
+    ] = None,
     rate: Annotated[float, typer.Option(help="Requests per second, client and worker; 0: no limit.", min=0)] = 1000,
-    most_bytes: Annotated[int, typer.Option(help="The longest body of a request.", min=1)] = 8_000_000,
+    most_bytes: Annotated[int, typer.Option(help="The longest body of a request.", min=1)] = 2_000_000,
+    most_journal: Annotated[int, typer.Option(help="The longest journal in bytes.", min=1)] = 100_000_000,
     watch: Annotated[
         float, typer.Option(help="Seconds between looks at whether the file has changed; 0 for SIGHUP alone.", min=0)
     ] = 1.0,
@@ -43,20 +51,24 @@ def serve(
     from tuckergp.cli.tables import to_json
     from tuckergp.errors import InputError
 
-    try:
-        from tuckergp.serve.running import listen, run
+    with needs_extra("serve"):
+        from tuckergp.serve.connections import listen
+        from tuckergp.serve.running import run
         from tuckergp.serve.settings import ServeSettings
-    except ModuleNotFoundError as error:
-        if error.name not in ("fastapi", "starlette", "uvicorn", "pydantic"):
-            raise
-        raise InputError("tuckergp serve needs FastAPI and uvicorn: pip install 'tuckergp[serve]'.") from None
+    token = token_of(token_file)
+    if token is None and not no_token and not is_loopback(host):
+        raise InputError(
+            f"On {host} whoever reaches the port may ask; give a token (--token-file or {TOKEN}), or say --no-token."
+        )
     settings = ServeSettings(
         model,
         journal=journal,
-        token=token_of(token_file),
+        token=token,
         hosts=tuple(allow_host or ()),
+        proxies=tuple(proxy or ()),
         rate=rate,
         most_bytes=most_bytes,
+        most_journal=most_journal,
         watch=watch,
         workers=workers,
     )
@@ -73,11 +85,27 @@ def serve(
 
 def token_of(file: Path | None) -> str | None:
     """The token from a file, or from the environment; None where there is none."""
+    return os.environ.get(TOKEN) if file is None else file.read_text().strip()
+
+
+def is_loopback(host: str) -> bool:
+    """Whether an address is of this machine alone."""
+    from ipaddress import ip_address
+
+    try:
+        return ip_address(host).is_loopback
+    except ValueError:
+        return host == "localhost"
+
+
+@contextmanager
+def needs_extra(name: str) -> Iterator[None]:
+    """Say what to install where a package of the server is missing."""
     from tuckergp.errors import InputError
 
-    token = os.environ.get(TOKEN) if file is None else file.read_text().strip()
-    if token is None:
-        return None
-    if not token or not token.isascii() or any(letter.isspace() for letter in token):
-        raise InputError(f"The token in {file or TOKEN} must be letters, digits and signs without spaces.")
-    return token
+    try:
+        yield
+    except ModuleNotFoundError as error:
+        if error.name not in ("fastapi", "starlette", "uvicorn", "pydantic", "h11"):
+            raise
+        raise InputError(f"This needs FastAPI and uvicorn: pip install 'tuckergp[{name}]'.") from None

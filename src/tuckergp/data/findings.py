@@ -213,7 +213,7 @@ def _pairs(table: Table, sound: Flags, codes: Sequence[Ints], n_items: int) -> I
     yield from _at(
         flags,
         "{n} with a user and an item that an earlier row has",
-        "All are learned from, unless duplicates is 'mean' or 'refuse'.",
+        "All are learned from, unless duplicates is 'mean', 'last' or 'refuse'.",
     )
 
 

@@ -25,7 +25,7 @@ Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int32]
 # Beyond this a count is taken for an error.
 LARGEST_COUNT = 1e15
-Duplicates: TypeAlias = Literal["keep", "mean", "refuse"]
+Duplicates: TypeAlias = Literal["keep", "mean", "last", "refuse"]
 
 
 @dataclass(frozen=True)
@@ -138,6 +138,10 @@ class History:
         """The number of each user."""
         return {value: number for number, value in enumerate(self.ids[0])}
 
+    def numbers_of(self, users: Sequence[Any]) -> list[int]:
+        """The numbers of some users, -1 for those without ratings."""
+        return [self.users.get(user, -1) for user in users]
+
     @cached_property
     def items(self) -> dict[Any, int]:
         """The number of each item."""
@@ -172,13 +176,13 @@ class History:
             parts[-1] = parts[-1].joined(last, table)
         return GrownHistory(self.base, tuple(parts))
 
-    def without_user(self, user: Any) -> History:
-        """The same ratings without those of one user, whose id is in it no more; the others keep their numbers."""
+    def without_users(self, users: Sequence[Any]) -> History:
+        """The same ratings without those of some users, whose ids are in it no more; the others keep their numbers."""
         base = self.base
-        if user in base.users:
-            whole = base if isinstance(base, SortedHistory) else base.sorted()
-            base = whole.hiding(whole.users[user])
-        parts = (part.alone(np.flatnonzero(part.codes[0] != part.users.get(user, -1))) for part in self.parts)
+        hidden = [base.users[user] for user in users if user in base.users]
+        if hidden:
+            base = (base if isinstance(base, SortedHistory) else base.sorted()).hiding(hidden)
+        parts = (part.alone(np.flatnonzero(~np.isin(part.codes[0], part.numbers_of(users)))) for part in self.parts)
         kept = tuple(part for part in parts if len(part))
         return GrownHistory(base, kept) if kept else base
 
@@ -220,7 +224,7 @@ class History:
         """These ratings, then more of them, which were read from ``table``.
 
         Ids keep their numbers, new ones come after. With ``duplicates="mean"`` a pair that is in both has the mean of
-        both ratings.
+        both ratings, with ``"last"`` the second.
         """
         ids, codes = [], []
         for d in range(2):
@@ -235,13 +239,15 @@ class History:
         return history._without_duplicates(table, duplicates, before=len(self))
 
     def _without_duplicates(self, table: Table, duplicates: Duplicates, before: int = 0) -> Self:
-        """Merge duplicates: counts of clicks of one pair are added; ratings of one pair are averaged, or refused.
+        """Merge duplicates: the last of each pair, or counts of clicks are added, and ratings averaged, or refused.
 
         The first ``before`` rows do not come from the table.
         """
         distinct, first, inverse = np.unique(self.pairs(), return_index=True, return_inverse=True)
         if len(distinct) == len(self):
             return self
+        if duplicates == "last":
+            return self.take(np.sort(len(self) - 1 - np.unique(self.pairs()[::-1], return_index=True)[1]))
         if duplicates == "refuse" and not self.clicks:
             again = np.ones(len(self), dtype=bool)
             again[first] = False
@@ -251,7 +257,7 @@ class History:
             where = f"twice, at {table.row_label(earlier)} and" if earlier >= 0 else "again, rated before, at"
             raise InputError(
                 f"{table.name} has user {user!r} and item {item!r} {where} {table.row_label(row - before)} (and "
-                f"{int(again.sum()) - 1:,} more such rows); remove them, or use duplicates='mean' or 'keep'."
+                f"{int(again.sum()) - 1:,} more such rows); remove them, or use duplicates='last', 'mean' or 'keep'."
             )
         order = np.argsort(first, kind="stable")
         together = np.bincount(inverse, self.rating).astype(np.float64)
@@ -336,13 +342,14 @@ class SortedHistory(_Elsewhere):
         """These ratings, which are sorted already."""
         return self.flat.sorted() if self.hidden else self
 
-    def hiding(self, user: int) -> SortedHistory:
-        """The same ratings without those of a user, given by number; nothing is copied but the ids."""
+    def hiding(self, users: Sequence[int]) -> SortedHistory:
+        """The same ratings without those of some users, given by number; nothing is copied but the ids."""
         ids = list(self.ids[0])
-        ids[user] = Nobody()
+        for user in users:
+            ids[user] = Nobody()
         return SortedHistory(
             (ids, self.ids[1]), self.starts, self.item, self.value, self.when, self.place, self.clicks,
-            self.hidden | {user}, self.counts,
+            self.hidden.union(users), self.counts,
         )  # fmt: skip
 
     def _shown(self, users: npt.NDArray[np.integer]) -> npt.NDArray[np.integer]:

@@ -174,18 +174,28 @@ def _check_choices(choices: Mapping[str, Choice], table: Table, names: Sequence[
             raise InputError(f"{table.name} has no attribute {column!r} to choose for; its attributes are {listed}.")
 
 
-def join(table: Table | None, key: str, ids: Sequence[Any], name: str) -> Table:
-    """The rows of an attribute table at some ids, in their order; missing where the table lacks an id."""
+def join(
+    table: Table | None, key: str, ids: Sequence[Any], name: str, row_of: Mapping[Any, int] | None = None
+) -> Table:
+    """The rows of an attribute table at some ids, in their order; missing where the table lacks an id.
+
+    Where the row of each id is known already, ``row_of``, not all ids are looked at.
+    """
     keys = _objects(ids)
     if table is None:
         return Table({key: keys}, name, len(ids))
-    row_of = {value: row for row, value in enumerate(table[key])}
+    row_of = rows_by_id(table, key) if row_of is None else row_of
     rows = np.array([row_of.get(value, -1) for value in ids], dtype=np.intp)
     columns: dict[str, npt.NDArray[Any]] = {key: keys}
     for column, values in table.columns.items():
         if column != key:
             columns[column] = _at(values, rows)
     return Table(columns, name, len(ids))
+
+
+def rows_by_id(table: Table, key: str) -> dict[Any, int]:
+    """The row of each id of an attribute table."""
+    return {value: row for row, value in enumerate(table[key].tolist())}
 
 
 def _at(values: npt.NDArray[Any], rows: npt.NDArray[np.intp]) -> npt.NDArray[Any]:

@@ -28,7 +28,7 @@ def check_parts(fitted: FittedRecommender) -> None:
     low, high = map(float, fitted.rating_range)  # counts have no largest
     require(low <= high, "its range of ratings is empty")
     if isinstance(history, SortedHistory) and isinstance(history.value, StoredRows):
-        history.value.limit(low, high)
+        history.value.limit(*((0.0, np.inf) if history.clicks else (low, high)))  # of clicks, how often each was made
     check_modes(layout.modes)
     check_fit(fit, layout.modes)
     for d, side in enumerate(layout.sides):

@@ -253,7 +253,7 @@ def describe(
         5 ###############                          1   25.0%
     Suspicious:
       ratings: 1 row with a user and an item that an earlier row has: row 3. All are learned from, unless duplicates \
-is 'mean' or 'refuse'.
+is 'mean', 'last' or 'refuse'.
     """
     taken = taken_names(*column_names(ratings, "ratings"), columns)
     table = named_table(ratings, "ratings", taken)

@@ -53,6 +53,7 @@ from tuckergp.running.checkpoint import delete_checkpoint
 from tuckergp.running.control import Callback, Control, kept
 from tuckergp.running.fit import Inference
 from tuckergp.running.threads import one_at_a_time
+from tuckergp.store.journal import forget_in
 from tuckergp.store.model_file import Storable, check_savable
 
 __all__ = ["TuckerRecommender"]
@@ -118,8 +119,9 @@ class TuckerRecommender(Storable, Estimator):
         a core that is ``"identity"``, ``"superdiagonal"`` or ``"pairwise"``.
     rating_scale : pair of float or None
         The lowest and the highest possible rating. Ratings outside are refused, predictions stay inside.
-    duplicates : {"keep", "mean", "refuse"}
-        What to do with several ratings of one item by one user: learn from each, from their mean, or refuse them.
+    duplicates : {"keep", "mean", "last", "refuse"}
+        What to do with several ratings of one item by one user: learn from each, from their mean, from the last, or
+        refuse them. Counts of clicks are added, unless the last is wanted.
     negatives : int
         Negative sampling for clicks (tables without a rating column, with ``likelihood="bernoulli"``): how many random
         pairs without a click to learn from per click, at most as many as there are. More are better and take longer.
@@ -269,7 +271,9 @@ class TuckerRecommender(Storable, Estimator):
         given, run = Given(ratings, users, items), Run(control, moments_of, kept(keep, keep_draws))
         return self._keep(learn(settings, given, run, drift_helps))
 
-    def fold_in(self, ratings: Any, users: Any = None, items: Any = None) -> Self:
+    def fold_in(
+        self, ratings: Any, users: Any = None, items: Any = None, *, duplicates: Duplicates | None = None
+    ) -> Self:
         """Add new ratings, of known or new users, without a new fit.
 
         In each draw the users of the new ratings are drawn again from their exact conditional, given all their old and
@@ -288,6 +292,9 @@ class TuckerRecommender(Storable, Estimator):
         users, items : table with user_id (item_id) and attributes, or None
             Attributes of these users and items, or of new ones. Columns that `fit` did not know are ignored, and other
             ids keep their attributes, until `partial_fit`.
+        duplicates : {"keep", "mean", "last", "refuse"} or None
+            What to do with a new rating of an item that the user rated before: ``"last"`` takes it in place of the
+            earlier one. None is the estimator's own choice.
 
         Returns
         -------
@@ -312,19 +319,23 @@ class TuckerRecommender(Storable, Estimator):
         True
         """
         with one_at_a_time(self):
-            return self._keep(with_ratings(self._fitted, RecommenderSettings.of(self), Given(ratings, users, items)))
+            settings = RecommenderSettings.of(self).with_duplicates(duplicates)
+            return self._keep(with_ratings(self._fitted, settings, Given(ratings, users, items)))
 
-    def forget(self, user: Any, checkpoint: str | Path | None = None) -> Self:
+    def forget(self, user: Any, checkpoint: str | Path | None = None, journal: str | Path | None = None) -> Self:
         """Forget a person: id, ratings, attributes and vectors are removed, and files saved from now on hold none.
 
         Answers for others stay as they are. What the ratings of this person taught the model about items is not
-        undone; a new fit without them does that. A user whom the model does not know is refused.
+        undone; a new fit without them does that. A user whom neither the model nor the journal knows is refused.
 
         Parameters
         ----------
         user : id
         checkpoint : path or None
             The folder of a checkpoint of this model, which is deleted: its files hold a vector of each user.
+        journal : path or None
+            The journal of a server of this model, in which the ratings of the user are overwritten, and a line is
+            added that lets running servers, and restarted ones, forget the user too.
 
         Examples
         --------
@@ -338,11 +349,13 @@ class TuckerRecommender(Storable, Estimator):
         with one_at_a_time(self):
             fitted = self._fitted
             (user,) = known_type([user], fitted.layout.sides[0])
-            if user not in fitted.layout.sides[0].number:
+            known = user in fitted.layout.sides[0].number
+            erased = journal is not None and forget_in(journal, user, always=known)
+            if not known and not erased:
                 raise InputError(f"The model knows no user {user!r}; there is nothing to forget.")
             if checkpoint is not None:
                 delete_checkpoint(checkpoint)
-            return self._keep(without_user(fitted, user))
+            return self._keep(without_user(fitted, user)) if known else self
 
     def partial_fit(
         self,
@@ -359,6 +372,7 @@ class TuckerRecommender(Storable, Estimator):
         moments_of: Any = None,
         keep: int | None = None,
         keep_draws: bool = True,
+        duplicates: Duplicates | None = None,
     ) -> Self:
         """Continue learning from old and new ratings together, starting from the last draws.
 
@@ -376,6 +390,8 @@ class TuckerRecommender(Storable, Estimator):
             Sweeps before draws are kept again.
         checkpoint, checkpoint_minutes, max_time, callback, progress, moments_of, keep, keep_draws
             As in `fit`.
+        duplicates : {"keep", "mean", "last", "refuse"} or None
+            As in `fold_in`: with ``"last"`` ratings that were learned from before may be among the new ones.
 
         Examples
         --------
@@ -387,7 +403,7 @@ class TuckerRecommender(Storable, Estimator):
         >>> "newcomer" in rec.layout_.sides[0].number, len(rec.fit_.steps)
         (True, 40)
         """
-        settings = RecommenderSettings.of(self)
+        settings = RecommenderSettings.of(self).with_duplicates(duplicates)
         control = Control(checkpoint, checkpoint_minutes, max_time, callback, progress, self.n_jobs)
         given, run = Given(ratings, users, items), Run(control, moments_of, kept(keep, keep_draws))
         if not hasattr(self, "fit_"):

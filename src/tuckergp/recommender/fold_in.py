@@ -65,7 +65,9 @@ def fold_in(
         side.grown(local.changed, local.rows(mode))
         for side, local, mode in zip(layout.sides, problem.locals, fit.draws.modes, strict=False)
     ]
-    joined = history.appended(problem.more, ratings, duplicates)
+    if problem.replaced:
+        history = history.without_users(problem.more.ids[0])
+    joined = history.appended(problem.more, ratings, "keep" if duplicates == "last" else duplicates)
     return Folded(replace(layout, sides=(sides[0], sides[1])), replace(fit, draws=draws), joined)
 
 
@@ -86,7 +88,9 @@ def _problem(
     if not more.clicks:
         fit.likelihood.check_more(ratings.numeric(RATING), rating_label(ratings))
     users, items = layout.sides
-    mine = ratings_of(history, more.ids[0], users).joined(more, ratings, duplicates)
+    before = ratings_of(history, more.ids[0], users)
+    mine = before.joined(more, ratings, duplicates)
+    replaced = duplicates == "last" and len(mine) < len(before) + len(more)
     # known items are numbered by their rows, new ones come after
     rows = items.numbers(mine.ids[1])
     seen = items.table.seen[rows]
@@ -117,7 +121,8 @@ def _problem(
     if isinstance(fit.likelihood, AllPairs):
         of_items = Zeros.of(fit.likelihood, fit.draws, history)
         zeros = of_items, of_items.at(local_items.table.groups[place])
-    return FoldIn(fit, (local_users, local_items), design, fit.likelihood.targets(y), more, zeros)
+    more = mine if replaced else more
+    return FoldIn(fit, (local_users, local_items), design, fit.likelihood.targets(y), more, replaced, zeros)
 
 
 def _check_withheld(history: History, more: History) -> None:
@@ -137,8 +142,8 @@ def ratings_of(history: History, ids: Sequence[Any], side: Side) -> History:
     base, at_fit = history.base, np.array([side.base.place(value) for value in ids], dtype=np.intp)
     numbers = [np.where(at_fit < side.n_rated, at_fit, -1)]
     if len(base.ids[0]) > side.n_rated:  # ratings of users who came later are among them
-        numbers = [np.array([base.users.get(value, -1) for value in ids])]
-    numbers += [np.array([piece.users.get(value, -1) for value in ids]) for piece in history.parts]
+        numbers = [np.array(base.numbers_of(ids))]
+    numbers += [np.array(piece.numbers_of(ids)) for piece in history.parts]
     rated = base.without_ratings(list(ids))
     for piece, users in zip((base, *history.parts), numbers, strict=True):
         if (users >= 0).any():

@@ -154,7 +154,9 @@ class FoldIn:
     y : ndarray, shape (n,)
         Targets, as the likelihood takes them.
     more : History
-        The new ratings.
+        The ratings that are added to the history.
+    replaced : bool
+        Whether they are all ratings of their users, and take the place of those that the history has.
     zeros : tuple or None
         For clicks: the zeros of the model, and their weights in the cells of the observations (n,).
     """
@@ -164,6 +166,7 @@ class FoldIn:
     design: Design
     y: Floats
     more: History
+    replaced: bool = False
     zeros: tuple[Zeros, Floats] | None = None
 
     def find(self, seed: int | None) -> tuple[Drawn, Drawn]:

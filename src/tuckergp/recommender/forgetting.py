@@ -38,7 +38,7 @@ def without_user(fitted: FittedRecommender, user: Any) -> FittedRecommender:
     return replace(
         fitted,
         layout=replace(fitted.layout, sides=(users.without(user) if user in users.number else users, items)),
-        history=fitted.history.without_user(user),
+        history=fitted.history.without_users([user]),
         tables=(_without_row(fitted.tables[0], users.key, user), fitted.tables[1]),
         moments=None,
         choice=fitted.choice and without_user(fitted.choice, user),

@@ -26,12 +26,17 @@ from tuckergp.posterior.draws import map_draws
 from tuckergp.posterior.fitted import Fit
 from tuckergp.recommender.attributes import WHO_RATED_WHAT, check_keys, join
 from tuckergp.recommender.entities import Side, as_objects, average_of
+from tuckergp.recommender.fitted import FittedRecommender
 from tuckergp.recommender.forgetting import new_numbers, renumbered_circumstances, renumbered_sets
 from tuckergp.recommender.layout import Layout
+from tuckergp.residuals.base import ModeDraws
+from tuckergp.residuals.grown import GrownRows
 
-__all__ = ["compacted", "merged_tables", "read_more", "rows_of"]
+__all__ = ["compacted", "merged_tables", "read_more", "repacked", "rows_of"]
 
 Ints = npt.NDArray[np.integer]
+# Up to so many rows without use are kept.
+MOST_UNUSED = 500
 T = TypeVar("T")
 
 
@@ -129,6 +134,52 @@ def compacted(layout: Layout, fit: Fit, history: History) -> tuple[Layout, Fit, 
             )
         )
     return replace(layout, sides=(sides[0], sides[1])), replace(fit, draws=draws), history
+
+
+def repacked(fitted: FittedRecommender) -> FittedRecommender:
+    """The same model without added rows whose id has a later one, once these are more than those in use, and not few.
+
+    So memory grows with the ids that are added, not with how often their ratings are.
+    """
+    sides, draws = list(fitted.layout.sides), fitted.fit.draws
+    for d, side in enumerate(sides):
+        if len(side.added) - len(side.more) > max(MOST_UNUSED, len(side.more)):
+            sides[d], own = _repacked(side, draws.modes[d])
+            draws = map_draws(draws, lambda e, mode, d=d, own=own: own if e == d else mode)  # type: ignore[misc]
+    return replace(
+        fitted,
+        layout=replace(fitted.layout, sides=(sides[0], sides[1])),
+        fit=replace(fitted.fit, draws=draws),
+        choice=fitted.choice and repacked(fitted.choice),
+    )
+
+
+def _repacked(side: Side, mode: ModeDraws) -> tuple[Side, ModeDraws]:
+    """A side and its draws with the rows of the fit, then those of ids that were added: learned ones first."""
+    ids, rows = list(side.more), np.array(list(side.more.values()), dtype=np.intp)
+    learned = side.table.seen[rows]
+    order = np.argsort(~learned, kind="stable")
+    added, count = side.table.take(rows[order]), int(learned.sum())
+    places = _required(added.residual.groups)[:count]
+    noise = mode.row_noise if side.table.nested is None else None
+    at_fit = replace(
+        mode, rows={name: _at_fit(values) for name, values in mode.rows.items()}, row_noise=_at_fit(mode.row_noise)
+    )
+    residual = added.residual.grown(at_fit, added.residual.keys, count)
+    draws = residual.with_rows(at_fit, mode.rows["psi"][places], None if noise is None else noise[places])
+    ids, first = [ids[place] for place in order.tolist()], side.unknown + 1
+    return replace(
+        side,
+        table=replace(side.table, more=None).grown(replace(added, residual=residual)),
+        more={value: first + number for number, value in enumerate(ids)},
+        added=ids,
+        gone=tuple(row for row in side.gone if row < first),
+    ), draws
+
+
+def _at_fit(rows: Any) -> Any:
+    """The rows that an array had before it was grown."""
+    return rows.base if isinstance(rows, GrownRows) else rows
 
 
 def _required(value: T | None) -> T:

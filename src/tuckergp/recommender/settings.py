@@ -77,7 +77,7 @@ class RecommenderSettings(Checked):
     attributes: Mapping[str, Mapping[str, Choice]] | None = setting(None, CHOICES)
     context: str | Sequence[str] = setting((), CONTEXT)
     rating_scale: tuple[float, float] | None = setting(None, SCALE)
-    duplicates: Duplicates = setting("keep", one_of("keep", "mean", "refuse"))
+    duplicates: Duplicates = setting("keep", one_of("keep", "mean", "last", "refuse"))
     negatives: int = setting(16, whole(1))
     objective: Literal["auto", "value", "rating"] = setting("auto", one_of("auto", "value", "rating"))
     n_jobs: int | None = setting(None, JOBS)
@@ -96,6 +96,10 @@ class RecommenderSettings(Checked):
             return self
         whole = next(name for name, kind in LIKELIHOODS.items() if kind.all_pairs)
         return replace(self, likelihood="gaussian" if rated else whole)
+
+    def with_duplicates(self, duplicates: Duplicates | None) -> RecommenderSettings:
+        """With another choice for several ratings of one pair; None leaves it as it is."""
+        return self if duplicates is None else replace(self, duplicates=duplicates)
 
     @property
     def contexts(self) -> list[str]:

@@ -26,7 +26,7 @@ __all__ = ["go_on", "with_ratings"]
 def with_ratings(fitted: FittedRecommender, settings: RecommenderSettings, given: Given) -> FittedRecommender:
     """The recommender with new ratings folded in, as `TuckerRecommender.fold_in` describes."""
     table, tables = _read(fitted, settings, given)
-    seed = int(stream(seed_of(settings.random_state), 4, len(fitted.history)).integers(2**63))
+    seed = int(stream(seed_of(settings.random_state), 4).integers(2**63))  # each row has a stream named by its id
     for side in fitted.layout.sides:
         side.warn_of_other_types(table)
     layout, fit, history = fold_in(

@@ -77,7 +77,7 @@ def choice_settings(settings: RecommenderSettings) -> RecommenderSettings:
         noise="auto",
         context=(),
         rating_scale=None,
-        duplicates="keep",
+        duplicates="last",  # rated twice, an item was still chosen once
         objective="rating",
     )
 

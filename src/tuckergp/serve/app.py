@@ -15,13 +15,14 @@ from starlette.types import ASGIApp
 import tuckergp
 from tuckergp.serve.errors import say_errors
 from tuckergp.serve.guard import Guard
-from tuckergp.serve.journal import Journal
 from tuckergp.serve.metrics import Metrics
+from tuckergp.serve.pages import PageState
 from tuckergp.serve.routes import ROUTERS
 from tuckergp.serve.service import Service
 from tuckergp.serve.settings import ServeSettings
 from tuckergp.serve.static import add_page, page_files
 from tuckergp.serve.watching import Watcher
+from tuckergp.store.journal import Journal
 
 __all__ = ["create_app"]
 
@@ -52,16 +53,17 @@ class App(FastAPI):
         return Guard(super().build_middleware_stack(), self.state.settings, metrics, {"/health", *page_files()})
 
 
-def app_of(settings: ServeSettings) -> App:
+def app_of(settings: ServeSettings, page: PageState | None = None) -> App:
     """The app with these settings; a folder for what workers share that nobody named is deleted at the end."""
     own = None if settings.folder is not None else tempfile.TemporaryDirectory(prefix="tuckergp-")
     folder = settings.folder or Path(own.name)  # type: ignore[union-attr]
     service = Service(settings, Journal(settings.journal or folder / "journal"))
-    watcher = Watcher(service, settings.watch)
+    watcher = Watcher(service, settings.watch, lambda: app.state.metrics.note(service.figures))
 
     @asynccontextmanager
-    async def lifespan(app: FastAPI) -> AsyncIterator[None]:
+    async def lifespan(_: FastAPI) -> AsyncIterator[None]:
         to_thread.current_default_thread_limiter().total_tokens = settings.threads
+        app.state.metrics.note(service.figures)
         watcher.start()
         yield
         watcher.stop()
@@ -74,6 +76,7 @@ def app_of(settings: ServeSettings) -> App:
         description="Predictions and recommendations of one model, with their uncertainty and the reasons for them.",
         docs_url=None,  # these pages load scripts of others
         redoc_url=None,
+        redirect_slashes=False,
         lifespan=lifespan,
     )
     for router in ROUTERS:
@@ -81,6 +84,7 @@ def app_of(settings: ServeSettings) -> App:
     say_errors(app)
     add_page(app)
     app.state.settings, app.state.service, app.state.watcher = settings, service, watcher
+    app.state.page = page or PageState()
     addresses = [f"{method.upper()} {path}" for path, methods in app.openapi()["paths"].items() for method in methods]
     app.state.metrics = Metrics(addresses, folder / "metrics", settings.workers, settings.worker)
     return app

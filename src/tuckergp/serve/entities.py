@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from functools import cached_property
 from itertools import islice
 from typing import Any
@@ -11,7 +11,7 @@ import numpy as np
 
 from tuckergp.data.history import Nobody
 from tuckergp.data.tables import Table
-from tuckergp.recommender.attributes import join
+from tuckergp.recommender.attributes import join, rows_by_id
 from tuckergp.recommender.entities import Side
 from tuckergp.recommender.questions import known_type
 from tuckergp.recommender.titles import title_column
@@ -20,7 +20,7 @@ from tuckergp.serve.refusals import NotFound
 __all__ = ["Entities", "Texts"]
 
 # Up to so many ids, one that is alike is looked for where one is not known.
-FEW = 10_000
+MOST_COMPARED = 10_000
 # Ids that paths and JSON can have; others are known by their text.
 SPELLED = (str, int)
 
@@ -40,20 +40,25 @@ class Texts:
     def searched(self) -> list[str]:
         """Id and title of each id in small letters."""
         ids = self.side.base.values
-        return [_searched(*pair) for pair in zip(ids, self.titles(ids, self.table), strict=True)]
+        return [_searched(*pair) for pair in zip(ids, self.titles(ids, self.table, self.rows), strict=True)]
 
     @cached_property
     def by_text(self) -> dict[str, Any]:
         """Ids by their text, for those that are neither text nor integers."""
         return {str(value): value for value in self.side.base.values if type(value) not in SPELLED}
 
-    def titles(self, ids: Sequence[Any], table: Table | None) -> list[str | None]:
-        """What some ids are called; None where nothing says so."""
+    @cached_property
+    def rows(self) -> dict[Any, int]:
+        """The row of each id in the attribute table."""
+        return {} if self.table is None else rows_by_id(self.table, self.side.key)
+
+    def titles(self, ids: Sequence[Any], table: Table | None, rows: Mapping[Any, int]) -> list[str | None]:
+        """What some ids are called, by their rows in a table; None where nothing says so."""
         column = self.title_column
         if column is None or table is None:
             return [None] * len(ids)
-        found = join(table.select([self.side.key, column]), self.side.key, ids, table.name)[column].tolist()
-        return [None if title is None or title != title else str(title) for title in found]
+        some = join(table.select([self.side.key, column]), self.side.key, ids, table.name, rows)
+        return [None if title is None or title != title else str(title) for title in some[column].tolist()]
 
 
 def _searched(value: Any, title: str | None) -> str:
@@ -76,29 +81,47 @@ class Entities:
         self.side, self.table, self.texts = side, table, texts
         self.what = side.key.removesuffix("_id")
 
+    def read_all(self, values: Sequence[Any]) -> list[Any]:
+        """Ids of paths or bodies as the model spells them, known or not."""
+        by_text = self.texts.by_text
+        return [by_text.get(value, value) if isinstance(value, str) else value
+                for value in known_type(list(values), self.side)]  # fmt: skip
+
     def read(self, value: Any) -> Any:
-        """An id of a path or a body as the model spells it, known or not."""
-        (read_as,) = known_type([value], self.side)
-        return self.texts.by_text.get(read_as, read_as) if isinstance(read_as, str) else read_as
+        """One id as the model spells it, known or not."""
+        return self.read_all([value])[0]
+
+    def known_all(self, values: Sequence[Any]) -> list[Any]:
+        """Ids that must be known, as the model spells them."""
+        ids = self.read_all(values)
+        unknown = np.flatnonzero(self.side.numbers(ids) == self.side.unknown)
+        if len(unknown):
+            place = int(unknown[0])
+            alike = self.side.alike(ids[place]) if len(self.side.base) <= MOST_COMPARED else None
+            hint = "" if alike is None else f" Did you mean {alike!r}?"
+            raise NotFound(f"The model knows no {self.what} {str(values[place])[:80]!r}.{hint}")
+        return ids
 
     def known(self, value: Any) -> Any:
-        """The same for an id that must be known."""
-        read_as = self.read(value)
-        if int(self.side.numbers([read_as])[0]) == self.side.unknown:
-            alike = self.side.alike(read_as) if len(self.side.base) <= FEW else None
-            hint = "" if alike is None else f" Did you mean {alike!r}?"
-            raise NotFound(f"The model knows no {self.what} {str(value)[:80]!r}.{hint}")
-        return read_as
+        """One id that must be known."""
+        return self.known_all([value])[0]
 
     def titles(self, ids: Sequence[Any]) -> list[str | None]:
         """What some ids are called."""
-        return self.texts.titles(ids, self.table)
+        return self.texts.titles(ids, self.table, self._rows)
+
+    @cached_property
+    def _rows(self) -> dict[Any, int]:
+        """The row of each id in the attribute table; that of the file is looked at once."""
+        if self.table is None or self.table is self.texts.table:
+            return self.texts.rows
+        return rows_by_id(self.table, self.side.key)
 
     def described(self, ids: Sequence[Any]) -> list[dict[str, Any]]:
         """Id, title and attributes of each."""
         if self.table is None:
             return [{self.side.key: value, "title": None, "attributes": {}} for value in ids]
-        rows = join(self.table, self.side.key, ids, self.table.name)
+        rows = join(self.table, self.side.key, ids, self.table.name, self._rows)
         names = [name for name in rows.columns if name != self.side.key]
         columns = [rows[name].tolist() for name in names]
         return [

@@ -12,6 +12,7 @@ from starlette.exceptions import HTTPException
 from tuckergp.errors import InputError
 from tuckergp.serve.refusals import NotFound, Unavailable
 from tuckergp.serve.replies import Reply
+from tuckergp.store.journal import JournalFault
 from tuckergp.store.stored_rows import DamagedFile
 
 __all__ = ["say_errors"]
@@ -19,14 +20,14 @@ __all__ = ["say_errors"]
 log = logging.getLogger("tuckergp.serve")
 
 # The most faults of one request that are named.
-NAMED = 3
+NAMED, MOST_READ = 3, 100
 SENTENCES = {
     404: "There is nothing at this address; /openapi.json lists what there is.",
     405: "This address takes no such method; /openapi.json lists what it takes.",
 }
 
 
-STATUS = ((NotFound, 404), (Unavailable, 503), (DamagedFile, 503), (InputError, 422))
+STATUS = ((NotFound, 404), (Unavailable, 503), (DamagedFile, 503), (JournalFault, 503), (InputError, 422))
 
 
 def say_errors(app: FastAPI) -> None:
@@ -49,9 +50,9 @@ async def _refused(request: Request, error: Exception) -> Reply:
 async def _invalid(request: Request, error: Exception) -> Reply:
     """What is wrong with a request, without what it sent."""
     assert isinstance(error, RequestValidationError)
-    faults = [f"{_place(fault['loc'])}: {fault['msg']}" for fault in error.errors()]
+    faults = [f"{_place(fault['loc'])}: {fault['msg']}" for fault in error.errors()[:MOST_READ]]
     distinct = list(dict.fromkeys(faults))
-    more = f" And {len(distinct) - NAMED} more." if len(distinct) > NAMED else ""
+    more = " And more." if len(distinct) > NAMED else ""
     return _sentence(422, "; ".join(distinct[:NAMED]) + "." + more)
 
 

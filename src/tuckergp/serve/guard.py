@@ -24,7 +24,7 @@ from tuckergp.serve.settings import ServeSettings
 __all__ = ["Guard"]
 
 HEADERS = {
-    "Content-Security-Policy": "default-src 'self'; img-src 'self' data:; object-src 'none'; base-uri 'none'; "
+    "Content-Security-Policy": "default-src 'self'; img-src 'self'; object-src 'none'; base-uri 'none'; "
     "form-action 'self'; frame-ancestors 'none'",
     "X-Content-Type-Options": "nosniff",
     "X-Frame-Options": "DENY",
@@ -44,20 +44,24 @@ class Guard:
     app : ASGI app
     settings : ServeSettings
     metrics : Metrics
-    free : set of str
-        Addresses that need no token, for they tell nothing of the model.
+    unauthenticated : set of str
+        Addresses that need no token, for they tell nothing of the model, and take no place of those that do.
     """
 
-    def __init__(self, app: ASGIApp, settings: ServeSettings, metrics: Metrics, free: set[str]) -> None:
-        self._app, self._settings, self._metrics, self._free = app, settings, metrics, free
-        self._token = None if settings.token is None else f"Bearer {settings.token}".encode()
+    def __init__(self, app: ASGIApp, settings: ServeSettings, metrics: Metrics, unauthenticated: set[str]) -> None:
+        self._app, self._settings, self._metrics, self._unauthenticated = app, settings, metrics, unauthenticated
+        self._token = None if settings.token is None else settings.token.encode()
+        self._hosts = {"localhost", *(host.lower() for host in settings.hosts)}
         self._rates = Rates(settings.rate)
+        self.let_in = 0  # requests under way that have a place
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer a request, or pass on what is none."""
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
+        # as it was sent, so that %2F in an id is no slash
+        scope = {**scope, "path": scope["raw_path"].decode("latin-1")} if scope.get("raw_path") else scope
         start, statuses = time.perf_counter(), list[int]()
 
         async def answer(message: Message) -> None:
@@ -68,11 +72,16 @@ class Guard:
                 headers.setdefault("Cache-Control", "no-store")
             await send(message)
 
-        active = self._metrics.begin()
+        place = 0 if scope["path"] in self._unauthenticated else 1
+        self._metrics.begin()
         try:
-            refused = self._refused(scope, active)
+            refused = self._refused(scope, place)
             if refused is None:
-                await self._app(scope, self._patient(receive), answer)
+                self.let_in += place
+                try:
+                    await self._app(scope, self._patient(receive), answer)
+                finally:
+                    self.let_in -= place
             else:
                 await refused(scope, receive, answer)
         except Exception:
@@ -81,29 +90,33 @@ class Guard:
         finally:
             self._metrics.end(_route(scope), statuses[0] if statuses else 500, time.perf_counter() - start)
 
-    def _refused(self, scope: Scope, active: int) -> Reply | None:
+    def _refused(self, scope: Scope, place: int) -> Reply | None:
         """The answer to a request that is not let through."""
         headers = Headers(scope=scope)
-        if active > self._settings.at_once and scope["path"] != "/health":
-            return _no(503, "Too many requests at once; come back in a second.", {"Retry-After": "1"})
+        wait = self._rates.wait(_address(scope))
+        if wait > 0:
+            return _no(429, "Too many requests from here; come back later.", {"Retry-After": str(int(wait) + 1)})
         if self._token is not None:
-            given = headers.get("authorization", "").encode("utf-8", "replace")
-            if scope["path"] not in self._free and not hmac.compare_digest(given, self._token):
+            if place and not self._has_token(headers):
                 return _no(401, "This needs a token: send Authorization: Bearer TOKEN.", {"WWW-Authenticate": "Bearer"})
         elif not self._is_own(headers.getlist("host")):
             return _no(403, "This server is not called so; start it with --allow-host NAME, or with a token.")
-        elif not _same_origin(headers):
+        elif not _from_here(scope, headers):
             return _no(403, "Other sites may not ask this server from a browser; give it a token.")
-        wait = self._rates.wait((scope.get("client") or ("",))[0])
-        if wait > 0:
-            return _no(429, "Too many requests from here; come back later.", {"Retry-After": str(int(wait) + 1)})
         length = headers.get("content-length", "0")
         if not length.isascii() or not length.isdigit() or int(length[:20]) > self._settings.most_bytes:
-            return self._too_large()
+            return _no(413, self._too_large)
+        if self.let_in + place > self._settings.at_once:
+            return _no(503, "Too many requests at once; come back in a second.", {"Retry-After": "1"})
         return None
 
-    def _too_large(self) -> Reply:
-        return _no(413, f"The request is longer than {self._settings.most_bytes:,} bytes; send it in parts.")
+    @property
+    def _too_large(self) -> str:
+        return f"The request is longer than {self._settings.most_bytes:,} bytes; send it in parts."
+
+    def _has_token(self, headers: Headers) -> bool:
+        scheme, _, given = headers.get("authorization", "").partition(" ")
+        return scheme.lower() == "bearer" and hmac.compare_digest(given.strip().encode(), self._token or b"")
 
     def _is_own(self, hosts: list[str]) -> bool:
         """Whether the server is asked by a name that no other site can have: an address, localhost, or a given name."""
@@ -113,31 +126,24 @@ class Guard:
             name = urlsplit(f"//{hosts[0]}").hostname or ""
         except ValueError:
             return False
-        if name == "localhost" or name in {host.lower() for host in self._settings.hosts}:
-            return True
-        try:
-            ipaddress.ip_address(name)
-        except ValueError:
-            return False
-        return True
+        return name in self._hosts or bool(_ip(name))
 
     def _patient(self, receive: Receive) -> Receive:
-        """Receive a body up to its longest size, and wait for each part only so long."""
-        size, whole = 0, False
+        """Receive a body up to its longest size, and wait for all of it only so long."""
+        size, whole, end = 0, False, time.monotonic() + self._settings.patience
 
         async def receiving() -> Message:
             nonlocal size, whole
             if whole:
                 return await receive()
             try:
-                message = await asyncio.wait_for(receive(), self._settings.patience)
+                message = await asyncio.wait_for(receive(), max(0.0, end - time.monotonic()))
             except TimeoutError:
                 raise HTTPException(408, "The request did not come to its end in time.") from None
             size += len(message.get("body", b""))
             whole = not message.get("more_body", False)
             if size > self._settings.most_bytes:
-                raise HTTPException(413, f"The request is longer than {self._settings.most_bytes:,} bytes; send it in "
-                                    "parts.")  # fmt: skip
+                raise HTTPException(413, self._too_large)
             return message
 
         return receiving
@@ -173,10 +179,26 @@ class Rates:
         return 0.0 if allowed else (1 - left) / self._rate
 
 
-def _same_origin(headers: Headers) -> bool:
-    """Whether a browser says that the request comes from a page of this server, or says nothing."""
+def _ip(text: str) -> str:
+    """An address in one spelling; nothing for what is none."""
+    try:
+        return str(ipaddress.ip_address(text))
+    except ValueError:
+        return ""
+
+
+def _address(scope: Scope) -> str:
+    """The address of whoever asks."""
+    return _ip((scope.get("client") or ("",))[0])
+
+
+def _from_here(scope: Scope, headers: Headers) -> bool:
+    """Whether a browser says that a page of this server asks, or says nothing; others may only lead to the page."""
     origin = headers.get("origin")
-    return origin is None or origin.partition("://")[2] == headers.get("host")
+    if origin is not None and origin.partition("://")[2] != headers.get("host"):
+        return False
+    leads_here = scope["path"] == "/" and headers.get("sec-fetch-mode") == "navigate"
+    return leads_here or headers.get("sec-fetch-site") not in ("cross-site", "same-site")
 
 
 def _no(status: int, sentence: str, headers: dict[str, str] | None = None) -> Reply:

@@ -5,6 +5,7 @@ Workers share one array of numbers, each with a row of its own, so that any of t
 
 from __future__ import annotations
 
+import logging
 import os
 import resource
 import sys
@@ -13,26 +14,40 @@ import time
 from bisect import bisect_left
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
-from tuckergp.data.names import KEYS, RATING
-from tuckergp.errors import InputError
+from tuckergp.data.names import RATING
 from tuckergp.serve.recommending import ServedRecommender
 
-__all__ = ["Drift", "Metrics"]
+__all__ = ["Drift", "Figures", "Metrics"]
+
+log = logging.getLogger("tuckergp.serve")
 
 Floats = npt.NDArray[np.float64]
 
-STATUSES = (200, 401, 403, 404, 405, 408, 413, 422, 429, 500, 503, 0)
+STATUSES = (200, 400, 401, 403, 404, 405, 408, 413, 422, 429, 500, 503, 0)
 BUCKETS = (0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0)
 OTHER = "other"
 # Of a request for each route: how often each status, how many in each bucket, and the seconds in total.
-WIDTH = len(STATUSES) + len(BUCKETS) + 2
-# Of a worker: memory, requests under way, reloads, and of drift the weight and the sums of z and of its square.
-MEMORY, ACTIVE, RELOADS, WEIGHT, SUM, SQUARES, OWN = range(7)
+PER_ROUTE = len(STATUSES) + len(BUCKETS) + 2
+# Of a worker: memory, requests under way, the figures of its model, and of drift the weight and the sums of z and z^2.
+MEMORY, ACTIVE, RELOADS, CHANGED, LOADED, FAULT, JOURNAL, ADDED, WEIGHT, SUM, SQUARES, PER_WORKER = range(12)
+
+
+class Figures(NamedTuple):
+    """Of the model of a worker: how often a file was taken, when it was written and loaded, and whether a newer one is
+    at fault; the bytes of the journal, and how many users and items were added.
+    """
+
+    reloads: int
+    changed: float
+    loaded: float
+    fault: bool
+    journal: int
+    added: int
 
 
 class Metrics:
@@ -49,7 +64,7 @@ class Metrics:
 
     def __init__(self, routes: Sequence[str], path: Path | None = None, workers: int = 1, worker: int = 0) -> None:
         self.routes = {route: number for number, route in enumerate([*routes, OTHER])}
-        shape = (workers, OWN + WIDTH * len(self.routes))
+        shape = (workers, PER_WORKER + PER_ROUTE * len(self.routes))
         self._all = np.zeros(shape) if path is None else _shared(path, shape)
         self._own = self._all[worker]
         self._own[ACTIVE] = 0.0
@@ -63,24 +78,28 @@ class Metrics:
 
     def end(self, route: str, status: int, seconds: float) -> None:
         """Count a request that was answered."""
-        start = OWN + WIDTH * self.routes.get(route, self.routes[OTHER])
+        start = PER_WORKER + PER_ROUTE * self.routes.get(route, self.routes[OTHER])
         self._own[start + (STATUSES.index(status) if status in STATUSES else len(STATUSES) - 1)] += 1
         self._own[start + len(STATUSES) + bisect_left(BUCKETS, seconds)] += 1
-        self._own[start + WIDTH - 1] += seconds
+        self._own[start + PER_ROUTE - 1] += seconds
         self._own[ACTIVE] -= 1
         now = time.monotonic()
         if now > self._measured + 1:
             self._measured = now
             self._own[MEMORY] = resident()
 
-    def text(self, changed: float, loaded: float, reloads: int, fault: str | None) -> str:
-        """All figures, given when the file was written and loaded, how often, and what is wrong with a new one."""
-        self._own[MEMORY], self._own[RELOADS] = resident(), reloads
-        total, now = self._all.sum(axis=0), time.time()
-        return "\n".join([*self._requests(total), *self._gauges(total, now - changed, now - loaded, fault), ""])
+    def note(self, figures: Figures) -> None:
+        """Keep the figures of this worker's model, for whichever worker is asked."""
+        self._own[MEMORY] = resident()
+        self._own[RELOADS : ADDED + 1] = figures
+
+    def text(self) -> str:
+        """The figures of all workers."""
+        total = self._all.sum(axis=0)
+        return "\n".join([*self._requests(total), *self._gauges(total), ""])
 
     def _requests(self, total: Floats) -> Iterator[str]:
-        used = [(route, total[OWN + WIDTH * k :][:WIDTH]) for route, k in self.routes.items()]
+        used = [(route, total[PER_WORKER + PER_ROUTE * k :][:PER_ROUTE]) for route, k in self.routes.items()]
         used = [(route, cells) for route, cells in used if cells[: len(STATUSES)].any()]
         yield from _head("tuckergp_requests_total", "counter", "Requests by address and status.")
         for route, cells in used:
@@ -89,21 +108,27 @@ class Metrics:
                     yield f'tuckergp_requests_total{{route="{route}",status="{status or OTHER}"}} {count:.0f}'
         yield from _head("tuckergp_request_seconds", "histogram", "How long answers took.")
         for route, cells in used:
-            counts = np.cumsum(cells[len(STATUSES) : WIDTH - 1])
+            counts = np.cumsum(cells[len(STATUSES) : PER_ROUTE - 1])
             for bound, count in zip([*map(str, BUCKETS), "+Inf"], counts, strict=True):
                 yield f'tuckergp_request_seconds_bucket{{route="{route}",le="{bound}"}} {count:.0f}'
             yield f'tuckergp_request_seconds_sum{{route="{route}"}} {cells[-1]:.6f}'
             yield f'tuckergp_request_seconds_count{{route="{route}"}} {counts[-1]:.0f}'
 
-    def _gauges(self, total: Floats, age: float, loaded: float, fault: str | None) -> Iterator[str]:
-        yield from _gauge("tuckergp_model_age_seconds", "Since the model file was written.", age)
-        yield from _gauge("tuckergp_model_loaded_seconds", "Since this worker loaded it.", loaded)
-        yield from _gauge("tuckergp_model_fault", "1 if a newer model file could not be taken.", float(bool(fault)))
+    def _gauges(self, total: Floats) -> Iterator[str]:
+        most, now = self._all.max(axis=0), time.time()
+        started = self._all[self._all[:, LOADED] > 0]
+        age, loaded = (now - started[:, [CHANGED, LOADED]].min(axis=0, initial=now)).tolist()
+        yield from _gauge("tuckergp_model_age_seconds", "Since the oldest model file in use was written.", age)
+        yield from _gauge("tuckergp_model_loaded_seconds", "Since a worker loaded its file, the longest.", loaded)
+        yield from _gauge("tuckergp_model_fault", "1 if a worker could not take a newer model file.", most[FAULT])
+        yield from _gauge("tuckergp_journal_bytes", "The size of the journal.", most[JOURNAL])
+        yield from _gauge("tuckergp_added", "Users and items that were added since the fit.", most[ADDED])
         yield from _head("tuckergp_memory_bytes", "gauge", "Resident memory of each worker, shared pages included.")
         for worker, row in enumerate(self._all):
             yield f'tuckergp_memory_bytes{{worker="{worker}"}} {row[MEMORY]:.0f}'
         yield from _gauge("tuckergp_requests_active", "Requests under way.", total[ACTIVE])
-        yield from _gauge("tuckergp_reloads", "Model files taken since the start.", float(self._all[:, RELOADS].max()))
+        yield from _head("tuckergp_reloads_total", "counter", "Model files taken since the start.")
+        yield f"tuckergp_reloads_total {most[RELOADS]:.0f}"
         weight = total[WEIGHT]
         yield from _gauge("tuckergp_drift_ratings", "Recent ratings that drift is judged by.", weight)
         if weight > 0:
@@ -119,7 +144,7 @@ class Drift:
     """
 
     MEMORY_OF = 1000
-    MOST = 200
+    MOST_JUDGED = 200
 
     def __init__(self, cells: Floats) -> None:
         self._cells, self._lock = cells, threading.Lock()
@@ -129,12 +154,16 @@ class Drift:
         model = before.model
         if model.history_.clicks or not model.fit_.draws.sampled:
             return
-        known = [row for row in rows[-self.MOST :] if row.get(RATING) is not None]
-        try:
-            mean, std = before.predict([{key: row[key] for key in KEYS} for row in known], return_std=True, clip=False)
-        except InputError:  # ratings that are kept, but not judged
+        judged = [row for row in rows[-self.MOST_JUDGED :] if row.get(RATING) is not None]
+        if not judged:
             return
-        z = (np.array([float(row[RATING]) for row in known]) - mean) / std
+        pairs = [{name: value for name, value in row.items() if name != RATING} for row in judged]
+        try:
+            mean, std = before.predict(pairs, return_std=True, clip=False)
+            z = (np.array([float(row[RATING]) for row in judged]) - mean) / std
+        except Exception:  # the ratings are kept all the same
+            log.exception("Ratings that were folded in could not be judged for drift.")
+            return
         self.count(z[np.isfinite(z)])
 
     def count(self, z: Floats) -> None:

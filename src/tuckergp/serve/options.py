@@ -12,27 +12,32 @@ from tuckergp.serve.schemas import BodyOptions, ListOptions, QueryOptions, Range
 
 __all__ = ["arguments", "together"]
 
-# Reasons take an explanation per item.
-MOST_REASONED = 100
+# Reasons take an explanation per item, and diversity compares each item of a list with those before it.
+MOST_REASONED, MOST_DIVERSE, MOST_LISTED = 100, 2_000, 20_000
 
 
 def arguments(served: ServedRecommender, asked: QueryOptions | BodyOptions, lists: int = 1) -> dict[str, Any]:
     """The arguments that these options stand for, for so many lists."""
-    if asked.reasons and asked.n * lists > MOST_REASONED:
-        raise InputError(f"Reasons are given for at most {MOST_REASONED} items at once; ask for fewer items or lists.")
+    for wanted, most, what in (
+        (asked.reasons, MOST_REASONED, "Reasons are given for"),
+        (asked.diversity, MOST_DIVERSE, "Diverse lists have"),
+        (True, MOST_LISTED, "Lists have"),
+    ):
+        if wanted and asked.n * lists > most:
+            raise InputError(f"{what} at most {most:,} items at once; ask for fewer items or lists.")
     own = _of_query(served, asked) if isinstance(asked, QueryOptions) else _of_body(served, asked)
     return {**_common(asked), **own}
 
 
 def together(given: dict[str, Any]) -> dict[str, Any]:
     """The arguments for a group; options that a group does not have are refused."""
-    usual = _common(ListOptions.model_validate({}))
-    for name in ("by", "strategy", "diversity", "reasons"):
-        if given[name] != usual[name]:
-            raise InputError(f"A list for a group takes no {name!r}; leave it out, or ask for a list for each.")
-    if given["boosts"]:
-        raise InputError("A list for a group takes no 'boosts'; leave it out, or ask for a list for each.")
-    return {name: given[name] for name in ("n", "exclude_seen", "items", "exclude", "where", "min_ratings")}
+    usual = {**_common(ListOptions.model_validate({})), "boosts": None}
+    taken = ("n", "exclude_seen", "items", "exclude", "where", "min_ratings")
+    for name, value in given.items():
+        if name not in taken and value != usual[name]:
+            option = "seed" if name == "random_state" else name
+            raise InputError(f"A list for a group takes no {option!r}; leave it out, or ask for a list for each.")
+    return {name: given[name] for name in taken}
 
 
 def _common(asked: ListOptions) -> dict[str, Any]:
@@ -44,8 +49,8 @@ def _of_query(served: ServedRecommender, asked: QueryOptions) -> dict[str, Any]:
     read = served.items.read
     return {
         "where": written_conditions(asked.where),
-        "items": [served.items.known(item) for item in asked.items] or None,
-        "exclude": [read(item) for item in asked.exclude] or None,
+        "items": served.items.known_all(asked.items) or None,
+        "exclude": served.items.read_all(asked.exclude) or None,
         "boosts": {read(item): points for item, points in map(_written_boost, asked.boost)} or None,
     }
 
@@ -60,12 +65,12 @@ def _written_boost(text: str) -> tuple[str, float]:
 
 def _of_body(served: ServedRecommender, asked: BodyOptions) -> dict[str, Any]:
     read = served.items.read
-    sold_out = [read(line.item_id) for line in asked.stock if not line.left]
+    sold_out = [line.item_id for line in asked.stock if not line.left]
     items = asked.items
     return {
         "where": {column: _condition(value) for column, value in asked.where.items()} or None,
-        "items": None if items is None else [served.items.known(item) for item in items],
-        "exclude": [*map(read, asked.exclude), *sold_out] or None,
+        "items": None if items is None else served.items.known_all(items),
+        "exclude": served.items.read_all([*asked.exclude, *sold_out]) or None,
         "boosts": {read(line.item_id): line.boost for line in asked.boosts} or None,
     }
 

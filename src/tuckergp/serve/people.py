@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import count
 from typing import Any
 
 from tuckergp.data.names import KEYS
+from tuckergp.errors import InputError
 from tuckergp.serve.recommending import ServedRecommender
 from tuckergp.serve.schemas import Person
 
@@ -17,13 +19,17 @@ def including(served: ServedRecommender, people: Sequence[Person]) -> tuple[Serv
 
     Whoever is not known, and of whom nothing is said, must be a mistake: 404.
     """
-    ids = [_id_of(served, person, number) for number, person in enumerate(people)]
-    rows = [{KEYS[0]: user, **person.attributes} for user, person in zip(ids, people, strict=True)]
-    ratings = [
-        {KEYS[0]: user, **row_of(rating)} for user, person in zip(ids, people, strict=True) for rating in person.ratings
-    ]
+    ids = _ids_of(served, people)
+    rows = [_of(user, person.attributes) for user, person in zip(ids, people, strict=True)]
+    ratings = [_of(user, row_of(rating)) for user, person in zip(ids, people, strict=True) for rating in person.ratings]
     served = served.with_people(rows)
     return (served.with_ratings(ratings) if ratings else served), ids
+
+
+def _of(user: Any, row: dict[str, Any]) -> dict[str, Any]:
+    if KEYS[0] in row:
+        raise InputError("Ratings and attributes of a person have no user_id of their own; it stands beside them.")
+    return {**row, KEYS[0]: user}
 
 
 def row_of(model: Any) -> dict[str, Any]:
@@ -31,16 +37,19 @@ def row_of(model: Any) -> dict[str, Any]:
     return {name: value for name, value in model.model_dump().items() if value is not None}
 
 
-def _id_of(served: ServedRecommender, person: Person, number: int) -> Any:
-    if person.user_id is None:
-        return _new_id(served.model.layout_.sides[0].example, number)
-    if person.attributes or person.ratings:
-        return served.users.read(person.user_id)
-    return served.users.known(person.user_id)
+def _ids_of(served: ServedRecommender, people: Sequence[Person]) -> list[Any]:
+    """The ids of people; those who have none get one that nobody has, in the model or in the request."""
+    ids = [None if person.user_id is None
+           else (served.users.read if person.attributes or person.ratings else served.users.known)(person.user_id)
+           for person in people]  # fmt: skip
+    side, named = served.users.side, set(ids)
+    free = (value for value in (_new_id(side.example, number) for number in count())
+            if value not in side.number and value not in named)  # fmt: skip
+    return [next(free) if value is None else value for value in ids]
 
 
 def _new_id(example: Any, number: int) -> Any:
-    """An id that nobody has, of the type that ids have."""
+    """An id of the type that ids have."""
     if isinstance(example, float):
         return -1e300 - number * 1e290
     if isinstance(example, int):

@@ -14,22 +14,22 @@ from typing import Any
 import numpy as np
 
 from tuckergp.data.frames import COLUMNS
+from tuckergp.data.history import History
 from tuckergp.data.names import COUNT, KEYS, RATING, TIMESTAMP
+from tuckergp.data.periods import times
 from tuckergp.data.tables import as_table
 from tuckergp.errors import InputError
 from tuckergp.recommender import TuckerRecommender
 from tuckergp.recommender.explanation import Contribution
 from tuckergp.recommender.fitted import FittedRecommender
 from tuckergp.recommender.fold_in import ratings_of
-from tuckergp.recommender.growth import merged_tables
+from tuckergp.recommender.growth import merged_tables, repacked
 from tuckergp.recommender.reading import Given
-from tuckergp.recommender.rerating import without_earlier
 from tuckergp.recommender.settings import RecommenderSettings
 from tuckergp.recommender.updating import with_ratings
 from tuckergp.serve.entities import Entities, Texts
-from tuckergp.serve.journal import as_columns
 
-__all__ = ["ServedRecommender"]
+__all__ = ["ServedRecommender", "as_columns"]
 
 Row = Mapping[str, Any]
 
@@ -74,7 +74,6 @@ class ServedRecommender:
         """What the model is, in a few numbers and words."""
         model, (users, items) = self.model, self.model.layout_.sides
         clicks = model.history_.clicks
-        known = ["value", "rating", "choice"] if self.fitted.choice is not None else ["rating"]
         return {
             "kind": self.kind,
             "of": "choices" if clicks else "ratings",
@@ -85,10 +84,22 @@ class ServedRecommender:
             "rating_range": None if clicks else list(model.rating_range_),
             "draws": len(model.fit_.draws),
             "sampled": model.fit_.draws.sampled,
-            "by": ["choice"] if clicks else known,
+            "by": self.by,
             "circumstances": list(model.history_.base.occasion_columns),
             "attributes": {"users": self.attributes_of_users, "items": self.columns_of_items},
         }
+
+    @property
+    def by(self) -> list[str]:
+        """What lists can be sorted by, the usual first."""
+        if self.model.history_.clicks:
+            return ["choice"]
+        return ["rating"] if self.fitted.choice is None else ["value", "rating", "choice"]
+
+    @property
+    def added(self) -> int:
+        """How many users and items were added, or changed, since the fit."""
+        return sum(len(side.more) for side in self.model.layout_.sides)
 
     @property
     def attributes_of_users(self) -> list[str]:
@@ -109,23 +120,22 @@ class ServedRecommender:
 
     def predict(self, rows: Sequence[Row], unknown: str = "average", **asked: Any) -> Any:
         """Predictions of pairs, as `TuckerRecommender.predict` gives them."""
-        sides = self.users, self.items
         self._refuse_other_columns("row", rows, {*KEYS, TIMESTAMP})
         columns = as_columns(rows)
-        for key, side in zip(KEYS, sides, strict=True):
-            gone = next((number for number, row in enumerate(rows) if row.get(key) is None), None)
-            if gone is not None:
-                raise InputError(f"Row {gone} has no {key!r}; a pair has user_id and item_id.")
-            columns[key] = [(side.known if unknown == "refuse" else side.read)(value) for value in columns[key]]
+        for key, side in zip(KEYS, (self.users, self.items), strict=True):
+            missing = next((number for number, row in enumerate(rows) if row.get(key) is None), None)
+            if missing is not None:
+                raise InputError(f"Row {missing} has no {key!r}; a pair has user_id and item_id.")
+            columns[key] = (side.known_all if unknown == "refuse" else side.read_all)(columns[key])
         return self.model.predict(columns, **asked)
 
     def recommend(self, users: Sequence[Any], reasons: int = 0, **asked: Any) -> list[list[dict[str, Any]]]:
         """The best items for each of some users, best first, with titles and with so many reasons."""
-        lists = self.model.recommend(list(users), **asked)
-        found: dict[Any, list[dict[str, Any]]] = {user: [] for user in users}
+        by_user: dict[Any, list[dict[str, Any]]] = {user: [] for user in users}
+        lists = self.model.recommend(list(by_user), **asked)
         for user, line in zip(lists[KEYS[0]], self._lines(lists), strict=True):
-            found[user].append(self._with_reasons(user, line, reasons))
-        return [found[user] for user in users]
+            by_user[user].append(self._with_reasons(user, line, reasons))
+        return [by_user[user] for user in users]
 
     def recommend_together(self, users: Sequence[Any], **asked: Any) -> list[dict[str, Any]]:
         """The best items for a group."""
@@ -171,17 +181,50 @@ class ServedRecommender:
 
     # Changes, each of which makes another object
 
+    def read_ratings(self, ratings: Sequence[Row]) -> list[dict[str, Any]]:
+        """Ratings with ids as the model spells them and times as text, however they came; wrong ones are refused."""
+        clicks = self.model.history_.clicks
+        self._refuse_other_columns("ratings", ratings, {*KEYS, COUNT if clicks else RATING, TIMESTAMP})
+        ids = [side.read_all([row[key] for row in ratings])
+               for key, side in zip(KEYS, (self.users, self.items), strict=True)]  # fmt: skip
+        read = [{**row, KEYS[0]: user, KEYS[1]: item} for row, user, item in zip(ratings, *ids, strict=True)]
+        if not clicks:
+            self._refuse_off_scale(read)
+        if TIMESTAMP in self.model.history_.base.occasion_columns:
+            column = times(as_table(as_columns(read, TIMESTAMP), "ratings"), TIMESTAMP)
+            read = [{**row, TIMESTAMP: None if np.isnat(time) else str(time)}
+                    for row, time in zip(read, column, strict=True)]  # fmt: skip
+        return read
+
+    def _refuse_off_scale(self, ratings: Sequence[Row]) -> None:
+        """Refuse what the scale does not have: one such rating would change it for everybody."""
+        low, high = self.model.rating_range_
+        for number, row in enumerate(ratings):
+            rating = row.get(RATING)
+            if isinstance(rating, int | float) and not low <= rating <= high:
+                raise InputError(
+                    f"ratings {number} has rating {rating:g}, but those of this model are from {low:g} to {high:g}; "
+                    f"fit with rating_scale=(low, high) for others."
+                )
+
     def with_ratings(self, ratings: Sequence[Row], users: Sequence[Row] = ()) -> ServedRecommender:
-        """The model with ratings folded in; one of an item that the user rated before takes the place of that."""
-        self._refuse_other_columns(
-            "ratings", ratings, {*KEYS, COUNT if self.model.history_.clicks else RATING, TIMESTAMP}
-        )
-        rows = [{**row, KEYS[0]: self.users.read(row[KEYS[0]]), KEYS[1]: self.items.read(row[KEYS[1]])}
-                for row in ratings]  # fmt: skip
-        fitted, rows = without_earlier(self.fitted, rows)
-        given = Given(as_columns(rows), self._described(users))
+        """The model with ratings folded in; one of an item that the user rated before takes the place of that.
+
+        Clicks add up. Users who have no rating among these, but new attributes, are drawn again with those.
+        """
+        rows, described = self.read_ratings(ratings), self._described(users)
+        fitted, clicks = self.fitted, self.model.history_.clicks
+        given = {row[KEYS[0]] for row in rows}
+        again = [] if described is None else [user for user in described[KEYS[0]] if user not in given]
+        if again:
+            mine = ratings_of(fitted.history, again, fitted.layout.sides[0])
+            fitted, rows = _unrated(fitted, again), [*_rows(mine), *rows]
+        if not rows:
+            return self.with_people(users)
         model = _copied(self.model)
-        model._keep(with_ratings(fitted, RecommenderSettings.of(model), given))
+        settings = replace(RecommenderSettings.of(model), duplicates="keep" if clicks else "last")
+        fitted = with_ratings(fitted, settings, Given(as_columns(rows), described))
+        model._keep(repacked(fitted))
         return ServedRecommender(model, self.texts)
 
     def _refuse_other_columns(self, what: str, rows: Sequence[Row], known: set[str]) -> None:
@@ -213,8 +256,9 @@ class ServedRecommender:
             if other is not None:
                 listed = ", ".join(known) or "none"
                 raise InputError(f"The model has no attribute {other!r} of users; it uses {listed}.")
-        described = [{**row, KEYS[0]: self.users.read(row[KEYS[0]])} for row in users if len(row) > 1]
-        return as_columns(described) if described else None
+        ids = self.users.read_all([row[KEYS[0]] for row in users])
+        described = {user: {**row, KEYS[0]: user} for user, row in zip(ids, users, strict=True) if len(row) > 1}
+        return as_columns(list(described.values())) if described else None
 
 
 def _part(row: Contribution) -> dict[str, Any]:
@@ -230,6 +274,29 @@ def _enlarged(fitted: FittedRecommender, table: Any) -> FittedRecommender:
         tables=(merged_tables(fitted.tables[0], table, KEYS[0]), fitted.tables[1]),
         choice=fitted.choice and _enlarged(fitted.choice, table),
     )
+
+
+def _unrated(fitted: FittedRecommender, users: Sequence[Any]) -> FittedRecommender:
+    """The model without the ratings of some users, who stay known."""
+    choice = fitted.choice and _unrated(fitted.choice, users)
+    return replace(fitted, history=fitted.history.without_users(users), choice=choice)
+
+
+def _rows(history: History) -> list[dict[str, Any]]:
+    """Ratings, or clicks with their counts, as rows."""
+    value = COUNT if history.clicks else RATING
+    columns = {name: [None if cell is None else str(cell) if name == TIMESTAMP else cell for cell in
+                      history.occasion[name].tolist()] for name in history.occasion.columns}  # fmt: skip
+    for key, ids, codes in zip(KEYS, history.ids, history.codes, strict=True):
+        columns[key] = [ids[code] for code in codes.tolist()]
+    columns[value] = history.rating.tolist()
+    return [dict(zip(columns, cells, strict=True)) for cells in zip(*columns.values(), strict=True)]
+
+
+def as_columns(rows: Sequence[Row], *also: str) -> dict[str, list[Any]]:
+    """Rows as columns, None where a row lacks one; also some that no row has."""
+    names = dict.fromkeys([*also, *(name for row in rows for name in row)])
+    return {name: [row.get(name) for row in rows] for name in names}
 
 
 def _copied(model: TuckerRecommender, **changed: Any) -> TuckerRecommender:

@@ -7,7 +7,6 @@ Ctrl-C let them finish what they have begun, SIGHUP lets them take the model fil
 from __future__ import annotations
 
 import asyncio
-import errno
 import logging
 import multiprocessing
 import os
@@ -18,40 +17,27 @@ import threading
 import time
 import warnings
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from multiprocessing.connection import wait
 from multiprocessing.process import BaseProcess
 from pathlib import Path
 from typing import Any
 
-import uvicorn
 from threadpoolctl import threadpool_limits
-from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from tuckergp.errors import DataWarning, InputError
 from tuckergp.serve.app import app_of
+from tuckergp.serve.connections import GRACE, server_of
 from tuckergp.serve.settings import ServeSettings
+from tuckergp.store.journal import Journal
+from tuckergp.store.model_file import load
 
-__all__ = ["listen", "run"]
+__all__ = ["run"]
 
 log = logging.getLogger("tuckergp.serve")
 
-# Seconds that requests under way have to end when the server stops.
-GRACE = 30
-# A worker that lives so many seconds was started well; so many that did not are enough.
-YOUNG, FAILURES = 5.0, 3
-BACKLOG = 2048
-
-
-def listen(host: str, port: int) -> socket.socket:
-    """A socket that listens; port 0 is any that is free."""
-    try:
-        family = socket.AF_INET6 if ":" in host else socket.AF_INET
-        return socket.create_server((host, port), family=family, backlog=BACKLOG)
-    except OSError as error:
-        if error.errno == errno.EADDRINUSE:
-            raise InputError(f"Port {port} is in use; stop the program that uses it, or take another --port.") from None
-        raise InputError(f"Cannot listen on {host} port {port}: {error.strerror or error}.") from None
+# So many starts in turn that fail are enough where no worker is left, and the longest wait before another one.
+FAILURES, LONGEST_WAIT = 3, 60.0
 
 
 def run(settings: ServeSettings, listening: socket.socket, started: Callable[[], None] = lambda: None) -> None:
@@ -60,63 +46,55 @@ def run(settings: ServeSettings, listening: socket.socket, started: Callable[[],
         _work(settings, listening.detach(), started)
         return
     with tempfile.TemporaryDirectory(prefix="tuckergp-") as folder:
-        shared = replace(settings, folder=Path(folder))
-        app_of(shared)  # says what is wrong with the file, or the journal, before any worker is started
-        started()
-        _Workers(shared, listening).run()
+        _Workers(replace(settings, folder=Path(folder)), listening).run(started)
 
 
 def _work(settings: ServeSettings, listening: int, started: Callable[[], None] = lambda: None) -> None:
     """Answer requests until told to stop."""
+    early: list[int] = []  # a SIGHUP that comes while the model is loaded
+    signal.signal(signal.SIGHUP, lambda number, _: early.append(number))
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGHUP})
     logging.basicConfig(format="%(asctime)s %(levelname)s %(message)s", level=logging.WARNING)
     warnings.simplefilter("ignore", DataWarning)  # of unknown ids and the like, which answers tell
     app = app_of(settings)
+    server = server_of(app, settings)
+
+    def stop(*_: Any) -> None:
+        server.should_exit = True
+
     for number in (signal.SIGTERM, signal.SIGINT):
-        signal.signal(number, lambda *_: None)  # uvicorn puts its own in place, and raises the signal again at the end
-    if hasattr(signal, "SIGHUP"):
-        signal.signal(signal.SIGHUP, lambda *_: app.state.watcher.ask())
-    config = uvicorn.Config(
-        app,
-        http=_protocol(settings.patience),
-        log_config=None,
-        access_log=False,
-        server_header=False,
-        backlog=BACKLOG,
-        timeout_graceful_shutdown=GRACE,
-    )
+        signal.signal(number, stop)  # uvicorn puts its own in place, and raises the signal again at the end
+    signal.signal(signal.SIGHUP, lambda *_: app.state.watcher.ask())
+    if early:
+        app.state.watcher.ask()
     started()
     with threadpool_limits(limits=max(1, (os.cpu_count() or 1) // settings.workers), user_api="blas"):
-        asyncio.run(uvicorn.Server(config).serve([_Fair(fileno=listening)]))
+        asyncio.run(server.serve([_Fair(fileno=listening)]))
 
 
 class _Fair(socket.socket):
     """A socket from which each turn of a loop accepts one connection, so that other workers get the next."""
 
-    _had = False
+    _accepted_last_turn = False
 
     def accept(self) -> Any:
         """One connection; none the next time."""
-        if self._had:
-            self._had = False
+        if self._accepted_last_turn:
+            self._accepted_last_turn = False
             raise BlockingIOError
         accepted = super().accept()
-        self._had = True
+        self._accepted_last_turn = True
         return accepted
 
 
-def _protocol(patience: float) -> type[H11Protocol]:
-    """HTTP with an end to the patience for clients that begin a request and do not go on."""
+@dataclass
+class _Worker:
+    """A process that answers, how many starts in turn have failed, and when the next one is due."""
 
-    class Patient(H11Protocol):
-        def connection_made(self, transport: Any) -> None:
-            super().connection_made(transport)
-            self._deadline = self.loop.call_later(patience, self._give_up)
-
-        def _give_up(self) -> None:
-            if getattr(self, "cycle", None) is None and not self.transport.is_closing():
-                self.transport.close()
-
-    return Patient
+    process: BaseProcess
+    ready: Any
+    failures: int = 0
+    due: float | None = None
 
 
 class _Workers:
@@ -125,20 +103,24 @@ class _Workers:
     def __init__(self, settings: ServeSettings, listening: socket.socket) -> None:
         self._settings, self._socket = settings, listening
         self._context = multiprocessing.get_context("spawn")
-        self._processes: dict[int, tuple[BaseProcess, float]] = {}
-        self._failures, self._ended = 0, False
+        self._workers: dict[int, _Worker] = {}
+        self._ended = False
 
-    def run(self) -> None:
+    def run(self, started: Callable[[], None]) -> None:
         """Start them, and stay until told to stop."""
+        signal.signal(signal.SIGHUP, lambda *_: self._tell(signal.SIGHUP))
+        load(self._settings.path)  # says what is wrong with the file, or the journal, before any worker is started
+        if self._settings.journal is not None:
+            Journal(self._settings.journal)
         for number in (signal.SIGTERM, signal.SIGINT):
             signal.signal(number, self._end)
-        if hasattr(signal, "SIGHUP"):
-            signal.signal(signal.SIGHUP, lambda *_: self._tell(signal.SIGHUP))
+        started()
         for worker in range(self._settings.workers):
             self._start(worker)
         try:
             while not self._ended:
-                wait([process.sentinel for process, _ in self._processes.values()], timeout=0.5)
+                alive = [each.process.sentinel for each in self._workers.values() if each.due is None]
+                wait(alive, timeout=0.2)
                 self._replace_the_dead()
         finally:
             self._stop()
@@ -146,41 +128,49 @@ class _Workers:
     def _end(self, *_: Any) -> None:
         self._ended = True
 
-    def _start(self, worker: int) -> None:
-        arguments = (replace(self._settings, worker=worker), self._socket)
+    def _start(self, worker: int, failures: int = 0) -> None:
+        ready = self._context.Event()
+        arguments = (replace(self._settings, worker=worker), self._socket, ready)
         process = self._context.Process(target=_child, args=arguments, name=f"tuckergp worker {worker}")
+        signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGHUP})  # inherited, until the worker can be told
         process.start()
-        self._processes[worker] = (process, time.monotonic())
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGHUP})
+        self._workers[worker] = _Worker(process, ready, failures)
 
     def _replace_the_dead(self) -> None:
-        for worker, (process, started) in list(self._processes.items()):
-            if process.is_alive() or self._ended:
+        """Start workers that have died again, after a while if they did not come up; give up when none is left."""
+        now = time.monotonic()
+        for number, worker in list(self._workers.items()):
+            if self._ended or worker.process.is_alive():
                 continue
-            self._failures = self._failures + 1 if time.monotonic() - started < YOUNG else 0
-            if self._failures >= FAILURES:
+            if worker.due is None:
+                worker.failures = 0 if worker.ready.is_set() else worker.failures + 1
+                worker.due = now + (min(0.5 * 2**worker.failures, LONGEST_WAIT) if worker.failures else 0.0)
+                log.error("Worker %d ended with code %s; another one is started.", number, worker.process.exitcode)
+            if worker.failures >= FAILURES and not any(each.process.is_alive() for each in self._workers.values()):
                 raise InputError("Workers end as soon as they are started; the lines above say why.")
-            log.error("Worker %d ended with code %s; another one is started.", worker, process.exitcode)
-            self._start(worker)
+            if now >= worker.due:
+                self._start(number, worker.failures)
 
     def _tell(self, number: int) -> None:
-        for process, _ in self._processes.values():
-            if process.pid is not None and process.is_alive():
-                os.kill(process.pid, number)
+        for worker in list(self._workers.values()):
+            if worker.process.pid is not None and worker.process.is_alive():
+                os.kill(worker.process.pid, number)
 
     def _stop(self) -> None:
         self._socket.close()
         self._tell(signal.SIGTERM)
-        for process, _ in self._processes.values():
-            process.join(GRACE + 5)
-            if process.is_alive():
-                process.kill()
+        for worker in self._workers.values():
+            worker.process.join(GRACE + 5)
+            if worker.process.is_alive():
+                worker.process.kill()
 
 
-def _child(settings: ServeSettings, listening: socket.socket) -> None:
+def _child(settings: ServeSettings, listening: socket.socket, ready: Any) -> None:
     parent = multiprocessing.parent_process()
     if parent is not None:
         threading.Thread(target=_end_with, args=(parent,), daemon=True).start()
-    _work(settings, listening.detach())
+    _work(settings, listening.detach(), ready.set)
 
 
 def _end_with(parent: Any) -> None:

@@ -4,17 +4,32 @@ from __future__ import annotations
 
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, StrictBool
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, StrictBool, model_validator
 
-__all__ = ["Cell", "Error", "Id", "PredictRequest", "Predictions"]
-
-MOST_ROWS = 100_000
+MOST_ROWS, MOST_NAMES = 100_000, 100
 Text = Annotated[str, Field(strict=True, max_length=2_000)]
 Whole = Annotated[int, Field(strict=True, ge=-(2**63), lt=2**64)]
 Number = Annotated[float, Field(strict=True, allow_inf_nan=False)]
 # An id keeps the type that it has in JSON.
 Id = Whole | Text | Number
 Cell = Whole | Number | Text | StrictBool | None
+
+
+def few_names(row: Any) -> Any:
+    """A row, refused before its cells are looked at if it has very many of them."""
+    if isinstance(row, dict) and len(row) > MOST_NAMES:
+        raise ValueError(f"a row has at most {MOST_NAMES} names")
+    return row
+
+
+# Of lists the first wrong element is told, so that errors are few, however long a list is.
+Ids = Annotated[list[Id], Field(fail_fast=True)]
+Row = Annotated[dict[str, Cell], BeforeValidator(few_names), Field(json_schema_extra={"maxProperties": MOST_NAMES})]
+Described = Annotated[
+    dict[str, Cell | Annotated[list[Cell], Field(fail_fast=True)]],
+    BeforeValidator(few_names),
+    Field(json_schema_extra={"maxProperties": MOST_NAMES}),
+]
 
 
 class Strict(BaseModel):
@@ -32,7 +47,7 @@ class Error(BaseModel):
 class PredictRequest(Strict):
     """Pairs of a user and an item, or for a regression model rows of inputs."""
 
-    rows: list[dict[str, Cell]] = Field(
+    rows: Annotated[list[Row], Field(fail_fast=True)] = Field(
         min_length=1,
         max_length=MOST_ROWS,
         description="For a recommender user_id and item_id, with timestamp and context columns if the model has them; "
@@ -149,14 +164,17 @@ class ListOptions(Strict):
     reasons: int = Field(0, ge=0, le=20, description="How many reasons to give for each item.")
 
 
+Words = Annotated[list[Annotated[str, Field(max_length=500)]], Field(fail_fast=True)]
+
+
 class QueryOptions(ListOptions):
     """How to make a list, in an address."""
 
-    where: list[str] = Field([], description="Only items with this attribute: genre=Comedy, year=1980..1999.",
-                             max_length=20)  # fmt: skip
-    items: list[str] = Field([], description="Only these items.", max_length=10_000)
-    exclude: list[str] = Field([], description="Never these items.", max_length=10_000)
-    boost: list[str] = Field([], description="Points to add to the score of an item: ID:0.5.", max_length=1000)
+    where: Words = Field([], description="Only items with this attribute: genre=Comedy, year=1980..1999.",
+                         max_length=20)  # fmt: skip
+    items: Words = Field([], description="Only these items.", max_length=10_000)
+    exclude: Words = Field([], description="Never these items.", max_length=10_000)
+    boost: Words = Field([], description="Points to add to the score of an item: ID:0.5.", max_length=1000)
 
 
 class Range(Strict):
@@ -186,22 +204,31 @@ Value = Whole | Number | Text | StrictBool
 class BodyOptions(ListOptions):
     """How to make a list, in a body."""
 
-    where: dict[str, Value | Range | list[Value | Range]] = Field(
+    where: Annotated[
+        dict[str, Value | Range | Annotated[list[Value | Range], Field(fail_fast=True)]], BeforeValidator(few_names)
+    ] = Field(
         {},
         max_length=20,
         description="Conditions on columns of the item table: a value, a range, or a list of which one must hold.",
         examples=[{"genre": ["Comedy", "Drama"], "year": {"low": 1980, "high": 1999}}],
     )
-    items: list[Id] | None = Field(None, description="Only these items.", max_length=MOST_ROWS)
-    exclude: list[Id] = Field([], description="Never these items: a blocklist.", max_length=MOST_ROWS)
-    boosts: list[Boost] = Field([], max_length=1000)
-    stock: list[Stock] = Field([], max_length=MOST_ROWS)
+    items: Ids | None = Field(None, description="Only these items.", max_length=MOST_ROWS)
+    exclude: Ids = Field([], description="Never these items: a blocklist.", max_length=MOST_ROWS)
+    boosts: Annotated[list[Boost], Field(fail_fast=True)] = Field([], max_length=1000)
+    stock: Annotated[list[Stock], Field(fail_fast=True)] = Field([], max_length=MOST_ROWS)
 
 
-class ItemRating(BaseModel):
-    """A rating, or a choice, of an item; also with timestamp, count and context columns."""
+class WithColumns(BaseModel):
+    """Fields and further columns, not very many."""
 
     model_config = ConfigDict(extra="allow")
+
+    _few = model_validator(mode="before")(few_names)
+
+
+class ItemRating(WithColumns):
+    """A rating, or a choice, of an item; also with timestamp, count and context columns."""
+
     __pydantic_extra__: dict[str, Cell] = Field(init=False)
 
     item_id: Id = Field(examples=["i0001"])
@@ -214,11 +241,10 @@ class Rating(ItemRating):
     user_id: Id = Field(examples=["u0001"])
 
 
-class UserAttributes(BaseModel):
+class UserAttributes(WithColumns):
     """Attributes of a user, as columns of the training table."""
 
-    model_config = ConfigDict(extra="allow")
-    __pydantic_extra__: dict[str, Cell | list[Cell]] = Field(init=False)
+    __pydantic_extra__: dict[str, Cell | Annotated[list[Cell], Field(fail_fast=True)]] = Field(init=False)
 
     user_id: Id
 
@@ -227,15 +253,16 @@ class Person(Strict):
     """Somebody to recommend for: a known id, or somebody new with attributes, ratings, or both."""
 
     user_id: Id | None = Field(None, examples=["u0001"])
-    attributes: dict[str, Cell | list[Cell]] = Field({}, max_length=1000, examples=[{}])
-    ratings: list[ItemRating] = Field([], max_length=MOST_ROWS,
-                                      description="For this answer alone; /fold-in keeps them.")  # fmt: skip
+    attributes: Described = Field({}, examples=[{}])
+    ratings: Annotated[list[ItemRating], Field(fail_fast=True)] = Field(
+        [], max_length=MOST_ROWS, description="For this answer alone; /fold-in keeps them."
+    )
 
 
 class RecommendRequest(BodyOptions):
     """Lists for some people, or one for them together."""
 
-    users: list[Person] = Field(min_length=1, max_length=1000)
+    users: Annotated[list[Person], Field(fail_fast=True)] = Field(min_length=1, max_length=1000)
     together: Literal["mean", "least"] | None = Field(
         None, description="One list for all: by the mean, or the least, of their expected ratings."
     )
@@ -251,8 +278,12 @@ class Folded(BaseModel):
 class FoldInRequest(Strict):
     """Ratings, or choices, to be kept; a rating of an item that the user rated before takes the place of that."""
 
-    ratings: list[Rating] = Field(min_length=1, max_length=MOST_ROWS)
-    users: list[UserAttributes] = Field([], max_length=MOST_ROWS, description="Attributes of new users.")
+    ratings: Annotated[list[Rating], Field(fail_fast=True)] = Field([], max_length=MOST_ROWS)
+    users: Annotated[list[UserAttributes], Field(fail_fast=True)] = Field(
+        [],
+        max_length=MOST_ROWS,
+        description="Attributes of users, new ones or in place of those known, with or without ratings.",
+    )
 
 
 class Forgotten(BaseModel):

@@ -17,11 +17,13 @@ from typing import Any
 
 from tuckergp.errors import InputError
 from tuckergp.recommender import TuckerRecommender
-from tuckergp.serve.journal import FORGET, RATINGS, USERS, Entry, Journal, Place
+from tuckergp.serve.metrics import Figures
 from tuckergp.serve.recommending import ServedRecommender
-from tuckergp.serve.refusals import NotFound
+from tuckergp.serve.refusals import NotFound, Unavailable
 from tuckergp.serve.regressing import ServedRegressor
 from tuckergp.serve.settings import ServeSettings
+from tuckergp.showing import plain
+from tuckergp.store.journal import FORGET, RATINGS, USERS, Entry, Journal, JournalEnd, Reading, standing
 from tuckergp.store.model_file import load
 
 __all__ = ["Served", "Service"]
@@ -30,8 +32,6 @@ log = logging.getLogger("tuckergp.serve")
 
 Served = ServedRecommender | ServedRegressor
 Row = Mapping[str, Any]
-# From so many entries on, those that follow each other are folded in together.
-MANY = 50
 
 
 @dataclass(frozen=True)
@@ -43,7 +43,7 @@ class Loaded:
     stamp: tuple[int, ...]
     changed: float
     loaded: float
-    read: Place | None = None
+    read: JournalEnd | None = None
 
 
 def stamp_of(path: Path) -> tuple[int, ...]:
@@ -68,6 +68,8 @@ class Service:
         self._turn = threading.RLock()  # of those who change the model
         self._loading = threading.Lock()
         self._now = self._load()
+        with journal.writing() as writer:
+            writer.erase_forgotten()
         self.current()
 
     # What is served
@@ -75,7 +77,7 @@ class Service:
     def current(self) -> Served:
         """The model as it is now, with the journal up to its end."""
         now = self._now
-        if now.read == self.journal.place():
+        if now.read == self.journal.end():
             return now.served
         with self._turn:
             return self._caught_up().served
@@ -99,43 +101,47 @@ class Service:
         return {"file": self.settings.path.name, **times, "fault": self.fault, **now.served.facts}
 
     @property
-    def times(self) -> tuple[float, float]:
-        """When the model file was written, and when it was loaded, in seconds since 1970."""
-        return self._now.changed, self._now.loaded
+    def figures(self) -> Figures:
+        """What `/metrics` tells of the model."""
+        now = self._now
+        added = now.served.added if isinstance(now.served, ServedRecommender) else 0
+        bytes_read = 0 if now.read is None else now.read.bytes
+        return Figures(self.reloads, now.changed, now.loaded, self.fault is not None, bytes_read, added)
 
     # Changes by requests
 
     def fold_in(self, ratings: Sequence[Row], users: Sequence[Row]) -> tuple[ServedRecommender, ServedRecommender]:
         """Fold ratings in for all workers; the model before and after. After an error nothing has changed."""
         with self._turn, self.journal.writing() as journal:
-            now = self._advanced(*journal.read(self._now.read))
+            now = self._advanced(journal.read(self._now.read))
             before = _recommender(now.served)
+            if now.read is not None and now.read.bytes > self.settings.most_journal:
+                raise Unavailable("The journal is full: let the model learn from it (tuckergp journal learn).")
+            ratings = before.read_ratings(ratings)
             after = before.with_ratings(ratings, users)
-            place = journal.append({RATINGS: list(ratings), USERS: list(users)})
-            self._now = replace(now, served=after, read=place)
+            self._now = replace(now, served=after, read=journal.append(plain({RATINGS: ratings, USERS: list(users)})))
         return before, after
 
     def forget(self, user: str) -> Any:
         """Forget a user, here, in the journal and in all workers; the id."""
         with self._turn, self.journal.writing() as journal:
-            now = self._advanced(*journal.read(self._now.read))
+            now = self._advanced(journal.read(self._now.read))
             before = _recommender(now.served)
             known = before.users.known(user)
             after = before.without(known)
-            place = journal.append({FORGET: known if isinstance(known, str | int | float) else str(known)})
-            journal.erase(lambda value: value is not None and before.users.read(value) == known)
-            self._now = replace(now, served=after, read=place)
+            end = journal.append(plain({FORGET: known}))
+            journal.erase(lambda value: str(value) == str(known))
+            self._now = replace(now, served=after, read=end)
         return known
 
     def _caught_up(self) -> Loaded:
         """The model after the entries of the journal that it has not seen; for those who have the turn."""
-        self._now = self._advanced(*self.journal.read(self._now.read))
+        self._now = self._advanced(self.journal.read(self._now.read))
         return self._now
 
-    def _advanced(self, entries: Sequence[Entry], place: Place, other: bool) -> Loaded:
-        """The model after some entries; from the file on where the journal is another one."""
-        now = self._now
-        return replace(now, served=_replayed(now.base if other else now.served, entries), read=place)
+    def _advanced(self, reading: Reading) -> Loaded:
+        """The model after some entries; from the file on where they are all that the journal has."""
+        return _replayed(self._now, reading)
 
     # Changes of the file
 
@@ -147,14 +153,11 @@ class Service:
         with self._loading:
             try:
                 if not always and stamp_of(self.settings.path) == self._now.stamp:
+                    self.fault = None  # it was away for a moment
                     return False
-                new = self._load()
-                entries, place, _ = self.journal.read(None)
-                new = replace(new, served=_replayed(new.base, entries), read=place)
-            except (InputError, OSError) as error:
-                if self.fault != str(error):
-                    log.error("The new model file is not taken, the old model is kept: %s", error)
-                self.fault = str(error)
+                new = _replayed(self._load(), self.journal.read())
+            except Exception as error:
+                self._keep_old(error)
                 return False
             with self._turn:
                 self._now = new
@@ -164,12 +167,22 @@ class Service:
             log.warning("The model file was loaded again.")
             return True
 
+    def _keep_old(self, error: Exception) -> None:
+        """Say once why the new file is not taken."""
+        why = str(error) if isinstance(error, InputError) else "it cannot be read; the log says why."
+        if self.fault != why:
+            expected = isinstance(error, InputError | OSError)
+            log.error("The new model file is not taken, the old model is kept: %s", error, exc_info=not expected)
+        self.fault = why
+
     def _load(self) -> Loaded:
-        path = self.settings.path
-        before = stamp_of(path) if path.exists() else ()
-        model: Any = load(path)
+        try:
+            stamp = stamp_of(self.settings.path)
+        except OSError:
+            stamp = (0,)  # `load` says what is wrong
+        model: Any = load(self.settings.path)
         served = ServedRecommender(model) if isinstance(model, TuckerRecommender) else ServedRegressor(model)
-        return Loaded(served, served, before, before[0] / 1e9, time.time())
+        return Loaded(served, served, stamp, stamp[0] / 1e9, time.time())
 
 
 def _recommender(served: Served) -> ServedRecommender:
@@ -178,43 +191,45 @@ def _recommender(served: Served) -> ServedRecommender:
     return served
 
 
-def _replayed(served: Served, entries: Sequence[Entry]) -> Served:
-    """A model after the entries of a journal; those that it cannot take are passed over, and said so."""
-    if not isinstance(served, ServedRecommender):
-        return served
-    for entry in _together(entries) if len(entries) >= MANY else entries:
-        served = _after(served, entry)
-    return served
+def _replayed(now: Loaded, reading: Reading) -> Loaded:
+    """A model after entries of a journal: each for itself, as in all workers; all together from the file on.
 
-
-def _together(entries: Sequence[Entry]) -> list[Entry]:
-    """Entries with fold-ins that follow each other as one."""
-    found: list[Entry] = []
-    for entry in entries:
-        if FORGET in entry or not found or FORGET in found[-1]:
-            found.append({**entry, "parts": [entry]})
+    What a model cannot take is passed over, and said so.
+    """
+    served: Served = now.base if reading.anew else now.served
+    if isinstance(served, ServedRecommender):
+        if reading.anew:
+            for entry in reading.entries:
+                served = _without(served, entry) if FORGET in entry else served
+            folds = [entry for entry in standing(reading.entries) if FORGET not in entry]
+            served = _folded(served, folds) if folds else served
         else:
-            last = found[-1]
-            found[-1] = {
-                RATINGS: [*last[RATINGS], *entry[RATINGS]],
-                USERS: [*(last.get(USERS) or []), *(entry.get(USERS) or [])],
-                "parts": [*last["parts"], entry],
-            }
-    return found
+            for entry in reading.entries:
+                served = _without(served, entry) if FORGET in entry else _folded(served, [entry])
+    return replace(now, served=served, read=reading.end)
 
 
-def _after(served: ServedRecommender, entry: Entry) -> ServedRecommender:
+def _without(served: ServedRecommender, entry: Entry) -> ServedRecommender:
     try:
-        if FORGET in entry:
-            return served.without(served.users.known(entry[FORGET]))
-        return served.with_ratings(entry[RATINGS], entry.get(USERS) or [])
+        return served.without(served.users.known(entry[FORGET]))
     except NotFound:
         return served  # forgotten already, also by the file
-    except (InputError, KeyError, TypeError) as error:
-        parts = entry.get("parts") or []
-        if len(parts) > 1:  # one of them is at fault
-            for part in parts:
-                served = _after(served, part)
-            return served
-        log.warning("An entry of the journal cannot be taken by this model, and is passed over: %s", error)
-        return served
+    except Exception as error:
+        return _passed_over(served, error)
+
+
+def _folded(served: ServedRecommender, entries: Sequence[Entry]) -> ServedRecommender:
+    """A model with entries folded in at once; where one of them is at fault, in halves until it is alone."""
+    try:
+        ratings = [row for entry in entries for row in served.read_ratings(entry[RATINGS])]
+        return served.with_ratings(ratings, [row for entry in entries for row in entry.get(USERS) or []])
+    except Exception as error:
+        if len(entries) == 1:
+            return _passed_over(served, error)
+        half = len(entries) // 2
+        return _folded(_folded(served, entries[:half]), entries[half:])
+
+
+def _passed_over(served: ServedRecommender, error: Exception) -> ServedRecommender:
+    log.warning("An entry of the journal cannot be taken by this model, and is passed over: %s", error)
+    return served

@@ -29,6 +29,18 @@ def serving(app):
         thread.join(10)
 
 
+class Visits(dict):
+    """A tab for each address, which tests use one after the other."""
+
+    def __init__(self, browser):
+        super().__init__()
+        self.browser = browser
+
+    def __missing__(self, address):
+        self[address] = Visit(self.browser, address)
+        return self[address]
+
+
 class Visit:
     """A tab that remembers what went wrong in it and whom it asked."""
 
@@ -41,6 +53,13 @@ class Visit:
         self.tab.on("pageerror", lambda error: self.said.append(str(error)))
         self.tab.on("dialog", lambda dialog: (self.said.append(dialog.message), dialog.dismiss()))
         self.tab.on("request", lambda request: self.asked.append(request.url))
+
+    def clean(self):
+        """Whether nothing went wrong, and nobody else was asked, since the last time."""
+        said, asked = self.said[:], self.asked[:]
+        self.said.clear()
+        self.asked.clear()
+        return not said and all(url.startswith((self.address, "about:", "data:")) for url in asked)
 
     def open(self, route=""):
         """Go to a view and wait until all that it asks for has come."""

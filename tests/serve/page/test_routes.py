@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 from fastapi.testclient import TestClient
 
+from tuckergp import TuckerRecommender
 from tuckergp.serve.app import create_app
 from tuckergp.serve.pages import PageState
 from tuckergp.serve.static import page_files
@@ -95,6 +96,16 @@ def test_a_file_without_ratings_claims_nothing_about_them(recommender, ratings, 
         assert (item["count"], item["mean"]) == (0, None)
         assert client.get("/page/model/data").json()["mean"] is None
         assert len(client.get("/page/map").json()["ids"]) == len(set(ratings.train["item_id"]))
+
+
+def test_a_person_who_was_forgotten_says_nothing_about_ids(tmp_path):
+    ratings = {"user_id": [0, 0, 1, 1], "item_id": [1, 2, 1, 2], "rating": [1.0, 2.0, 3.0, 4.0]}
+    model = TuckerRecommender(rank=1, inference="als", random_state=0).fit(ratings)
+    with client_of(model, tmp_path) as client:
+        assert client.get("/page/about").json()["whole_ids"]
+        for user in (0, 1):
+            client.delete(f"/users/{user}")
+            assert client.get("/page/about").json()["whole_ids"] == (user == 0)
 
 
 def test_every_file_of_the_page_is_served_with_its_type(client):

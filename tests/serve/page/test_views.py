@@ -12,6 +12,7 @@ from tuckergp.recommender import answering
 from tuckergp.recommender.factors import Factors
 from tuckergp.recommender.neighbours import positions
 from tuckergp.serve.pages import PageState
+from tuckergp.serve.recommending import ServedRecommender
 from tuckergp.serve.views import accuracy
 from tuckergp.serve.views.about import about_recommender
 from tuckergp.serve.views.cells import facts, shown
@@ -31,11 +32,11 @@ def test_ratings_of_an_item_are_those_of_the_table_and_those_folded_in(recommend
     loaded.fold_in({"user_id": ["new"], "item_id": [item], "rating": [1.5]})
     np.testing.assert_array_equal(loaded.history_.of_item(item)[-1:], [1.5])
     assert len(loaded.history_.of_item(item)) == len(given) + 1
-    seen = about_item(loaded._fitted, item)
+    seen = about_item(ServedRecommender(loaded), item)
     assert seen["count"] == len(given) + 1
     assert sum(bin["count"] for bin in seen["distribution"]) == len(given) + 1
     assert seen["mean"] == pytest.approx((given.sum() + 1.5) / (len(given) + 1))
-    assert about_person(loaded._fitted, "new")["ratings"] == [
+    assert about_person(ServedRecommender(loaded), "new")["ratings"] == [
         {"id": item, "title": seen["title"], "rating": 1.5},
     ]
 
@@ -52,12 +53,11 @@ def test_a_distribution_counts_levels_or_bins():
 
 def test_a_person_has_attributes_and_ratings_the_highest_first(recommender, ratings):
     person = ratings.train["user_id"][0]
-    seen = about_person(recommender._fitted, person)
+    seen = about_person(ServedRecommender(recommender), person)
     own = ratings.train["rating"][ratings.train["user_id"] == person]
     assert [row["rating"] for row in seen["ratings"]] == sorted(own, reverse=True)
     assert {fact["name"] for fact in seen["attributes"]} == {"age", "sex", "occupation"}
-    unrated = {**ratings.users.columns, "user_id": np.array(["cold", *ratings.users["user_id"][1:]], dtype=object)}
-    assert facts(as_table(unrated, "users"), "user_id", "nobody") == []
+    assert facts({"age": None, "name": "Ann", "sex": "F"}, "name") == [{"name": "sex", "value": "F"}]
 
 
 def test_places_on_the_map_are_principal_components_of_predictions(recommender):
@@ -155,7 +155,7 @@ def test_clicks_are_judged_by_hits_in_lists_of_ten(clicks, ratings):
     assert found["people"] == len(people)
     assert found["hit_rate"] == pytest.approx(len(hit) / len(people))
     assert 0 < found["usual_hit_rate"] < 1
-    assert about_item(clicks._fitted, ratings.items["item_id"][0])["distribution"] == []
+    assert about_item(ServedRecommender(clicks), ratings.items["item_id"][0])["distribution"] == []
 
 
 def test_chains_and_weights_are_those_of_the_model(recommender):
@@ -180,7 +180,7 @@ def test_the_summary_counts_what_was_learned_from(recommender, ratings):
 
 
 def test_a_new_person_can_say_what_the_model_uses(recommender, ratings):
-    found = about_recommender(recommender._fitted)
+    found = about_recommender(ServedRecommender(recommender))
     asked = {each["name"]: each for each in found["questions"]}
     assert asked["age"]["range"] == [ratings.users["age"].min(), ratings.users["age"].max()]
     assert asked["sex"]["values"] == ["F", "M"]

@@ -6,6 +6,7 @@ from typing import Any
 
 from fastapi import APIRouter, Request
 
+from tuckergp.errors import InputError
 from tuckergp.serve.people import row_of
 from tuckergp.serve.replies import Reply
 from tuckergp.serve.routes.common import ERRORS, service_of
@@ -21,17 +22,19 @@ router = APIRouter(tags=["changes"], responses=ERRORS)
 def fold_in(request: Request, asked: FoldInRequest) -> Any:
     """Add ratings of known or new users: the next answer of any worker takes them into account.
 
-    The model file stays as it is. A rating of an item that the user rated before takes the place of that one.
+    The model file stays as it is. A rating of an item that the user rated before takes the place of that one; clicks
+    add up. Attributes without ratings change those of their users.
     """
-    ratings = [row_of(rating) for rating in asked.ratings]
-    service = service_of(request)
-    before, after = service.fold_in(ratings, [row_of(user) for user in asked.users])
+    ratings, users = [row_of(rating) for rating in asked.ratings], [row_of(user) for user in asked.users]
+    if not ratings and not users:
+        raise InputError("There is nothing to add: give ratings, or attributes of users.")
+    before, after = service_of(request).fold_in(ratings, users)
     request.app.state.metrics.drift.add(before, ratings)
-    users = list(dict.fromkeys(after.users.read(row["user_id"]) for row in ratings))
-    return Reply({"ratings": len(ratings), "users": users})
+    ids = after.users.read_all([row["user_id"] for row in [*ratings, *users]])
+    return Reply({"ratings": len(ratings), "users": list(dict.fromkeys(ids))})
 
 
-@router.delete("/users/{user_id:path}", response_model=Forgotten, summary="Forget a user")
+@router.delete("/users/{user_id}", response_model=Forgotten, summary="Forget a user")
 def forget(request: Request, user_id: UserId) -> Any:
     """Forget a user: ratings, attributes and vectors, in all workers and in the journal; the model file stays as it is.
 

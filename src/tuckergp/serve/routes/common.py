@@ -15,10 +15,12 @@ ERRORS: dict[int | str, dict[str, Any]] = {
     401: {"model": Error, "description": "The token is missing or wrong."},
     403: {"model": Error, "description": "Asked by another name, or by a page of another site."},
     404: {"model": Error, "description": "The model does not know it."},
+    405: {"model": Error, "description": "The address takes no such method."},
     408: {"model": Error, "description": "The request did not come to its end."},
     413: {"model": Error, "description": "The request is too large."},
     422: {"model": Error, "description": "The request makes no sense."},
     429: {"model": Error, "description": "Too many requests."},
+    500: {"model": Error, "description": "A fault of the server; its log says which."},
     503: {"model": Error, "description": "Not now."},
 }
 

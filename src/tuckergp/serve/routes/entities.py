@@ -38,7 +38,7 @@ def items(request: Request, search: Search = "", offset: Offset = 0, limit: Limi
     return Reply({"total": total, "offset": offset, "items": known.described(ids)})
 
 
-@router.get("/users/{user_id:path}", response_model=UserDetails, summary="What is known of a user")
+@router.get("/users/{user_id}", response_model=UserDetails, summary="What is known of a user")
 def user(request: Request, user_id: UserId) -> Any:
     """The attributes and the ratings of a user, those folded in included."""
     served = service_of(request).recommender()

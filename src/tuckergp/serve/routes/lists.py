@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from typing import Annotated, Any
+from urllib.parse import unquote
 
 from fastapi import APIRouter, Path, Query, Request
+from pydantic import AfterValidator
 
 from tuckergp.serve.options import arguments, together
 from tuckergp.serve.people import including
@@ -16,8 +18,9 @@ __all__ = ["router"]
 
 router = APIRouter(tags=["lists"], responses=ERRORS)
 
-UserId = Annotated[str, Path(description="The user's id as text.", examples=["u0001"])]
-ItemId = Annotated[str, Path(description="The item's id as text.", examples=["i0001"])]
+# Paths come as they were sent; see `Guard`.
+UserId = Annotated[str, Path(description="The user's id as text.", examples=["u0001"]), AfterValidator(unquote)]
+ItemId = Annotated[str, Path(description="The item's id as text.", examples=["i0001"]), AfterValidator(unquote)]
 Count = Annotated[int, Query(description="How many.", ge=1, le=1000)]
 
 EXAMPLES: dict[str, Any] = {
@@ -46,7 +49,7 @@ EXAMPLES: dict[str, Any] = {
 
 
 @router.get(
-    "/users/{user_id:path}/recommendations", response_model=Recommendations, summary="The best items for a known user"
+    "/users/{user_id}/recommendations", response_model=Recommendations, summary="The best items for a known user"
 )
 def recommendations(request: Request, user_id: UserId, asked: Annotated[QueryOptions, Query()]) -> Any:
     """The best items for a known user, best first, with standard deviations of the score and reasons if asked for."""
@@ -75,7 +78,7 @@ def recommend(request: Request, asked: RecommendRequest) -> Any:
     return Reply({"lists": [{"user_id": user, "items": items} for user, items in zip(shown, lists, strict=True)]})
 
 
-@router.get("/items/{item_id:path}/similar", response_model=SimilarItems, summary="Items like one")
+@router.get("/items/{item_id}/similar", response_model=SimilarItems, summary="Items like one")
 def similar_items(request: Request, item_id: ItemId, n: Count = 10) -> Any:
     """The items that the same people like, relative to what all like, with their correlation."""
     served = service_of(request).recommender()
@@ -83,7 +86,7 @@ def similar_items(request: Request, item_id: ItemId, n: Count = 10) -> Any:
     return Reply({"item_id": item, "items": served.similar(1, item, n)})
 
 
-@router.get("/users/{user_id:path}/similar", response_model=SimilarUsers, summary="Users like one")
+@router.get("/users/{user_id}/similar", response_model=SimilarUsers, summary="Users like one")
 def similar_users(request: Request, user_id: UserId, n: Count = 10) -> Any:
     """The users who like the same items, relative to their own average, with their correlation."""
     served = service_of(request).recommender()

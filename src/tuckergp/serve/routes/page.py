@@ -8,6 +8,18 @@ from fastapi import APIRouter, Query, Request
 from pydantic import Field
 
 from tuckergp.errors import InputError
+from tuckergp.serve.page_schemas import (
+    About,
+    Accuracy,
+    Convergence,
+    DataSummary,
+    Expected,
+    ItemMap,
+    PageItem,
+    PagePerson,
+    Surface,
+    Weights,
+)
 from tuckergp.serve.pages import PageState
 from tuckergp.serve.recommending import ServedRecommender
 from tuckergp.serve.replies import Reply
@@ -43,40 +55,37 @@ class SurfaceRequest(Strict):
 
 def state_of(request: Request) -> PageState:
     """What the page remembers."""
-    state = request.app.state
-    if not hasattr(state, "page"):
-        state.page = PageState()
-    page: PageState = state.page
+    page: PageState = request.app.state.page
     return page
 
 
-@router.get("/about", summary="What kind of model it is")
+@router.get("/about", response_model=About, summary="What kind of model it is")
 def about(request: Request) -> Any:
     """Kind, scale of ratings, attributes of people; for regression the columns and their usual values."""
     service = service_of(request)
     served = service.current()
     if isinstance(served, ServedRecommender):
-        return Reply({**service.facts, **about_recommender(served.fitted)})
+        return Reply({**service.facts, **about_recommender(served)})
     return Reply({**service.facts, **columns_of(served.model)})
 
 
-@router.get("/person", summary="A person")
+@router.get("/person", response_model=PagePerson | None, summary="A person")
 def person(request: Request, user_id: IdText, new: bool = False) -> Any:
     """Attributes of a person, and what they have rated; null for somebody ``new`` who has not rated anything."""
     served = service_of(request).recommender()
     if new and served.users.read(user_id) not in served.users.side.number:
         return Reply(None)
-    return Reply(about_person(served.fitted, served.users.known(user_id)))
+    return Reply(about_person(served, served.users.known(user_id)))
 
 
-@router.get("/item", summary="An item")
+@router.get("/item", response_model=PageItem, summary="An item")
 def item(request: Request, item_id: IdText) -> Any:
     """Attributes of a known item, and how its ratings are distributed."""
     served = service_of(request).recommender()
-    return Reply(about_item(served.fitted, served.items.known(item_id)))
+    return Reply(about_item(served, served.items.known(item_id)))
 
 
-@router.post("/expected", summary="Expected ratings and how uncertain they are")
+@router.post("/expected", response_model=Expected, summary="Expected ratings and how uncertain they are")
 def expected(request: Request, asked: ExpectedRequest) -> Any:
     """The expected rating of each item by one person, and its standard deviation without the noise of one rating."""
     served = service_of(request).recommender()
@@ -88,46 +97,46 @@ def expected(request: Request, asked: ExpectedRequest) -> Any:
     return Reply({"mean": mean, "std": std})
 
 
-@router.get("/map", summary="A map of items")
+@router.get("/map", response_model=ItemMap, summary="A map of items")
 def map_of_items(request: Request) -> Any:
     """Places of items: close together where the same people are predicted to like them."""
     served = service_of(request).recommender()
     return Reply(state_of(request).once(served, "map", lambda: item_map(served.fitted)))
 
 
-@router.get("/model/data", summary="What the model learned from")
+@router.get("/model/data", response_model=DataSummary, summary="What the model learned from")
 def data(request: Request) -> Any:
     """Numbers of ratings, people and items, how ratings are distributed, and how columns are used."""
     return Reply(data_summary(service_of(request).recommender().fitted))
 
 
-@router.get("/model/weights", summary="How much each attribute counts")
+@router.get("/model/weights", response_model=Weights, summary="How much each attribute counts")
 def learned_weights(request: Request) -> Any:
     """The share of the variance of predictions that each attribute explains."""
     served = service_of(request).recommender()
     return Reply({"weights": state_of(request).once(served, "weights", lambda: weights(served.model))})
 
 
-@router.get("/model/convergence", summary="Whether the chains agree")
+@router.get("/model/convergence", response_model=Convergence, summary="Whether the chains agree")
 def chains(request: Request) -> Any:
     """Traces with R-hat and effective sample sizes."""
     served = service_of(request).current()
     return Reply(state_of(request).once(served, "convergence", lambda: convergence(served.model.fit_)))
 
 
-@router.get("/model/accuracy", summary="How far predictions are off")
+@router.get("/model/accuracy", response_model=Accuracy, summary="How far predictions are off")
 def accuracy(request: Request) -> Any:
     """Errors and coverage at held-out data, where the operator gave some."""
     return Reply(state_of(request).accuracy(service_of(request).current(), copy=False))
 
 
-@router.post("/model/accuracy", summary="Judge a copy of the model")
+@router.post("/model/accuracy", response_model=Accuracy, summary="Judge a copy of the model")
 def accuracy_of_copy(request: Request) -> Any:
     """Learn a copy from nine tenths of the ratings and judge it by the rest; `tuckergp explore` allows it."""
     return Reply(state_of(request).accuracy(service_of(request).current(), copy=True))
 
 
-@router.post("/surface", summary="A regression model over one or two columns")
+@router.post("/surface", response_model=Surface, summary="A regression model over one or two columns")
 def over_columns(request: Request, asked: SurfaceRequest) -> Any:
     """Mean, band and components on a grid of one or two columns, the others held fixed."""
     model = service_of(request).regressor().model

@@ -35,8 +35,8 @@ def predict(request: Request, asked: PredictRequest) -> Any:
 @router.get("/explain", response_model=Why, summary="Why an item is predicted so for a user")
 def explain(
     request: Request,
-    user_id: Annotated[str, Query(description="A known user.", examples=["u0001"])],
-    item_id: Annotated[str, Query(description="A known item.", examples=["i0001"])],
+    user_id: Annotated[str, Query(description="A known user.", max_length=2_000, examples=["u0001"])],
+    item_id: Annotated[str, Query(description="A known item.", max_length=2_000, examples=["i0001"])],
     timestamp: Annotated[str | None, Query(description="When, for models with time.", max_length=40)] = None,
 ) -> Any:
     """The prediction as a sum: the average, each attribute, co-rating, and the own part of the user and the item."""

@@ -9,6 +9,7 @@ from pydantic import BaseModel, Field
 from starlette.responses import PlainTextResponse
 
 import tuckergp
+from tuckergp.serve.metrics import Metrics
 from tuckergp.serve.replies import Reply
 from tuckergp.serve.routes.common import ERRORS, service_of
 
@@ -21,7 +22,7 @@ class Health(BaseModel):
     """Whether the server answers."""
 
     status: str = Field(examples=["ok"])
-    fault: str | None = Field(None, description="Why a newer model file was not taken; the old model is served.")
+    fault: bool = Field(description="Whether a newer model file was not taken; /version says why.")
 
 
 class Version(BaseModel):
@@ -31,10 +32,11 @@ class Version(BaseModel):
     model: dict[str, Any] = Field(examples=[{"kind": "recommender", "users": 943, "items": 1682, "draws": 250}])
 
 
+@router.head("/health", include_in_schema=False)
 @router.get("/health", response_model=Health, summary="Whether the server answers")
 async def health(request: Request) -> Any:
     """Status ``ok``. It is answered while others wait for the model."""
-    return Reply({"status": "ok", "fault": service_of(request).fault})
+    return Reply({"status": "ok", "fault": service_of(request).fault is not None})
 
 
 @router.get("/version", response_model=Version, summary="What is served")
@@ -44,8 +46,8 @@ def version(request: Request) -> Any:
 
 
 @router.get("/metrics", response_class=PlainTextResponse, summary="Figures for Prometheus")
-async def metrics(request: Request) -> Any:
+async def figures(request: Request) -> Any:
     """Requests by status, latencies, age of the model, memory, and how far recent ratings are from predictions."""
-    service = service_of(request)
-    text = request.app.state.metrics.text(*service.times, service.reloads, service.fault)
-    return PlainTextResponse(text, media_type="text/plain; version=0.0.4; charset=utf-8")
+    metrics: Metrics = request.app.state.metrics
+    metrics.note(service_of(request).figures)
+    return PlainTextResponse(metrics.text(), media_type="text/plain; version=0.0.4; charset=utf-8")

@@ -11,7 +11,8 @@ from tuckergp.recommender.decisions import as_numbers
 from tuckergp.recommender.filters import ratings_per_item
 from tuckergp.recommender.fitted import FittedRecommender
 from tuckergp.recommender.titles import title_column
-from tuckergp.serve.views.cells import bag_of, titles
+from tuckergp.serve.recommending import ServedRecommender
+from tuckergp.serve.views.cells import bag_of
 from tuckergp.serve.views.people import levels_of
 
 __all__ = ["about_recommender"]
@@ -22,25 +23,28 @@ POPULAR = 80
 MOST_CHOICES = 100
 
 
-def about_recommender(fitted: FittedRecommender) -> dict[str, Any]:
+def about_recommender(served: ServedRecommender) -> dict[str, Any]:
     """Scale and levels of ratings, attributes of people, and items that many know."""
-    side = fitted.layout.sides[1]
+    fitted, side = served.fitted, served.items.side
     count = ratings_per_item(fitted.history, side)
     rows = np.flatnonzero(side.current)
     rows = rows[np.argsort(-count[rows], kind="stable")[:POPULAR]]
-    called = titles(fitted.tables[1], side.key)
+    popular = side.ids_at(rows)
     clicks = fitted.history.clicks
     return {
         "clicks": clicks,
         "has_ratings": len(fitted.history.base) > 0,  # a file may be saved without them
-        "whole_ids": isinstance(fitted.layout.sides[0].base.values[0], int),
+        "whole_ids": isinstance(fitted.layout.sides[0].example, int),
         "range": None if clicks else list(fitted.rating_range),
         "levels": [] if clicks else levels_of(fitted),
         "sampled": fitted.fit.draws.sampled,
         "has_titles": title_column(fitted.tables[1]) is not None,
-        "by": ["value", "rating", "choice"] if fitted.choice is not None else ["choice" if clicks else "rating"],
+        "by": served.by,
         "questions": questions(fitted),
-        "popular": [{"id": str(value), "title": called.get(value)} for value in side.ids_at(rows)],
+        "popular": [
+            {"id": str(value), "title": title}
+            for value, title in zip(popular, served.items.titles(popular), strict=True)
+        ],
     }
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from tuckergp.data.cells import is_null
@@ -38,11 +38,7 @@ def titles(table: Table | None, key: str) -> dict[Any, str]:
     return {value: str(cell) for value, cell in pairs if not is_null(cell)}
 
 
-def facts(table: Table | None, key: str, value: Any) -> list[dict[str, str]]:
-    """The attributes of one id as names and texts, without missing ones and without its title."""
-    if table is None:
-        return []
-    rows = [row for row, known in enumerate(table[key].tolist()) if known == value]
-    hidden = (key, title_column(table))
-    cells = [(name, shown(column[row])) for row in rows[:1] for name, column in table.columns.items()]
-    return [{"name": str(name), "value": text} for name, text in cells if text and name not in hidden]
+def facts(attributes: Mapping[str, Any], hidden: str | None) -> list[dict[str, str]]:
+    """Attributes as names and texts, without missing ones, and without a hidden one such as the title."""
+    texts = {str(name): shown(cell) for name, cell in attributes.items() if name != hidden}
+    return [{"name": name, "value": text} for name, text in texts.items() if text]

@@ -9,7 +9,9 @@ import numpy.typing as npt
 
 from tuckergp.data.history import History
 from tuckergp.recommender.fitted import FittedRecommender
-from tuckergp.serve.views.cells import facts, titles
+from tuckergp.serve.entities import Entities
+from tuckergp.serve.recommending import ServedRecommender
+from tuckergp.serve.views.cells import facts
 
 __all__ = ["about_item", "about_person", "distribution", "levels_of", "some_ratings"]
 
@@ -25,40 +27,29 @@ MOST_RATINGS = 500
 """How many ratings of one person are listed, the highest first."""
 
 
-def about_person(fitted: FittedRecommender, user: Any) -> dict[str, Any]:
-    """Attributes of a user and what the user has rated, the highest rating first."""
-    side = fitted.layout.sides[0]
-    called = titles(fitted.tables[1], fitted.layout.sides[1].key)
-    rated = ratings_of(fitted.history, user)
-    listed = sorted(rated.items(), key=lambda pair: -pair[1])[:MOST_RATINGS]
+def about_person(served: ServedRecommender, user: Any) -> dict[str, Any]:
+    """Attributes of a user and what the user has rated, the last rating of each item, the highest first."""
+    rated = {line["item_id"]: line for line in served.ratings_of(user)}
+    listed = sorted(rated.values(), key=lambda line: -line["rating"])[:MOST_RATINGS]
     return {
-        "id": str(user),
-        "title": titles(fitted.tables[0], side.key).get(user),
-        "attributes": facts(fitted.tables[0], side.key, user),
+        **_described(served.users, user),
         "count": len(rated),
-        "ratings": [{"id": str(item), "title": called.get(item), "rating": float(y)} for item, y in listed],
+        "ratings": [{"id": str(line["item_id"]), "title": line["title"], "rating": line["rating"]} for line in listed],
     }
 
 
-def ratings_of(history: History, user: Any) -> dict[Any, float]:
-    """The ratings of one user by item; of several for one item, the last."""
-    found: dict[Any, float] = {}
-    for part in (history.base, *history.parts):
-        number = part.users.get(user)
-        if number is not None:
-            own = part.of_users(np.array([number]))
-            found |= {own.ids[1][code]: float(y) for code, y in zip(own.codes[1], own.rating, strict=True)}
-    return found
+def _described(entities: Entities, value: Any) -> dict[str, Any]:
+    (described,) = entities.described([value])
+    attributes = facts(described["attributes"], entities.texts.title_column)
+    return {"id": str(value), "title": described["title"], "attributes": attributes}
 
 
-def about_item(fitted: FittedRecommender, item: Any) -> dict[str, Any]:
+def about_item(served: ServedRecommender, item: Any) -> dict[str, Any]:
     """Attributes of an item, and how often it has each rating."""
-    key = fitted.layout.sides[1].key
+    fitted = served.fitted
     given = fitted.history.of_item(item)
     return {
-        "id": str(item),
-        "title": titles(fitted.tables[1], key).get(item),
-        "attributes": facts(fitted.tables[1], key, item),
+        **_described(served.items, item),
         "count": len(given),
         "mean": float(given.mean()) if len(given) and not fitted.history.clicks else None,
         "distribution": [] if fitted.history.clicks else distribution(given, levels_of(fitted)),

@@ -22,7 +22,7 @@ async function ask(method, path, body) {
   const text = await answer.text();
   let content = null;
   try {
-    content = text ? JSON.parse(text) : null;
+    content = text ? JSON.parse(withIdsAsText(text)) : null;
   } catch {
     content = null;
   }
@@ -34,11 +34,15 @@ async function ask(method, path, body) {
   return content;
 }
 
+/** Integer ids as text, for numbers of JavaScript are exact up to 2^53 only. In JSON text no quote inside a string is bare. */
+const withIdsAsText = (text) => text.replace(/"((?:user|item)_id)":(-?\d+)(?=[,}])/g, '"$1":"$2"');
+
 let asking = null;
 
 function askForToken(wrong) {
-  asking ??= new Promise((done) => {
-    const field = h("input", { type: "password", id: "token", autocomplete: "off", required: true });
+  asking ??= new Promise((done, fail) => {
+    // what a header cannot hold cannot be a token
+    const field = h("input", { type: "password", id: "token", autocomplete: "off", required: true, pattern: "[!-~]+", title: "Letters, digits and signs without spaces" });
     const dialog = h(
       "dialog",
       { "aria-label": "Access token" },
@@ -48,14 +52,15 @@ function askForToken(wrong) {
         h("p", {}, wrong ? "The token is not right." : "This server asks for its access token."),
         h("label", { for: "token" }, "Token"),
         field,
-        h("button", { class: "primary" }, "Go on"),
+        h("button", { class: "primary", value: "token" }, "Go on"),
       ),
     );
     dialog.addEventListener("close", () => {
-      sessionStorage.setItem(TOKEN, field.value);
       dialog.remove();
       asking = null;
-      done();
+      if (dialog.returnValue !== "token") return fail(new Error("The server asks for its access token. Load the page again to give it."));
+      sessionStorage.setItem(TOKEN, field.value);
+      return done();
     });
     document.body.append(dialog);
     dialog.showModal();
@@ -80,16 +85,20 @@ export const person = (id, fresh) => get("/page/person", { user_id: id, new: fre
 export const item = (id) => get("/page/item", { item_id: id });
 export const similar = (id, n = 8) => get(`/items/${place(id)}/similar`, { n });
 export const explain = (user_id, item_id) => get("/explain", { user_id, item_id });
-export const recommended = (id, asked) => get(`/users/${place(id)}/recommendations`, asked);
-export const forNewcomer = async (attributes, asked) => (await post("/recommendations", { users: [{ attributes }], ...asked })).lists[0];
+/** A list for a person, `{ user_id }` or `{ attributes }`. */
+export const recommended = async (person, asked) => (await post("/recommendations", { users: [person], ...asked })).lists[0];
 export const expected = (user_id, list) => post("/page/expected", { user_id, items: list });
 export const foldIn = (body) => post("/fold-in", body);
 export const forget = (id) => ask("DELETE", `/users/${place(id)}`);
 export const surface = (along, fixed, draw) => post("/page/surface", { along, fixed, draw });
 
 let drawn = null;
-/** The map of items, asked for once. */
-export const itemMap = () => (drawn ??= get("/page/map").catch((error) => {
-  drawn = null;
-  throw error;
-}));
+/** The map of items, asked for once a minute at most: the server may have another model then. */
+export function itemMap() {
+  if (!drawn) {
+    drawn = get("/page/map");
+    const forget = () => { drawn = null; };
+    drawn.then(() => setTimeout(forget, 60_000), forget);
+  }
+  return drawn;
+}

@@ -16,6 +16,7 @@ const VIEWS = { people: peopleView, person: personView, item: itemView, map: map
 const main = document.getElementById("main");
 let about = null;
 let first = true;
+let shown = 0;
 
 /** The parts of an address such as `#/item/42?person=7`. */
 function parsed() {
@@ -43,14 +44,17 @@ function navigation(view) {
 
 async function show() {
   if (location.hash === "#main") return main.focus();
+  const number = (shown += 1); // a view that comes late does not take the place of a later one
   const where = parsed();
   navigation(where.view);
   const view = VIEWS[where.view];
   try {
     if (!view) throw new Error("There is no such page.");
     const content = await view({ about, ...where });
+    if (number !== shown) return;
     put(main, content);
   } catch (error) {
+    if (number !== shown) return;
     put(main, h("h1", {}, "Nothing to show"), h("p", { class: "fault" }, error.message), h("p", {}, h("a", { href: "#/" }, "Back to the start")));
   }
   const heading = main.querySelector("h1");

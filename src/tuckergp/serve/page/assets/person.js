@@ -69,9 +69,7 @@ class Person {
 
   async load() {
     const by = this.about.by.length > 1 ? this.by : undefined;
-    const answer = this.known
-      ? await api.recommended(this.id, { n: LONG, by })
-      : await api.forNewcomer(this.facts, { n: LONG, by });
+    const answer = await api.recommended(this.known ? { user_id: this.id } : { attributes: this.facts }, { n: LONG, by });
     this.list = answer.items.map((each) => ({ ...each, id: String(each.item_id) }));
     if (this.by === "value" && this.known && this.list.length) {
       const { mean, std } = await api.expected(this.id, this.list.map((each) => each.id));
@@ -203,7 +201,7 @@ class Person {
       else this.facts[name] = value;
       sessionStorage.setItem(`facts of ${this.id}`, JSON.stringify(this.facts));
       if (this.known) {
-        await this.foldIn([...this.own.values()]); // with the same ratings, which take the place of themselves
+        await this.foldIn([]); // the attributes alone
         this.known = await api.person(this.id);
       }
       await this.reload();
