@@ -168,7 +168,12 @@ def test_an_index_of_other_vectors_does_not_stay(model, tmp_path, monkeypatch):
     (tmp_path / "items.hnsw").write_bytes(b"of an earlier export")
     (tmp_path / "mine.txt").write_text("")
     export(model, tmp_path, "parquet", width=4)
-    assert sorted(path.name for path in tmp_path.iterdir()) == ["about.json", "items.parquet", "mine.txt", "users.parquet"]
+    assert sorted(path.name for path in tmp_path.iterdir()) == [
+        "about.json",
+        "items.parquet",
+        "mine.txt",
+        "users.parquet",
+    ]
     pytest.importorskip("onnx")
     monkeypatch.setattr(Onnx, "most", 1_000)
     with pytest.raises(InputError, match="an ONNX file holds 2; export a smaller width"):

@@ -12,10 +12,18 @@ from typing import Annotated, Any, Literal
 
 import typer
 
-from tuckergp.cli.options import Items, Json, Quiet, Ratings, Settings, Users, takes_settings
+from tuckergp.cli.options import Items, Json, Quiet, Settings, Users, takes_settings
 
 __all__ = ["fit"]
 
+Source = Annotated[
+    str,
+    typer.Argument(
+        metavar="RATINGS",
+        help="Table of ratings: CSV, JSON lines, Parquet, ..., - for standard input; for Spark hdfs://..., too.",
+        show_default=False,
+    ),
+]
 Written = Annotated[
     Path, typer.Option("--output", "-o", help="Write the model to this file, such as model.tgp.", show_default=False)
 ]
@@ -23,7 +31,7 @@ Written = Annotated[
 
 @takes_settings()
 def fit(
-    ratings: Ratings,
+    ratings: Source,
     output: Written,
     users: Users = None,
     items: Items = None,
@@ -64,8 +72,8 @@ def fit(
     if master is not None and engine != "spark":
         raise InputError("--master is for --engine spark; leave it out, or add that.")
     here = engine == "local"
-    names = ratings_names(ratings, settings.columns) if here else settings.columns
-    table = read_table(ratings, "ratings", names, KEYS) if here else _spark_frame(ratings, master)
+    names = ratings_names(Path(ratings), settings.columns) if here else settings.columns
+    table = read_table(Path(ratings), "ratings", names, KEYS) if here else _spark_frame(ratings, master)
     sides = [read_side(path, side, names, settings.exclude) for path, side in _sides(users, items)]
     model = settings.recommender(columns=names or None)
     began = time.perf_counter()
@@ -91,17 +99,11 @@ def fit(
     say(*notes)
 
 
-def _spark_frame(path: Path, master: str | None) -> Any:
-    """The ratings as a data frame of Spark: Parquet, or CSV by the ending."""
-    from tuckergp.errors import InputError
-    from tuckergp.spark import session
+def _spark_frame(path: str, master: str | None) -> Any:
+    """The ratings as a data frame of Spark."""
+    from tuckergp.spark.sessions import read_frame, session
 
-    if not path.exists():
-        raise InputError(f"There is no file or folder {path}.")
-    reader = session(master).read
-    if path.suffix in (".csv", ".tsv"):
-        return reader.csv(str(path), header=True, inferSchema=True, sep="\t" if path.suffix == ".tsv" else ",")
-    return reader.parquet(str(path))
+    return read_frame(session(master), path)
 
 
 def _by_spark(model: Any) -> Any:
