@@ -1,4 +1,4 @@
-"""One Spark session on one core, so that one Python worker does all, for all tests; they are skipped where there is no Java or no PySpark."""
+"""One Spark session on one core, so one Python worker, for all tests; skipped without Java or PySpark."""
 
 import os
 import shutil

@@ -51,6 +51,10 @@ def fit(
     master: Annotated[
         str | None, typer.Option(help="Spark's master: local[4], spark://host:7077, yarn, ...", show_default=False)
     ] = None,
+    out_of_core: Annotated[
+        Path | None,
+        typer.Option(help="Folder for scratch files, for a Parquet file larger than memory.", show_default=False),
+    ] = None,
     as_json: Json = False,
     quiet: Quiet = False,
     *,
@@ -72,10 +76,15 @@ def fit(
     if master is not None and engine != "spark":
         raise InputError("--master is for --engine spark; leave it out, or add that.")
     here = engine == "local"
+    if out_of_core is not None and not here:
+        raise InputError("--out-of-core is for one machine; leave it out, or --engine spark.")
     names = ratings_names(Path(ratings), settings.columns) if here else settings.columns
-    table = read_table(Path(ratings), "ratings", names, KEYS) if here else _spark_frame(ratings, master)
+    table: Any = Path(ratings)
+    if out_of_core is None:
+        table = read_table(table, "ratings", names, KEYS) if here else _spark_frame(ratings, master)
     sides = [read_side(path, side, names, settings.exclude) for path, side in _sides(users, items)]
     model = settings.recommender(columns=names or None)
+    scratch: dict[str, Any] = {} if out_of_core is None else {"scratch": out_of_core}
     began = time.perf_counter()
     with collected() as notes:
         show_progress = False if quiet else None
@@ -88,6 +97,7 @@ def fit(
                 max_time=max_time,
                 keep=keep,
                 progress=show_progress,
+                **scratch,
             )
     seconds = time.perf_counter() - began
     model.save(output)
