@@ -11,6 +11,7 @@ from tuckergp import TuckerGPRegressor, TuckerRecommender, load
 from tuckergp.data.datasets import make_ratings
 from tuckergp.errors import InputError
 from tuckergp.exports import EXPORTS, export
+from tuckergp.exports.formats import Onnx
 
 FAST = {"rank": 3, "draws": 12, "warmup": 8, "time": None, "random_state": 0}
 
@@ -159,7 +160,24 @@ def test_regressors_and_missing_packages_are_refused(model, tmp_path, monkeypatc
         export(regressor, tmp_path, "parquet")
     monkeypatch.setitem(__import__("sys").modules, "faiss", None)
     with pytest.raises(InputError, match=r"needs Faiss: pip install 'tuckergp\[faiss\]'"):
-        export(model, tmp_path, "faiss")
+        export(model, tmp_path / "new", "faiss")
+    assert not (tmp_path / "new").exists()
+
+
+def test_an_index_of_other_vectors_does_not_stay(model, tmp_path, monkeypatch):
+    (tmp_path / "items.hnsw").write_bytes(b"of an earlier export")
+    (tmp_path / "mine.txt").write_text("")
+    export(model, tmp_path, "parquet", width=4)
+    assert sorted(path.name for path in tmp_path.iterdir()) == [
+        "about.json",
+        "items.parquet",
+        "mine.txt",
+        "users.parquet",
+    ]
+    pytest.importorskip("onnx")
+    monkeypatch.setattr(Onnx, "most", 1_000)
+    with pytest.raises(InputError, match="an ONNX file holds 2; export a smaller width"):
+        export(model, tmp_path, "onnx", width=4)
 
 
 def test_the_command_says_what_it_wrote(model, tmp_path):

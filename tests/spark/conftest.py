@@ -1,4 +1,4 @@
-"""One Spark session on two cores for all tests; they are skipped where there is no Java or no PySpark."""
+"""One Spark session on one core, so one Python worker, for all tests; skipped without Java or PySpark."""
 
 import os
 import shutil
@@ -58,7 +58,7 @@ def spark():
         pytest.skip(why_not())
     environment()
     warnings.simplefilter("ignore", FutureWarning)  # PySpark's of new versions of pandas
-    session = build("local[2]")
+    session = build("local[1]")
     yield session
     session.stop()
 

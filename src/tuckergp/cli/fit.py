@@ -12,10 +12,18 @@ from typing import Annotated, Any, Literal
 
 import typer
 
-from tuckergp.cli.options import Items, Json, Quiet, Ratings, Settings, Users, takes_settings
+from tuckergp.cli.options import Items, Json, Quiet, Settings, Users, takes_settings
 
 __all__ = ["fit"]
 
+Source = Annotated[
+    str,
+    typer.Argument(
+        metavar="RATINGS",
+        help="Table of ratings: CSV, JSON lines, Parquet, ..., - for standard input; for Spark hdfs://..., too.",
+        show_default=False,
+    ),
+]
 Written = Annotated[
     Path, typer.Option("--output", "-o", help="Write the model to this file, such as model.tgp.", show_default=False)
 ]
@@ -23,7 +31,7 @@ Written = Annotated[
 
 @takes_settings()
 def fit(
-    ratings: Ratings,
+    ratings: Source,
     output: Written,
     users: Users = None,
     items: Items = None,
@@ -42,6 +50,10 @@ def fit(
     ] = "local",
     master: Annotated[
         str | None, typer.Option(help="Spark's master: local[4], spark://host:7077, yarn, ...", show_default=False)
+    ] = None,
+    out_of_core: Annotated[
+        Path | None,
+        typer.Option(help="Folder for scratch files, for a Parquet file larger than memory.", show_default=False),
     ] = None,
     as_json: Json = False,
     quiet: Quiet = False,
@@ -64,10 +76,15 @@ def fit(
     if master is not None and engine != "spark":
         raise InputError("--master is for --engine spark; leave it out, or add that.")
     here = engine == "local"
-    names = ratings_names(ratings, settings.columns) if here else settings.columns
-    table = read_table(ratings, "ratings", names, KEYS) if here else _spark_frame(ratings, master)
+    if out_of_core is not None and not here:
+        raise InputError("--out-of-core is for one machine; leave it out, or --engine spark.")
+    names = ratings_names(Path(ratings), settings.columns) if here else settings.columns
+    table: Any = Path(ratings)
+    if out_of_core is None:
+        table = read_table(table, "ratings", names, KEYS) if here else _spark_frame(ratings, master)
     sides = [read_side(path, side, names, settings.exclude) for path, side in _sides(users, items)]
     model = settings.recommender(columns=names or None)
+    scratch: dict[str, Any] = {} if out_of_core is None else {"scratch": out_of_core}
     began = time.perf_counter()
     with collected() as notes:
         show_progress = False if quiet else None
@@ -80,6 +97,7 @@ def fit(
                 max_time=max_time,
                 keep=keep,
                 progress=show_progress,
+                **scratch,
             )
     seconds = time.perf_counter() - began
     model.save(output)
@@ -91,17 +109,11 @@ def fit(
     say(*notes)
 
 
-def _spark_frame(path: Path, master: str | None) -> Any:
-    """The ratings as a data frame of Spark: Parquet, or CSV by the ending."""
-    from tuckergp.errors import InputError
-    from tuckergp.spark import session
+def _spark_frame(path: str, master: str | None) -> Any:
+    """The ratings as a data frame of Spark."""
+    from tuckergp.spark.sessions import read_frame, session
 
-    if not path.exists():
-        raise InputError(f"There is no file or folder {path}.")
-    reader = session(master).read
-    if path.suffix in (".csv", ".tsv"):
-        return reader.csv(str(path), header=True, inferSchema=True, sep="\t" if path.suffix == ".tsv" else ",")
-    return reader.parquet(str(path))
+    return read_frame(session(master), path)
 
 
 def _by_spark(model: Any) -> Any:

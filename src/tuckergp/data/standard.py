@@ -5,6 +5,8 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
+from tuckergp.scratch import empty
+
 __all__ = ["mean_and_std"]
 
 Floats = npt.NDArray[np.float64]
@@ -26,8 +28,9 @@ def mean_and_std(values: Floats, weight: Floats | None = None) -> tuple[float, f
     0.0
     """
     # in units of a power of two, which changes no digit, squares are neither 0 nor infinite
-    size = int(np.frexp(np.abs(values).max(initial=0.0))[1])
-    units = np.ldexp(values, -size)
+    size = int(np.frexp(max(values.max(initial=0.0), -values.min(initial=0.0)))[1])
+    units = np.ldexp(values, -size, out=empty(values.shape))
     mean = float(np.average(units, weights=weight))
-    std = float(np.sqrt(np.average((units - mean) ** 2, weights=weight)))
+    np.subtract(units, mean, out=units)
+    std = float(np.sqrt(np.average(np.square(units, out=units), weights=weight)))
     return float(np.ldexp(mean, size)), float(np.ldexp(std, size)) if std > ROUNDING * abs(mean) else 0.0

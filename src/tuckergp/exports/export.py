@@ -69,10 +69,14 @@ def export(
         "without": [circumstance.reader.name for circumstance in model.layout_.circumstances],
         "parts": {part: own.about() for part, own in parts.items()},
     }
+    kind.check(parts)
     folder.mkdir(parents=True, exist_ok=True)
     check_writable(folder / "about.json")
     for name, content in kind.files(parts):
         write_bytes(folder / name, content)
+    for other in EXPORTS.values():  # an index of other vectors
+        if other.file is not None and other.file != kind.file:
+            (folder / other.file).unlink(missing_ok=True)
     write_text(folder / "about.json", json.dumps(about, indent=2) + "\n")
     return about
 

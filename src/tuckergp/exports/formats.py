@@ -5,6 +5,7 @@ All have the tables of ids and vectors, in which the row is the number that an i
 
 from __future__ import annotations
 
+import importlib
 import tempfile
 from abc import ABC
 from collections.abc import Iterator, Mapping, Sequence
@@ -32,10 +33,28 @@ class Format(ABC):
         Of `export` and the command line.
     index : bool
         Whether it answers by inner products of one part, and cannot hold several.
+    file : str or None
+        The file beside the tables.
+    package, extra : str
+        What it is written with, and what to install for that.
     """
 
     name: ClassVar[str]
     index: ClassVar[bool] = True
+    file: ClassVar[str | None] = None
+    package: ClassVar[str] = "pyarrow"
+    extra: ClassVar[str] = "pyarrow"
+
+    def module(self) -> Any:
+        """The package that it is written with; an InputError that says what is needed without it."""
+        try:
+            return importlib.import_module(self.package)
+        except ImportError:
+            raise InputError(f"This export needs {self.extra}.") from None
+
+    def check(self, parts: Mapping[str, Vectors]) -> None:
+        """Refuse what cannot be written, before anything is."""
+        self.module()
 
     def files(self, parts: Mapping[str, Vectors]) -> Iterator[tuple[str, bytes]]:
         """The names and contents of the files."""
@@ -56,28 +75,34 @@ class Faiss(Format):
     """An exact index of the items by inner product, for Faiss."""
 
     name: ClassVar[str] = "faiss"
+    file: ClassVar[str | None] = "items.faiss"
+    package: ClassVar[str] = "faiss"
+    extra: ClassVar[str] = "Faiss: pip install 'tuckergp[faiss]'"
 
     def files(self, parts: Mapping[str, Vectors]) -> Iterator[tuple[str, bytes]]:
         """Tables and ``items.faiss``."""
-        faiss = _module("faiss", "Faiss: pip install 'tuckergp[faiss]'")
+        faiss = self.module()
         yield from super().files(parts)
         (own,) = parts.values()
         index = faiss.IndexFlatIP(own.embeddings.items.shape[1])
         index.add(own.embeddings.items)
-        yield "items.faiss", faiss.serialize_index(index).tobytes()
+        yield str(self.file), faiss.serialize_index(index).tobytes()
 
 
 class Hnswlib(Format):
     """An approximate index of the items by inner product, for hnswlib."""
 
     name: ClassVar[str] = "hnswlib"
+    file: ClassVar[str | None] = "items.hnsw"
+    package: ClassVar[str] = "hnswlib"
+    extra: ClassVar[str] = "hnswlib: pip install 'tuckergp[hnswlib]'"
     # Neighbours of each item in the graph, and candidates while it is built.
     links: ClassVar[int] = 32
     candidates: ClassVar[int] = 200
 
     def files(self, parts: Mapping[str, Vectors]) -> Iterator[tuple[str, bytes]]:
         """Tables and ``items.hnsw``."""
-        hnswlib = _module("hnswlib", "hnswlib: pip install 'tuckergp[hnswlib]'")
+        hnswlib = self.module()
         yield from super().files(parts)
         (own,) = parts.values()
         items = own.embeddings.items
@@ -87,18 +112,33 @@ class Hnswlib(Format):
         with tempfile.TemporaryDirectory() as folder:
             path = Path(folder) / "items.hnsw"
             index.save_index(str(path))
-            yield "items.hnsw", path.read_bytes()
+            yield str(self.file), path.read_bytes()
 
 
 class Onnx(Format):
     """A graph for ONNX Runtime that goes from numbers of users to the best items and their scores."""
 
     name: ClassVar[str] = "onnx"
+    file: ClassVar[str | None] = "recommend.onnx"
+    package: ClassVar[str] = "onnx"
+    extra: ClassVar[str] = "onnx: pip install 'tuckergp[onnx]'"
     operators: ClassVar[int] = 17
+    # Bytes that a graph may have, by the format in which it is written.
+    most: ClassVar[int] = 2**31 - 2**20
+
+    def check(self, parts: Mapping[str, Vectors]) -> None:
+        """Refuse graphs that are too large for a file."""
+        super().check(parts)
+        size = sum(own.embeddings.users.nbytes + own.embeddings.items.nbytes for own in parts.values())
+        if size > self.most:
+            raise InputError(
+                f"The vectors take {size / 1e9:.2g} GB, and an ONNX file holds 2; export a smaller width, or "
+                f"to='parquet' or 'faiss'."
+            )
 
     def files(self, parts: Mapping[str, Vectors]) -> Iterator[tuple[str, bytes]]:
         """Tables and ``recommend.onnx``: inputs user (batch,) and n (1,), outputs item and score, (batch, n)."""
-        onnx = _module("onnx", "onnx: pip install 'tuckergp[onnx]'")
+        onnx = self.module()
         yield from super().files(parts)
         (own,) = parts.values()
         vectors, make = own.embeddings, onnx.helper
@@ -127,17 +167,7 @@ class Onnx(Format):
         model = make.make_model(graph, opset_imports=[make.make_opsetid("", self.operators)], producer_name="tuckergp")
         model.ir_version = 8  # that of the operators, for older runtimes
         onnx.checker.check_model(model)
-        yield "recommend.onnx", model.SerializeToString()
-
-
-def _module(name: str, needed: str) -> Any:
-    """A package of an extra; an InputError that says what is needed without it."""
-    import importlib
-
-    try:
-        return importlib.import_module(name)
-    except ImportError:
-        raise InputError(f"This export needs {needed}.") from None
+        yield str(self.file), model.SerializeToString()
 
 
 def _table(key: str, ids: Sequence[Any], vectors: Mapping[str, Singles]) -> bytes:

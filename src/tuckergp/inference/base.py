@@ -103,6 +103,10 @@ class Problem:
         """Squared residuals as a function of all weights."""
         return squares_of(self.model.core, self.design, self.y, self.weight)
 
+    def factors(self, modes: Sequence[Any]) -> list[Floats]:
+        """The factors of each mode at the rows that the index of the design counts, from the states of the modes."""
+        return [mode.psi for mode in modes]
+
     @cached_property
     def count(self) -> float:
         """The sum of the weights of all observations."""

@@ -246,7 +246,8 @@ class Gibbs(HyperPriors, Sampled):
             # B ~ MN(0, T^-1, Lambda^-1) and whitened rows of E ~ N(0, Lambda^-1): n and k more degrees of freedom
             Z = table.residual.whitened(E, mode.own)
             spread = (mode.B * given.by_feature(mode.tau)[:, None]).T @ mode.B + Z.T @ Z
-            mode = mode._replace(precision=prior.draw(spread, len(mode.B) + len(Z), rng))
+            count = len(mode.B) + table.residual.n_whitened(Z)
+            mode = mode._replace(precision=prior.draw(spread, count, rng))
         return mode._replace(own=table.residual.finished(E, mode.own, mode.precision, rng))
 
     def _shared_noise(self, problem: Problem, evidence: Evidence) -> SharedNoise | None:
@@ -271,7 +272,7 @@ class Gibbs(HyperPriors, Sampled):
 
     def function(self, problem: Problem, state: GibbsState, index: npt.NDArray[np.int32]) -> Floats:
         """f of this state at some observations, shape (n,)."""
-        return problem.model.contract([mode.psi for mode in state.modes], state.W, index)
+        return problem.model.contract(problem.factors(state.modes), state.W, index)
 
     def watch(self, problem: Problem, state: GibbsState) -> dict[str, Floats]:
         """Identified quantities of this state: f and log p(y | f) at the problem's observations, hyperparameters.

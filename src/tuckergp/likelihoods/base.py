@@ -20,6 +20,7 @@ from tuckergp.errors import InputError
 from tuckergp.likelihoods.precision import Precision, RowSums
 from tuckergp.likelihoods.ranked import ranked_score
 from tuckergp.random import block_streams
+from tuckergp.scratch import counts
 
 __all__ = ["Label", "Likelihood", "NoiseSettings", "Observed", "Predicted"]
 
@@ -75,9 +76,16 @@ class Observed:
     def sizes(self) -> tuple[Floats, ...]:
         """The sum of the weights of the observations of each group of rows of each mode, (groups,)."""
         return tuple(
-            np.bincount(groups[self.index[:, d]], self.weight, n).astype(np.float64) if n else NO_NUMBERS
+            self._size(d, groups, n) if n else NO_NUMBERS
             for d, (groups, n) in enumerate(zip(self.groups, self.n_groups, strict=True))
         )
+
+    def _size(self, d: int, groups: npt.NDArray[np.int32], n: int) -> Floats:
+        if self.weight is not None:
+            return np.bincount(groups[self.index[:, d]], self.weight, n).astype(np.float64)
+        rows = counts(self.index[:, d], len(groups))
+        known = groups >= 0
+        return np.bincount(groups[known], rows[known], n).astype(np.float64)
 
 
 class NoiseSettings(NamedTuple):

@@ -18,6 +18,7 @@ from tuckergp.likelihoods import row_noise
 from tuckergp.likelihoods.base import Likelihood, NoiseSettings, Observed, Predicted
 from tuckergp.likelihoods.precision import Precision
 from tuckergp.likelihoods.row_noise import Sums
+from tuckergp.scratch import empty
 
 __all__ = ["Standardised"]
 
@@ -58,7 +59,7 @@ class Standardised(Likelihood):
     @classmethod
     def read(cls, y: Floats, weight: Floats | None = None, exposure: Floats | None = None) -> Self:
         """The likelihood with the mean and the standard deviation of the targets; 1 where all targets are the same."""
-        top = np.abs(y).max(initial=0.0)
+        top = max(y.max(initial=0.0), -y.min(initial=0.0))
         mean, std = mean_and_std(y, weight)
         scale = std or 1.0
         if top > LARGEST or scale < 1 / LARGEST:
@@ -68,7 +69,9 @@ class Standardised(Likelihood):
 
     def targets(self, y: Floats) -> Floats:
         """The standardised targets."""
-        return (y - self.mean) / self.scale
+        y = np.asarray(y)
+        shifted = np.subtract(y, self.mean, out=empty(y.shape))
+        return np.asarray(np.divide(shifted, self.scale, out=shifted))
 
     def fault(self, unknowns: Mapping[str, Floats]) -> str | None:
         """A noise precision that is not positive."""

@@ -132,4 +132,17 @@ class Design:
 
 
 def _stack(codes: Sequence[npt.NDArray[Any]]) -> Index:
+    base = codes[0].base
+    if isinstance(base, np.ndarray) and _are_columns(codes, base):
+        return base
     return np.ascontiguousarray(np.stack([np.asarray(code) for code in codes], axis=1), dtype=np.int32)
+
+
+def _are_columns(codes: Sequence[npt.NDArray[Any]], base: npt.NDArray[Any]) -> bool:
+    """Whether the codes are the columns of an array that lies in memory as a stack of them would."""
+    if base.dtype != np.int32 or base.ndim != 2 or base.shape[1] != len(codes) or not base.flags.c_contiguous:
+        return False
+    return all(
+        isinstance(code, np.ndarray) and code.__array_interface__ == base[:, d].__array_interface__
+        for d, code in enumerate(codes)
+    )

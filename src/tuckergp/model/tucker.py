@@ -20,7 +20,6 @@ from tuckergp.errors import InputError
 from tuckergp.likelihoods import Likelihood
 from tuckergp.model.cores import CoreSpec, Entries, Learned, Random, check_full, inclusion_prior, places
 from tuckergp.model.design import Design
-from tuckergp.random import normals
 
 __all__ = [
     "LARGEST_AUTOMATIC",
@@ -280,7 +279,7 @@ class TuckerModel:
     def init(self, design: Design, rng: np.random.Generator) -> Parameters:
         """Draw parameters from their prior; lengthscales are the kernels', unknowns of the likelihood its own."""
         U = tuple(
-            sigma * normals((mode.n_features, int(r)), rng)
+            sigma * mode.residual.any_weights(int(mode.features.shape[1]), int(r), rng)
             for mode, r, sigma in zip(design.modes, self.core.ranks, self.sigma_u, strict=True)
         )
         W = self.sigma_w * rng.standard_normal(self.core.n_weights)

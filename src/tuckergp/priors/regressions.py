@@ -47,6 +47,7 @@ def weights_given_factors(
     start: Floats,
     precision: Floats | None = None,
     rng: np.random.Generator | None = None,
+    noise: Floats | None = None,
 ) -> Floats:
     """Mean of p(B | psi), (n, r): minimises |psi - Phi B|^2 + sum_g tau_g |B_g|^2; with ``rng``, a draw.
 
@@ -64,13 +65,15 @@ def weights_given_factors(
         Where conjugate gradients start when the system is large.
     precision : ndarray, shape (r, r)
         Lambda; needed for a draw.
+    noise : ndarray, shape (M, r), or None
+        Standard normal numbers for the rows of psi; None draws them.
     """
     extra = np.zeros_like(start)
     if rng is not None and precision is not None:
         # right-hand side Phi'(psi + N_1) + T^1/2 N_2, rows of N_1 and N_2 ~ N(0, Lambda^-1): its covariance is
         # (Phi'Phi + T) kron Lambda^-1, that of the solution (Phi'Phi + T)^-1 kron Lambda^-1
         L = np.asarray(np.linalg.cholesky(precision), dtype=np.float64)
-        psi = psi + coloured(L, normals(psi.shape, rng))
+        psi = psi + coloured(L, normals(psi.shape, rng) if noise is None else noise)
         extra = np.sqrt(np.repeat(tau, regression.sizes))[:, None] * coloured(L, normals(start.shape, rng))
     return regression.solve(psi, extra, tau, start)
 

@@ -24,7 +24,7 @@ SLICE_WIDTH = 0.5
 
 
 def scales_given_factors(
-    given: ModeGiven, psi: Floats, tau: Floats, variance: float, rng: np.random.Generator
+    given: ModeGiven, psi: Floats, tau: Floats, variance: float, rng: np.random.Generator, count: int | None = None
 ) -> tuple[Floats, Floats] | None:
     """Draw tau of wide blocks and Lambda given psi (M, r); None where that is too costly in this sweep.
 
@@ -36,7 +36,10 @@ def scales_given_factors(
         The last draw.
     variance : float
         The variance that the residual's kernel gives each row.
+    count : int or None
+        How many rows these stand for, where they are others with the same sums of products; None for as many.
     """
+    count = len(psi) if count is None else count
     regression, prior = given.regression, given.prior
     evaluate = regression.collapse(psi) if regression.cheap or given.affordable else None
     if evaluate is None:
@@ -45,14 +48,14 @@ def scales_given_factors(
     def log_density(tau: Floats) -> float:
         # psi | tau ~ MN(0, K(tau), Lambda^-1): |K|^(-r/2), and Lambda integrated out of etr(-psi'K^-1 psi Lambda / 2)
         log_det, scatter = evaluate(variance * tau)
-        return prior.log_marginal(scatter / variance, len(psi)) - 0.5 * len(scatter) * log_det
+        return prior.log_marginal(scatter / variance, count) - 0.5 * len(scatter) * log_det
 
     wide = [g for g, size in enumerate(regression.sizes) if size >= WIDE]
     for g in wide if regression.cheap else wide[given.turn % max(len(wide), 1) :][:1]:
         tau = collapsed_precision(tau, g, log_density, given.tau_shape, given.tau_rate, rng)
     # Lambda | psi, tau: the prior's degrees of freedom plus M, its scale plus psi'K^-1 psi
     _, scatter = evaluate(variance * tau)
-    return tau, prior.draw(scatter / variance, len(psi), rng)
+    return tau, prior.draw(scatter / variance, count, rng)
 
 
 def scales_given_noise(

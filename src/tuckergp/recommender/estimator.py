@@ -42,6 +42,7 @@ from tuckergp.recommender.growth import compacted
 from tuckergp.recommender.layout import Layout
 from tuckergp.recommender.learning import Run, learn
 from tuckergp.recommender.neighbours import Embeddings, embeddings
+from tuckergp.recommender.out_of_core import learn_in_files
 from tuckergp.recommender.questions import attributes_of, known_type, users_of
 from tuckergp.recommender.reading import AttributeTables, Given
 from tuckergp.recommender.serving import Strategy
@@ -239,6 +240,7 @@ class TuckerRecommender(Storable, Estimator):
         moments_of: Any = None,
         keep: int | None = None,
         keep_draws: bool = True,
+        scratch: str | Path | None = None,
     ) -> Self:
         """Learn from a table of ratings.
 
@@ -265,10 +267,16 @@ class TuckerRecommender(Storable, Estimator):
             and `predict` is then refused.
         keep_draws : bool
             False means ``keep=0``.
+        scratch : path or None
+            A folder for files that the ratings, given as the path of a Parquet file, are learned from where they are
+            larger than memory. Gaussian ratings alone, by ``"gibbs"`` or an ``ALS`` object; ``"auto"`` means without
+            co-rating, drift and a model of choices.
         """
         settings = RecommenderSettings.of(self)
         control = Control(checkpoint, checkpoint_minutes, max_time, callback, progress, self.n_jobs)
         given, run = Given(ratings, users, items), Run(control, moments_of, kept(keep, keep_draws))
+        if scratch is not None:
+            return self._keep(learn_in_files(settings, given, run, scratch))
         return self._keep(learn(settings, given, run, drift_helps))
 
     def fold_in(

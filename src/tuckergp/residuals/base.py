@@ -19,7 +19,7 @@ from scipy import sparse
 from tuckergp.errors import InputError
 from tuckergp.linalg import Matrix
 from tuckergp.priors.given import ModeGiven
-from tuckergp.random import DrawStreams, Keys
+from tuckergp.random import DrawStreams, Keys, normals
 
 __all__ = ["Evidence", "ModeDraws", "ModeState", "Residual"]
 
@@ -220,6 +220,10 @@ class Residual(ABC):
         """The weights of the features that stand for E, from E at the rows of the training table, (n_columns, r)."""
         return np.zeros((0, E.shape[1]))
 
+    def any_weights(self, n: int, r: int, rng: np.random.Generator) -> Floats:
+        """Standard normal weights of the features that stand for E and of n others, (n_columns + n, r)."""
+        return normals((self.n_columns + n, r), rng)
+
     def refuse_weights(self, what: str) -> None:
         """Refuse an inference that learns weights of features only, where no features stand for E."""
 
@@ -255,6 +259,10 @@ class Residual(ABC):
     def whitened(self, E: Floats, own: tuple[Any, ...]) -> Floats:
         """Independent rows N(0, Lambda^-1) from E at the training rows, (k, r), for the conditional of Lambda."""
         return np.zeros((0, E.shape[1]))
+
+    def n_whitened(self, Z: Floats) -> int:
+        """How many independent rows the whitened ones stand for."""
+        return len(Z)
 
     def finished(
         self, E: Floats, own: tuple[Any, ...], precision: Floats, rng: np.random.Generator | None

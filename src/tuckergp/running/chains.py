@@ -30,6 +30,8 @@ __all__ = ["Task", "warn_of_checkpoint"]
 
 # The number of training observations at which f is recorded to judge convergence.
 WATCHED = 100
+# From here on they are not chosen from a list of all.
+MANY = 10_000_000
 
 
 def warn_of_checkpoint(text: str) -> None:
@@ -64,7 +66,8 @@ class Task:
     @cached_property
     def observations(self) -> npt.NDArray[np.intp]:
         """The training observations, chosen at random, at which f is recorded to judge convergence."""
-        return np.sort(stream(self.seed, 2, 0).permutation(self.problem.n_observations)[:WATCHED])
+        rng, n = stream(self.seed, 2, 0), self.problem.n_observations
+        return np.unique(rng.integers(n, size=WATCHED)) if n > MANY else np.sort(rng.permutation(n)[:WATCHED])
 
     @cached_property
     def watched(self) -> Problem:

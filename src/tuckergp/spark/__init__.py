@@ -13,13 +13,16 @@ if TYPE_CHECKING:
     from tuckergp.spark.fitting import fit
     from tuckergp.spark.ml import TuckerEstimator, TuckerSparkModel
     from tuckergp.spark.sessions import session
+    from tuckergp.spark.stored import StoredRecommender, load
 
-__all__ = ["TuckerEstimator", "TuckerSparkModel", "fit", "predict", "recommend", "session"]
+__all__ = ["StoredRecommender", "TuckerEstimator", "TuckerSparkModel", "fit", "load", "predict", "recommend", "session"]
 
 PLACES = {
+    "StoredRecommender": "stored",
     "TuckerEstimator": "ml",
     "TuckerSparkModel": "ml",
     "fit": "fitting",
+    "load": "stored",
     "predict": "answering",
     "recommend": "answering",
     "session": "sessions",

@@ -1,29 +1,42 @@
-"""Predictions and lists for many users as Spark jobs: the model is sent to the workers, the answers stay there."""
+"""Predictions and lists for many users as Spark jobs: the model is sent to the workers, the answers stay there.
+
+Of a recommender whose users stay in Parquet, a worker makes a small one of each batch of users, which answers for them.
+"""
 
 from __future__ import annotations
 
 import warnings
 from collections.abc import Iterable, Iterator
+from copy import copy
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
+from tuckergp.checks import check, one_of
+from tuckergp.data.frames import COLUMNS
 from tuckergp.data.ids import Ids
-from tuckergp.data.names import KEYS
+from tuckergp.data.names import KEYS, shown_names
 from tuckergp.errors import InputError
 from tuckergp.recommender import TuckerRecommender
-from tuckergp.spark.sessions import require_dataframe, session
+from tuckergp.spark.reading import kind_of
+from tuckergp.spark.sessions import require_dataframe, returned, session
+from tuckergp.spark.stored import StoredRecommender, columns_of, of_users
 
 __all__ = ["predict", "recommend"]
 
 # Users whose lists a worker makes at a time.
 USERS = 1_024
 PREDICTION = "prediction"
+COLD = one_of("predict", "nan", "drop")
+# The columns of users in Parquet, besides their ids.
+STORED = ("factors", "items", "ratings")
+# Their factors beside pairs to predict.
+FACTORS = "__factors"
 
 
 def recommend(
-    model: TuckerRecommender,
+    model: TuckerRecommender | StoredRecommender,
     path: str | None = None,
     *,
     n: int = 10,
@@ -36,8 +49,8 @@ def recommend(
 
     Parameters
     ----------
-    model : TuckerRecommender
-        Fitted, here or by Spark. Every worker holds all of it.
+    model : TuckerRecommender or StoredRecommender
+        Fitted, here or by Spark. Every worker holds all of it, but for users in Parquet.
     path : str or None
         Where to write the lists as Parquet; None returns them without computing them yet.
     n : int
@@ -46,25 +59,29 @@ def recommend(
     exclude_seen : bool
         Leave out the items that a user has rated.
     partitions : int or None
-        Tasks; None for four on each core.
+        Tasks; None for four on each core, or for those of the Parquet files.
     **options
         Further arguments of `TuckerRecommender.recommend`.
 
     Returns
     -------
     pyspark.sql.DataFrame
-        With columns user_id, item_id, score, std and rank; read from ``path`` where it is given.
+        With columns user_id, item_id, score, std and rank, and title where ``titles`` asks for it; read from ``path``
+        where it is given.
     """
     spark = users.sparkSession if hasattr(users, "sparkSession") else session()
-    context = spark.sparkContext
-    given = None if users is None else _listed(users)
-    count = len(model.history_.ids[0]) if given is None else len(given)
     arguments = {"n": n, "exclude_seen": exclude_seen, **options}
-    sent = context.broadcast((model, given, arguments))
-    numbers = spark.range(0, count, 1, partitions or 4 * context.defaultParallelism)
-    kinds = [_kind(ids) for ids in model.history_.ids]
-    schema = f"user_id {kinds[0]}, item_id {kinds[1]}, score double, std double, rank int"
-    lists = numbers.mapInArrow(lambda batches: _lists(batches, sent.value), schema)
+    if isinstance(model, StoredRecommender):
+        asked, rest = _stored_users(spark, model, users), model.model
+        asked = asked if partitions is None else asked.repartition(partitions)
+        given = None
+    else:
+        given, rest = None if users is None else _listed(users), model
+        count = len(rest.history_.ids[0]) if given is None else len(given)
+        asked = spark.range(0, count, 1, partitions or 4 * spark.sparkContext.defaultParallelism)
+    make = _lists_of_stored if isinstance(model, StoredRecommender) else _lists
+    sent = spark.sparkContext.broadcast((rest, given, arguments))
+    lists = asked.mapInArrow(lambda batches: make(batches, *sent.value), _schema(rest, arguments))
     if path is None:
         return lists
     try:
@@ -76,12 +93,14 @@ def recommend(
     return spark.read.parquet(path)
 
 
-def predict(model: TuckerRecommender, pairs: Any, cold: str = "predict", column: str = PREDICTION) -> Any:
+def predict(
+    model: TuckerRecommender | StoredRecommender, pairs: Any, cold: str = "predict", column: str = PREDICTION
+) -> Any:
     """Add a column of expected ratings to a data frame of pairs, by Spark's workers.
 
     Parameters
     ----------
-    model : TuckerRecommender
+    model : TuckerRecommender or StoredRecommender
     pairs : pyspark.sql.DataFrame
         With columns user_id and item_id, or the names that the ratings had.
     cold : {"predict", "nan", "drop"}
@@ -91,64 +110,139 @@ def predict(model: TuckerRecommender, pairs: Any, cold: str = "predict", column:
         The name of the new column.
     """
     require_dataframe(pairs)
-    names = {key: model.columns_.get(key, key) for key in KEYS}
+    check("cold", cold, COLD)
+    rest = model.model if isinstance(model, StoredRecommender) else model
+    names = {key: rest.columns_.get(key, key) for key in KEYS}
     for key, name in names.items():
         if name not in pairs.columns:
             raise InputError(f"pairs has no column {name!r} for {key}; its columns are {', '.join(pairs.columns)}.")
     from pyspark.sql.types import DoubleType, StructField, StructType
 
-    schema = StructType([*(f for f in pairs.schema.fields if f.name != column), StructField(column, DoubleType())])
-    sent = pairs.sparkSession.sparkContext.broadcast((model, names, cold, column))
-    return pairs.drop(column).mapInArrow(lambda batches: _predictions(batches, sent.value), schema)
+    pairs = pairs.drop(column)
+    schema = StructType([*pairs.schema.fields, StructField(column, DoubleType())])
+    sent = pairs.sparkSession.sparkContext.broadcast((rest, names, cold, column))
+    if isinstance(model, StoredRecommender):
+        pairs = _with_factors(pairs, model, names[KEYS[0]])
+    return pairs.mapInArrow(lambda batches: _predictions(batches, *sent.value), schema)
+
+
+def _stored_users(spark: Any, model: StoredRecommender, users: Any) -> Any:
+    """All users in Parquet, or those asked for; those that are not there have neither factors nor items."""
+    if users is None:
+        return model.users
+    kind = kind_of(model.model.history_.ids[0])
+    listed = (
+        users if hasattr(users, "sparkSession") else spark.createDataFrame([(u,) for u in users], f"{KEYS[0]} {kind}")
+    )
+    _check_users(listed)
+    return listed.select(listed[KEYS[0]].cast(kind)).dropna().distinct().join(model.users, KEYS[0], "left")
+
+
+def _with_factors(pairs: Any, model: StoredRecommender, name: str) -> Any:
+    """The pairs with the factors of their users, under a name that they do not have."""
+    from pyspark.sql import functions as F
+
+    users = model.users.select(F.col(KEYS[0]).alias("__user"), F.col("factors").alias(FACTORS))
+    return pairs.join(users, pairs[name] == users["__user"], "left").drop("__user")
 
 
 def _listed(users: Any) -> list[Any]:
     if not hasattr(users, "sparkSession"):
         return list(users)
-    if KEYS[0] not in users.columns:
-        raise InputError(f"users has no column {KEYS[0]!r}; its columns are {', '.join(users.columns)}.")
-    listed: list[Any] = users.select(KEYS[0]).distinct().toArrow()[KEYS[0]].to_pylist()
+    _check_users(users)
+    with returned():
+        listed: list[Any] = users.select(KEYS[0]).dropna().distinct().toArrow()[KEYS[0]].to_pylist()
     return sorted(listed)
 
 
-def _kind(ids: list[Any]) -> str:
-    """The type of ids in Spark."""
-    return "bigint" if isinstance(ids[0], int) else "string"
+def _check_users(users: Any) -> None:
+    if KEYS[0] not in users.columns:
+        raise InputError(f"users has no column {KEYS[0]!r}; its columns are {', '.join(users.columns)}.")
+
+
+def _schema(model: TuckerRecommender, arguments: dict[str, Any]) -> str:
+    return ", ".join(f"{name} {kind}" for name, kind in _kinds(model, arguments).items())
+
+
+def _kinds(model: TuckerRecommender, arguments: dict[str, Any]) -> dict[str, str]:
+    """The columns of lists and their types in Spark."""
+    user, item = (kind_of(ids) for ids in model.history_.ids)
+    title = {} if arguments.get("titles") is None else {"title": "string"}
+    return {KEYS[0]: user, KEYS[1]: item, **title, "score": "double", "std": "double", "rank": "int"}
 
 
 # In the workers
 
 
-def _lists(batches: Iterable[Any], sent: tuple[Any, Any, Any]) -> Iterator[Any]:
-    import pyarrow as pa
-
-    model, given, arguments = sent
+def _lists(batches: Iterable[Any], model: Any, given: Any, arguments: dict[str, Any]) -> Iterator[Any]:
     ids = model.history_.ids[0] if given is None else given
     for batch in batches:
-        numbers = batch.column(0).to_numpy()
+        numbers = batch.column(0).to_pylist()
         for first in range(0, len(numbers), USERS):
-            users = [ids[k] for k in numbers[first : first + USERS].tolist()]
-            with warnings.catch_warnings():
-                warnings.simplefilter("ignore")  # of unknown users, in every worker again
-                found = model.recommend(users, **arguments)
-            columns = [pa.array(found[name].tolist()) for name in list(found.columns)[:4]]  # ids have the user's names
-            ranks = pa.array(found["rank"].tolist(), pa.int32())
-            yield pa.RecordBatch.from_arrays([*columns, ranks], names=["user_id", "item_id", "score", "std", "rank"])
+            yield _batch(model, [ids[k] for k in numbers[first : first + USERS]], arguments)
 
 
-def _predictions(batches: Iterable[Any], sent: tuple[Any, Any, str, str]) -> Iterator[Any]:
+def _lists_of_stored(batches: Iterable[Any], model: Any, given: Any, arguments: dict[str, Any]) -> Iterator[Any]:
     import pyarrow as pa
 
-    model, names, cold, column = sent
-    known = [Ids(ids) for ids in model.history_.ids]
     for batch in batches:
+        for first in range(0, len(batch), USERS):
+            table = pa.Table.from_batches([batch.slice(first, USERS)])
+            yield _batch(_small(model, table), table[KEYS[0]].to_pylist(), arguments)
+
+
+def _small(model: TuckerRecommender, table: Any) -> TuckerRecommender:
+    """The recommender of the users of a table who have factors."""
+    known, fitted = table.filter(table["factors"].is_valid()), model._fitted
+    if not len(known):
+        return model
+    return type(model)(**model.get_params(deep=False))._keep(of_users(fitted, *columns_of(known, fitted)))
+
+
+def _batch(model: TuckerRecommender, users: list[Any], arguments: dict[str, Any]) -> Any:
+    """The lists of some users as a batch of Arrow."""
+    import pyarrow as pa
+
+    plain = copy(model)
+    plain.backend_ = COLUMNS
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # of unknown users, in every worker again
+        found = plain.recommend(users, **arguments)
+    names = {**shown_names(model.columns_), "title": str(arguments.get("titles"))}
+    types = {"bigint": pa.int64(), "string": pa.string(), "double": pa.float64(), "int": pa.int32()}
+    kinds = _kinds(model, arguments)
+    arrays = [pa.array(list(found[names.get(name, name)]), types[kind]) for name, kind in kinds.items()]
+    return pa.RecordBatch.from_arrays(arrays, names=list(kinds))
+
+
+def _predictions(
+    batches: Iterable[Any], model: TuckerRecommender, names: dict[str, str], cold: str, column: str
+) -> Iterator[Any]:
+    import pyarrow as pa
+
+    for batch in batches:
+        answering, batch = _answering(model, batch, names[KEYS[0]])
         pairs = {key: batch.column(name).to_pylist() for key, name in names.items()}
-        seen = np.logical_and(*(ids.number(values) >= 0 for ids, values in zip(known, pairs.values(), strict=True)))
+        known = [Ids(ids).number(pairs[key]) >= 0 for ids, key in zip(answering.history_.ids, KEYS, strict=True)]
+        seen = np.logical_and(*known)
         rows = np.arange(len(seen)) if cold == "predict" else np.flatnonzero(seen)
         mean = np.full(len(seen), np.nan)
-        mean[rows] = _means(model, {key: [values[k] for k in rows.tolist()] for key, values in pairs.items()})
+        mean[rows] = _means(answering, {key: [values[k] for k in rows.tolist()] for key, values in pairs.items()})
         answered = batch.append_column(column, pa.array(mean))
         yield answered.filter(pa.array(seen)) if cold == "drop" else answered
+
+
+def _answering(model: TuckerRecommender, batch: Any, name: str) -> tuple[TuckerRecommender, Any]:
+    """The recommender that answers for the users of a batch, which may have their factors, and the batch without."""
+    import pyarrow as pa
+
+    if FACTORS not in batch.schema.names:
+        return model, batch
+    users, first = np.unique(batch.column(name).to_numpy(zero_copy_only=False).astype(str), return_index=True)
+    some = batch.take(pa.array(first))
+    none = [pa.array([[]] * len(users), pa.list_(kind)) for kind in (pa.int32(), pa.float64())]
+    table = pa.table([some.column(name), some.column(FACTORS), *none], names=[KEYS[0], *STORED])
+    return _small(model, table), batch.drop_columns([FACTORS])
 
 
 def _means(model: Any, pairs: dict[str, list[Any]]) -> npt.NDArray[np.float64]:

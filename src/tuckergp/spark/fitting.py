@@ -14,9 +14,10 @@ import numpy as np
 import numpy.typing as npt
 
 from tuckergp.checks import check, one_of, whole
-from tuckergp.data.history import KEYS, History
+from tuckergp.data.history import KEYS
 from tuckergp.data.tables import Table
 from tuckergp.errors import InputError
+from tuckergp.inference.algorithm import Sampled
 from tuckergp.inference.base import Problem
 from tuckergp.likelihoods.all_pairs import ITEM, USER, Cells
 from tuckergp.likelihoods.background import Background
@@ -34,10 +35,14 @@ from tuckergp.recommender.settings import RecommenderSettings
 from tuckergp.running.control import Callback, Control
 from tuckergp.running.fit import Inference, learn_problem, ranks_of, seed_for
 from tuckergp.running.trials import MOST, settle
+from tuckergp.spark.collecting import check_sizes, collected_draws, collected_ratings
 from tuckergp.spark.problem import SparkProblem, Workers
 from tuckergp.spark.reading import Sharded, SparkRatings, read_ratings
 from tuckergp.spark.sessions import require_dataframe
 from tuckergp.spark.shards import Summary, Targets
+from tuckergp.spark.stored import Learned, StoredRecommender, check_unused, written
+from tuckergp.spark.summed import summed
+from tuckergp.statistics.evidence import NUMBERS
 
 __all__ = ["fit"]
 
@@ -73,13 +78,14 @@ def fit(
     callback: Callback | None = None,
     progress: bool | None = None,
     keep: int | None = None,
+    store: str | None = None,
     **settings: Any,
-) -> TuckerRecommender:
-    """Learn from a Spark data frame of ratings; the ratings stay in Spark's workers.
+) -> TuckerRecommender | StoredRecommender:
+    """Learn from a Spark data frame of ratings; while it learns, ratings and users' factors stay in Spark's workers.
 
     It draws the numbers that `TuckerRecommender.fit` draws, with the same settings and seed, from the same ratings
     sorted by user and item: results agree but for rounding. They are the same, bit for bit, for any number of
-    partitions and machines, and when tasks are repeated.
+    partitions and of machines of one kind, and when tasks are repeated.
 
     Parameters
     ----------
@@ -95,6 +101,10 @@ def fit(
         number of ratings alone: one for each two million, at least 8.
     checkpoint, checkpoint_minutes, max_time, callback, progress, keep
         As in `TuckerRecommender.fit`; the folder of the checkpoint is the driver's.
+    store : str or None
+        A new folder of any file system that Spark writes to. The workers write the factors and the ratings of the users
+        there, as Parquet, and the driver holds neither; see `tuckergp.spark.StoredRecommender`. ``keep`` says how many
+        draws there are of them.
     **settings
         Of `TuckerRecommender`: rank, inference ("gibbs" or "als", or an object), likelihood ("gaussian" or "clicks"),
         draws, random_state and so on.
@@ -102,7 +112,8 @@ def fit(
     Returns
     -------
     TuckerRecommender
-        As if it had been fitted here. The factors of all users, and all ratings, are then in the driver's memory.
+        As if it had been fitted here. The factors of all users, and all ratings, are then in the driver's memory. With
+        ``store`` a `StoredRecommender`, for `tuckergp.spark.recommend` and `tuckergp.spark.predict`.
     """
     require_dataframe(ratings)
     for name, value in (("partitions", partitions), ("shards", shards)):
@@ -119,16 +130,32 @@ def fit(
     of_users, of_items = (read_attributes(source, name, key, ids) for source, name, key, ids in sources)
     tables = (of_users, of_items)
     layout, design = Layout.fit(data.history, tables, choices=attribute_choices(asked), rng=stream(seed, 1, 1))
+    check_unused(ratings.sparkSession, store)
     sharded = data.sharded(design.modes[0].features, partitions, shards)
     try:
-        learned, history = _learn(asked, inference, data, design, sharded, seed, control)
+        learned = _learn(asked, inference, data, design, sharded, seed, control, store is not None)
+        low, high = asked.rating_scale or asked.kind.target_range(np.array([sharded.summary.low, sharded.summary.high]))
+        history = replace(data.history, clicks=asked.kind.all_pairs)
+        names = {**(asked.columns or {}), **data.names}
+        whole = FittedRecommender(
+            layout, learned.fit, history, None, tables, (float(low), float(high)), "pandas", names
+        )
+        if store is not None:
+            return written(model, whole, learned, data, store, seed)
+        return model._keep(_here(whole, learned, design, seed))
     finally:
         sharded.release()
-    summary = sharded.summary  # known by now
-    low, high = asked.rating_scale or asked.kind.target_range(np.array([summary.low, summary.high]))
-    between = (float(low), float(high))
-    names = {**(asked.columns or {}), **data.names}
-    return model._keep(FittedRecommender(layout, learned, history, None, tables, between, "pandas", names))
+
+
+def _here(whole: FittedRecommender, learned: Learned, design: Design, seed: int) -> FittedRecommender:
+    """The recommender with the factors of all users and all ratings in memory."""
+    fit = replace(learned.fit, draws=collected_draws(learned.workers, learned.fit.draws, learned.number))
+    user, item, rating = collected_ratings(learned.workers.sharded)
+    occasion = Table({}, "ratings", len(rating))
+    history = replace(whole.history, codes=(user, item), rating=rating, occasion=occasion)
+    if history.clicks:
+        fit = recentred(fit, replace(design, index=np.stack([user, item], axis=1)), seed)
+    return replace(whole, fit=fit, history=history)
 
 
 def _settings(settings: dict[str, Any]) -> dict[str, Any]:
@@ -167,8 +194,9 @@ def _learn(
     sharded: Sharded,
     seed: int,
     control: Control,
-) -> tuple[Fit, History]:
-    """Learn from ratings in workers; also returns the ratings, collected."""
+    stored: bool,
+) -> Learned:
+    """Learn from ratings in workers."""
     core = inference.core(asked.core, ranks_of(asked.rank, 2), stream(seed, 1, 0), len(data))
     asked.kind.check_core(core)
     inference.check_likelihood(asked.kind)
@@ -178,25 +206,21 @@ def _learn(
             f"it is not the same each time that it is computed; write it to Parquet, or checkpoint() it."
         )
     likelihood, zeros = _likelihood(asked, data, sharded.summary)
-    workers = Workers(sharded, Targets(likelihood, zeros))
-    derived = {} if zeros is None else {"cells": _cells(zeros, design, workers)}
+    rank, items = int(core.ranks[0]), design.modes[1].n_rows
+    drawn = inference.draws // inference.thin if isinstance(inference, Sampled) else 1
+    check_sizes(sharded, items, rank, drawn if control.keep is None else control.keep, stored)
+    workers = Workers(sharded, Targets(likelihood, zeros), design.modes[0].features)
+    few = replace(design, modes=(summed(design.modes[0], rank, items), design.modes[1]))
+    derived = {} if zeros is None else {"cells": _cells(zeros, few, workers)}
 
-    def pose(algorithm: Inference) -> Problem:
-        return SparkProblem.of(algorithm.model(core, likelihood), design, workers, derived)
+    def pose(algorithm: Inference) -> SparkProblem:
+        return SparkProblem.of(algorithm.model(core, likelihood), few, workers, derived, design)
 
-    def pose_here(algorithm: Inference) -> Problem:
-        return _trial(SparkProblem.of(algorithm.model(core, likelihood), design, workers, derived), seed)
-
-    inference, control = settle(inference, core, pose_here, seed, control)
+    inference, control = settle(inference, core, lambda asked: _trial(pose(asked), seed), seed, control)
     control = replace(control, unit=likelihood.scale)
     draws, steps = learn_problem(inference, pose(inference), seed, control, None)
-    learned = Fit(draws, steps)
-    user, item, rating = workers.of_users(np.ones(len(data.ids[0]), dtype=bool))
-    history = replace(data.history, codes=(user, item), rating=rating, occasion=Table({}, "ratings", len(rating)))
-    if zeros is not None:
-        history = replace(history, clicks=True)
-        learned = recentred(learned, replace(design, index=np.stack([user, item], axis=1)), seed)
-    return learned, history
+    number = NUMBERS[getattr(inference, "precision", "float64")]
+    return Learned(Fit(draws, steps), workers, number)
 
 
 def _likelihood(asked: RecommenderSettings, data: SparkRatings, summary: Summary) -> tuple[Any, Floats | None]:
@@ -222,15 +246,15 @@ def _check_scale(asked: RecommenderSettings, summary: Summary) -> None:
 
 
 def _cells(zeros: Floats, design: Design, workers: Workers) -> Cells:
-    """The background of clicks; the clicks themselves are in the workers."""
+    """The background of clicks, beside few rows that stand for users; the clicks themselves are in the workers."""
     rows = (design.modes[USER].n_rows, design.modes[ITEM].n_rows)
     background = Background.of(design.index, rows, np.ones(rows[USER]), zeros, ITEM)
-    none = np.zeros(0)
-    return Cells(none, none, background, workers.facts.surplus, float(rows[USER] * rows[ITEM]))
+    none, users = np.zeros(0), workers.sharded.plan.n_users
+    return Cells(none, none, background, workers.facts.surplus, float(users * rows[ITEM]))
 
 
 def _trial(problem: SparkProblem, seed: int) -> Problem:
     """The ratings of some users, enough for trials, on the driver."""
-    users, n = problem.design.modes[0].n_rows, problem.n_observations
+    users, n = problem._whole.modes[0].n_rows, problem.n_observations
     chosen = np.ones(users, dtype=bool) if n <= MOST else stream(seed, 1, 3).random(users) < MOST / n
     return problem.of_users(chosen)

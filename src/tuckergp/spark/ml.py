@@ -5,6 +5,7 @@ Importing this module imports PySpark. Parameters have the names of ALS where th
 
 from __future__ import annotations
 
+from copy import copy
 from typing import Any
 
 from pyspark import keyword_only
@@ -49,7 +50,7 @@ class TuckerEstimator(Estimator, _Columns, HasSeed):  # type: ignore[type-arg]
         As in `pyspark.ml.recommendation.ALS`; ``maxIter`` is for ``inference="als"``.
     inference : {"gibbs", "als"}
     likelihood : {"auto", "gaussian", "clicks"}
-        ``"clicks"`` is for what ALS calls implicit preferences.
+        ``"clicks"`` is for what ALS calls implicit preferences; ``ratingCol`` then holds their strengths.
     draws, warmup : int
         For ``"gibbs"``.
     checkpointDir : str
@@ -93,10 +94,10 @@ class TuckerEstimator(Estimator, _Columns, HasSeed):  # type: ignore[type-arg]
     def _fit(self, dataset: Any) -> TuckerSparkModel:
         columns = {"user_id": self.value("userCol"), "item_id": self.value("itemCol")}
         if self.value("ratingCol") in dataset.columns:
-            columns["rating"] = self.value("ratingCol")
+            columns["count" if self.value("likelihood") == "clicks" else "rating"] = self.value("ratingCol")
         by_als = self.value("inference") == "als"
         how: dict[str, Any] = {"draws": self.value("draws"), "warmup": self.value("warmup")}
-        learned = fit(
+        learned: Any = fit(
             dataset,
             rank=self.value("rank"),
             inference=ALS(iterations=self.value("maxIter")) if by_als else self.value("inference"),
@@ -124,7 +125,13 @@ class TuckerSparkModel(Model, _Columns):
         self.recommender = recommender
 
     def _transform(self, dataset: Any) -> Any:
-        return predict(self.recommender, dataset, self.value("coldStartStrategy"), self.value("predictionCol"))
+        return predict(self._named(), dataset, self.value("coldStartStrategy"), self.value("predictionCol"))
+
+    def _named(self) -> TuckerRecommender:
+        """The recommender with the names of columns that are set here."""
+        named = copy(self.recommender)
+        named.columns_ = {**named.columns_, "user_id": self.value("userCol"), "item_id": self.value("itemCol")}
+        return named
 
     def recommendForAllUsers(self, numItems: int) -> Any:
         """The best items of every user: a row per user with an array of items and ratings, as ALS gives it."""

@@ -1,7 +1,8 @@
 """The problem of a fit whose ratings are in Spark's workers: what algorithms ask of the data becomes jobs.
 
-Algorithms run on the driver as they do locally. One job draws all users, inside their partitions, and returns them
-with the statistics of the items given them; from these statistics the driver draws the items and the noise.
+Algorithms run on the driver as they do locally. One job draws all users, inside their partitions, and returns sums over
+them: the statistics of the items given them, from which the driver draws the items and the noise, and what the users'
+prior asks for. No user's factors are returned or kept; they can be drawn again from what they were drawn from.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ import numpy.typing as npt
 
 from tuckergp.compute.packed import explained, solve_packed
 from tuckergp.compute.threads import run_ranges
+from tuckergp.errors import InputError
 from tuckergp.inference.base import Problem
 from tuckergp.likelihoods.base import Observed
 from tuckergp.likelihoods.precision import Precision, RowSums
@@ -25,7 +27,8 @@ from tuckergp.model.design import Design
 from tuckergp.model.tucker import Core, TuckerModel
 from tuckergp.random import normals, normals_of_rows
 from tuckergp.spark.reading import Sharded
-from tuckergp.spark.shards import Request, Targets, pieces, sweep
+from tuckergp.spark.shards import Request, Shard, Targets, noise, pieces, split, sweep
+from tuckergp.spark.summed import Drawn
 from tuckergp.spark.sums import total
 from tuckergp.statistics.background import NO_BACKGROUND, background_squares, background_statistics
 from tuckergp.statistics.evidence import Number
@@ -41,7 +44,7 @@ ROWS = 1_024
 
 
 class Facts(NamedTuple):
-    """What is counted once: ratings of each shard, the sum of weight times squared target, and a fingerprint.
+    """What is counted once: ratings of each shard, the sum of weight times squared target, and fingerprints of shards.
 
     ``surplus`` is the sum of target times weight of the zero in the same cell, for clicks.
     """
@@ -49,7 +52,7 @@ class Facts(NamedTuple):
     sizes: npt.NDArray[np.int64]
     square: float
     surplus: float
-    fingerprint: str
+    fingerprints: tuple[str, ...]
 
 
 @dataclass
@@ -60,12 +63,14 @@ class Workers:
     ----------
     sharded : Sharded
     targets : Targets
+    features : ndarray or csr_array, shape (users, n)
     moved : int
         Bytes that the last sweep brought to the driver.
     """
 
     sharded: Sharded
     targets: Targets
+    features: Matrix
     last: tuple[Any, Floats] = field(default=(None, np.zeros((0, 0))))
     moved: int = 0
 
@@ -73,13 +78,13 @@ class Workers:
     def facts(self) -> Facts:
         """What is counted once."""
         targets = self.targets
-        found = sorted(self.sharded.all.map(lambda shard: shard.facts(targets)).collect())
-        _, sizes, squares, surplus, digests = zip(*found, strict=True)
-        return Facts(np.array(sizes), fsum(squares), fsum(surplus), digest(list(digests)))
+        found = sorted(self.sharded.run(lambda shards: (shard.facts(targets) for shard in shards)))
+        _, sizes, squares, surplus, fingerprints = zip(*found, strict=True)
+        return Facts(np.array(sizes), fsum(squares), fsum(surplus), fingerprints)
 
     def of_users(self, chosen: npt.NDArray[np.bool_]) -> tuple[Ints, Ints, Floats]:
         """Users, items and ratings of the users that are chosen, (M,), sorted by user and item."""
-        found = self.sharded.all.map(lambda shard: shard.some(chosen[shard.user])).collect()
+        found = self.sharded.run(lambda shards: (shard.some(chosen[shard.user]) for shard in shards))
         user, item, rating = (np.concatenate(arrays) for arrays in zip(*found, strict=True))
         order = np.lexsort((rating, item, user))
         return user[order], item[order], rating[order].astype(np.float64)
@@ -90,37 +95,50 @@ class Workers:
         shard = np.searchsorted(ends, observations, side="right")
         place = observations - (ends - self.facts.sizes)[shard]
         wanted = {int(k): place[shard == k] for k in np.unique(shard)}
-        here = self.sharded.all.filter(lambda s: s.number in wanted)
+        found = self.sharded.run(
+            lambda shards: ((s.number, s.some(wanted[s.number])) for s in shards if s.number in wanted)
+        )
         user, item, rating = np.zeros(len(place), np.int32), np.zeros(len(place), np.int32), np.zeros(len(place))
-        for number, found in here.map(lambda s: (s.number, s.some(wanted[s.number]))).collect():
+        for number, values in found:
             mine = shard == number
-            user[mine], item[mine], rating[mine] = found
+            user[mine], item[mine], rating[mine] = values
         return user, item, rating
 
-    def draw_users(self, request: Request) -> Floats:
-        """New factors of all users, (M, r); the statistics of items given them are kept for `of_items`."""
-        context = self.sharded.context
-        sent = context.broadcast(request)
+    def draw_users(self, request: Request) -> tuple[Floats, Floats]:
+        """Draw all users; returns Phi'psi (n, r) and psi'psi (r, r), and keeps the statistics of items."""
+        sent = self.sharded.context.broadcast(request)
         try:
-            found = self.sharded.all.mapPartitions(lambda shards: sweep(shards, sent.value), True).collect()
+            found = self.sharded.run(lambda shards: sweep(shards, sent.value))
         finally:
             sent.destroy()
-        self.moved = sum(values.nbytes for _, _, values in found)
-        psi = np.empty((int(self.sharded.plan.bounds[-1]), request.items.shape[1]))
-        for kind, first, rows in found:
-            if kind == "users":
-                psi[first : first + len(rows)] = rows
-        sums = [(branch, T) for kind, branch, T in found if kind == "items"]
-        self.last = psi, total(sums, self.sharded.plan.n_shards)
-        return psi
+        if any(branch is None for branch, _ in found):
+            raise InputError(
+                "ratings changed while they were learned from: what had to be read again is not what it was. Write "
+                "them to Parquet, or checkpoint() them, and start again."
+            )
+        self.moved = sum(sums.nbytes for _, sums in found)
+        items, r = request.items.shape
+        T, cross, gram = split(total(found, self.sharded.plan.n_shards), items, len(request.B), r)
+        self.last = None, T
+        return cross, gram
+
+    def stands_for(self, psi: Floats) -> None:
+        """Say which rows stand for the users that were drawn last."""
+        self.last = psi, self.last[1]
+
+    def noise(self, rng: np.random.Generator, r: int) -> Floats:
+        """Phi'N (n, r) of standard normal numbers N for all users, those that `normals` would draw."""
+        seed = int(rng.integers(2**63))
+        found = self.sharded.run(lambda shards: noise(shards, seed, r))
+        return np.asarray(total(found, self.sharded.plan.n_usual))
 
     def of_hot_users(self, request: Request) -> dict[int, tuple[Floats, Floats]]:
         """Statistics of the users whose ratings are in several shards, A (r, r) and b (r,) of each."""
-        if self.sharded.hot is None:
+        if not len(self.sharded.hot):
             return {}
         sent = self.sharded.context.broadcast(request)
         try:
-            found = self.sharded.hot.mapPartitions(lambda shards: pieces(shards, sent.value), True).collect()
+            found = self.sharded.run(lambda shards: pieces(shards, sent.value), hot=True)
         finally:
             sent.destroy()
         sums: dict[int, tuple[Floats, Floats]] = {}
@@ -129,10 +147,18 @@ class Workers:
         return sums
 
     def of_items(self, psi: Floats) -> Floats:
-        """Statistics of the items given these factors of users, those that `draw_users` returned last."""
+        """Statistics of the items given the users for which these rows stand, those that were drawn last."""
         if self.last[0] is not psi:
             raise RuntimeError("the statistics of items are those of other users")
         return self.last[1]
+
+    def request(self, drawn: Drawn, core: Core, number: type[Number]) -> Request:
+        """What the workers need to draw users from these numbers, once more."""
+        high, low = drawn.seed.tolist()
+        seed = None if high < 0 else (int(high) << 32) + int(low)
+        hot = dict(zip(self.sharded.plan.hot.tolist(), drawn.hot, strict=True))
+        fixed = (core, number, self.targets, self.facts.fingerprints)
+        return Request(drawn.items, drawn.B, drawn.precision, float(drawn.alpha), seed, *fixed, hot)
 
 
 @dataclass(frozen=True)
@@ -148,46 +174,45 @@ class SparkEvidence:
     number: type[Number]
 
     def rows(self, features: Matrix, B: Floats, precision: Floats, rng: np.random.Generator | None) -> Floats:
-        """A draw of every row under the prior N(B'phi_m, precision^-1); the mean without ``rng``."""
-        if self.d == 0:
-            return self._users(features, B, precision, rng)
+        """A draw of every item under the prior N(B'phi_m, precision^-1); the mean without ``rng``."""
         shift = np.asarray(features @ B) @ precision
         noise = np.zeros_like(shift) if rng is None else normals(shift.shape, rng)
         return self._solved(self.workers.of_items(self.psi[0]), self.precision.alpha, shift, precision, noise)
 
-    def _users(self, features: Matrix, B: Floats, precision: Floats, rng: np.random.Generator | None) -> Floats:
-        workers, alpha = self.workers, self.precision.alpha
-        seed = None if rng is None else int(rng.integers(2**63))
-        request = Request(self.psi[1], B, precision, alpha, seed, self.core, self.number, workers.targets, {})
-        hot = workers.of_hot_users(request)
-        if not hot:
-            return workers.draw_users(request)
-        users, r = np.array(list(hot)), len(precision)
-        upper = np.triu_indices(r)
-        T = np.stack([np.concatenate([A[upper], b]) for A, b in hot.values()])
-        shift = np.asarray(features[users] @ B) @ precision
-        noise = np.zeros_like(shift)
-        if seed is not None:
-            noise = np.concatenate([normals_of_rows(user, user + 1, r, seed) for user in users.tolist()])
-        drawn = self._solved(T, 1.0, shift, precision, noise, users)  # alpha is in T
-        return workers.draw_users(request._replace(hot=dict(zip(users.tolist(), drawn, strict=True))))
+    def users(self, B: Floats, precision: Floats, rng: np.random.Generator | None) -> tuple[Floats, Floats, Drawn]:
+        """Draw all users under the prior N(B'phi_m, precision^-1): Phi'psi, psi'psi, and what they were drawn from."""
+        workers, r = self.workers, len(precision)
+        seed = np.array([-1.0, 0.0])
+        if rng is not None:
+            seed = np.array(divmod(int(rng.integers(2**63)), 2**32), dtype=np.float64)
+        hot = np.zeros((len(workers.sharded.plan.hot), r))
+        drawn = Drawn(self.psi[1], B, precision, np.asarray(float(self.precision.alpha)), seed, hot)
+        if len(hot):
+            drawn = drawn._replace(hot=self._hot(workers.request(drawn, self.core, self.number)))
+        cross, gram = workers.draw_users(workers.request(drawn, self.core, self.number))
+        return cross, gram, drawn
 
-    def _solved(
-        self,
-        T: Floats,
-        alpha: float,
-        shift: Floats,
-        precision: Floats,
-        noise: Floats,
-        some: npt.NDArray[Any] | slice = slice(None),
-    ) -> Floats:
-        """Rows given their packed statistics, and what zeros add to them."""
+    def _hot(self, request: Request) -> Floats:
+        """Factors of the users whose ratings are in several shards, (h, r)."""
+        hot, r = self.workers.of_hot_users(request), request.items.shape[1]
+        users, upper = np.array(list(hot)), np.triu_indices(r)
+        T = np.stack([np.concatenate([A[upper], b]) for A, b in hot.values()])
+        shift = np.asarray(self.workers.features[users] @ request.B) @ request.precision
+        noise = np.zeros_like(shift)
+        if request.seed is not None:
+            noise = np.concatenate([normals_of_rows(user, user + 1, r, request.seed) for user in users.tolist()])
+        return self._solved(T, 1.0, shift, request.precision, noise)  # alpha is in T
+
+    def _solved(self, T: Floats, alpha: float, shift: Floats, precision: Floats, noise: Floats) -> Floats:
+        """Rows given their packed statistics, and what zeros add to them; all users have the same share of those."""
         zeros = NO_BACKGROUND
         if self.precision.background is not None:
             zeros = background_statistics(
                 self.precision.background, self.precision.alpha, self.core, self.d, self.psi, self.W
             )
-        out, share = np.empty(shift.shape), zeros.share[some] if zeros.share.size else zeros.share
+        out, share = np.empty(shift.shape), zeros.share
+        if self.d == 0 and share.size:
+            share = np.full(len(out), share[0])
         arrays = [np.require(a, np.float64, ["C", "W"]) for a in (T, zeros.gram, share, shift, precision, noise)]
         bounds = np.append(np.arange(0, len(out), ROWS), len(out))
         if sum(run_ranges(solve_packed, bounds, float(alpha), *arrays, out)):
@@ -198,7 +223,9 @@ class SparkEvidence:
         """How far f is from the targets, summed over all ratings."""
         workers, zeros = self.workers, self.precision.background
         T = workers.of_items(self.psi[0])
-        square = np.array([workers.facts.square - float(explained(T, np.ascontiguousarray(self.psi[1])).sum())])
+        # a difference of large numbers: rounding must not make it negative
+        left = workers.facts.square - float(explained(T, np.ascontiguousarray(self.psi[1])).sum())
+        square = np.array([max(left, 0.0)])
         over_zeros = 0.0 if zeros is None else background_squares(zeros, self.core, self.psi, self.W)
         return RowSums(square, square, over_zeros)
 
@@ -209,7 +236,7 @@ class SparkEvidence:
 
 @dataclass(frozen=True)
 class SparkProblem(Problem):
-    """A problem whose observations are in workers: ``design.index`` and ``y`` are empty.
+    """A problem whose observations are in workers: ``design.index`` and ``y`` are empty, few rows stand for users.
 
     ``fingerprint`` stands for the data in checkpoints.
     """
@@ -217,11 +244,18 @@ class SparkProblem(Problem):
     fingerprint: str = ""
     _workers: Any = None  # no part of what a checkpoint compares, as its name begins with _
     _derived: Any = None
+    _whole: Any = None
 
     @classmethod
-    def of(cls, model: TuckerModel, design: Design, workers: Workers, derived: Mapping[str, Any]) -> SparkProblem:
-        """The problem of a model; ``derived`` is what its likelihood computes from the data once."""
-        return cls(model, design, np.zeros(0), None, None, workers.facts.fingerprint, workers, derived)
+    def of(
+        cls, model: TuckerModel, design: Design, workers: Workers, derived: Mapping[str, Any], whole: Design
+    ) -> SparkProblem:
+        """The problem of a model; ``derived`` is what its likelihood computes from the data once.
+
+        ``whole`` is the design with a row for each user.
+        """
+        whose = digest(list(workers.facts.fingerprints))
+        return cls(model, design, np.zeros(0), None, None, whose, workers, derived, whole)
 
     @property
     def n_observations(self) -> int:
@@ -255,14 +289,40 @@ class SparkProblem(Problem):
         return SparkEvidence(self._workers, self.model.core, precision, d, psi, W, number)
 
     def take(self, observations: npt.NDArray[Any]) -> Problem:
-        """The same problem with some of the observations, by their numbers in the order of shards, on the driver."""
-        return self._here(*self._workers.some(np.asarray(observations)))
+        """The same problem with few of the observations, by their numbers in the order of shards, on the driver."""
+        user, item, rating = self._workers.some(np.asarray(observations))
+        y, weight = self._workers.targets.of(rating, item)
+        users, place = np.unique(user, return_inverse=True)
+        index = np.stack([place, item], axis=1).astype(np.int32)
+        shard = self._shard(users)
+        return WatchedProblem(self.model, replace(self.design, index=index), y, weight, None, self._workers, shard)
+
+    def _shard(self, users: npt.NDArray[Any]) -> Shard:
+        """Some users with their ratings on the driver; those in several shards have none here."""
+        chosen = np.zeros(self._workers.sharded.plan.n_users, dtype=bool)
+        chosen[np.setdiff1d(users, self._workers.sharded.plan.hot)] = True
+        user, item, rating = self._workers.of_users(chosen)
+        place = np.searchsorted(users, user).astype(np.int32)
+        return Shard(0, 0, len(users), place, item, rating, self._workers.features[users], names=users)
 
     def of_users(self, chosen: npt.NDArray[np.bool_]) -> Problem:
-        """The same problem with the observations of some users, (M,), on the driver."""
-        return self._here(*self._workers.of_users(chosen))
-
-    def _here(self, user: Ints, item: Ints, rating: Floats) -> Problem:
+        """The same problem with the observations of some users alone, (M,), on the driver."""
+        user, item, rating = self._workers.of_users(chosen)
         y, weight = self._workers.targets.of(rating, item)
-        index = np.stack([user, item], axis=1)
-        return Problem(self.model, replace(self.design, index=index), y, weight)
+        rows = np.flatnonzero(chosen)
+        table, index = self._whole.modes[0].take(rows), np.stack([np.searchsorted(rows, user), item], axis=1)
+        alone = replace(table, residual=table.residual.renumbered(len(rows)))
+        return Problem(self.model, Design((alone, self._whole.modes[1]), index.astype(np.int32)), y, weight)
+
+
+@dataclass(frozen=True)
+class WatchedProblem(Problem):
+    """Few observations, whose users are drawn on the driver from what all users were drawn from."""
+
+    _workers: Any = None
+    _shard: Any = None
+
+    def factors(self, modes: Sequence[Any]) -> list[Floats]:
+        """The factors of these users, and of all items."""
+        request = self._workers.request(Drawn(*modes[0].own), self.model.core, np.float64)
+        return [self._shard.users(request), modes[1].psi]

@@ -7,7 +7,7 @@ many ratings as any other; a user with more than that has several, which share t
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from functools import cached_property, reduce
 from typing import Any
@@ -21,19 +21,19 @@ from tuckergp.data.tables import Table
 from tuckergp.errors import InputError
 from tuckergp.linalg import Matrix
 from tuckergp.recommender.settings import RecommenderSettings
-from tuckergp.spark.shards import NOTHING, Shard, Summary, features_of
+from tuckergp.spark.encoding import Plan, encoded, gathered
+from tuckergp.spark.sessions import returned
+from tuckergp.spark.shards import NOTHING, Summary, features_of
 
-__all__ = ["Sharded", "SparkRatings", "read_ratings"]
+__all__ = ["Sharded", "SparkRatings", "kind_of", "read_ratings"]
 
-Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
 
 # Ratings of a shard, about, and the fewest shards.
 SHARD, FEWEST = 2_000_000, 8
-# The fixed cost of a user, counted in ratings.
-USER = 32
-# Types of ids.
+# Types of ids, and those of numbers whose sums are exact.
 WHOLE = ("byte", "short", "integer", "long")
+EXACT = (*WHOLE, "decimal")
 
 
 @dataclass(frozen=True)
@@ -45,6 +45,8 @@ class SparkRatings:
     frame : pyspark.sql.DataFrame
         With user_id, item_id and rating (for clicks: their counts).
     ids : tuple of list
+    keys : tuple of pyarrow.Array
+        The same ids.
     per_user, per_item : ndarray, shapes (users,), (items,)
         How many ratings each has.
     typical : float
@@ -55,6 +57,7 @@ class SparkRatings:
 
     frame: Any
     ids: tuple[list[Any], list[Any]]
+    keys: tuple[Any, Any]
     per_user: Ints
     per_item: Ints
     typical: float
@@ -71,27 +74,37 @@ class SparkRatings:
 
     def sharded(self, features: Matrix, partitions: int | None, shards: int | None) -> Sharded:
         """Send the ratings to the workers, once, with the features of their users (M, n)."""
+        from pyspark import StorageLevel
+
         context = self.frame.sparkSession.sparkContext
         partitions = partitions or context.defaultParallelism
         plan = Plan.of(self.per_user, shards or shards_for(len(self)))
-        sent = context.broadcast((self.ids, features, plan))
-        encoded = self.frame.mapInArrow(lambda batches: _encoded(batches, sent.value), "shard int, data binary").rdd
-        count, usual = plan.n_shards, plan.n_usual
+        keys = context.broadcast(self.keys)
+        rows = self.frame.mapInArrow(
+            lambda batches: encoded(batches, keys.value, plan), "shard int, data binary"
+        ).rdd.map(lambda row: (row[0], bytes(row[1])))
+        about = [
+            (number, (features_of(features, *plan.users(number)), self.keys[0][slice(*plan.users(number))]))
+            for number in range(plan.n_usual)
+        ]
+        places = _places(plan, partitions)
+        numbers = [np.flatnonzero(places == part).tolist() for part in range(int(places[-1]) + 1)]
+        placed = rows.union(context.parallelize(about, len(numbers))).partitionBy(
+            len(numbers), lambda shard: int(places[shard])
+        )
+        made = placed.mapPartitionsWithIndex(lambda part, found: gathered(found, numbers[part], plan), True)
+        hot = range(int(places[plan.n_usual - 1]) + 1, len(numbers))
+        return Sharded(context, made.persist(StorageLevel.MEMORY_AND_DISK), hot, plan, self.per_user, keys)
 
-        def gathered(of: int, total: int) -> Any:
-            """Shards from ``of`` on, so many of them, evenly in order over the partitions."""
-            parts = max(1, min(partitions, total))
-            mine = encoded.filter(lambda row: of <= row[0] < of + total).map(lambda row: (row[0], bytes(row[1])))
-            placed = mine.partitionBy(parts, lambda shard: (shard - of) * parts // total)
-            return placed.mapPartitionsWithIndex(
-                lambda part, rows: _gathered(rows, _numbers(part, parts, of, total), sent.value), True
-            )
 
-        from pyspark import StorageLevel
-
-        usual_shards = gathered(0, usual).persist(StorageLevel.MEMORY_AND_DISK)
-        hot = gathered(usual, count - usual).persist(StorageLevel.MEMORY_AND_DISK) if count > usual else None
-        return Sharded(context, usual_shards, hot, plan, sent)
+def _places(plan: Plan, partitions: int) -> Ints:
+    """The partition of each shard: those of whole users evenly in order, then the pieces of hot users."""
+    parts, first = [], 0
+    for count in (plan.n_usual, plan.n_shards - plan.n_usual):
+        most = min(partitions, count)
+        parts.append(first + np.arange(count) * most // max(count, 1))
+        first += most
+    return np.concatenate(parts)
 
 
 def shards_for(ratings: int) -> int:
@@ -100,89 +113,43 @@ def shards_for(ratings: int) -> int:
 
 
 @dataclass(frozen=True)
-class Plan:
-    """Which shard each rating is in.
+class Sharded:
+    """Ratings as shards in the workers.
 
     Attributes
     ----------
-    bounds : ndarray, shape (usual shards + 1,)
-        The users of shard k are bounds[k]:bounds[k + 1].
-    hot : ndarray, shape (h,)
-        Users, in rising order, who have several shards of their own.
-    pieces : ndarray, shape (h + 1,)
-        The shards of hot user j are n_usual + pieces[j] to n_usual + pieces[j + 1].
+    context : SparkContext
+    all : RDD of Shard
+    hot : range
+        The partitions of pieces of hot users.
+    plan : Plan
+    per_user : ndarray, shape (users,)
+    sent : Broadcast
     """
 
-    bounds: Ints
-    hot: Ints
-    pieces: Ints
-
-    @classmethod
-    def of(cls, per_user: Ints, shards: int) -> Plan:
-        """Users in equal shares, those with more than a share alone."""
-        share = max(1.0, per_user.sum() / shards)
-        hot = np.flatnonzero(per_user > share)
-        usual = per_user.copy()
-        usual[hot] = 0
-        cost = np.concatenate([[0], np.cumsum(usual + USER)])
-        bounds = np.searchsorted(cost, np.linspace(0, cost[-1], shards + 1))
-        bounds[0], bounds[-1] = 0, len(per_user)
-        pieces = np.concatenate([[0], np.cumsum(np.ceil(per_user[hot] / share))])
-        return cls(bounds.astype(np.int64), hot.astype(np.int64), pieces.astype(np.int64))
-
-    @property
-    def n_usual(self) -> int:
-        """The number of shards of whole users."""
-        return len(self.bounds) - 1
-
-    @property
-    def n_shards(self) -> int:
-        """The number of all shards."""
-        return self.n_usual + int(self.pieces[-1])
-
-    def shard_of(self, user: npt.NDArray[Any], item: npt.NDArray[Any]) -> npt.NDArray[np.int32]:
-        """The shard of each rating; ratings of a hot user are dealt out by item."""
-        shard = np.searchsorted(self.bounds, user, side="right") - 1
-        place = np.searchsorted(self.hot, user)
-        mine = np.flatnonzero(np.isin(user, self.hot))
-        pieces = np.diff(self.pieces)[place[mine]]
-        shard[mine] = self.n_usual + self.pieces[place[mine]] + item[mine] % pieces
-        return shard.astype(np.int32)
-
-    def users(self, shard: int) -> tuple[int, int]:
-        """The users of a shard, from the first to before the last."""
-        if shard < self.n_usual:
-            return int(self.bounds[shard]), int(self.bounds[shard + 1])
-        user = int(self.hot[np.searchsorted(self.pieces, shard - self.n_usual, side="right") - 1])
-        return user, user + 1
-
-
-@dataclass(frozen=True)
-class Sharded:
-    """Ratings as shards in the workers: those of whole users, and pieces of hot users or None."""
-
     context: Any
-    usual: Any
-    hot: Any
+    all: Any
+    hot: range
     plan: Plan
+    per_user: Ints
     sent: Any
-
-    @cached_property
-    def all(self) -> Any:
-        """Both together."""
-        return self.usual if self.hot is None else self.context.union([self.usual, self.hot])
 
     @cached_property
     def summary(self) -> Summary:
         """Of all ratings; the first job, which makes the shards."""
-        found = sorted(self.all.map(lambda shard: (shard.number, shard.summary())).collect())
+        found = sorted(self.run(lambda shards: ((shard.number, shard.summary()) for shard in shards)))
         return reduce(Summary.joined, (summary for _, summary in found), NOTHING)
+
+    def run(self, task: Callable[[Iterable[Any]], Iterable[Any]], hot: bool = False) -> list[Any]:
+        """What a task makes of the shards of each partition, of all or of those of hot users."""
+        partitions = list(self.hot) if hot else None
+        with returned():
+            found: list[Any] = self.context.runJob(self.all, task, partitions)
+        return found
 
     def release(self) -> None:
         """Free the memory of the workers."""
-        for shards in (self.usual, self.hot):
-            if shards is not None:
-                shards.unpersist()
+        self.all.unpersist()
         self.sent.destroy()
 
 
@@ -190,30 +157,28 @@ def read_ratings(frame: Any, settings: RecommenderSettings) -> tuple[SparkRating
     """Check the data frame and number its ids; also the settings with the likelihood that ``"auto"`` means for it."""
     frame, names, settings = _usual_names(frame, settings)
     _check_types(frame)
-    _refuse_missing(frame)
-    from pyspark.sql import functions as F
-
-    users = frame.groupBy(KEYS[0]).agg(F.count("*").alias("n")).toArrow().sort_by(KEYS[0])
+    clicks = settings.kind.all_pairs
+    users = _counted(frame, clicks, names)
     if not len(users):
         raise InputError("ratings is empty; there is nothing to learn from.")
-    items = frame.groupBy(KEYS[1]).agg(F.count("*").alias("n"), F.min(KEYS[0]).alias("first")).toArrow()
+    from pyspark.sql import functions as F
+
+    number = F.count_distinct(KEYS[0]) if clicks else F.count("*")
+    with returned():
+        items = frame.groupBy(KEYS[1]).agg(number.alias("n"), F.min(KEYS[0]).alias("first")).toArrow()
     items = items.sort_by([("first", "ascending"), (KEYS[1], "ascending")])
-    ids = (users[KEYS[0]].to_pylist(), items[KEYS[1]].to_pylist())
-    per_user, per_item = (table["n"].to_numpy().astype(np.int64) for table in (users, items))
     typical = 1.0
-    if settings.kind.all_pairs:
-        given = frame.groupBy(RATING).agg(F.count("*").alias("n")).toArrow().sort_by(RATING)
-        values = given[RATING].to_numpy().astype(np.float64)
-        settings.kind.check(values, lambda row: f"ratings: a value of column {names.get(COUNT, COUNT)!r}")
-        typical = median(values, given["n"].to_numpy())
-    return SparkRatings(frame, ids, per_user, per_item, typical, names), settings
-
-
-def median(values: Floats, counts: npt.NDArray[Any]) -> float:
-    """The median of numbers, given the distinct ones in rising order and how often each occurs."""
-    ends = np.cumsum(counts)
-    middle = np.searchsorted(ends, [(ends[-1] - 1) // 2, ends[-1] // 2], side="right")
-    return float(values[middle].mean())
+    if clicks:
+        settings.kind.check(
+            users["low"].to_numpy().min(keepdims=True),
+            lambda row: f"ratings: a value of column {names.get(COUNT, COUNT)!r}",
+        )
+        frame = _added_up(frame)
+        typical = float(frame.agg(F.median(RATING)).first()[0])
+    keys = tuple(table[key].combine_chunks() for table, key in zip((users, items), KEYS, strict=True))
+    per_user, per_item = (table["n"].to_numpy().astype(np.int64) for table in (users, items))
+    ids = (keys[0].to_pylist(), keys[1].to_pylist())
+    return SparkRatings(frame, ids, (keys[0], keys[1]), per_user, per_item, typical, names), settings
 
 
 def _usual_names(frame: Any, settings: RecommenderSettings) -> tuple[Any, dict[str, str], RecommenderSettings]:
@@ -226,16 +191,18 @@ def _usual_names(frame: Any, settings: RecommenderSettings) -> tuple[Any, dict[s
     value = RATING
     if settings.kind.all_pairs:
         value = COUNT
+        if RATING in given:
+            raise InputError(
+                f"Clicks have counts and no ratings; name their column by columns={{'count': {given[RATING]!r}}}."
+            )
         taken = taken_names(existing, "ratings", given, (*KEYS, COUNT), ())
     columns = {usual: taken.get(usual, given.get(usual, usual)) for usual in (*KEYS, value)}
-    for usual in (*KEYS, *(() if value == COUNT else (value,))):
+    for usual in (*KEYS, *(() if value == COUNT and COUNT not in given else (value,))):
         if columns[usual] not in existing:
             raise missing_column("ratings", usual, existing, given)
     chosen = [F.col(f"`{columns[key]}`").alias(key) for key in KEYS]
-    number = F.col(f"`{columns[value]}`") if columns[value] in existing else F.lit(1.0)
+    number = F.col(f"`{columns[value]}`") if columns[value] in existing else F.lit(1)
     frame = frame.select(*chosen, number.alias(RATING))
-    if value == COUNT:  # what was chosen twice counts twice
-        frame = frame.groupBy(*KEYS).agg(F.sum(RATING).alias(RATING))
     return frame, {usual: name for usual, name in columns.items() if usual != name and name in existing}, settings
 
 
@@ -247,98 +214,50 @@ def _check_types(frame: Any) -> None:
                 f"ratings column {key!r} is of type {kinds[key]}, and ids are whole numbers or texts; cast it to "
                 f"bigint or string."
             )
-    if kinds[RATING] not in (*WHOLE, "float", "double", "decimal"):
+    if kinds[RATING] not in (*EXACT, "float", "double"):
         raise InputError(f"ratings column {RATING!r} is of type {kinds[RATING]}; cast it to double.")
 
 
-def _refuse_missing(frame: Any) -> None:
-    """Refuse ids and ratings that are not there, by one pass over the data."""
+def _counted(frame: Any, clicks: bool, names: dict[str, str]) -> Any:
+    """Users with the number of their ratings (clicks: items) and the lowest one; refuses what is not there."""
     from pyspark.sql import functions as F
 
     value = F.col(RATING).cast("double")
-    wrong = {key: F.col(key).isNull() for key in KEYS}
-    wrong[RATING] = value.isNull() | F.isnan(value) | (F.abs(value) > 1e150)
-    counted = frame.agg(*(F.sum(what.cast("long")).alias(name) for name, what in wrong.items())).first()
-    for name in wrong:
-        if counted[name]:
-            raise InputError(
-                f"ratings column {name!r} has no value in {counted[name]:,} rows; leave them out with ratings.dropna()."
+    no_value = value.isNull() | F.isnan(value) | (F.abs(value) > 1e150)
+    with returned():
+        users = (
+            frame.groupBy(KEYS[0])
+            .agg(
+                (F.count_distinct(KEYS[1]) if clicks else F.count("*")).alias("n"),
+                F.sum(F.col(KEYS[0]).isNull().cast("long")).alias(f"no {KEYS[0]}"),
+                F.sum(F.col(KEYS[1]).isNull().cast("long")).alias(f"no {KEYS[1]}"),
+                F.sum(no_value.cast("long")).alias(f"no {RATING}"),
+                F.min(value).alias("low"),
             )
-
-
-# In the workers
-
-
-def _encoded(batches: Iterable[Any], sent: tuple[Any, Matrix, Plan]) -> Iterator[Any]:
-    """Ratings by shard: numbers of users and of items, and ratings, as bytes."""
-    import pyarrow as pa
-    import pyarrow.compute as pc
-
-    ids, _, plan = sent
-    columns: list[tuple[Any, ...]] = []
-    known: list[Any] = [None, None]
-    for batch in batches:
-        codes = []
-        for d, key in enumerate(KEYS):
-            values = batch.column(key)
-            if known[d] is None:
-                known[d] = pa.array(ids[d], type=values.type)
-            codes.append(pc.fill_null(pc.index_in(values, value_set=known[d]), -1).to_numpy(zero_copy_only=False))
-        rating = batch.column(RATING).cast(pa.float64()).to_numpy(zero_copy_only=False)
-        found = (codes[0] >= 0) & (codes[1] >= 0)  # ids that were not counted are noticed by the driver
-        columns.append(tuple(values[found] for values in (*codes, rating)))
-    if not columns:
-        return
-    user, item, rating = (np.concatenate(parts) for parts in zip(*columns, strict=True))
-    if not len(user):
-        return
-    shard = plan.shard_of(user, item)
-    order = np.argsort(shard, kind="stable")
-    numbers, begin = np.unique(shard[order], return_index=True)
-    for number, rows in zip(numbers.tolist(), np.split(order, begin[1:]), strict=True):
-        data = b"".join(values[rows].tobytes() for values in (user, item, rating))
-        yield pa.RecordBatch.from_arrays(
-            [pa.array([number], pa.int32()), pa.array([data], pa.binary())], names=["shard", "data"]
+            .toArrow()
         )
+    for name in (*KEYS, RATING):
+        missing = int(users[f"no {name}"].to_numpy().sum())
+        if missing:
+            shown = names.get(COUNT, COUNT) if clicks and name == RATING else name
+            raise InputError(
+                f"ratings column {shown!r} has no value in {missing:,} rows; leave them out with ratings.dropna()."
+            )
+    return users.sort_by(KEYS[0])
 
 
-def _numbers(part: int, parts: int, of: int, total: int) -> list[int]:
-    """The shards of a partition, in rising order."""
-    return [of + k for k in range(total) if k * parts // total == part]
+def _added_up(frame: Any) -> Any:
+    """Counts of one pair added up, in one order whatever that of the rows is: what was chosen twice counts twice."""
+    from pyspark.sql import functions as F
+
+    if frame.schema[RATING].dataType.typeName() in EXACT:
+        total = F.sum(RATING).cast("double")
+    else:
+        counts = F.array_sort(F.collect_list(F.col(RATING).cast("double")))
+        total = F.aggregate(counts, F.lit(0.0), lambda sum_so_far, count: sum_so_far + count)
+    return frame.groupBy(*KEYS).agg(total.alias(RATING))
 
 
-def _gathered(
-    rows: Iterable[tuple[int, bytes]], numbers: Sequence[int], sent: tuple[Any, Matrix, Plan]
-) -> Iterator[Shard]:
-    """The shards of one partition, from their parts in any order."""
-    _, features, plan = sent
-    found: dict[int, list[bytes]] = {number: [] for number in numbers}
-    for number, data in rows:
-        found[number].append(data)
-    for number in numbers:
-        parts = [_columns(data) for data in found.pop(number)]
-        none = (np.zeros(0, dtype=np.int32), np.zeros(0, dtype=np.int32), np.zeros(0))
-        user, item, rating = (np.concatenate(arrays) for arrays in zip(none, *parts, strict=True))
-        order = np.lexsort((rating, item, user))
-        user, item, rating = user[order], item[order], rating[order]
-        single = rating.astype(np.float32)
-        first, last = plan.users(number)
-        yield Shard(
-            number,
-            first,
-            last,
-            user,
-            item,
-            single if (single == rating).all() else rating,
-            features_of(features, first, last),
-            number >= plan.n_usual,
-        )
-
-
-def _columns(data: bytes) -> tuple[Any, Any, Any]:
-    n = len(data) // 16
-    return (
-        np.frombuffer(data, np.int32, n),
-        np.frombuffer(data, np.int32, n, 4 * n),
-        np.frombuffer(data, np.float64, n, 8 * n),
-    )
+def kind_of(ids: list[Any]) -> str:
+    """The type of ids in Spark."""
+    return "bigint" if isinstance(ids[0], int) else "string"

@@ -3,13 +3,26 @@
 from __future__ import annotations
 
 import os
+import re
 import shutil
+import socket
+import subprocess
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 from tuckergp.errors import InputError
 
-__all__ = ["require_dataframe", "require_pyspark", "session"]
+__all__ = ["read_frame", "require_dataframe", "require_pyspark", "returned", "session"]
+
+# What a master may be, and the oldest Java that Spark 4 runs on.
+MASTERS = re.compile(r"local(\[.+\])?|local-cluster\[.+\]|spark://.+|k8s://.+|yarn")
+JAVA = 17
+# Seconds to wait for a master to answer at all.
+PATIENCE = 5.0
+# Texts that are whole numbers with another spelling, such as 007.
+SPELLED = r"^[+-]?0\d|^\+|^-0$"
 
 
 def require_pyspark() -> None:
@@ -20,12 +33,13 @@ def require_pyspark() -> None:
         raise InputError("Spark needs the package pyspark; install tuckergp[spark].") from None
 
 
-def require_java() -> None:
-    """Refuse to go on without Java."""
+def java() -> str:
+    """The path of Java; refuses to go on without."""
     home = os.environ.get("JAVA_HOME")
-    found = (Path(home) / "bin" / "java").exists() if home else shutil.which("java") is not None
-    if not found:
+    found = shutil.which("java", path=str(Path(home) / "bin") if home else None)
+    if found is None:
         raise InputError("Spark needs Java 17 or 21, and there is none; install it, or set JAVA_HOME to its folder.")
+    return found
 
 
 def session(master: str | None = None, name: str = "tuckergp") -> Any:
@@ -39,19 +53,88 @@ def session(master: str | None = None, name: str = "tuckergp") -> Any:
         What the application is called in Spark's pages.
     """
     require_pyspark()
-    require_java()
     from pyspark.sql import SparkSession
 
+    there = SparkSession.getActiveSession()
+    if there is not None:
+        if master not in (None, there.sparkContext.master):
+            raise InputError(
+                f"There is a Spark session at {there.sparkContext.master} already; leave master={master!r} out, or "
+                f"end that session with its stop()."
+            )
+        return there
+    found = java()
+    _check_master(master)
     builder = SparkSession.builder.appName(name)
     try:
         return (builder if master is None else builder.master(master)).getOrCreate()
     except Exception as error:  # Java's errors come as several kinds
+        _check_java(found)
         first = str(error).strip().partition("\n")[0]
         reason = "" if not first or first.startswith("An error occurred while calling") else f" ({first})"
         raise InputError(
-            f"There is no Spark at the master {master or 'of its configuration'}{reason}. Is it running, and can this "
-            f"machine reach it? local[2] needs none."
+            f"Spark did not start at the master {master or 'of its configuration'}{reason}; its log says more."
         ) from error
+
+
+def _check_master(master: str | None) -> None:
+    """Refuse a master that is none, and one where nobody answers."""
+    if master is None:
+        return
+    if not MASTERS.fullmatch(master):
+        raise InputError(f"{master!r} is no master of Spark; it is local[4], spark://host:7077, yarn or k8s://host.")
+    if not master.startswith("spark://"):
+        return
+    for place in master.removeprefix("spark://").split(","):
+        host, _, port = place.rpartition(":")
+        try:
+            socket.create_connection((host, int(port)), PATIENCE).close()
+            return
+        except (OSError, ValueError, OverflowError):
+            continue
+    raise InputError(
+        f"There is no Spark at the master {master}: nobody answers. Is it running, and can this machine reach it? "
+        f"local[2] needs none."
+    )
+
+
+def _check_java(path: str) -> None:
+    """Refuse a Java that is too old."""
+    shown = subprocess.run([path, "-version"], capture_output=True, text=True, check=False).stderr
+    version = re.search(r'version "(?:1\.)?(\d+)', shown)
+    if version is not None and int(version[1]) < JAVA:
+        raise InputError(f"Spark needs Java 17 or 21, and {path} is Java {version[1]}; set JAVA_HOME to a newer one.")
+
+
+def read_frame(spark: Any, path: str) -> Any:
+    """A data frame of a file or folder of any file system that Spark reads: CSV or TSV by the ending, else Parquet.
+
+    Whole numbers with another spelling, such as 007, stay texts.
+    """
+    from pyspark.errors import AnalysisException
+
+    ending = path.rpartition(".")[2]
+    try:
+        if ending not in ("csv", "tsv"):
+            return spark.read.parquet(path)
+        return _read_csv(spark, path, "\t" if ending == "tsv" else ",")
+    except AnalysisException as error:
+        if "PATH_NOT_FOUND" in str(error):
+            raise InputError(f"There is no file or folder {path}.") from None
+        raise
+
+
+def _read_csv(spark: Any, path: str, separator: str) -> Any:
+    from pyspark.sql import functions as F
+    from pyspark.sql.types import IntegerType, LongType, StringType, StructField, StructType
+
+    texts = spark.read.csv(path, header=True, sep=separator)
+    fields = spark.read.csv(path, header=True, sep=separator, inferSchema=True).schema.fields
+    whole = [field.name for field in fields if isinstance(field.dataType, IntegerType | LongType)]
+    spelled = texts.agg(F.lit(0), *(F.max(F.col(f"`{name}`").rlike(SPELLED)) for name in whole)).first()[1:]
+    kept = {name for name, wrong in zip(whole, spelled, strict=True) if wrong}
+    schema = [StructField(f.name, StringType()) if f.name in kept else f for f in fields]
+    return spark.read.csv(path, header=True, sep=separator, schema=StructType(schema))
 
 
 def require_dataframe(ratings: Any) -> None:
@@ -66,3 +149,17 @@ def require_dataframe(ratings: Any) -> None:
         )
     if not hasattr(ratings, "_jdf"):
         raise InputError("Spark Connect cannot keep ratings in its workers; use a classic Spark session.")
+
+
+@contextmanager
+def returned() -> Iterator[None]:
+    """Around what brings results to the driver: a sentence where they are larger than Spark allows."""
+    try:
+        yield
+    except Exception as error:  # Java's errors come as several kinds
+        if "spark.driver.maxResultSize" not in str(error):
+            raise
+        raise InputError(
+            "A job returned more to the driver than spark.driver.maxResultSize allows; raise that setting, or take "
+            "more partitions."
+        ) from error

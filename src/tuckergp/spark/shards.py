@@ -6,7 +6,7 @@ Spark: a task is given shards and a `Request`, and returns arrays.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, NamedTuple
@@ -25,9 +25,8 @@ from tuckergp.model.tucker import Core
 from tuckergp.random import normals_of_rows
 from tuckergp.spark.sums import branches
 from tuckergp.statistics.evidence import Evidence, Number, Sorted, sort_index
-from tuckergp.store.trees import digest
 
-__all__ = ["NOTHING", "Request", "Shard", "Summary", "Targets", "pieces", "sweep"]
+__all__ = ["NOTHING", "Request", "Shard", "Summary", "Targets", "factors", "noise", "pieces", "sweep"]
 
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int32]
@@ -73,6 +72,8 @@ class Request(NamedTuple):
     number : type
         What factors are rounded to.
     targets : Targets
+    fingerprints : tuple of str
+        Of all shards.
     hot : dict of int to ndarray
         Factors of users whose ratings are in several shards, which were drawn before.
     """
@@ -85,6 +86,7 @@ class Request(NamedTuple):
     core: Core
     number: type[Number]
     targets: Targets
+    fingerprints: tuple[str, ...]
     hot: dict[int, Floats]
 
 
@@ -129,8 +131,14 @@ class Shard:
     rating : ndarray, shape (n,)
         Of float32 where that changes none of them.
     features : ndarray or csr_array, shape (last - first, k)
+    ids : pyarrow.Array
+        Of the users.
     piece : bool
-        Whether other shards hold ratings of the same user.
+        Whether other shards hold ratings of the same user; then it has neither features nor ids.
+    fingerprint : str
+        Of the ratings.
+    names : ndarray of int, shape (last - first,), or None
+        The numbers of the users, where they are not ``first`` to ``last``.
     """
 
     number: int
@@ -139,8 +147,11 @@ class Shard:
     user: Ints
     item: Ints
     rating: npt.NDArray[Any]
-    features: Matrix
+    features: Any
+    ids: Any = None
     piece: bool = False
+    fingerprint: str = ""
+    names: npt.NDArray[Any] | None = None
 
     @property
     def n_rows(self) -> int:
@@ -168,7 +179,7 @@ class Shard:
         y, weight = self.observations(targets)
         square = float(np.sum(y**2 if weight is None else weight * y**2))
         surplus = 0.0 if targets.zeros is None else float(np.sum(y * targets.zeros[self.item]))
-        return self.number, len(y), square, surplus, digest((self.number, self.user, self.item, self.rating))
+        return self.number, len(y), square, surplus, self.fingerprint
 
     def some(self, places: npt.NDArray[Any]) -> tuple[Ints, Ints, npt.NDArray[Any]]:
         """Users, items and ratings at some places, or where a mask says so."""
@@ -195,45 +206,83 @@ class Shard:
 
     def users(self, request: Request) -> Floats:
         """New factors of the users, (last - first, r)."""
-        r = request.items.shape[1]
         shift = np.asarray(self.features @ request.B) @ request.precision
-        noise = np.zeros_like(shift)
-        if request.seed is not None:
-            noise = normals_of_rows(self.first, self.last, r, request.seed)
+        noise = np.zeros_like(shift) if request.seed is None else self.noise(request.seed, shift.shape[1])
         psi = self.of_users(request).solve(shift, request.precision, noise)
-        for user, factors in request.hot.items():
-            if self.first <= user < self.last:
-                psi[user - self.first] = factors
+        numbers = np.arange(self.first, self.last) if self.names is None else self.names
+        for place in np.flatnonzero(np.isin(numbers, list(request.hot))).tolist():
+            psi[place] = request.hot[int(numbers[place])]
         return psi
 
-    def of_items(self, psi: Floats, request: Request) -> Floats:
-        """Statistics of all items given the factors of these users, but for alpha; see `tuckergp.compute.packed`."""
+    def noise(self, seed: int, r: int) -> Floats:
+        """The rows of `tuckergp.random.normals` that belong to the users."""
+        if self.names is None:
+            return normals_of_rows(self.first, self.last, r, seed)
+        return np.concatenate([normals_of_rows(user, user + 1, r, seed) for user in self.names.tolist()])
+
+    def of_items(self, psi: Floats, request: Request, T: Floats) -> None:
+        """Add the statistics of all items given the factors of these users to T (`compute.packed`), but for alpha."""
         y, weight = self.observations(request.targets)
         data, factors = self.by_item(len(request.items)), [psi, request.items]
         evidence = Evidence(data, y, Precision(1.0, weight), request.core, 1, factors, np.ones(1), request.number)
         A, b = evidence.statistics()
-        T = np.zeros((len(b), packed_size(b.shape[1])))
         add_statistics(0, len(b), A, b, T)
-        return T
 
 
-def sweep(shards: Iterable[Shard], request: Request) -> Iterator[tuple[str, Any, Any]]:
-    """Draw the users of some shards; yields ("users", first, psi) and, at the end, ("items", branch, statistics)."""
+def split(sums: Floats, items: int, n: int, r: int) -> tuple[Floats, Floats, Floats]:
+    """The sums that `sweep` returns: statistics of items (items, k), Phi'psi (n, r) and psi'psi (r, r), as views."""
+    first, second = items * packed_size(r), items * packed_size(r) + n * r
+    return (
+        sums[:first].reshape(items, packed_size(r)),
+        sums[first:second].reshape(n, r),
+        sums[second:].reshape(r, r),
+    )
+
+
+def sweep(shards: Iterable[Shard], request: Request) -> Iterator[tuple[Any, Any]]:
+    """Draw the users of some shards; yields branches with sums over their users (see `split`), and no user.
+
+    A shard whose ratings are not those that it had at first gives (None, its number).
+    """
     numba.set_num_threads(1)
-    drawn: list[tuple[int, Floats]] = []
+    items, r = request.items.shape
+    n, other = len(request.B), []
 
     def leaves() -> Iterator[tuple[int, Floats]]:
         for shard in shards:
+            if shard.fingerprint != request.fingerprints[shard.number]:
+                other.append((None, shard.number))
+                return
+            sums = np.zeros(items * packed_size(r) + n * r + r * r)
+            T, cross, gram = split(sums, items, n, r)
             psi = request.hot[shard.first][None] if shard.piece else shard.users(request)
+            shard.of_items(psi, request, T)
             if not shard.piece:
-                drawn.append((shard.first, psi))
-            yield shard.number, shard.of_items(psi, request)
+                cross += np.asarray(shard.features.T @ psi)
+                gram += psi.T @ psi
+            yield shard.number, sums
 
     found = list(branches(leaves()))
-    for first, psi in drawn:
-        yield "users", first, psi
-    for branch, T in found:
-        yield "items", branch, T
+    yield from other or found
+
+
+def noise(shards: Iterable[Shard], seed: int, r: int) -> Iterator[tuple[Any, Floats]]:
+    """Branches of Phi'N, (n, r), over all users; N as `tuckergp.random.normals` draws it for this seed."""
+    usual = (shard for shard in shards if not shard.piece)
+    yield from branches((shard.number, np.asarray(shard.features.T @ shard.noise(seed, r))) for shard in usual)
+
+
+def factors(
+    shards: Iterable[Shard], requests: Sequence[Request], dtype: str
+) -> Iterator[tuple[Shard, npt.NDArray[Any]]]:
+    """Shards of whole users with their factors in several draws, (last - first, S, r), drawn once more."""
+    numba.set_num_threads(1)
+    for shard in shards:
+        if not shard.piece:
+            psi = np.empty((shard.n_rows, len(requests), requests[0].items.shape[1]), dtype=dtype)
+            for s, request in enumerate(requests):
+                psi[:, s] = shard.users(request)
+            yield shard, psi
 
 
 def pieces(shards: Iterable[Shard], request: Request) -> Iterator[tuple[int, int, Floats, Floats]]:

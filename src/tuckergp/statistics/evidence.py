@@ -24,6 +24,7 @@ from tuckergp.linalg import Matrix
 from tuckergp.model.design import Design
 from tuckergp.model.tucker import Core, pack
 from tuckergp.random import normals
+from tuckergp.scratch import counts, empty
 from tuckergp.statistics.background import NO_BACKGROUND, background_squares, background_statistics
 
 __all__ = ["NUMBERS", "Evidence", "Number", "Sorted", "sort_by_row", "sort_index"]
@@ -67,7 +68,7 @@ class Sorted:
     def order(self) -> npt.NDArray[np.int32] | Ints:
         """Numbers of the observations in the design: int32, int64 from 2^31 observations on; made when asked for."""
         n = len(self.index)
-        order = np.empty(n, dtype=np.int32) if n < 2**31 else np.empty(n, dtype=np.int64)
+        order = empty(n, np.int32 if n < 2**31 else np.int64)
         sort_numbers(self.index, self.d, self.ptr, order)
         return order
 
@@ -79,7 +80,7 @@ class Sorted:
         """Values of the observations in the order of the rows, rounded; those last asked for by this name are kept."""
         kept = self._rounded.get(name)
         if kept is None or kept[0]() is not values:
-            out = np.empty(len(values), dtype=np.float32)
+            out = empty(len(values), np.float32)
             sort_values(self.index, self.d, self.ptr, values, out)
             kept = self._rounded[name] = (weakref.ref(values), out)
         return kept[1]
@@ -110,8 +111,8 @@ def sort_by_row(design: Design, d: int) -> Sorted:
 def sort_index(index: npt.NDArray[np.int32], d: int, rows: int) -> Sorted:
     """Sort observations of an index (N, D) by their row of mode d, of which there are so many."""
     n, modes = index.shape
-    ptr = np.concatenate([[0], np.cumsum(np.bincount(index[:, d], minlength=rows))]).astype(np.int64)
-    other = np.empty((n, modes - 1), dtype=np.int32)
+    ptr = np.concatenate([[0], np.cumsum(counts(index[:, d], rows))]).astype(np.int64)
+    other = empty((n, modes - 1), np.int32)
     sort(index, d, ptr, other)
     return Sorted(ptr, other, index, d)
 

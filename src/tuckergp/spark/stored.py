@@ -1,0 +1,298 @@
+"""Recommenders whose users stay in Parquet: what the workers write, and recommenders of some of the users made of it.
+
+A folder holds ``users``, a row per user with factors of all draws and the items rated, and ``model``, the recommender
+without users, as a model file.
+"""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+import tuckergp
+from tuckergp.data.history import KEYS, History, SortedHistory
+from tuckergp.data.ids import Ids
+from tuckergp.data.tables import Table
+from tuckergp.errors import InputError
+from tuckergp.model.design import Design
+from tuckergp.posterior.fitted import Fit
+from tuckergp.random import stream
+from tuckergp.recommender import TuckerRecommender
+from tuckergp.recommender.choice_trial import NEGATIVES, recentred
+from tuckergp.recommender.entities import as_objects
+from tuckergp.recommender.fitted import FittedRecommender
+from tuckergp.spark.collecting import requests_of, without_requests
+from tuckergp.spark.problem import Workers
+from tuckergp.spark.reading import SparkRatings, kind_of
+from tuckergp.spark.sessions import returned, session
+from tuckergp.spark.shards import Request, Shard, factors
+from tuckergp.statistics.evidence import Number
+
+__all__ = ["Learned", "StoredRecommender", "check_unused", "load", "of_users", "written"]
+
+# Users of one batch of Arrow, and bytes of the model file in one row.
+USERS, PIECE = 4_096, 2**26
+USERS_FOLDER, MODEL_FOLDER = "users", "model"
+
+
+class Learned(NamedTuple):
+    """What was learned, without the factors of users, where the ratings are, and what factors are rounded to."""
+
+    fit: Fit
+    workers: Workers
+    number: type[Number]
+
+
+@dataclass(frozen=True)
+class StoredRecommender:
+    """A recommender whose users stay in Parquet; `tuckergp.spark.recommend` and `tuckergp.spark.predict` take it.
+
+    Attributes
+    ----------
+    path : str
+        The folder.
+    model : TuckerRecommender
+        Items, attributes and all that users share. Of the users it knows the first one, without ratings, and those with
+        attributes alone; to anybody else it answers as to a newcomer.
+    """
+
+    path: str
+    model: TuckerRecommender
+
+    @property
+    def users(self) -> Any:
+        """The users as a Spark data frame.
+
+        Columns: user_id, factors (draws times rank numbers), items (their places in the list of items of the model) and
+        ratings.
+        """
+        return session().read.parquet(f"{self.path}/{USERS_FOLDER}")
+
+
+def load(path: str) -> StoredRecommender:
+    """The recommender in a folder that `tuckergp.spark.fit` wrote with ``store``."""
+    rows = _parquet(session(), f"{path}/{MODEL_FOLDER}")
+    if rows is None:
+        raise InputError(f"There is no recommender in {path}; a fit with store={path!r} writes one.")
+    with returned():
+        parts = sorted((row["part"], bytes(row["content"])) for row in rows.toLocalIterator())
+    with tempfile.TemporaryDirectory() as folder:
+        file = Path(folder) / "model.tgp"
+        file.write_bytes(b"".join(content for _, content in parts))
+        model = tuckergp.load(file)
+    return StoredRecommender(path, model)
+
+
+def check_unused(spark: Any, store: str | None) -> None:
+    """Refuse a folder that holds something, before anything is learned."""
+    if store is None:
+        return
+    place = spark._jvm.org.apache.hadoop.fs.Path(store)
+    if place.getFileSystem(spark._jsc.hadoopConfiguration()).exists(place):
+        raise InputError(f"There is something at {store} already; name another folder, or remove it.")
+
+
+def _parquet(spark: Any, path: str) -> Any:
+    from pyspark.errors import AnalysisException
+
+    try:
+        return spark.read.parquet(path)
+    except AnalysisException as error:
+        if "PATH_NOT_FOUND" in str(error):
+            return None
+        raise
+
+
+def of_users(
+    fitted: FittedRecommender,
+    ids: Sequence[Any],
+    psi: npt.NDArray[Any],
+    items: Sequence[npt.NDArray[Any]],
+    ratings: Sequence[npt.NDArray[Any]],
+) -> FittedRecommender:
+    """The recommender with these rated users alone.
+
+    Parameters
+    ----------
+    fitted : FittedRecommender
+        With any users.
+    ids : sequence, length b
+    psi : ndarray, shape (b, S, r)
+    items, ratings : sequence of ndarray, length b
+        Numbers of the items that each rated, and the ratings.
+    """
+    users, count = fitted.layout.sides[0], len(ids)
+    # rated users are known by their factors, so any features do; then those with attributes alone, and the unknown one
+    rows = np.concatenate([np.zeros(count, np.intp), np.arange(users.n_rated, users.unknown + 1)])
+    table = users.table.take(rows)
+    mark: Any = users.mode.residual
+    keys = Table({users.key: as_objects(np.array(ids, dtype=object))}, users.key, count)
+    side = replace(
+        users,
+        base=Ids([*ids, *users.base.values[users.n_rated :]]),
+        table=replace(table, residual=table.residual.renumbered(count)),
+        mode=replace(users.mode, residual=mark.of_rows(keys)),
+        n_rated=count,
+    )
+    sizes = [len(each) for each in items]
+    codes = np.repeat(np.arange(count, dtype=np.int32), sizes), np.concatenate([np.zeros(0, np.int32), *items])
+    known, n = fitted.history, sum(sizes)
+    rating = np.concatenate([np.zeros(0), *ratings])
+    history = History((list(ids), known.ids[1]), codes, rating, Table({}, "ratings", n), known.clicks)
+    history.__dict__["ratings_per_item"] = known.ratings_per_item
+    fit = replace(fitted.fit, draws=without_requests(fitted.fit.draws, psi))
+    return replace(
+        fitted, layout=replace(fitted.layout, sides=(side, fitted.layout.sides[1])), fit=fit, history=history
+    )
+
+
+def written(
+    model: TuckerRecommender, whole: FittedRecommender, learned: Learned, data: SparkRatings, store: str, seed: int
+) -> StoredRecommender:
+    """Write the users, by the workers, and the rest; ``model`` becomes the rest."""
+    spark = data.frame.sparkSession
+    requests = requests_of(learned.workers, learned.fit.draws, learned.number)
+    _write_users(spark, learned.workers, requests, data, f"{store}/{USERS_FOLDER}")
+    counts = SortedHistory(
+        (data.ids[0][:1], data.ids[1]),
+        np.zeros(2, dtype=np.intp),
+        np.zeros(0, dtype=np.int32),
+        np.zeros(0),
+        Table({}, "ratings", 0),
+        np.zeros(0, dtype=np.int32),
+        whole.history.clicks,
+        counts=data.per_item,
+    )
+    whole = replace(whole, history=counts)
+    if counts.clicks:
+        whole = _recentred(whole, spark.read.parquet(f"{store}/{USERS_FOLDER}"), seed)
+    core = int(whole.fit.draws.model.core.ranks[0])
+    nobody = np.zeros((1, len(whole.fit.draws), core), dtype=np.float32)
+    none = [np.zeros(0, dtype=np.int32)]
+    fitted = replace(of_users(whole, data.ids[0][:1], nobody, none, none), history=counts)
+    model._keep(replace(fitted, tables=(_unrated(whole, data), whole.tables[1])))
+    with tempfile.TemporaryDirectory() as folder:
+        file = Path(folder) / "model.tgp"
+        model.save(file)
+        content = file.read_bytes()
+    parts = [(k, content[first : first + PIECE]) for k, first in enumerate(range(0, len(content), PIECE))]
+    spark.createDataFrame(parts, "part int, content binary").write.parquet(f"{store}/{MODEL_FOLDER}")
+    return StoredRecommender(store, model)
+
+
+def _unrated(whole: FittedRecommender, data: SparkRatings) -> Table | None:
+    """Attributes of users without ratings; the others are known by their factors."""
+    table = whole.tables[0]
+    if table is None:
+        return None
+    rated = set(data.ids[0][1:])
+    return table.take(np.array([k for k, user in enumerate(table[KEYS[0]].tolist()) if user not in rated], dtype=int))
+
+
+def _recentred(whole: FittedRecommender, users: Any, seed: int) -> FittedRecommender:
+    """The probabilities of clicks set right, as `recentred` does, by some of the users."""
+    share = min(1.0, 2.0 * NEGATIVES / max(users.count(), 1))
+    some = users if share == 1.0 else users.sample(False, share, seed=int(stream(seed, 8).integers(2**31)))
+    with returned():
+        table = some.toArrow().sort_by(KEYS[0])
+    few = of_users(whole, *columns_of(table, whole))
+    modes = tuple(side.table.take(np.arange(side.n_rated)) for side in few.layout.sides)
+    design = Design(modes, np.stack(few.history.codes, axis=1))
+    fit = recentred(few.fit, design, seed)
+    model = replace(whole.fit.draws.model, likelihood=fit.draws.model.likelihood)
+    return replace(whole, fit=replace(whole.fit, draws=replace(whole.fit.draws, model=model)))
+
+
+def columns_of(table: Any, fitted: FittedRecommender) -> tuple[list[Any], npt.NDArray[Any], list[Any], list[Any]]:
+    """Ids, factors (b, S, r), items and ratings of a table of users, as `of_users` takes them."""
+    draws = fitted.fit.draws
+    shape = (len(table), len(draws), int(draws.model.core.ranks[0]))
+    lists = [[np.asarray(each.values) for each in table[name]] for name in ("factors", "items", "ratings")]
+    psi = np.concatenate([np.zeros(0, np.float32), *lists[0]]).reshape(shape)
+    return table[KEYS[0]].to_pylist(), psi, lists[1], lists[2]
+
+
+def _write_users(spark: Any, workers: Workers, requests: list[Request], data: SparkRatings, path: str) -> None:
+    """Write a row per user, by the workers."""
+    sharded, plan = workers.sharded, workers.sharded.plan
+    sent = sharded.context.broadcast((requests, plan.hot))
+    blobs = sharded.all.mapPartitions(lambda shards: _blobs(shards, *sent.value), True)
+    frame = spark.createDataFrame(blobs, "hot boolean, data binary")
+
+    def rows(which: str, key: str) -> Any:
+        schema = f"{key}, factors array<float>, items array<int>, ratings array<double>"
+        return frame.filter(which).select("data").mapInArrow(_decoded, schema)
+
+    users = rows("not hot", f"{KEYS[0]} {kind_of(data.ids[0])}")
+    if len(plan.hot):
+        users = users.unionByName(_hot(rows("hot", "number bigint"), requests, data, plan.hot))
+    users.write.parquet(path)
+    sent.destroy()
+
+
+def _hot(pieces: Any, requests: list[Request], data: SparkRatings, hot: npt.NDArray[Any]) -> Any:
+    """The users whose ratings are in several shards."""
+    from pyspark.sql import functions as F
+
+    lists = [F.flatten(F.collect_list(name)).alias(name) for name in ("items", "ratings")]
+    known = [
+        (user, data.ids[0][user], [float(value) for request in requests for value in request.hot[user]])
+        for user in hot.tolist()
+    ]
+    schema = f"number bigint, {KEYS[0]} {kind_of(data.ids[0])}, factors array<float>"
+    ids = pieces.sparkSession.createDataFrame(known, schema)
+    return ids.join(pieces.groupBy("number").agg(*lists), "number").drop("number")
+
+
+# In the workers
+
+
+def _blobs(shards: Iterable[Shard], requests: list[Request], hot: npt.NDArray[Any]) -> Iterator[tuple[bool, bytes]]:
+    """Batches of Arrow as bytes: users with factors and ratings; hot users with their number and some ratings."""
+    import pyarrow as pa
+
+    for shard in shards:
+        if shard.piece:
+            yield True, _bytes("number", pa.array([shard.first]), None, shard, np.array([0, len(shard.user)]))
+            continue
+        ((_, psi),) = factors([shard], requests, "f4")
+        begin = np.searchsorted(shard.user, np.arange(shard.first, shard.last + 1))
+        usual = np.flatnonzero(~np.isin(np.arange(shard.first, shard.last), hot))
+        for first in range(0, len(usual), USERS):
+            some = usual[first : first + USERS]
+            bounds = begin[np.append(some, some[-1] + 1)]
+            yield False, _bytes(KEYS[0], shard.ids.take(pa.array(some)), psi[some], shard, bounds)
+
+
+def _bytes(name: str, ids: Any, psi: Any, shard: Shard, begin: npt.NDArray[Any]) -> bytes:
+    """A batch of Arrow of users whose ratings begin at these places of the shard."""
+    import pyarrow as pa
+
+    ids = ids.cast(pa.int64()) if pa.types.is_integer(ids.type) else ids.cast(pa.string())
+    place, offsets = slice(int(begin[0]), int(begin[-1])), pa.array((begin - begin[0]).astype(np.int32))
+    items = pa.ListArray.from_arrays(offsets, pa.array(shard.item[place]))
+    ratings = pa.ListArray.from_arrays(offsets, pa.array(shard.rating[place].astype(np.float64)))
+    if psi is None:
+        vectors = pa.nulls(len(ids), pa.list_(pa.float32()))
+    else:
+        ends = np.arange(len(ids) + 1, dtype=np.int32) * (psi.shape[1] * psi.shape[2])
+        vectors = pa.ListArray.from_arrays(pa.array(ends), pa.array(psi.ravel()))
+    batch = pa.RecordBatch.from_arrays([ids, vectors, items, ratings], names=[name, "factors", "items", "ratings"])
+    sink = pa.BufferOutputStream()
+    with pa.ipc.new_stream(sink, batch.schema) as writer:
+        writer.write_batch(batch)
+    return bytes(sink.getvalue())
+
+
+def _decoded(batches: Iterable[Any]) -> Iterator[Any]:
+    import pyarrow as pa
+
+    for batch in batches:
+        for blob in batch.column(0):
+            yield from pa.ipc.open_stream(blob.as_buffer())

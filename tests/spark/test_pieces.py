@@ -1,0 +1,113 @@
+"""Sessions, plans and sums of users without Spark."""
+
+import socket
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+
+from tests.spark.conftest import why_not
+from tuckergp.errors import InputError
+from tuckergp.spark.collecting import collected_ratings
+from tuckergp.spark.encoding import Plan, _larger, gathered
+from tuckergp.spark.sessions import _check_java, _check_master, java
+from tuckergp.spark.shards import Summary
+from tuckergp.spark.summed import Basis
+
+needs_pyspark = pytest.mark.skipif(why_not() is not None, reason=str(why_not()))
+
+
+@needs_pyspark
+def test_no_java_is_one_sentence(monkeypatch, tmp_path):
+    monkeypatch.setenv("PATH", str(tmp_path))
+    monkeypatch.delenv("JAVA_HOME", raising=False)
+    with pytest.raises(InputError, match="needs Java 17 or 21"):
+        java()
+    monkeypatch.setenv("JAVA_HOME", str(tmp_path))
+    with pytest.raises(InputError, match="needs Java 17 or 21"):
+        java()
+
+
+def test_an_old_java_is_one_sentence(tmp_path):
+    old = tmp_path / "java"
+    for version, number in (("1.8.0_392", 8), ("11.0.2", 11)):
+        old.write_text(f"#!/bin/sh\necho 'openjdk version \"{version}\"' >&2\n")
+        old.chmod(0o755)
+        with pytest.raises(InputError, match=f"is Java {number}; set JAVA_HOME"):
+            _check_java(str(old))
+    old.write_text("#!/bin/sh\necho 'openjdk version \"21.0.1\"' >&2\n")
+    _check_java(str(old))
+
+
+def test_a_master_that_nobody_answers_at_is_one_sentence():
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+        with pytest.raises(
+            InputError, match=f"There is no Spark at the master spark://127.0.0.1:{port}: nobody answers"
+        ):
+            _check_master(f"spark://127.0.0.1:{port}")
+        free.listen()
+        _check_master(f"spark://127.0.0.1:1,127.0.0.1:{port}")
+    with pytest.raises(InputError, match="'nowhere' is no master of Spark"):
+        _check_master("nowhere")
+    for fine in (None, "local", "local[2]", "local-cluster[2,1,1024]", "yarn", "k8s://https://host"):
+        _check_master(fine)
+
+
+def bytes_of(user, item, rating):
+    return b"".join([user.astype(np.int32).tobytes(), item.astype(np.int32).tobytes(), rating.tobytes()])
+
+
+def test_ratings_come_back_sorted_whatever_shards_they_were_in():
+    """Among them users with more than a shard, one of whom rated one item very often."""
+    rng = np.random.default_rng(0)
+    user = np.repeat(np.arange(30), np.where(np.arange(30) % 11 == 3, 120, 10))
+    item, rating = rng.integers(40, size=len(user)), rng.integers(10, size=len(user)) / 2.0
+    item[user == 3] = 7
+    per_user = np.bincount(user)
+    plan = Plan.of(per_user, 8)
+    assert plan.hot.tolist() == [3, 14, 25]
+    shard, shuffled = plan.shard_of(user, item, rating), rng.permutation(len(user))
+    assert np.bincount(shard, minlength=plan.n_shards).max() < 2 * len(user) / 8
+    assert len(set(shard[user == 3])) > 1
+    parts = [shuffled[shard[shuffled] == k] for k in range(plan.n_shards)]
+    rows = [(k, bytes_of(user[mine], item[mine], rating[mine])) for k, mine in enumerate(parts)]
+    shards = list(gathered(reversed(rows), range(plan.n_shards), plan))
+    rdd = SimpleNamespace(map=lambda f: SimpleNamespace(toLocalIterator=lambda: map(f, shards)))
+    found = collected_ratings(SimpleNamespace(per_user=per_user, plan=plan, all=rdd))
+    order = np.lexsort((rating, item, user))
+    for mine, theirs in zip(found, (user, item, rating), strict=True):
+        np.testing.assert_array_equal(mine, theirs[order])
+
+
+def test_ids_are_hashed_once_for_many_batches():
+    import pyarrow as pa
+
+    batch = pa.RecordBatch.from_pydict({"x": list(range(10_000))})
+    sizes = [len(table) for table in _larger(batch for _ in range(250))]
+    assert sizes == [1_000_000, 1_000_000, 500_000]
+
+
+@pytest.mark.parametrize("same", [False, True])
+def test_few_rows_have_the_sums_of_products_of_all(same):
+    rng = np.random.default_rng(1)
+    features, psi = rng.standard_normal((200, 5)), rng.standard_normal((200, 3))
+    if same:  # a column that others say already
+        features[:, 4] = features[:, 0] - features[:, 1]
+    basis = Basis.of(features.T @ features)
+    few = basis.rows(features.T @ psi, psi.T @ psi)
+    mine = np.vstack([basis.features, np.zeros((3, 5))])
+    assert len(few) == len(mine) == (7 if same else 8)
+    np.testing.assert_allclose(mine.T @ mine, features.T @ features, atol=1e-10)
+    np.testing.assert_allclose(mine.T @ few, features.T @ psi, atol=1e-10)
+    np.testing.assert_allclose(few.T @ few, psi.T @ psi, atol=1e-10)
+
+
+def test_summaries_join():
+    rng = np.random.default_rng(1)
+    parts = [rng.standard_normal(n) + 1e3 for n in (1, 5, 40)]
+    each = [Summary(len(y), y.min(), y.max(), y.mean(), ((y - y.mean()) ** 2).sum()) for y in parts]
+    joined, whole = each[0].joined(each[1]).joined(each[2]), np.concatenate(parts)
+    np.testing.assert_allclose([joined.mean, joined.std], [whole.mean(), whole.std()], rtol=1e-12)
+    assert joined[:3] == (46, whole.min(), whole.max())
