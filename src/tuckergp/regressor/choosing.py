@@ -5,17 +5,20 @@ The values that single parameters may have are declared in `tuckergp.regressor.s
 
 from __future__ import annotations
 
+from tuckergp.data.tables import Table
 from tuckergp.errors import InputError
 from tuckergp.gp.hyper import Values
 from tuckergp.gp.learning import learn_modes
 from tuckergp.likelihoods import LIKELIHOODS
+from tuckergp.model.inputs import as_modes
 from tuckergp.model.mode import Mode
 from tuckergp.model.tucker import Core
+from tuckergp.regressor.columns import default_for, useful
 from tuckergp.regressor.reading import Observations
 from tuckergp.regressor.settings import RegressorSettings
 from tuckergp.running.fit import Inference, resolve_inference
 
-__all__ = ["inference_of", "learned_modes_of"]
+__all__ = ["default_modes_of", "inference_of", "learned_modes_of"]
 
 
 def inference_of(settings: RegressorSettings) -> Inference:
@@ -28,6 +31,13 @@ def inference_of(settings: RegressorSettings) -> Inference:
         "sgld": {"batch_size": 20, "step_size": 0.3},
     }
     return resolve_inference(settings, LIKELIHOODS[settings.likelihood], tuned, settings.noise, ratings=False)
+
+
+def default_modes_of(settings: RegressorSettings, inference: Inference, table: Table) -> list[Mode]:
+    """The modes asked for; without any, one for each column that can tell something."""
+    if settings.modes is None:
+        table = table.select(useful(table))
+    return as_modes(settings.modes, table, default=default_for(inference.any_residual))
 
 
 def learned_modes_of(

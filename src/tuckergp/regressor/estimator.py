@@ -29,6 +29,7 @@ from tuckergp.posterior.export import as_inference_data, block_names
 from tuckergp.random import seed_of
 from tuckergp.regressor import answering, component_plots
 from tuckergp.regressor.choosing import inference_of
+from tuckergp.regressor.column_report import ColumnReport, column_report
 from tuckergp.regressor.component_plots import Colour
 from tuckergp.regressor.components import Components, components_of
 from tuckergp.regressor.decomposition import Decomposition, decomposition_of
@@ -60,8 +61,10 @@ class TuckerGPRegressor(Storable, ReadsTables, RegressorMixin, BaseEstimator):  
     Parameters
     ----------
     modes : list of Mode, Mode, Kernel or None
-        The arguments of f. None: one mode per column, with SE on whitened numbers and dates and Identity on anything
-        else. In the list, the name or number of a column stands for that mode. A kernel is one mode of all columns.
+        The arguments of f. None: one mode per column that is not constant. By ``"gibbs"`` and ``"als"`` standardised
+        numbers and dates lie on a line, Linear + Matern-3/2 (``"gibbs"`` draws its lengthscale); by others they have
+        features of a squared exponential. A column of two numbers has Linear, anything else Identity. In the list, the
+        name or number of a column stands for that mode. A kernel is one mode of all columns.
     rank : int or sequence of int
         Rank of the core in every mode, or one rank per mode.
     inference : {"gibbs", "als", "sgd", "vi", "hmc", "nuts", "sgld"} or Gibbs, ALS, SGD, VI, HMC, NUTS, SGLD
@@ -110,6 +113,8 @@ class TuckerGPRegressor(Storable, ReadsTables, RegressorMixin, BaseEstimator):  
         What each column of X held, in a word: numbers, dates, text.
     column_values_ : dict of str to list
         Usual values of each column that is used, in their order: all where they are few, else some hundred of them.
+    features_ : ColumnReport
+        How each column is used, or why not; ``print(reg.features_)``.
     modes_ : tuple of FittedMode
     learned_modes_ : list of Mode
         The modes that were used: those given, or with ``hyperparameters="ml"`` the same with learned numbers in their
@@ -270,6 +275,12 @@ class TuckerGPRegressor(Storable, ReadsTables, RegressorMixin, BaseEstimator):  
     def learned_modes_(self) -> list[Mode]:
         """The modes that were used, with given or learned numbers in their kernels."""
         return [fitted.mode for fitted in self.modes_]
+
+    @property
+    def features_(self) -> ColumnReport:
+        """How each column is used, or why not."""
+        check_is_fitted(self)
+        return column_report(self._names, self.column_kinds_, self.column_values_, self.modes_)
 
     @overload
     def predict(self, X: Any, *, include_noise: bool = ..., exposure: Any = ...) -> Floats: ...
@@ -558,6 +569,7 @@ class TuckerGPRegressor(Storable, ReadsTables, RegressorMixin, BaseEstimator):  
     def _keep(self, fitted: FittedRegressor) -> Self:
         """Set the fitted attributes, which users and model files know, from what was learned."""
         self.modes_, self.fit_ = fitted.modes, fitted.fit
+        self.__dict__.pop("_read_modes", None)  # those that were fitted may use fewer columns
         for name, value in (("hyperparameters_", fitted.hyperparameters), ("moments_", fitted.moments)):
             self.__dict__.pop(name, None)
             if value is not None:

@@ -8,10 +8,9 @@ from tuckergp.data.tables import Table
 from tuckergp.gp.hyper import Values
 from tuckergp.model.design import Design
 from tuckergp.model.fitted_mode import FittedMode
-from tuckergp.model.inputs import as_modes
 from tuckergp.posterior.moments import Moments, MomentsOf
 from tuckergp.random import stream
-from tuckergp.regressor.choosing import inference_of, learned_modes_of
+from tuckergp.regressor.choosing import default_modes_of, inference_of, learned_modes_of
 from tuckergp.regressor.reading import Observations
 from tuckergp.regressor.settings import RegressorSettings
 from tuckergp.running.control import Control
@@ -53,7 +52,7 @@ def learn(
     """Fit a regressor to observations; ``keep`` is the number of draws to keep, None for all."""
     inference = inference_of(settings)
     seed = seed_for(settings.random_state, control.checkpoint)
-    modes = as_modes(settings.modes, data.table)
+    modes = default_modes_of(settings, inference, data.table)
     ranks = ranks_of(settings.rank, len(modes))
     core = inference.core(settings.core, ranks, stream(seed, 1, 0), len(data.target))
     modes, hyperparameters = learned_modes_of(settings, modes, core, data, seed)
