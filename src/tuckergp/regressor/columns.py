@@ -5,8 +5,6 @@ Where a column goes in a field with others is decided in `tuckergp.regressor.con
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from functools import partial
 from typing import Any
 
 import numpy.typing as npt
@@ -15,7 +13,7 @@ from tuckergp.data.tables import Table
 from tuckergp.kernels import SE, Identity, Kernel, Linear, Matern32
 from tuckergp.model.mode import Mode
 
-__all__ = ["column_modes", "default_for", "is_numeric", "useful"]
+__all__ = ["column_modes", "curve_for", "is_numeric", "two_values", "useful"]
 
 FEW_ROWS = 20
 """From so many rows on, text that differs in nearly all of them is a name, and tells nothing about others."""
@@ -42,26 +40,26 @@ def _tells(values: npt.NDArray[Any]) -> bool:
     return levels > 1 and not (len(values) >= FEW_ROWS and levels > NAMES * len(values))
 
 
-def default_for(lines: bool) -> Callable[[Table], list[Mode]]:
-    """The function that gives each column of a table its mode, as `column_modes` does."""
-    return partial(column_modes, lines=lines)
+def curve_for(lines: bool) -> Kernel:
+    """The kernel of numbers: a trend and a Matern on a line, where the inference learns lines; else SE."""
+    return Linear() + Matern32(1.0) if lines else SE(1.0)
 
 
-def column_modes(table: Table, lines: bool) -> list[Mode]:
-    """One mode for each column, on ``lines`` where the inference learns them.
+def column_modes(table: Table, curve: Kernel) -> list[Mode]:
+    """One mode for each column.
 
-    Numbers and dates: a trend and a Matern on a line with a lengthscale to be drawn, standardised; for other inferences
-    a squared exponential. Of two values a trend says all. Anything else: levels.
+    Numbers and dates are standardised and have the kernel ``curve``; of two values a trend says all. Anything else:
+    levels.
     """
-    curve: Kernel = Linear() + Matern32(1.0) if lines else SE(1.0)
     return [_mode(name, values, curve) for name, values in table.columns.items()]
 
 
 def _mode(name: str, values: npt.NDArray[Any], curve: Kernel) -> Mode:
     if not is_numeric(values):
         return Mode(name, Identity())
-    return Mode(name, Linear() if _two_values(values) else curve, whiten=True)
+    return Mode(name, Linear() if two_values(values) else curve, whiten=True)
 
 
-def _two_values(values: npt.NDArray[Any]) -> bool:
+def two_values(values: npt.NDArray[Any]) -> bool:
+    """Whether a column of numbers has no more than two values."""
     return bool(((values == values.min()) | (values == values.max())).all())

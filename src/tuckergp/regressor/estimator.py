@@ -28,6 +28,7 @@ from tuckergp.params import inner_params, with_inner
 from tuckergp.posterior.export import as_inference_data, block_names
 from tuckergp.random import seed_of
 from tuckergp.regressor import answering, component_plots
+from tuckergp.regressor.choice import Choice
 from tuckergp.regressor.choosing import inference_of
 from tuckergp.regressor.column_report import ColumnReport, column_report
 from tuckergp.regressor.component_plots import Colour
@@ -36,6 +37,7 @@ from tuckergp.regressor.decomposition import Decomposition, decomposition_of
 from tuckergp.regressor.learning import FittedRegressor, learn
 from tuckergp.regressor.reading import read_cells, read_observations
 from tuckergp.regressor.settings import RegressorSettings
+from tuckergp.regressor.trial import choose
 from tuckergp.running.control import Callback, Control, kept
 from tuckergp.running.fit import Inference
 from tuckergp.store.checks import check_fit, check_modes
@@ -157,6 +159,7 @@ class TuckerGPRegressor(Storable, ReadsTables, RegressorMixin, BaseEstimator):  
     """
 
     grid_: GridData | None = None
+    choice_: Choice | None = None
 
     def __init__(
         self,
@@ -169,8 +172,8 @@ class TuckerGPRegressor(Storable, ReadsTables, RegressorMixin, BaseEstimator):  
         hyperparameters: Literal["fixed", "ml"] = "fixed",
         learn_rows: int = 2000,
         fixed: Sequence[str] = (),
-        draws: int = 300,
-        warmup: int = 300,
+        draws: int | None = None,
+        warmup: int | None = None,
         chains: int = 1,
         n_jobs: int | None = None,
         random_state: int | np.random.Generator | None = None,
@@ -245,7 +248,7 @@ class TuckerGPRegressor(Storable, ReadsTables, RegressorMixin, BaseEstimator):  
             self.grid_, X, y, sample_weight, exposure = read_cells(X, sample_weight, exposure, self.modes)
         data = read_observations(self._read(X, reset=True), y, sample_weight, exposure, self.likelihood)
         asked = None if moments_of is None else self._read(moments_of, reset=False)
-        return self._keep(learn(settings, data, control, asked, kept(keep, keep_draws)))
+        return self._keep(learn(settings, data, control, asked, kept(keep, keep_draws), choose))
 
     def get_params(self, deep: bool = True) -> dict[str, Any]:
         """Parameters by name; with ``deep`` also those inside, as in ``modes__0__kernel__lengthscale``."""
@@ -568,7 +571,7 @@ class TuckerGPRegressor(Storable, ReadsTables, RegressorMixin, BaseEstimator):  
 
     def _keep(self, fitted: FittedRegressor) -> Self:
         """Set the fitted attributes, which users and model files know, from what was learned."""
-        self.modes_, self.fit_ = fitted.modes, fitted.fit
+        self.modes_, self.fit_, self.choice_ = fitted.modes, fitted.fit, fitted.choice
         self.__dict__.pop("_read_modes", None)  # those that were fitted may use fewer columns
         for name, value in (("hyperparameters_", fitted.hyperparameters), ("moments_", fitted.moments)):
             self.__dict__.pop(name, None)
