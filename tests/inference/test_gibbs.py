@@ -31,6 +31,7 @@ from tuckergp.residuals import Field, Line, NoResidual, Rows
 from tuckergp.residuals.base import ModeState
 from tuckergp.residuals.field import Surface
 from tuckergp.residuals.line import Path
+from tuckergp.residuals.places import Places
 from tuckergp.running.control import Control
 from tuckergp.running.loop import sample
 from tuckergp.store.trees import digest
@@ -58,7 +59,7 @@ def tiny_design(rng, kinds, rows=4, n=14):
         if kind in FIELDS:
             X = rng.random((rows, 2))
             order = 1 + list(FIELDS).index(kind)
-            residual = Field(X[rng.permutation(rows)], X, order, FIELDS[kind], 0.5, neighbours=rows - 1)
+            residual = Field(Places(X[rng.permutation(rows)], order, rows - 1, rows), X, FIELDS[kind], 0.5)
         modes.append(ModeTable(sparse.csr_array(features), residual, None, blocks, nested))
     index = np.stack([rng.integers(rows, size=n) for _ in kinds], axis=1).astype(np.int32)
     return Design(tuple(modes), index)
@@ -90,12 +91,13 @@ def draw_prior(model, design, gibbs, rng):
         psi = table.features @ B
         residual, noise, nu, own = table.residual, np.ones(table.n_groups), 10.0, ()
         if isinstance(residual, Line | Field):
+            is_line = isinstance(residual, Line)
+            order = residual.order if is_line else residual.train.order
             lengthscale = residual.lengthscale * np.exp(1.5 * rng.standard_normal(np.shape(residual.lengthscale)))
-            K = kernel_of(residual, lengthscale)(residual.t if isinstance(residual, Line) else residual.points)
+            K = kernel_of(order, lengthscale)(residual.t if is_line else residual.points)
             Z = rng.multivariate_normal(np.zeros(r), covariance, size=table.n_rows)
             psi = psi + residual.sd * np.linalg.cholesky(K + 1e-10 * np.eye(len(K))) @ Z
-            unread = np.full((table.n_rows, residual.order, r), np.nan)  # a sweep reads no states
-            is_line = isinstance(residual, Line)
+            unread = np.full((table.n_rows, order, r), np.nan)  # a sweep reads no states
             own = Path(unread, float(lengthscale)) if is_line else Surface(unread[:, 0], lengthscale, lengthscale)
         if isinstance(residual, Rows):
             psi = psi + residual.sd * rng.multivariate_normal(np.zeros(r), covariance, size=table.n_rows)
@@ -125,8 +127,8 @@ def draw_own(likelihood, gibbs, rows, rng):
     return GaussianState(float(alpha), rows)
 
 
-def kernel_of(line, lengthscale):
-    return list(MATERNS.values())[line.order - 1](lengthscale)
+def kernel_of(order, lengthscale):
+    return list(MATERNS.values())[order - 1](lengthscale)
 
 
 def with_targets(prepared, y):

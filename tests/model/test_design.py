@@ -161,7 +161,7 @@ def test_rows_come_before_a_chain_unless_it_is_asked_for():
 def test_a_matern_of_several_columns_becomes_a_field():
     design, (fitted,) = Design.fit([Mode(["lon", "lat"], 4.0 * Matern12(), constant=False)], TABLE)
     assert [type(fitted.residual), fitted.residual_sd, len(fitted.blocks)] == [Field, 2.0, 0]
-    np.testing.assert_array_equal(design.modes[0].residual.points, np.unique(design.modes[0].residual.places, axis=0))
+    np.testing.assert_array_equal(design.modes[0].residual.points, np.unique(design.modes[0].residual.train.X, axis=0))
     design, _ = Design.fit([Mode(["lon", "lat"], Matern12())], TABLE, any_residual=False)
     assert isinstance(design.modes[0].residual, NoResidual)
 

@@ -12,6 +12,7 @@ import json
 import pkgutil
 import re
 import tomllib
+from dataclasses import replace
 from pathlib import Path
 from types import ModuleType
 from typing import NamedTuple
@@ -20,6 +21,8 @@ import pytest
 
 import tuckergp
 from tuckergp.inference import INFERENCES
+from tuckergp.recommender import choosing as recommender
+from tuckergp.regressor import choosing as regressor
 
 ROOT = Path(__file__).parents[2]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
@@ -116,17 +119,32 @@ d
 
 
 def pages_to_run():
-    """Every page with examples without those that need time, and the pages that have such ones once more with them."""
+    """Every page with examples, with few draws and without those that need time; once more all of it, as it stands."""
     for page in PAGES:
         blocks = blocks_of(page.read_text())
         if blocks:
             yield pytest.param(page, False, id=name_of(page))
-        if any("time" in block.needs for block in blocks):
             yield pytest.param(page, True, id=f"{name_of(page)}-all", marks=pytest.mark.slow)
+
+
+def with_few_draws(resolve):
+    """The same function, whose samplers stop after a few draws: what a page does with them is tested, not the figures."""
+
+    def resolved(*arguments, **options):
+        inference = resolve(*arguments, **options)
+        few = {"draws": 30, "warmup": 15}
+        return replace(
+            inference, **{name: min(few[name], getattr(inference, name)) for name in few if hasattr(inference, name)}
+        )
+
+    return resolved
 
 
 @pytest.mark.parametrize(("page", "time"), pages_to_run())
 def test_examples_run(page, time, tmp_path, monkeypatch, request):
+    if not time:
+        for module in (recommender, regressor):
+            monkeypatch.setattr(module, "resolve_inference", with_few_draws(module.resolve_inference))
     # first all that need no data, so that they cannot lean on those that do
     monkeypatch.chdir(tmp_path)
     known = dict(INFERENCES)  # to which a page may add

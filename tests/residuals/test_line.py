@@ -64,7 +64,7 @@ def at_new_values(design):
 def dense_new_values(table, mode, rng):
     """E at NEW given E at the knots, by the dense Gaussian process."""
     line = table.residual
-    kernel = kernel_of(line, mode.own.lengthscale)
+    kernel = kernel_of(line.order, mode.own.lengthscale)
     E = mode.psi - table.features @ mode.B
     K = kernel(line.t) + 1e-10 * np.eye(len(line.t))
     weights = np.linalg.solve(K, kernel(line.t, NEW)).T
@@ -247,7 +247,7 @@ def test_draws_at_new_values_given_the_factors_are_those_of_the_dense_process(ki
         {"lengthscale": np.array([path.lengthscale for path in paths])},
     )
     found = new.residual.factors(new.features, draws, lambda s: rng).swapaxes(0, 1).reshape(3000, -1)
-    kernel = kernel_of(line, 1.3)
+    kernel = kernel_of(line.order, 1.3)
     weights = np.linalg.solve(kernel(line.t), kernel(line.t, NEW)).T
     centred = found - (weights @ E).ravel()
     C = np.kron(kernel(NEW) - weights @ kernel(line.t, NEW), covariance)

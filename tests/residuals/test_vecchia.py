@@ -1,14 +1,16 @@
-"""Vecchia's approximation against the dense Gaussian process, to which it is equal where all places are neighbours."""
+"""Processes of places against linear algebra: the exact one, and Vecchia's approximation, exact with all neighbours."""
 
 import numpy as np
 import pytest
 
-from tuckergp.compute.places import coarse_to_fine, nearest_earlier
+from tuckergp.compute.places import Search, coarse_to_fine, nearest_earlier
 from tuckergp.errors import NotPositiveDefinite
 from tuckergp.kernels import Matern12, Matern32, Matern52
-from tuckergp.residuals import vecchia
+from tuckergp.residuals import dense, vecchia
+from tuckergp.residuals.dense import DenseProcess, NewAmongFew
 from tuckergp.residuals.markov import independent_ranks
-from tuckergp.residuals.vecchia import JITTER, PlaceData, VecchiaProcess
+from tuckergp.residuals.process import JITTER
+from tuckergp.residuals.vecchia import NewAmongMany, VecchiaProcess
 
 KERNELS = {1: Matern12(), 2: Matern32(), 3: Matern52()}
 orders = pytest.mark.parametrize("order", KERNELS)
@@ -19,8 +21,15 @@ def places(rows=25, p=2, seed=0):
     return X[coarse_to_fine(X)]
 
 
-def exact(order, X):
-    return VecchiaProcess(X, nearest_earlier(X, len(X) - 1), order), KERNELS[order](X) + JITTER * np.eye(len(X))
+def with_all_neighbours(X, order):
+    return VecchiaProcess(X, nearest_earlier(X, len(X) - 1), order)
+
+
+exact = pytest.mark.parametrize("process_of", [with_all_neighbours, DenseProcess])
+
+
+def covariance(order, X):
+    return KERNELS[order](X) + JITTER * np.eye(len(X))
 
 
 def data(rows, r, seed=1):
@@ -42,11 +51,12 @@ def dense_posterior(K, A, b, mean, precision):
     return np.linalg.solve(Q, right).reshape(mean.shape), np.linalg.inv(Q)
 
 
+@exact
 @orders
 @pytest.mark.parametrize("p", [1, 2, 5])
-def test_with_all_neighbours_it_is_the_dense_process(order, p):
+def test_an_exact_process_has_the_covariance_of_the_kernel(process_of, order, p):
     X = places(p=p)
-    process, K = exact(order, X)
+    process, K = process_of(X, order), covariance(order, X)
     root = process.colour(np.eye(len(X)))
     np.testing.assert_allclose(root @ root.T, K, atol=1e-12)
     np.testing.assert_allclose(process.log_determinant, np.linalg.slogdet(K)[1], rtol=1e-9)
@@ -72,11 +82,12 @@ def test_with_few_neighbours_a_place_is_what_they_say():
 
 @orders
 @pytest.mark.parametrize("r", [1, 3])
-@pytest.mark.parametrize("neighbours", [24, 4])
+@pytest.mark.parametrize("neighbours", [24, 4, None])
 def test_values_given_data_have_the_dense_mean_and_covariance(order, r, neighbours):
     """A draw is linear in its noise, so the covariance of draws is known exactly, without Monte Carlo."""
     X = places()
-    process = VecchiaProcess(X, nearest_earlier(X, neighbours), order)
+    sparse = None if neighbours is None else VecchiaProcess(X, nearest_earlier(X, neighbours), order)
+    process = sparse or DenseProcess(X, order)
     root = process.colour(np.eye(len(X)))
     A, b, mean, precision = data(len(X), r)
     expected, covariance = dense_posterior(root @ root.T, A, b, mean, precision)
@@ -94,55 +105,85 @@ def test_many_ranks_have_fewer_neighbours_in_the_preconditioner_and_the_same_ans
     A, b, mean, precision = data(60, 3)
     found = process.values_given_data(A, b, mean, precision)
     monkeypatch.setattr(vecchia, "WIDEST", 6)
-    assert PlaceData.of(process, A, b).neighbours.shape == (60, 4)
+    assert process.data(A, b).neighbours.shape == (60, 4)
     np.testing.assert_allclose(process.values_given_data(A, b, mean, precision), found, atol=2e-5)
 
 
 @orders
-@pytest.mark.parametrize("r", [1, 3])
-def test_log_evidence_differs_between_lengthscales_as_the_dense_one(order, r):
+@pytest.mark.parametrize(("process_of", "r"), [(with_all_neighbours, 1), (with_all_neighbours, 3), (DenseProcess, 1)])
+def test_log_evidence_differs_between_lengthscales_as_the_dense_one(process_of, order, r):
     A, b, mean, precision = data(20, r)
     _, A, b = independent_ranks(A, b, mean, precision)
     found, expected = [], []
     for lengthscale in (0.5, 2.0):
-        process, K = exact(order, places(20) / lengthscale)
-        found.append(process.log_evidence(A, b))
+        X = places(20) / lengthscale
+        K = covariance(order, X)
+        found.append(process_of(X, order).log_evidence(A, b))
         # log of the integral of exp(b'e - e'A e / 2) N(e; 0, K kron I)
-        mode, covariance = dense_posterior(K, A, b, np.zeros_like(b), np.eye(r))
-        expected.append((mode * b).sum() / 2 + (np.linalg.slogdet(covariance)[1] - r * np.linalg.slogdet(K)[1]) / 2)
+        mode, C = dense_posterior(K, A, b, np.zeros_like(b), np.eye(r))
+        expected.append((mode * b).sum() / 2 + (np.linalg.slogdet(C)[1] - r * np.linalg.slogdet(K)[1]) / 2)
     assert found[1] - found[0] == pytest.approx(expected[1] - expected[0], rel=1e-6)
 
 
-@orders
-def test_new_places_follow_known_ones_jointly(order):
+def test_data_that_tell_ranks_apart_have_their_density_also_for_several():
+    """Along the axes of A, the exact process treats each rank for itself."""
+    X, axes = places(20), np.linalg.qr(np.random.default_rng(2).standard_normal((2, 2)))[0]
+    A, b, _, _ = data(20, 1)
+    apart = np.concatenate([A, 3 * A], axis=2) * np.eye(2)
+    both = DenseProcess(X, 2).log_evidence(axes @ apart @ axes.T, np.concatenate([b, 2 * b], axis=1) @ axes.T)
+    one, other = (DenseProcess(X, 2).log_evidence(scale * A, by * b) for scale, by in ((1, 1), (3, 2)))
+    assert both == pytest.approx(one + other, rel=1e-9)
+
+
+@pytest.mark.parametrize("joint", [True, False])
+@pytest.mark.parametrize("lengthscale", [[0.8], [0.5, 2.0]])
+def test_new_places_have_the_dense_mean_and_covariance_among_few_and_among_many(lengthscale, joint):
+    """With all places around, both are exact; values are linear in their noise."""
+    X, lengthscale = places(30), np.array(lengthscale)
+    known, new = X[:20], np.vstack([X[20:], X[20] + 1e-10])
+    unit = lengthscale / lengthscale[0]
+    among = [NewAmongMany(Search(known / unit), new, unit, 2, 20, 10 if joint else 0, joint)]
+    among += [NewAmongFew(known, new, 2)] if joint else []
+    K = covariance(2, np.vstack([known, new]) / lengthscale)
+    E = np.random.default_rng(0).standard_normal((20, 2))
+    weights = np.linalg.solve(K[:20, :20], K[:20, 20:]).T
+    conditional = K[20:, 20:] - weights @ K[:20, 20:]
+    for each in among:
+        np.testing.assert_allclose(each.values(lengthscale, E), weights @ E, atol=1e-5)
+        root = each.values(lengthscale, np.zeros((20, len(new))), np.eye(len(new)))
+        expected = conditional if joint else np.diag(np.diagonal(conditional))
+        np.testing.assert_allclose(root @ root.T, expected, atol=1e-7)
+
+
+def test_new_places_are_drawn_in_groups_where_there_are_many(monkeypatch):
     X = places(30)
-    neighbours = np.tril(np.broadcast_to(np.arange(30), (8, 30)) + 1, 21) - 1
-    process = VecchiaProcess(X, neighbours.astype(np.int32), order)
-    K = KERNELS[order](X) + JITTER * np.eye(30)
-    E = np.random.default_rng(0).standard_normal((22, 2))
-    weights = np.linalg.solve(K[:22, :22], K[:22, 22:]).T
-    mean = process.colour(np.zeros((8, 2)), E)
-    np.testing.assert_allclose(mean, weights @ E, atol=1e-5)
-    root = process.colour(np.eye(8), np.zeros((22, 8)))
-    np.testing.assert_allclose(root @ root.T, K[22:, 22:] - weights @ K[:22, 22:], atol=1e-8)
+    noise, E = np.random.default_rng(0).standard_normal((2, 10, 1)), np.ones((20, 1))
+    monkeypatch.setattr(dense, "TOGETHER", 4)
+    found = NewAmongFew(X[:20], X[20:], 1).values(np.ones(1), E, noise[0])
+    for some in (slice(0, 4), slice(4, 8), slice(8, 10)):
+        group = NewAmongFew(X[:20], X[20:][some], 1).values(np.ones(1), E, noise[0][some])
+        np.testing.assert_allclose(found[some], group, atol=1e-12)
 
 
+@pytest.mark.parametrize(
+    "process_of", [lambda X, order: VecchiaProcess(X, nearest_earlier(X, 15), order), DenseProcess]
+)
 @orders
-def test_places_as_close_as_rounding_are_no_trouble(order):
+def test_places_as_close_as_rounding_are_no_trouble(process_of, order):
     X = np.repeat(places(10), 3, axis=0)
     X[1::3] += 1e-9
-    process = VecchiaProcess(X, nearest_earlier(X, 15), order)
+    process = process_of(X, order)
     A, b, mean, precision = data(30, 1)
     E = process.values_given_data(A, b, mean, precision, np.random.default_rng(0).standard_normal((2, 30, 1)))
     assert np.isfinite(E).all()
     np.testing.assert_allclose(E[::3], E[2::3], atol=1e-3)
 
 
-def test_data_or_places_that_are_not_numbers_are_refused():
+@exact
+def test_data_or_places_that_are_not_numbers_are_refused(process_of):
     X = places(6)
-    process = VecchiaProcess(X, nearest_earlier(X, 3), 1)
     A, b, mean, precision = data(6, 1)
     with pytest.raises(FloatingPointError, match="statistics A of the places"):
-        process.values_given_data(np.full_like(A, np.nan), b, mean, precision)
+        process_of(X, 1).values_given_data(np.full_like(A, np.nan), b, mean, precision)
     with pytest.raises(NotPositiveDefinite, match="shorter lengthscales"):
-        _ = VecchiaProcess(X * np.nan, nearest_earlier(X, 3), 1).R
+        process_of(X, 1).with_nugget(np.full(6, -2.0)).whiten(b)

@@ -34,6 +34,16 @@ def gap(x: Array, y: Array) -> float:
 
 
 @jit
+def covariances(X: Array, Y: Array, order: int, symmetric: bool, out: Array) -> None:
+    """Write the Matern correlations of places X (M, p) and Y (n, p) to ``out``; ``symmetric`` where X is Y."""
+    for i in range(len(X)):
+        for j in range(i + 1 if symmetric else len(Y)):
+            out[i, j] = matern(order, gap(X[i], Y[j]))
+            if symmetric:
+                out[j, i] = out[i, j]
+
+
+@jit
 def factor_rows(first: int, last: int, X: Array, neighbours: Array, order: int, nugget: Array, R: Array) -> int:
     """Write rows ``first`` to ``last`` of R for places X (M, p) with covariance matern + diag(nugget).
 

@@ -22,8 +22,11 @@ Index = npt.NDArray[np.int32]
 FINEST = 16
 """Halvings of the largest extent after which places are the same for the order."""
 
-SHARES = (1.0, 1 / 8, 1 / 64)
+SHARES = (1 / 8, 1 / 64)
 """Shares of the places, the first in their order, of which some nearest ones surround a new place."""
+
+FEW_COLUMNS = 3
+"""Dimensions in which they do: a gap is no hole with an edge in more, and the nearest places tell most."""
 
 SOME = 65_536
 """Places whose neighbours are looked up at once."""
@@ -111,14 +114,20 @@ class Search:
         return np.asarray(self._trees[count].query(points, np.arange(1, min(k, count) + 1))[1], dtype=np.int32)
 
     def around(self, points: Floats, k: int) -> Index:
-        """At most k places around points (n, p): nearest ones of all, and of the coarser parts `SHARES`, (n, k).
+        """The k places around points (n, p), all if there are fewer, (n, min(k, M)).
 
-        Those of all may lie on one side of a point in a wide gap; -1 stands where a place would be there twice.
+        In few dimensions a third are the nearest of each of the coarser parts `SHARES`: those of all may lie on one
+        side of a point in a wide gap. The rest are the nearest of all.
         """
-        if k >= len(self.X):
-            return self.nearest(points, k)
-        part = -(-k // len(SHARES))
-        found = [self.nearest(points, part, max(int(share * len(self.X)), part)) for share in SHARES]
-        places = np.sort(np.concatenate(found, axis=1)[:, :k], axis=1)
-        places[:, 1:][places[:, 1:] == places[:, :-1]] = -1
-        return places
+        nearest = self.nearest(points, k)
+        part = k // (1 + len(SHARES))
+        if k >= len(self.X) or self.X.shape[1] > FEW_COLUMNS or not part:
+            return nearest
+        coarse = [self.nearest(points, part, max(int(share * len(self.X)), part)) for share in SHARES]
+        places = np.concatenate([*coarse, nearest], axis=1)
+        # the first k different ones of each row
+        sorter = np.argsort(places, axis=1, kind="stable")
+        ascending = np.take_along_axis(places, sorter, axis=1)
+        again = np.zeros(places.shape, dtype=bool)
+        np.put_along_axis(again, sorter[:, 1:], ascending[:, 1:] == ascending[:, :-1], axis=1)
+        return np.take_along_axis(places, np.argsort(again, axis=1, kind="stable")[:, :k], axis=1)

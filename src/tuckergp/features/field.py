@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import cached_property
 from typing import ClassVar
 
 import numpy as np
@@ -15,6 +16,7 @@ from tuckergp.features.base import Floats, ResidualMap, Shapes
 from tuckergp.features.line import MATERNS
 from tuckergp.kernels import Kernel
 from tuckergp.residuals import field as residuals
+from tuckergp.residuals.places import Places
 
 __all__ = ["Field"]
 
@@ -24,8 +26,9 @@ DEGREE = np.pi / 180
 class Field(ResidualMap):
     """Keep a Matern term as the residual of its mode: a Gaussian process of places, linear in their number.
 
-    Each place depends on its nearest neighbours among places that come before it in a coarse-to-fine order (Vecchia's
-    approximation), which is exact where ``neighbours`` is at least the number of places less one. `tuckergp.Mode`
+    Up to 1,000 places are treated exactly. Of more, each depends on its nearest neighbours among places that come
+    before it in a coarse-to-fine order (Vecchia's approximation), which is exact again where ``neighbours`` is at least
+    the number of places less one. `tuckergp.Mode`
     chooses it by itself for the first Matern term on two or more numeric columns, unless the mode has rows (`Rows`) or
     the inference works with features alone (SGD). It has no features: `transform` returns none.
 
@@ -35,10 +38,11 @@ class Field(ResidualMap):
     Parameters
     ----------
     neighbours : int
-        How many earlier places each training place depends on; 30 is more accurate than 15 and takes about four times
-        as long.
+        How many earlier places each of more than 1,000 training places depends on; 30 is more accurate than 15 and
+        takes about four times as long. In more than three columns neighbours tell less: take 30 or more.
     predicting : int
-        How many training places around it each new place depends on: the nearest, and nearest ones of coarser parts.
+        How many of more than 1,000 training places each new place depends on: the nearest and, in up to three columns,
+        nearest ones of coarser parts.
     sphere : bool
         The columns are longitude and latitude in degrees, in this order, and places are compared by their chordal
         distance, which is valid for every smoothness; lengthscales are in degrees of a great circle.
@@ -106,6 +110,7 @@ class Field(ResidualMap):
             raise InputError(
                 f"Some inputs of {self.columns_} are one place on the sphere; bring longitudes between -180 and 180."
             )
+        vars(self).pop("_train", None)
         self.places_ = points[coarse_to_fine(points / self.lengthscales_)]
         self.order_ = round(kernel.nu + 0.5)
         self.n_features_ = 0
@@ -124,16 +129,12 @@ class Field(ResidualMap):
 
     def at(self, table: Table, sd: float) -> residuals.Field:
         """The residual at the rows of a table, with this standard deviation."""
-        return residuals.Field(
-            self.places_,
-            self.points(table),
-            self.order_,
-            self.lengthscales_,
-            sd,
-            self.neighbours,
-            self.predicting,
-            self.learn,
-        )
+        return residuals.Field(self._train, self.points(table), self.lengthscales_, sd, self.learn)
+
+    @cached_property
+    def _train(self) -> Places:
+        """The training places; all tables share what is found out about them."""
+        return Places(self.places_, self.order_, self.neighbours, self.predicting)
 
     def kept(self, r: int) -> tuple[Shapes, Shapes]:
         """The shapes of what draws keep: E at the places, and the lengthscales."""

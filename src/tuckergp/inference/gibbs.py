@@ -233,6 +233,7 @@ class Gibbs(HyperPriors, Sampled):
             sweep,
             self.overrelaxation,
             self._shared_noise(problem, evidence),
+            self.warmup,
         )
         mode, collapsed = table.residual.update(mode, evidence, given, rng)
         if table.blocks:

@@ -63,6 +63,8 @@ class ModeGiven:
         Of draws of weights that all rows share, see `tuckergp.random.overrelaxed`.
     noise : SharedNoise or None
         Where the mode is all there is of f, and a residual may draw its own unknowns with the noise integrated out.
+    warmup : int
+        Sweeps whose draws are not kept.
     """
 
     features: Matrix
@@ -74,11 +76,17 @@ class ModeGiven:
     sweep: int = 0
     overrelaxation: float = 0.0
     noise: SharedNoise | None = None
+    warmup: int = COLLAPSED_AT_FIRST
+
+    @property
+    def warming(self) -> bool:
+        """Whether the draws of this sweep are not kept."""
+        return self.sweep < self.warmup
 
     @property
     def starting(self) -> bool:
         """Whether this is one of the first sweeps, in which draws may be rough."""
-        return self.sweep < COLLAPSED_AT_FIRST
+        return self.warming and self.sweep < COLLAPSED_AT_FIRST
 
     @property
     def searching(self) -> bool:

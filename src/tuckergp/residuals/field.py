@@ -1,7 +1,8 @@
 """Rows at places in two or more dimensions: E ~ N(0, sd^2 K kron Lambda^-1), K a Matern correlation of their distances.
 
-By Vecchia's approximation a draw is linear in the number of places; lengthscales are drawn as well. The process itself
-is in `tuckergp.residuals.vecchia`, the draws of lengthscales are in `tuckergp.residuals.lengthscales`.
+Few places are treated exactly, and by Vecchia's approximation a draw is linear in the number of many; lengthscales are
+drawn as well. The process itself is in `tuckergp.residuals.places`, the draws of lengthscales are in
+`tuckergp.residuals.lengthscales`.
 """
 
 from __future__ import annotations
@@ -13,7 +14,6 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from tuckergp.compute.places import coarse_to_fine, nearest_earlier
 from tuckergp.errors import InputError
 from tuckergp.linalg import Matrix
 from tuckergp.priors.given import ModeGiven
@@ -22,12 +22,15 @@ from tuckergp.priors.regressions import weights_given_factors
 from tuckergp.random import DrawStreams, normals
 from tuckergp.residuals import lengthscales
 from tuckergp.residuals.base import Evidence, ModeDraws, ModeState, Residual
-from tuckergp.residuals.vecchia import Places, VecchiaProcess
+from tuckergp.residuals.beside import weights_beside_residual
+from tuckergp.residuals.dense import NewAmongFew
+from tuckergp.residuals.places import Places
+from tuckergp.residuals.start import searched
+from tuckergp.residuals.vecchia import NewAmongMany
 
 __all__ = ["Field", "Surface"]
 
 Floats = npt.NDArray[np.float64]
-Index = npt.NDArray[np.int32]
 
 LAST_SEARCH = 64
 """Neighbours are looked up again, at the lengthscales of the time, after 1, 2, 4, ... sweeps up to this many."""
@@ -47,34 +50,22 @@ class Field(Residual):
 
     Attributes
     ----------
-    places : ndarray, shape (M_train, p)
-        Coordinates of the training rows, coarse to fine.
+    train : Places
+        The training rows, coarse to fine.
     points : ndarray, shape (M, p)
         Coordinates of the rows of this table.
-    order : {1, 2, 3}
-        Matern-1/2, -3/2, -5/2.
     lengthscale : ndarray, shape (1,) or (p,)
         The kernel's own.
     sd : float
-    neighbours, predicting : int
-        How many earlier places a place depends on, and how many training places a new one.
     learn : bool
         Whether the lengthscales are to be learned.
     """
 
-    places: Floats
+    train: Places
     points: Floats
-    order: int
     lengthscale: Floats
     sd: float
-    neighbours: int = 15
-    predicting: int = 100
     learn: bool = True
-
-    @cached_property
-    def train(self) -> Places:
-        """The training places, with what was found out about them."""
-        return Places(self.places, self.order, self.neighbours)
 
     @cached_property
     def place(self) -> npt.NDArray[np.intp]:
@@ -89,7 +80,7 @@ class Field(Residual):
     def take(self, rows: npt.NDArray[np.integer]) -> Field:
         """Some of the rows."""
         taken = replace(self, points=self.points[rows])
-        vars(taken).update(train=self.train, place=self.place[rows])
+        vars(taken)["place"] = self.place[rows]
         return taken
 
     def refuse_weights(self, what: str) -> None:
@@ -103,13 +94,14 @@ class Field(Residual):
     def init(self, r: int, sd: float, rng: np.random.Generator) -> Surface:
         """A prior draw at the kernel's lengthscales."""
         process = self.train.process(self.lengthscale, self.lengthscale)
-        E = self.sd * sd * process.colour(normals((len(self.places), r), rng))
+        E = self.sd * sd * process.colour(normals((self.n_kept, r), rng))
         return Surface(E, self.lengthscale, self.lengthscale)
 
     def values(self, own: tuple[Any, ...]) -> Floats:
         """E at the rows, (M, r): as drawn at training places, elsewhere the mean given those."""
         surface = Surface(*own)
-        return self._at_rows(np.asarray(surface.values, dtype=np.float64), surface.lengthscale)
+        known = np.asarray(surface.values, dtype=np.float64)
+        return self._at_rows(known, surface.lengthscale, surface.metric)
 
     def lengthscales(self, own: tuple[Any, ...]) -> Floats:
         """Those of the surface."""
@@ -130,13 +122,16 @@ class Field(Residual):
         surface, features = Surface(*mode.own), given.features[self._sorter]
         A, b = evidence.statistics()
         statistics = A[self._sorter], b[self._sorter]
+        mode = weights_beside_residual(mode, features, mode.psi[self._sorter], statistics, given, rng)
         mean, variance = np.asarray(features @ mode.B), self.sd**2
-        metric = surface.lengthscale if rng is not None and _due(given.sweep) else surface.metric
+        metric = surface.lengthscale if rng is not None and _due(given) else surface.metric
         state = lengthscales.FieldState(
             self.train, surface.lengthscale, metric, mode.precision, self.sd, self.lengthscale
         )
         weights = lengthscales.scatter_of(mode.B, given.by_feature(mode.tau))
         if rng is not None and self.learn:
+            if given.noise is not None and given.sweep == 0 and given.warming:
+                state = searched(state, lengthscales.Responses.of(statistics, mean, given.noise), weights, given)
             state, statistics = lengthscales.before_values(state, statistics, mean, weights, given, rng)
         noise = None if rng is None else normals((len(mean), 2, mean.shape[1]), rng).transpose(1, 0, 2)
         E = state.process.values_given_data(*statistics, mean, state.precision / variance, noise)
@@ -151,7 +146,7 @@ class Field(Residual):
             state.precision / variance,
             rng,
         )
-        own = Surface(surface.values, state.lengthscale, metric)
+        own = Surface(surface.values, state.lengthscale, state.metric)
         return mode._replace(psi=psi[self.place], B=B, precision=state.precision, own=own), False
 
     @cached_property
@@ -175,7 +170,7 @@ class Field(Residual):
     @property
     def n_kept(self) -> int:
         """One row for each training place."""
-        return len(self.places)
+        return len(self.train.X)
 
     def kept(self, psi: Floats, own: tuple[Any, ...]) -> tuple[dict[str, Floats], dict[str, Floats]]:
         """E at the training places, and the lengthscales."""
@@ -184,55 +179,49 @@ class Field(Residual):
 
     def factors(self, features: Matrix, draws: ModeDraws, streams: DrawStreams | None) -> Floats:
         """psi at the rows of this table: Phi B, plus E given that at the training places in each draw."""
-        psi, values = draws.mean(features), draws.rows["values"]
-        for s, lengthscale in enumerate(draws.values["lengthscale"]):
+        psi, values, lengthscales = draws.mean(features), draws.rows["values"], draws.values["lengthscale"]
+        # any places will do, so all draws share those that are near by their usual lengthscales
+        metric = np.exp(np.log(lengthscales).mean(axis=0))
+        for s, lengthscale in enumerate(lengthscales):
             known = np.asarray(values[:, s], dtype=np.float64)
             if streams is None or not self.undetermined.any():
-                psi[:, s] += self._at_rows(known, lengthscale)
+                psi[:, s] += self._at_rows(known, lengthscale, metric)
             else:
                 root = np.linalg.cholesky(draws.covariance[s])
-                psi[:, s] += self._at_rows(known, lengthscale, root, streams(s))
+                psi[:, s] += self._at_rows(known, lengthscale, metric, root, streams(s))
         return psi
 
     def _at_rows(
-        self, known: Floats, lengthscale: Floats, root: Floats | None = None, rng: np.random.Generator | None = None
+        self,
+        known: Floats,
+        lengthscale: Floats,
+        metric: Floats,
+        root: Floats | None = None,
+        rng: np.random.Generator | None = None,
     ) -> Floats:
         """E at the rows of any table given that at the training places, (M, r).
 
         With ``rng`` new places are drawn jointly, ``root`` (r, r) being that of the covariance of a place.
         """
         E: Floats = known[self.place]
-        new, neighbours = self._neighbourhood(lengthscale / lengthscale[0], joint=rng is not None)
-        noise = np.zeros_like(E[new])
-        if rng is not None and root is not None:
-            noise = rng.standard_normal(noise.shape) @ root.T
-        both = np.concatenate([self.places, self.points[new]]) / lengthscale
-        E[new] = VecchiaProcess(both, neighbours, self.order).colour(noise, known)
+        new = np.flatnonzero(self.undetermined)
+        if len(new):
+            noise = None if rng is None or root is None else rng.standard_normal(E[new].shape) @ root.T
+            E[new] = self._given(metric, joint=noise is not None).values(lengthscale, known, noise)
         return E
 
-    def _neighbourhood(self, metric: Floats, joint: bool) -> tuple[npt.NDArray[np.intp], Index]:
-        """The new rows, and the places on which they depend; with ``joint``, coarse to fine, on each other as well.
-
-        What was found last is kept: draws of one lengthscale share it.
-        """
+    def _given(self, metric: Floats, joint: bool) -> NewAmongFew | NewAmongMany:
+        """The new rows given the training places; what was looked up last is kept."""
         key = (metric.tobytes(), joint)
         if key not in self._found:
-            new = np.flatnonzero(self.undetermined)
-            if joint:
-                new = new[coarse_to_fine(self.points[new] / metric)]
-            neighbours = self.train.around(metric, self.points[new], self.predicting)
-            if joint:
-                others = nearest_earlier(self.points[new] / metric, self.neighbours)
-                others[others >= 0] += len(self.places)
-                neighbours = np.concatenate([neighbours, others], axis=1)
             self._found.clear()
-            self._found[key] = (new, neighbours)
+            self._found[key] = self.train.given(self.points[self.undetermined], metric, joint)
         return self._found[key]
 
     @cached_property
-    def _found(self) -> dict[tuple[bytes, bool], tuple[npt.NDArray[np.intp], Index]]:
+    def _found(self) -> dict[tuple[bytes, bool], NewAmongFew | NewAmongMany]:
         return {}
 
 
-def _due(sweep: int) -> bool:
-    return 0 < sweep <= LAST_SEARCH and sweep & (sweep - 1) == 0
+def _due(given: ModeGiven) -> bool:
+    return given.warming and 0 < given.sweep <= LAST_SEARCH and given.sweep & (given.sweep - 1) == 0

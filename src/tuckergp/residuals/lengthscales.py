@@ -6,7 +6,7 @@ both. So Lambda is integrated out, and E as well where the field is all there is
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TypeAlias
@@ -18,7 +18,8 @@ from tuckergp.priors.given import ModeGiven, SharedNoise
 from tuckergp.random import log_slice
 from tuckergp.residuals.line import SLICE_WIDTH, LengthscalePrior
 from tuckergp.residuals.markov import independent_ranks, log_likelihood
-from tuckergp.residuals.vecchia import JITTER, Places, VecchiaProcess
+from tuckergp.residuals.places import Places
+from tuckergp.residuals.process import JITTER, PlaceProcess
 
 __all__ = ["FieldState", "before_values", "given_data", "given_responses", "given_values", "scatter_of"]
 
@@ -56,7 +57,7 @@ class FieldState:
     centre: Floats
 
     @cached_property
-    def process(self) -> VecchiaProcess:
+    def process(self) -> PlaceProcess:
         """The process of unit variance at the training places."""
         return self.places.process(self.lengthscale, self.metric)
 
@@ -78,11 +79,15 @@ class FieldState:
         return replace(self, lengthscale=lengthscale)
 
     def drawn(
-        self, log_density: Callable[[FieldState], float], rng: np.random.Generator, width: float = SLICE_WIDTH
+        self,
+        log_density: Callable[[FieldState], float],
+        rng: np.random.Generator,
+        width: float = SLICE_WIDTH,
+        columns: Sequence[int] | None = None,
     ) -> FieldState:
-        """Draw one lengthscale after the other by a slice step on its logarithm, given a log density of the data."""
+        """Draw lengthscales, of all or some columns, one by one by slice steps on logarithms, given a log density."""
         state = self
-        for j in range(len(self.lengthscale)):
+        for j in range(len(self.lengthscale)) if columns is None else columns:
             at = state.with_lengthscale
 
             def log_posterior(x: float, j: int = j, at: Callable[[int, float], FieldState] = at) -> float:
@@ -169,9 +174,9 @@ class Responses:
         means = b / noise.alpha / a
         return cls(means[:, None] - mean, a, max(noise.squares - float((a * means**2).sum()), 0.0), noise)
 
-    def process(self, state: FieldState, h: float) -> VecchiaProcess:
+    def process(self, state: FieldState, h: float) -> PlaceProcess:
         """The process with noise, of variance 1 + 1 / (h a)."""
-        return replace(state.process, nugget=JITTER + 1 / (h * self.a))
+        return state.process.with_nugget(JITTER + 1 / (h * self.a))
 
     def shape(self, given: ModeGiven) -> float:
         """Shape of the gamma distribution of Lambda."""
@@ -201,10 +206,11 @@ def given_responses(
     noise: SharedNoise,
     rng: np.random.Generator,
 ) -> tuple[FieldState, Statistics]:
-    """Draw lengthscales, Lambda and the noise precision from their marginal posterior, all of E integrated out.
+    """Draw a lengthscale, Lambda and the noise precision from their marginal posterior, all of E integrated out.
 
-    By Vecchia's approximation of the responses, exact where all places are neighbours. Also returns the statistics with
-    the new noise precision; that of the likelihood's state is drawn given f later.
+    Lengthscales take turns, because each try costs a factorisation of all places. By Vecchia's approximation of the
+    responses, exact where all places are neighbours. Also returns the statistics with the new noise precision; that of
+    the likelihood's state is drawn given f later.
     """
     responses = Responses.of(statistics, mean, noise)
     log_h = float(np.log(noise.alpha * state.sd**2 / state.precision[0, 0]))
@@ -213,7 +219,8 @@ def given_responses(
     log_h = log_slice(lambda x: responses.log_density(state, x, weights, given), log_h, width, rng)
     # what nearby places tell is h over l^(2 nu), so this stays where it is while lengthscales move
     rough = log_h - state.log_size
-    state = state.drawn(lambda at: responses.log_density(at, rough + at.log_size, weights, given), rng, width)
+    one = given.sweep % len(state.lengthscale)
+    state = state.drawn(lambda at: responses.log_density(at, rough + at.log_size, weights, given), rng, width, [one])
     log_h = rough + state.log_size
     rate, _ = responses.rate(state, log_h, weights, given)
     precision = rng.gamma(responses.shape(given)) / rate

@@ -20,9 +20,9 @@ from tuckergp.linalg import Matrix
 from tuckergp.priors.given import ModeGiven
 from tuckergp.priors.regression import Regression
 from tuckergp.priors.regressions import weights_given_factors as regress
-from tuckergp.priors.weights import weights_given_data
 from tuckergp.random import DrawStreams, log_slice, normals
 from tuckergp.residuals.base import Evidence, ModeDraws, ModeState, Residual
+from tuckergp.residuals.beside import weights_beside_residual
 from tuckergp.residuals.markov import MaternProcess, independent_ranks, log_likelihood
 
 __all__ = [
@@ -38,8 +38,6 @@ __all__ = [
 Floats = npt.NDArray[np.float64]
 
 SLICE_WIDTH = 0.5
-# Up to this many weights they are also drawn given the data and E, by one solve.
-FEW_WEIGHTS = 200
 
 
 def weights_given_factors(
@@ -265,13 +263,8 @@ class Line(Residual):
         """
         A, b = (statistic[self.sorter] for statistic in evidence.statistics())
         features = given.features[self.sorter]
+        mode = weights_beside_residual(mode, features, mode.psi[self.sorter], (A, b), given, rng)
         mean = np.asarray(features @ mode.B)
-        if rng is not None and 0 < mode.B.size <= FEW_WEIGHTS:
-            # what the data say beside E; `weights_given_factors` below sees them through psi alone
-            E = mode.psi[self.sorter] - mean
-            rest = b - np.einsum("mkl,ml->mk", A, E)
-            B = weights_given_data(features, A, rest, given.by_feature(mode.tau), mode.precision, mode.B, rng)
-            mode, mean = mode._replace(B=B), np.asarray(features @ B)
         inner, prior = mode.precision / self.sd**2, LengthscalePrior(self.lengthscale)
         process = self.process(Path(*mode.own).lengthscale)
         noise = None

@@ -1,41 +1,28 @@
-"""A Matern process at places in several dimensions, by Vecchia's approximation: draws, densities, values given data.
+"""A Matern process at many places in several dimensions, by Vecchia's approximation.
 
 Each place depends on some nearest earlier ones alone, so that K^-1 = R'R with a sparse triangular R: exact where a
-place has all earlier ones as neighbours, linear in the number of places otherwise. What a sampler does with it is in
-`tuckergp.residuals.field`.
+place has all earlier ones as neighbours, linear in the number of places otherwise.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from scipy.sparse.linalg import LinearOperator, cg
 
 from tuckergp.compute import field as compute
 from tuckergp.compute import field_data
-from tuckergp.compute.places import Search, nearest_earlier
+from tuckergp.compute.places import Search, coarse_to_fine, nearest_earlier
 from tuckergp.compute.threads import run_ranges
 from tuckergp.errors import NotPositiveDefinite
-from tuckergp.residuals.markov import independent_ranks
+from tuckergp.residuals.process import JITTER, PlaceData, PlaceProcess
 
-__all__ = ["JITTER", "PlaceData", "Places", "VecchiaProcess"]
+__all__ = ["NewAmongMany", "VecchiaData", "VecchiaProcess"]
 
 Floats = npt.NDArray[np.float64]
 Index = npt.NDArray[np.int32]
-
-JITTER = 1e-9
-"""Variance of each place of its own, relative to that of the process: places may lie as close together as they like."""
-
-TOLERANCE = 1e-6
-"""Of conjugate gradients: the size of what is left of the right-hand side relative to it."""
-
-STEPS = 2_000
-"""The most steps of them."""
 
 ROWS = 4_096
 """Rows that a thread takes at once."""
@@ -43,16 +30,13 @@ ROWS = 4_096
 WIDEST, LEAST = 60, 4
 """Neighbours times ranks in the preconditioner, and the least neighbours."""
 
-ROUNDING = 1e-12
-"""Eigenvalues of A smaller than this, relative to the largest, are 0."""
-
 
 def _ranges(count: int) -> npt.NDArray[np.int64]:
     return np.append(np.arange(0, count, ROWS), count)
 
 
 @dataclass(frozen=True, eq=False)
-class VecchiaProcess:
+class VecchiaProcess(PlaceProcess):
     """A Matern process of unit variance at places, each of which depends on its neighbours among the earlier ones.
 
     Parameters
@@ -109,38 +93,6 @@ class VecchiaProcess:
         compute.solve_rows(self.R, self.neighbours, both)
         return both[len(known) :]
 
-    @property
-    def log_determinant(self) -> float:
-        """The logarithm of |K|."""
-        return float(-2 * np.log(self.R[:, 0]).sum())
-
-    # Given data
-
-    def values_given_data(
-        self, A: Floats, b: Floats, mean: Floats, precision: Floats, noise: Floats | None = None
-    ) -> Floats:
-        """Mean of p(E | data), (M, r); with standard normal ``noise`` (2, M, r), a draw.
-
-        A draw e0 of the prior, corrected by what the data differ from draws of them (Matheron's rule): e0 + K G V^-1
-        (d + z - G'e0), A = G G', b - A mean = G d. Conjugate gradients solve with V, by a Vecchia approximation of
-        V^-1 as preconditioner, in some 10 to 100 steps.
-
-        Parameters
-        ----------
-        A, b : ndarray, shapes (M, r, r) and (M, r)
-            Statistics of the places, noise precision included.
-        mean : ndarray, shape (M, r)
-            What is added to E.
-        precision : ndarray, shape (r, r)
-            Lambda.
-        """
-        inverse, A, b = independent_ranks(A, b, mean, precision)
-        data = PlaceData.of(self, A, b)
-        prior = np.zeros_like(b) if noise is None else self.colour(noise[0])
-        right = data.d - _each(data.G, prior, transposed=True)
-        u = data.solve(right if noise is None else right + noise[1])
-        return (prior + self.covariance_times(_each(data.G, u))) @ inverse
-
     def covariance_times(self, x: Floats) -> Floats:
         """K x for x (M, c)."""
         x = x.copy()
@@ -148,43 +100,29 @@ class VecchiaProcess:
         compute.solve_rows(self.R, self.neighbours, x)
         return x
 
-    def log_evidence(self, A: Floats, b: Floats) -> float:
-        """Logarithm of p(data), E integrated out, by Vecchia's approximation of the data, up to a constant.
+    @property
+    def log_determinant(self) -> float:
+        """The logarithm of |K|."""
+        return float(-2 * np.log(self.R[:, 0]).sum())
 
-        Parameters are statistics from `independent_ranks`. Other than the rest it is no property of this process: both
-        approximate the same one.
-        """
-        return PlaceData.of(self, A, b).log_density
+    def with_nugget(self, nugget: Floats) -> VecchiaProcess:
+        """The same with other variances (M,) that each place has of its own."""
+        return replace(self, nugget=nugget)
 
-
-def _each(G: Floats, x: Floats, transposed: bool = False) -> Floats:
-    """G_m x_m, or G_m'x_m, of each place, (M, r)."""
-    return np.asarray(np.einsum("mji,mj->mi" if transposed else "mij,mj->mi", G, x))
+    def data(self, G: Floats, d: Floats) -> VecchiaData:
+        """What the data say: d = G e + z for each place."""
+        return VecchiaData(self, G, d)
 
 
 @dataclass(frozen=True, eq=False)
-class PlaceData:
-    """What the data say about a process with independent ranks: d = G'e + z for each place, z standard normal.
+class VecchiaData(PlaceData):
+    """Data about a process at places, whose covariance V has a Vecchia approximation, too: V^-1 ~ S'S.
 
-    Attributes
-    ----------
-    process : VecchiaProcess
-    G : ndarray, shape (M, r, r)
-    d : ndarray, shape (M, r)
+    It preconditions solves, which take some 10 to 100 steps, and gives a density. Other than the rest that is no
+    property of the process: both approximate the same one.
     """
 
     process: VecchiaProcess
-    G: Floats
-    d: Floats
-
-    @classmethod
-    def of(cls, process: VecchiaProcess, A: Floats, b: Floats) -> PlaceData:
-        """The same data as statistics A = G G' and b = G d."""
-        values, vectors = np.linalg.eigh(A) if A.shape[1] > 1 else (A[:, 0], np.ones_like(A))
-        # no observation, or fewer than ranks: what they do not tell of e has a root of 0
-        root = np.sqrt(np.where(values <= ROUNDING * values.max(axis=1, keepdims=True), 0, values))
-        along = _each(vectors, b, transposed=True)
-        return cls(process, vectors * root[:, None], np.divide(along, root, out=np.zeros_like(along), where=root != 0))
 
     @cached_property
     def neighbours(self) -> Index:
@@ -209,76 +147,58 @@ class PlaceData:
         run_ranges(field_data.times_blocks, _ranges(len(x)), self.S, self.neighbours, x, out)
         return out
 
+    def precondition(self, x: Floats) -> Floats:
+        """S'S x."""
+        out = np.empty_like(x)
+        field_data.times_blocks_transposed(self.S, self.neighbours, self.whitened(x), out)
+        return out
+
     @property
     def log_density(self) -> float:
-        """log N(d; 0, V) up to a constant."""
+        """log N(d; 0, (S'S)^-1) up to a constant."""
         diagonal = np.diagonal(self.S, axis1=1, axis2=2)
         return float(np.log(diagonal).sum() - (self.whitened(self.d) ** 2).sum() / 2)
 
-    def solve(self, right: Floats) -> Floats:
-        """V^-1 right."""
-        shape, size = right.shape, right.size
 
-        def product(x: Floats) -> Floats:
-            u = x.reshape(shape)
-            e = self.process.covariance_times(_each(self.G, u))
-            return (u + _each(self.G, e, transposed=True)).ravel()
+class NewAmongMany:
+    """New places among many: each depends on known places around it and, to be drawn jointly, on other new ones.
 
-        def precondition(x: Floats) -> Floats:
-            white, out = self.whitened(np.ascontiguousarray(x.reshape(shape))), np.empty(shape)
-            field_data.times_blocks_transposed(self.S, self.neighbours, white, out)
-            return out.ravel()
-
-        V, inverse = (LinearOperator((size, size), matvec=step, dtype=np.float64) for step in (product, precondition))
-        x, failed = cg(V, right.ravel(), rtol=TOLERANCE, maxiter=STEPS, M=inverse)
-        if failed:
-            raise FloatingPointError(f"conjugate gradients for a field did not converge in {STEPS} steps")
-        return np.asarray(x).reshape(shape)
-
-
-@dataclass(frozen=True, eq=False)
-class Places:
-    """The training places of a field, in their order, and which of them are near to which.
-
-    What was looked up last is kept; distances are in units of lengthscales (1,) or (p,), of which one for all columns
-    changes nothing.
-
-    Attributes
+    Parameters
     ----------
-    X : ndarray, shape (M, p)
+    search : Search
+        The known places, in units of ``metric``.
+    points : ndarray, shape (n, p)
+        The new ones.
+    metric : ndarray, shape (1,) or (p,)
+        The units in which places are near to each other.
     order : {1, 2, 3}
-    count : int
-        The most neighbours.
+    around, earlier : int
+        How many known places each depends on, and how many other new ones where ``joint``.
     """
 
-    X: Floats
-    order: int
-    count: int
-    _found: dict[str, tuple[Floats, Any]] = field(default_factory=dict, repr=False)
+    def __init__(
+        self, search: Search, points: Floats, metric: Floats, order: int, around: int, earlier: int, joint: bool
+    ) -> None:
+        scaled = points / metric
+        self.sorter = coarse_to_fine(scaled) if joint else np.arange(len(points))
+        scaled = scaled[self.sorter]
+        near = search.around(scaled, around)
+        # of the known places those alone that some new one depends on
+        self.known, renumbered = np.unique(near, return_inverse=True)
+        neighbours = renumbered.reshape(near.shape).astype(np.int32)
+        if joint:
+            others = nearest_earlier(scaled, earlier)
+            others[others >= 0] += len(self.known)
+            neighbours = np.concatenate([neighbours, others], axis=1)
+        self.neighbours = neighbours
+        self.X = np.concatenate([search.X[self.known] * metric, points[self.sorter]])
+        self.order = order
 
-    def _once(self, name: str, metric: Floats, make: Callable[[Floats], Any]) -> Any:
-        """What ``make`` returns for the places in units of the metric over its first entry."""
-        shape = metric / metric[0]
-        if name not in self._found or not np.array_equal(self._found[name][0], shape):
-            self._found[name] = (shape, make(self.X / shape))
-        return self._found[name][1]
-
-    def process(self, lengthscale: Floats, metric: Floats) -> VecchiaProcess:
-        """The process of unit variance, with neighbours that are nearest by ``metric``."""
-        key = np.concatenate([lengthscale, metric])
-        if "process" not in self._found or not np.array_equal(self._found["process"][0], key):
-            neighbours = self._once("neighbours", metric, lambda X: nearest_earlier(X, self.count))
-            self._found["process"] = (key, VecchiaProcess(self.X / lengthscale, neighbours, self.order))
-        process: VecchiaProcess = self._found["process"][1]
-        return process
-
-    def around(self, metric: Floats, points: Floats, k: int) -> Index:
-        """At most k places near to each point (n, p), nearer and farther ones; see `tuckergp.compute.places.Search`."""
-        search: Search = self._once("search", metric, Search)
-        return search.around(points / (metric / metric[0]), k)
-
-    def places_of(self, points: Floats) -> npt.NDArray[np.intp]:
-        """The place that each point (n, p) is, -1 for none."""
-        search: Search = self._once("search", np.ones(1), Search)
-        found = search.nearest(points, 1)[:, 0]
-        return np.where((self.X[found] == points).all(axis=1), found, -1)
+    def values(self, lengthscale: Floats, known: Floats, noise: Floats | None = None) -> Floats:
+        """The mean at the new places (n, r) given values at all known ones (M, r); with ``noise`` (n, r), a draw."""
+        n = len(self.sorter)
+        process = VecchiaProcess(self.X / lengthscale, self.neighbours, self.order)
+        Z = np.zeros((n, known.shape[1])) if noise is None else noise[self.sorter]
+        out = np.empty_like(Z)
+        out[self.sorter] = process.colour(Z, known[self.known])
+        return out
