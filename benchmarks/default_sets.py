@@ -222,8 +222,8 @@ def wind(rng: np.random.Generator) -> Set:
     """Wind speed by latitude, longitude and day in one year, 12 stations: half of the values."""
     folder = Path(os.environ["TUCKERGP_DATA"]) / "wind"
     stations = [line.split(",") for line in (folder / "stations.csv").read_text().split("\n")[1:] if line]
-    names = (folder / "wind.csv").read_text().split("\n", 1)[0].strip().split(",")[1:]
-    speed = np.genfromtxt(folder / "wind.csv", delimiter=",", skip_header=1, usecols=range(1, len(names) + 1))[:365]
+    names = (folder / "wind.csv").read_text().split("\n", 1)[0].strip().split(",")[3:]
+    speed = np.genfromtxt(folder / "wind.csv", delimiter=",", skip_header=1)[:365, 3:]
     places = {row[0]: [float(row[-2]), float(row[-1])] for row in stations}
     X = np.array([[*places[name], day] for day in range(365) for name in names])
     return split(X, speed.ravel(), 2_000, rng)

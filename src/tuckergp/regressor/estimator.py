@@ -63,10 +63,11 @@ class TuckerGPRegressor(Storable, ReadsTables, RegressorMixin, BaseEstimator):  
     Parameters
     ----------
     modes : list of Mode, Mode, Kernel or None
-        The arguments of f. None: one mode per column that is not constant. By ``"gibbs"`` and ``"als"`` standardised
-        numbers and dates lie on a line, Linear + Matern-3/2 (``"gibbs"`` draws its lengthscale); by others they have
-        features of a squared exponential. A column of two numbers has Linear, anything else Identity. In the list, the
-        name or number of a column stands for that mode. A kernel is one mode of all columns.
+        The arguments of f. None: by ``"gibbs"``, what does best in a short trial on held-out rows, see ``choice_``;
+        else one mode per column that is not constant. By ``"gibbs"`` and ``"als"`` standardised numbers and dates lie
+        on a line, Linear + Matern-3/2 (``"gibbs"`` draws its lengthscale); by others they have features of a squared
+        exponential. A column of two numbers has Linear, anything else Identity. In the list, the name or number of a
+        column stands for that mode. A kernel is one mode of all columns.
     rank : int or sequence of int
         Rank of the core in every mode, or one rank per mode.
     inference : {"gibbs", "als", "sgd", "vi", "hmc", "nuts", "sgld"} or Gibbs, ALS, SGD, VI, HMC, NUTS, SGLD
@@ -100,7 +101,8 @@ class TuckerGPRegressor(Storable, ReadsTables, RegressorMixin, BaseEstimator):  
     fixed : sequence of str
         Numbers that ``"ml"`` does not learn: ``"period"`` for all of that name, ``"day__period"`` for one of them.
     draws, warmup, chains : int
-        Draws per chain, sweeps before them, and chains; for ``"gibbs"``, ``"hmc"``, ``"nuts"`` and ``"sgld"``.
+        Draws per chain, sweeps before them, and chains; for ``"gibbs"``, ``"hmc"``, ``"nuts"`` and ``"sgld"``. None:
+        300 of either; after a trial, as many as take about half a minute.
     n_jobs : int or None
         Processes that run the chains; None is 1 (unless in a `joblib.parallel_config`), -1 all cores. Draws do not
         depend on it.
@@ -115,6 +117,9 @@ class TuckerGPRegressor(Storable, ReadsTables, RegressorMixin, BaseEstimator):  
         What each column of X held, in a word: numbers, dates, text.
     column_values_ : dict of str to list
         Usual values of each column that is used, in their order: all where they are few, else some hundred of them.
+    choice_ : Choice or None
+        What a trial found ``modes=None`` to be: ``"lines"``, ``"rough lines"``, ``"surface"`` (one mode: a trend, a
+        curve of each number, a smooth function of all) or ``"field"``, with the scores. None without a trial.
     features_ : ColumnReport
         How each column is used, or why not; ``print(reg.features_)``.
     modes_ : tuple of FittedMode
