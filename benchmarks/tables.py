@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from statistics import mean, stdev
+from math import exp, log
+from statistics import mean, median, stdev
 from typing import Any
 
 Report = dict[str, Any]
@@ -464,6 +465,48 @@ def spark_partitions(report: Report) -> Rows:
     return rows
 
 
+DEFAULTS = {"gp": "GP", "boosting": "boosting", "forest": "forest", "ridge": "ridge", "ours": "ours"}
+
+
+def defaults_errors(report: Report) -> Rows:
+    """RMSE within the range of the training rows, by that of the best peer; log density beside the GP's; time."""
+    cells = report["cells"]
+    rows = [["", "rows, columns", *(f"{name}: RMSE / best peer" for name in DEFAULTS.values())]]
+    rows[0] += ["chosen", "log density, GP", "ours", "CPU seconds, GP", "ours"]
+    for title, cell in cells.items():
+        errors = {name: cell[name]["parts"]["range"]["rmse"] for name in DEFAULTS}
+        best = min(error for name, error in errors.items() if name != "ours")
+        density = [f"{cell[name]['parts']['range']['density']:.3f}" for name in ("gp", "ours")]
+        seconds = [f"{sum(cell[name]['cpu_seconds'].values()):.0f}" for name in ("gp", "ours")]
+        size = f"{cell['size'][0]:,}, {cell['size'][1]}"
+        ratios = [f"{error / best:.3f}" for error in errors.values()]
+        rows.append([title, size, *ratios, cell["ours"].get("chosen", "lines"), *density, *seconds])
+    return [*rows, _defaults_overall(cells)]
+
+
+def _defaults_overall(cells: Report) -> list[str]:
+    """Geometric means of RMSE by that of the best single peer, mean log densities, median times."""
+    logs = {name: mean(log(cell[name]["parts"]["range"]["rmse"]) for cell in cells.values()) for name in DEFAULTS}
+    best = min(value for name, value in logs.items() if name != "ours")
+    density = [mean(cell[name]["parts"]["range"]["density"] for cell in cells.values()) for name in ("gp", "ours")]
+    seconds = [median(sum(cell[name]["cpu_seconds"].values()) for cell in cells.values()) for name in ("gp", "ours")]
+    title = "geometric mean of RMSE / best single peer; mean; median"
+    ratios = [f"{exp(value - best):.3f}" for value in logs.values()]
+    return [title, "", *ratios, "", *(f"{value:.3f}" for value in density), *(f"{value:.0f}" for value in seconds)]
+
+
+def defaults_coverage(report: Report) -> Rows:
+    """Shares of targets in intervals of 50, 90 and 95 %, ours and the GP's, pooled over sets; RMSE in gaps, beyond."""
+    rows = [["part", "sets", "ours: coverage of 50, 90, 95 %", "GP: coverage", "ours: RMSE / GP's, geometric mean"]]
+    for part, title in (("range", "in range"), ("gap", "in gaps"), ("beyond", "beyond the rows")):
+        found = [(cell["ours"]["parts"][part], cell["gp"]["parts"][part]) for cell in report["cells"].values()
+                 if part in cell["ours"]["parts"]]  # fmt: skip
+        shares = [", ".join(f"{mean(pair[k]['coverage'][j] for pair in found):.3f}" for j in range(3)) for k in (0, 1)]
+        ratio = exp(mean(log(ours["rmse"] / peer["rmse"]) for ours, peer in found))
+        rows.append([title, str(len(found)), *shares, f"{ratio:.3f}"])
+    return rows
+
+
 TABLES: dict[str, dict[str, Callable[[Report], Rows]]] = {
     "gibbs.json": {
         "gibbs_times": gibbs_times,
@@ -476,6 +519,7 @@ TABLES: dict[str, dict[str, Callable[[Report], Rows]]] = {
     "serve.json": {"serve_load": serve_load},
     "keep.json": {"kept_draws": kept_draws},
     "cold.json": {"cold_start": cold_start},
+    "defaults.json": {"defaults_errors": defaults_errors, "defaults_coverage": defaults_coverage},
     "diversity.json": {"diversity_lists": diversity_lists, "diversity_choice": diversity_choice},
     "fields.json": {
         "field_neighbours": field_neighbours,

@@ -22,7 +22,7 @@ SHARED = {
     "rank": ["a", 0, 2.5, True, None, [], [2, 0]],
     "likelihood": ["x", None, 1],
     "core": ["x", None, 3],
-    "draws": [1.5, 0, "a", None, True],
+    "draws": [1.5, 0, "a", True],
     "warmup": [-1, "a", 2.5],
     "chains": [0, "a", 1.5],
     "n_jobs": ["a", 0, 1.5],

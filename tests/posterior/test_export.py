@@ -105,5 +105,5 @@ def test_every_block_is_named():
     pytest.importorskip("arviz", exc_type=ImportError)
     posterior = group_of(model.fit(X, X[:, 0]).inference_data(), "posterior")
     assert posterior["block"].values.tolist() == [
-        "x0: Constant()", "x0: SE(lengthscale=1.0)", "x1: Constant()", "x1: SE(lengthscale=1.0)",
+        "x0: Constant()", "x0: Linear()", "x1: Constant()", "x1: Linear()",
     ]  # fmt: skip

@@ -49,6 +49,16 @@ def test_the_benchmark_of_fields_runs(tmp_path):
     assert all(found["5"]["error"] > found["10"]["error"] > 0 for found in cells.values())
 
 
+@quick_and_long("models", ["forest", "ridge"], ["gp", "ours"])
+def test_the_benchmark_of_defaults_runs(tmp_path, models):
+    output = tmp_path / "defaults.json"
+    command = [sys.executable, str(BENCHMARKS / "defaults.py"), "--sets", "diabetes", "--models", *models]
+    subprocess.run([*command, "-o", str(output)], check=True, capture_output=True)
+    cell = json.loads(output.read_text())["cells"]["diabetes"]
+    assert cell["size"] == [300, 10]
+    assert all(40 < cell[name]["parts"]["range"]["rmse"] < 70 for name in models)
+
+
 def test_the_benchmark_of_recommendations_runs(tmp_path):
     output = tmp_path / "recommend.json"
     command = [sys.executable, str(BENCHMARKS / "recommend.py"), "--quick", "--rounds", "1", "-o", str(output)]

@@ -276,7 +276,8 @@ def test_weights_out_of_all_proportion_leave_finite_predictions():
     rng = np.random.default_rng(0)
     X = {"a": rng.normal(size=60), "b": rng.uniform(size=60), "c": list("xyz" * 20)}
     y = np.sin(X["a"]) + X["b"] + 0.1 * rng.normal(size=60)
-    model = TuckerGPRegressor(rank=2, draws=60, warmup=60, random_state=0)
+    modes = [Mode("a", SE(1.0)), Mode("b", SE(1.0)), Mode("c", Identity())]
+    model = TuckerGPRegressor(modes, rank=2, draws=60, warmup=60, random_state=0)
     model.fit(X, y, sample_weight=np.where(np.arange(60) % 2, 1e12, 1.0))
     assert all(np.isfinite(np.asarray(mode.B)).all() for mode in model.fit_.draws.modes)
     assert np.isfinite(model.predict(X, return_std=True)).all()

@@ -12,10 +12,11 @@ import pytest
 from tuckergp import Mode, TuckerGPRegressor, load
 from tuckergp.errors import DataWarning, InputError
 from tuckergp.gp import ExactGP
-from tuckergp.kernels import SE, Identity, Linear
+from tuckergp.kernels import SE, Identity, Linear, Matern32
 
 pytestmark = pytest.mark.filterwarnings("ignore:The draws have not mixed", "ignore:X (does not have|has)")
 N = 40
+CURVE = Linear() + Matern32(1.0)
 RNG = np.random.default_rng(0)
 FRAME = pd.DataFrame({"a": RNG.normal(size=N), "b": RNG.normal(size=N)})
 Y = FRAME["a"].to_numpy() + 0.1 * RNG.normal(size=N)
@@ -62,7 +63,7 @@ def test_a_data_frame_after_an_array_has_its_columns_in_the_same_order():
 def test_durations_periods_dates_and_decimals_are_numbers(values, numbers):
     model, y = make(), np.sin(np.arange(N) / 5)
     predicted = model.fit(pd.DataFrame({"t": values}), y).predict(pd.DataFrame({"t": values}))
-    assert model.learned_modes_[0].kernel == SE(1.0)
+    assert model.learned_modes_[0].kernel == CURVE
     expected = make().fit(pd.DataFrame({"t": numbers}), y).predict(pd.DataFrame({"t": numbers}))
     np.testing.assert_allclose(predicted, expected, rtol=1e-6)
 
@@ -109,8 +110,8 @@ def test_levels_of_another_type_are_announced(then, now):
         (SE(1.0), [Mode(["a", "b"], SE(1.0))]),
         ([Mode(0, SE(1.0))], [Mode("a", SE(1.0))]),
         ([Mode([1, "a"], Linear())], [Mode(["b", "a"], Linear())]),
-        (["b", Mode("a", SE(1.0))], [Mode("b", SE(1.0), whiten=True), Mode("a", SE(1.0))]),
-        ([1], [Mode("b", SE(1.0), whiten=True)]),
+        (["b", Mode("a", SE(1.0))], [Mode("b", CURVE, whiten=True), Mode("a", SE(1.0))]),
+        ([1], [Mode("b", CURVE, whiten=True)]),
     ],
 )
 def test_modes_in_short(short, modes, tmp_path):
@@ -192,3 +193,37 @@ def test_lists_after_a_data_frame_may_hold_text_and_lazy_frames_are_collected():
 def test_shapes_that_are_wrong_are_input_errors_without_a_dump_of_the_data(X, y, message):
     with pytest.raises(InputError, match=message):
         make().fit(X, y)
+
+
+def test_columns_are_read_by_what_they_hold_and_a_report_says_how(tmp_path):
+    rng = np.random.default_rng(2)
+    columns = {
+        "number": rng.normal(size=N),
+        "level": np.tile([1, 2, 3, 4], N // 4),
+        "switch": np.tile([0.0, 5.0], N // 2),
+        "flag": np.tile([True, False], N // 2),
+        "day": DAYS,
+        "colour": np.tile(["red", "green"], N // 2),
+        "same": np.full(N, 7.0),
+        "name": [f"row {k}" for k in range(N)],
+    }
+    y = columns["number"] + columns["switch"] + rng.normal(size=N)
+    model = make().fit(pd.DataFrame(columns), y)
+    curves = dict.fromkeys(("number", "level", "day"), "line")
+    used = {
+        **curves,
+        "switch": "features",
+        "flag": "features",
+        "colour": "levels",
+        "same": "not used",
+        "name": "not used",
+    }
+    assert {name: use.use for name, use in model.features_.items()} == used
+    kernels = {mode.columns[0]: mode.kernel for mode in model.learned_modes_}
+    assert kernels == {**dict.fromkeys(curves, CURVE), "switch": Linear(), "flag": Linear(), "colour": Identity()}
+    assert "same    numbers       not used  constant" in str(model.features_)
+    model.save(tmp_path / "model.tgp")
+    again = load(tmp_path / "model.tgp")
+    assert again.features_ == model.features_
+    fewer = pd.DataFrame({name: columns[name] for name in kernels})  # what is not used may be left out
+    np.testing.assert_array_equal(again.predict(fewer), model.predict(pd.DataFrame(columns)))

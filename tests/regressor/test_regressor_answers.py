@@ -42,7 +42,8 @@ def model():
 def surface():
     """Two numeric modes, the most probable point."""
     points = np.stack([X["day"], X["place"]], axis=1)
-    return TuckerGPRegressor(rank=2, inference="als", random_state=0).fit(points, Y), points
+    modes = [Mode("x0", SE(1.0), whiten=True), Mode("x1", SE(1.0), whiten=True)]
+    return TuckerGPRegressor(modes, rank=2, inference="als", random_state=0).fit(points, Y), points
 
 
 class TestSamples:

@@ -10,6 +10,7 @@ from tuckergp import Mode, TuckerGPRegressor, load
 from tuckergp.errors import InputError
 from tuckergp.kernels import SE, Identity, Matern12, Periodic
 
+MODES = [Mode("x0", SE(1.0), whiten=True), Mode("x1", SE(1.0), whiten=True)]
 SHORT = {"rank": 2, "draws": 30, "warmup": 30, "random_state": 0}
 
 
@@ -25,7 +26,7 @@ def waves():
 def test_learned_lengthscales_find_what_given_ones_miss(waves):
     X, y, f = waves
     fixed, learned = (
-        TuckerGPRegressor(rank=2, inference="als", random_state=0, hyperparameters=name).fit(X[:200], y[:200])
+        TuckerGPRegressor(MODES, rank=2, inference="als", random_state=0, hyperparameters=name).fit(X[:200], y[:200])
         for name in ("fixed", "ml")
     )
     assert fixed.score(X[200:], f[200:]) < 0.5

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import datetime
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
@@ -166,11 +166,13 @@ def default_modes(table: Table) -> list[Mode]:
     ]
 
 
-def as_modes(modes: Modes, table: Table, constant: bool = True) -> list[Mode]:
+def as_modes(
+    modes: Modes, table: Table, constant: bool = True, default: Callable[[Table], list[Mode]] = default_modes
+) -> list[Mode]:
     """The modes asked for, with the names of their columns.
 
     A kernel is one mode of all columns, with a ``constant`` or without; a name or number of a column is the mode that
-    it has by default; None is one mode for each column.
+    ``default`` gives it; None is one mode for each column.
     """
     if isinstance(modes, Kernel):
         return [Mode(list(table.columns), modes, constant=constant)]
@@ -180,7 +182,7 @@ def as_modes(modes: Modes, table: Table, constant: bool = True) -> list[Mode]:
     return [
         replace(entry, columns=tuple(_name(column, table) for column in entry.columns))
         if isinstance(entry, Mode)
-        else default_modes(table.select([_name(entry, table)]))[0]
+        else default(table.select([_name(entry, table)]))[0]
         for entry in asked
     ]
 

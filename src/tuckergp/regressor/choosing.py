@@ -5,17 +5,30 @@ The values that single parameters may have are declared in `tuckergp.regressor.s
 
 from __future__ import annotations
 
+from dataclasses import replace
+from typing import Any
+
+from tuckergp.data.tables import Table
 from tuckergp.errors import InputError
 from tuckergp.gp.hyper import Values
 from tuckergp.gp.learning import learn_modes
+from tuckergp.inference import INFERENCES, Gibbs
 from tuckergp.likelihoods import LIKELIHOODS
+from tuckergp.model.inputs import as_modes
 from tuckergp.model.mode import Mode
 from tuckergp.model.tucker import Core
+from tuckergp.regressor.columns import column_modes, curve_for, useful
 from tuckergp.regressor.reading import Observations
 from tuckergp.regressor.settings import RegressorSettings
 from tuckergp.running.fit import Inference, resolve_inference
 
-__all__ = ["inference_of", "learned_modes_of"]
+SWEEPS = 300
+"""The numbers of draws and of sweeps before them, where they are not given."""
+
+__all__ = ["default_modes_of", "inference_of", "learned_modes_of", "tries_modes"]
+
+TRIED = ("gaussian", "student")
+"""Likelihoods for which a trial finds the modes."""
 
 
 def inference_of(settings: RegressorSettings) -> Inference:
@@ -27,7 +40,25 @@ def inference_of(settings: RegressorSettings) -> Inference:
         "sgd": {"noise": 0.05, "step_u": 0.02, "batch_size": 20, "epochs": 200, "patience": patience},
         "sgld": {"batch_size": 20, "step_size": 0.3},
     }
+    if isinstance(settings.inference, str) and "draws" in INFERENCES[settings.inference].takes:
+        open_: Any = {name: SWEEPS for name in ("draws", "warmup") if getattr(settings, name) is None}
+        settings = replace(settings, **open_)
     return resolve_inference(settings, LIKELIHOODS[settings.likelihood], tuned, settings.noise, ratings=False)
+
+
+def tries_modes(settings: RegressorSettings, inference: Inference) -> bool:
+    """Whether a trial is to find out what ``modes=None`` stands for: nothing that bears on it may be given."""
+    usual = RegressorSettings()
+    given = any(getattr(settings, name) != getattr(usual, name) for name in ("core", "noise", "hyperparameters"))
+    return settings.modes is None and settings.likelihood in TRIED and isinstance(inference, Gibbs) and not given
+
+
+def default_modes_of(settings: RegressorSettings, inference: Inference, table: Table) -> list[Mode]:
+    """The modes asked for; without any, one for each column that can tell something."""
+    if settings.modes is None:
+        table = table.select(useful(table))
+    curve = curve_for(inference.any_residual)
+    return as_modes(settings.modes, table, default=lambda one: column_modes(one, curve))
 
 
 def learned_modes_of(

@@ -28,13 +28,16 @@ from tuckergp.params import inner_params, with_inner
 from tuckergp.posterior.export import as_inference_data, block_names
 from tuckergp.random import seed_of
 from tuckergp.regressor import answering, component_plots
+from tuckergp.regressor.choice import Choice
 from tuckergp.regressor.choosing import inference_of
+from tuckergp.regressor.column_report import ColumnReport, column_report
 from tuckergp.regressor.component_plots import Colour
 from tuckergp.regressor.components import Components, components_of
 from tuckergp.regressor.decomposition import Decomposition, decomposition_of
 from tuckergp.regressor.learning import FittedRegressor, learn
 from tuckergp.regressor.reading import read_cells, read_observations
 from tuckergp.regressor.settings import RegressorSettings
+from tuckergp.regressor.trial import choose
 from tuckergp.running.control import Callback, Control, kept
 from tuckergp.running.fit import Inference
 from tuckergp.store.checks import check_fit, check_modes
@@ -60,8 +63,11 @@ class TuckerGPRegressor(Storable, ReadsTables, RegressorMixin, BaseEstimator):  
     Parameters
     ----------
     modes : list of Mode, Mode, Kernel or None
-        The arguments of f. None: one mode per column, with SE on whitened numbers and dates and Identity on anything
-        else. In the list, the name or number of a column stands for that mode. A kernel is one mode of all columns.
+        The arguments of f. None: by ``"gibbs"``, what does best in a short trial on held-out rows, see ``choice_``;
+        else one mode per column that is not constant. By ``"gibbs"`` and ``"als"`` standardised numbers and dates lie
+        on a line, Linear + Matern-3/2 (``"gibbs"`` draws its lengthscale); by others they have features of a squared
+        exponential. A column of two numbers has Linear, anything else Identity. In the list, the name or number of a
+        column stands for that mode. A kernel is one mode of all columns.
     rank : int or sequence of int
         Rank of the core in every mode, or one rank per mode.
     inference : {"gibbs", "als", "sgd", "vi", "hmc", "nuts", "sgld"} or Gibbs, ALS, SGD, VI, HMC, NUTS, SGLD
@@ -95,7 +101,8 @@ class TuckerGPRegressor(Storable, ReadsTables, RegressorMixin, BaseEstimator):  
     fixed : sequence of str
         Numbers that ``"ml"`` does not learn: ``"period"`` for all of that name, ``"day__period"`` for one of them.
     draws, warmup, chains : int
-        Draws per chain, sweeps before them, and chains; for ``"gibbs"``, ``"hmc"``, ``"nuts"`` and ``"sgld"``.
+        Draws per chain, sweeps before them, and chains; for ``"gibbs"``, ``"hmc"``, ``"nuts"`` and ``"sgld"``. None:
+        300 of either; after a trial, as many as take about half a minute.
     n_jobs : int or None
         Processes that run the chains; None is 1 (unless in a `joblib.parallel_config`), -1 all cores. Draws do not
         depend on it.
@@ -110,6 +117,11 @@ class TuckerGPRegressor(Storable, ReadsTables, RegressorMixin, BaseEstimator):  
         What each column of X held, in a word: numbers, dates, text.
     column_values_ : dict of str to list
         Usual values of each column that is used, in their order: all where they are few, else some hundred of them.
+    choice_ : Choice or None
+        What a trial found ``modes=None`` to be: ``"lines"``, ``"rough lines"``, ``"surface"`` (one mode: a trend, a
+        curve of each number, a smooth function of all) or ``"field"``, with the scores. None without a trial.
+    features_ : ColumnReport
+        How each column is used, or why not; ``print(reg.features_)``.
     modes_ : tuple of FittedMode
     learned_modes_ : list of Mode
         The modes that were used: those given, or with ``hyperparameters="ml"`` the same with learned numbers in their
@@ -152,6 +164,7 @@ class TuckerGPRegressor(Storable, ReadsTables, RegressorMixin, BaseEstimator):  
     """
 
     grid_: GridData | None = None
+    choice_: Choice | None = None
 
     def __init__(
         self,
@@ -164,8 +177,8 @@ class TuckerGPRegressor(Storable, ReadsTables, RegressorMixin, BaseEstimator):  
         hyperparameters: Literal["fixed", "ml"] = "fixed",
         learn_rows: int = 2000,
         fixed: Sequence[str] = (),
-        draws: int = 300,
-        warmup: int = 300,
+        draws: int | None = None,
+        warmup: int | None = None,
         chains: int = 1,
         n_jobs: int | None = None,
         random_state: int | np.random.Generator | None = None,
@@ -240,7 +253,7 @@ class TuckerGPRegressor(Storable, ReadsTables, RegressorMixin, BaseEstimator):  
             self.grid_, X, y, sample_weight, exposure = read_cells(X, sample_weight, exposure, self.modes)
         data = read_observations(self._read(X, reset=True), y, sample_weight, exposure, self.likelihood)
         asked = None if moments_of is None else self._read(moments_of, reset=False)
-        return self._keep(learn(settings, data, control, asked, kept(keep, keep_draws)))
+        return self._keep(learn(settings, data, control, asked, kept(keep, keep_draws), choose))
 
     def get_params(self, deep: bool = True) -> dict[str, Any]:
         """Parameters by name; with ``deep`` also those inside, as in ``modes__0__kernel__lengthscale``."""
@@ -270,6 +283,12 @@ class TuckerGPRegressor(Storable, ReadsTables, RegressorMixin, BaseEstimator):  
     def learned_modes_(self) -> list[Mode]:
         """The modes that were used, with given or learned numbers in their kernels."""
         return [fitted.mode for fitted in self.modes_]
+
+    @property
+    def features_(self) -> ColumnReport:
+        """How each column is used, or why not."""
+        check_is_fitted(self)
+        return column_report(self._names, self.column_kinds_, self.column_values_, self.modes_)
 
     @overload
     def predict(self, X: Any, *, include_noise: bool = ..., exposure: Any = ...) -> Floats: ...
@@ -557,7 +576,8 @@ class TuckerGPRegressor(Storable, ReadsTables, RegressorMixin, BaseEstimator):  
 
     def _keep(self, fitted: FittedRegressor) -> Self:
         """Set the fitted attributes, which users and model files know, from what was learned."""
-        self.modes_, self.fit_ = fitted.modes, fitted.fit
+        self.modes_, self.fit_, self.choice_ = fitted.modes, fitted.fit, fitted.choice
+        self.__dict__.pop("_read_modes", None)  # those that were fitted may use fewer columns
         for name, value in (("hyperparameters_", fitted.hyperparameters), ("moments_", fitted.moments)):
             self.__dict__.pop(name, None)
             if value is not None:

@@ -38,6 +38,11 @@ class Observations(NamedTuple):
     weight: Floats | None
     exposure: Floats | None
 
+    def take(self, rows: npt.NDArray[np.intp]) -> Observations:
+        """Some of the rows."""
+        weight, exposure = (None if values is None else values[rows] for values in (self.weight, self.exposure))
+        return Observations(self.table.take(rows), self.target[rows], weight, exposure)
+
 
 class GridCells(NamedTuple):
     """A grid, and its cells that are not missing: inputs, values, weights and exposures."""
@@ -57,8 +62,7 @@ def read_observations(table: Table, y: Any, sample_weight: Any, exposure: Any, l
     LIKELIHOODS[likelihood].check(target)
     if weight is not None and not weight.all():  # rows of weight 0 are not in the design either
         keep = np.flatnonzero(weight)
-        table, target, weight = table.take(keep), target[keep], weight[keep]
-        exposed = None if exposed is None else exposed[keep]
+        return Observations(table, target, weight, exposed).take(keep)
     return Observations(table, target, weight, exposed)
 
 

@@ -12,7 +12,7 @@ import numpy as np
 
 from tuckergp.inference.base import Info
 
-__all__ = ["progress_line"]
+__all__ = ["progress_line", "say"]
 
 # Figures in units of the targets' standard deviation.
 SCALED = ("train_rmse", "noise")
@@ -31,7 +31,7 @@ def progress_line(
     were taken in an earlier run. Figures in standard deviations of the targets are multiplied by ``unit``.
     """
     notebook = _in_notebook()
-    if not (sys.stderr.isatty() or notebook if show is None else show):
+    if not _shows(show):
         yield lambda info: None
         return
     if notebook:
@@ -60,6 +60,16 @@ def progress_line(
             bar.update(task, advance=1, figures=f"{rate:.1f}/s {_figures(info, unit)}")
 
         yield advance
+
+
+def say(text: str, show: bool | None) -> None:
+    """Write a line about a run where its progress is shown."""
+    if _shows(show):
+        print(text, file=sys.stderr, flush=True)
+
+
+def _shows(show: bool | None) -> bool:
+    return sys.stderr.isatty() or _in_notebook() if show is None else show
 
 
 def _figures(info: Info, unit: float) -> str:

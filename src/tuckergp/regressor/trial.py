@@ -1,0 +1,92 @@
+"""The trial behind ``modes=None``: short runs of each contender on some rows, judged by others that are held out."""
+
+from __future__ import annotations
+
+import time
+import warnings
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from tuckergp.errors import DataWarning, NotConvergedWarning
+from tuckergp.features import Field
+from tuckergp.random import stream
+from tuckergp.regressor.answering import log_density
+from tuckergp.regressor.choice import Choice
+from tuckergp.regressor.choosing import inference_of
+from tuckergp.regressor.contenders import Contender, contenders
+from tuckergp.regressor.learning import FittedRegressor, fit_modes
+from tuckergp.regressor.reading import Observations
+from tuckergp.regressor.settings import RegressorSettings
+from tuckergp.running.control import Control
+from tuckergp.running.loop import ctrl_c_interrupts
+
+__all__ = ["choose"]
+
+LEAST_ROWS = 100
+"""With fewer rows there is no trial."""
+
+ROWS, HELD_OUT = 1_000, 400
+"""How many rows a trial learns from, and by how many it is judged, at most; of few, a quarter."""
+
+WARMUP, DRAWS = 20, 20
+"""Sweeps of each run, or as many as those of the fit where they are fewer."""
+
+
+def choose(settings: RegressorSettings, data: Observations, seed: int, max_time: float | None) -> Choice | None:
+    """The contender that gives held-out targets the highest mean log density; None where there is but one.
+
+    With less than it takes in ``max_time`` seconds there is no choice, with a warning. Ctrl-C interrupts it: there is
+    no result so far.
+    """
+    some, held = _parts(data, seed)
+    names = list(contenders(data.table))
+    if len(names) < 2 or len(data.target) < LEAST_ROWS:
+        return None
+    until = None if max_time is None else time.monotonic() + max_time
+    scores, scales = {}, {}
+    for name in names:
+        left = None if until is None else max(0.0, until - time.monotonic())
+        contender = contenders(some.table).get(name)
+        trial = None if contender is None else _short(settings, contender, some, seed, left)
+        if trial is None:
+            warnings.warn(
+                "The time was too short to try out which modes suit the columns, so numbers lie on lines; raise "
+                "max_time, or give modes.",
+                DataWarning,
+                stacklevel=5,
+            )
+            return None
+        scores[name] = float(np.average(log_density(trial, held.table, held.target, None), weights=held.weight))
+        scales[name] = _lengthscales(trial)
+    best = max(scores, key=lambda name: scores[name])
+    return Choice(best, scores, len(some.target), len(held.target), scales[best])
+
+
+def _parts(data: Observations, seed: int) -> tuple[Observations, Observations]:
+    """The rows to learn from and those to be judged by, at random."""
+    order = stream(seed, 1, 4).permutation(len(data.target))
+    count = min(HELD_OUT, len(order) // 4)
+    return data.take(np.sort(order[count : count + ROWS])), data.take(np.sort(order[:count]))
+
+
+def _short(
+    settings: RegressorSettings, contender: Contender, data: Observations, seed: int, max_time: float | None
+) -> FittedRegressor | None:
+    """A short run; None where its time was too short."""
+    given: Any = inference_of(settings)
+    warmup, draws = min(WARMUP, given.warmup), min(DRAWS, given.draws)
+    short = replace(settings, inference="gibbs", warmup=warmup, draws=draws, chains=1, n_jobs=None, random_state=seed)
+    with warnings.catch_warnings(), ctrl_c_interrupts():
+        warnings.simplefilter("ignore", NotConvergedWarning)
+        trial = fit_modes(contender.settings(short), data, Control(progress=False, max_time=max_time), seed)
+    return trial if len(trial.fit.steps) == warmup + draws else None
+
+
+def _lengthscales(trial: FittedRegressor) -> list[float]:
+    """Of a field, the medians of its draws of lengthscales."""
+    if not isinstance(trial.modes[0].residual, Field):
+        return []
+    drawn = np.asarray(trial.fit.draws.modes[0].values["lengthscale"], dtype=np.float64)
+    return [float(scale) for scale in np.exp(np.median(np.log(drawn), axis=0))]

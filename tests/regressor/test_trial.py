@@ -1,0 +1,138 @@
+"""What `modes=None` stands for: contenders, the trial among them, and what a fit makes of its outcome."""
+
+import numpy as np
+import pytest
+
+from tuckergp import TuckerGPRegressor, load
+from tuckergp.data.tables import as_table
+from tuckergp.errors import DataWarning
+from tuckergp.features import Field
+from tuckergp.regressor.choice import Choice
+from tuckergp.regressor.contenders import contenders
+from tuckergp.regressor.reading import Observations
+from tuckergp.regressor.settings import RegressorSettings
+from tuckergp.regressor.trial import _parts, choose
+
+pytestmark = pytest.mark.filterwarnings("ignore::tuckergp.errors.NotConvergedWarning")
+
+SHORT = {"rank": 2, "draws": 8, "warmup": 8, "random_state": 0}
+RNG = np.random.default_rng(0)
+X = RNG.uniform(-2, 2, size=(200, 3))
+TOGETHER = np.sin(X @ RNG.standard_normal((3, 4)) + np.arange(4)).sum(axis=1) + 0.02 * RNG.standard_normal(200)
+
+
+def observations(X, y):
+    table = as_table({f"x{j}": column for j, column in enumerate(X.T)}, "X")
+    return Observations(table, y, None, None)
+
+
+@pytest.fixture(scope="module")
+def trial():
+    data = observations(X, TOGETHER)
+    return data, choose(RegressorSettings(**SHORT), data, 0, None)
+
+
+def test_a_smooth_function_of_columns_that_act_together_is_a_surface(trial):
+    _, choice = trial
+    assert choice.modes in ("surface", "field")
+    assert set(choice.scores) == {"lines", "rough lines", "surface", "field"}
+    assert choice.scores[choice.modes] == max(choice.scores.values())
+    assert (choice.rows, choice.held_out) == (150, 50)
+
+
+def test_scores_are_log_densities_of_rows_that_were_not_learned_from(trial):
+    data, choice = trial
+    some, held = _parts(data, 0)
+    seen = {tuple(row) for row in np.column_stack(list(some.table.columns.values()))}
+    assert not any(tuple(row) in seen for row in np.column_stack(list(held.table.columns.values())))
+    model = TuckerGPRegressor(contenders(some.table)["lines"].modes, **SHORT).fit(some.table, some.target)
+    assert model.log_predictive_density(held.table, held.target).mean() == pytest.approx(choice.scores["lines"])
+
+
+def test_one_column_lies_on_a_line_smooth_or_rough():
+    choice = choose(RegressorSettings(**SHORT), observations(X[:, :1], X[:, 0]), 0, None)
+    assert set(choice.scores) == {"lines", "rough lines"}
+    assert choose(RegressorSettings(**SHORT), observations(X[:99], TOGETHER[:99]), 0, None) is None  # too few rows
+
+
+@pytest.fixture
+def says(monkeypatch):
+    """A trial with a given outcome; the settings and times that it was asked with."""
+    asked = []
+
+    def say(modes, lengthscales=()):
+        def chosen(settings, data, seed, max_time):
+            asked.append(max_time)
+            return Choice(modes, {modes: -1.0, "lines": -2.0}, 150, 50, list(lengthscales))
+
+        monkeypatch.setattr("tuckergp.regressor.estimator.choose", chosen)
+        return asked
+
+    return say
+
+
+def test_the_outcome_is_fitted_said_and_stored(says, tmp_path, capsys):
+    asked = says("field", [0.5, 1.0, 2.0])
+    model = TuckerGPRegressor(**SHORT).fit(X, TOGETHER, progress=True, max_time=60)
+    assert asked == [30.0]  # half of the time
+    assert "modes: field, by the mean log density of 50 held-out rows after 150" in capsys.readouterr().err
+    (fitted,) = model.modes_
+    assert isinstance(fitted.residual, Field)
+    np.testing.assert_array_equal(fitted.residual.lengthscales_, [0.5, 1.0, 2.0])
+    assert {use.use for use in model.features_.values()} == {"field"}
+    model.save(tmp_path / "model.tgp")
+    assert load(tmp_path / "model.tgp").choice_ == model.choice_
+    again = model.fit(X[:20], TOGETHER[:20])
+    assert again.choice_.modes == "field"
+
+
+def test_a_surface_has_levels_and_learned_numbers(says):
+    says("surface")
+    where = np.where(X[:, 0] > 0, "east", "west")
+    columns = {"a": X[:, 0], "b": X[:, 1], "switch": X[:, 2] > 0, "where": where}
+    model = TuckerGPRegressor(**SHORT).fit(columns, X[:, 1] + 3.0 * (where == "east"))
+    assert model.score(columns, X[:, 1] + 3.0 * (where == "east")) > 0.99
+    assert model.hyperparameters_["noise"] < 0.01
+    assert model.modes_[0].mode.columns == ("a", "b", "switch", "where")
+    curves = [repr(term) for term in model.modes_[0].mode.kernel.terms() if "Matern32" in repr(term)]
+    assert len(curves) == 2  # none of the switch
+
+
+def test_a_run_that_goes_on_keeps_its_choice(says, tmp_path, monkeypatch):
+    says("rough lines")
+    half = TuckerGPRegressor(**{**SHORT, "draws": 4}).fit(X, TOGETHER, checkpoint=tmp_path / "run")
+    monkeypatch.setattr("tuckergp.regressor.estimator.choose", lambda *_: pytest.fail("chosen anew"))
+    whole = TuckerGPRegressor(**SHORT).fit(X, TOGETHER, checkpoint=tmp_path / "run")
+    assert whole.choice_ == half.choice_
+    says("rough lines")
+    np.testing.assert_array_equal(whole.predict(X), TuckerGPRegressor(**SHORT).fit(X, TOGETHER).predict(X))
+
+
+def test_without_the_time_for_a_trial_columns_lie_on_lines():
+    with pytest.warns(DataWarning, match="too short to try out which modes suit .*; raise max_time, or give modes"):
+        model = TuckerGPRegressor(**SHORT).fit(X, TOGETHER, max_time=0.0)
+    assert model.choice_ is None
+    assert [use.use for use in model.features_.values()] == ["line"] * 3
+
+
+@pytest.mark.parametrize(
+    "given", [{"core": "full"}, {"inference": "als"}, {"modes": ["x0", "x1"]}, {"likelihood": "ordinal"}]
+)
+def test_there_is_no_trial_where_what_it_would_decide_is_given(given, monkeypatch):
+    monkeypatch.setattr("tuckergp.regressor.estimator.choose", lambda *_: pytest.fail("tried"))
+    lengths = {"rank": 2, "random_state": 0} if "inference" in given else SHORT
+    y = np.round(TOGETHER) if "likelihood" in given else TOGETHER
+    assert TuckerGPRegressor(**{**lengths, **given}).fit(X[:120], y[:120]).choice_ is None
+
+
+def test_sweeps_that_are_not_given_are_fewer_for_more_rows():
+    few, many = (contenders(as_table({"a": np.arange(n), "b": np.arange(n) % 7}, "X")) for n in (100, 20_000))
+    for name in few:
+        small, large = (each[name].settings(RegressorSettings()) for each in (few, many))
+        assert large.draws + large.warmup < small.draws + small.warmup
+        assert each_given(few[name]) == (5, 3)
+
+
+def each_given(contender):
+    settings = contender.settings(RegressorSettings(draws=5, warmup=3))
+    return settings.draws, settings.warmup
