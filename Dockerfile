@@ -1,6 +1,6 @@
 # Serves a model file as a user without rights:
 #   docker build -t tuckergp .
-#   docker run -p 127.0.0.1:8000:8000 -v "$PWD/model.tgp:/model/model.tgp:ro" -e TUCKERGP_TOKEN=... tuckergp
+#   docker run -p 127.0.0.1:8000:8000 -v "$PWD/models:/model:ro" -v journal:/journal -e TUCKERGP_TOKEN=... tuckergp
 FROM python:3.12-slim AS build
 WORKDIR /source
 COPY pyproject.toml README.md LICENSE ./
