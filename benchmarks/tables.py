@@ -464,6 +464,17 @@ def spark_partitions(report: Report) -> Rows:
     return rows
 
 
+def out_of_core(report: Report) -> Rows:
+    """Time and memory of fits in scratch files."""
+    rows = [["ratings", "users", "items", "seconds for a sweep", "seconds in all", "anonymous memory, GB"]]
+    for run in report["runs"]:
+        found = run["result"]
+        counts = [f"{run[name]:,}" for name in ("ratings", "users", "items")]
+        seconds = [f"{found['sweep_seconds']:.1f}", f"{found['seconds']:.0f}"]
+        rows.append([*counts, *seconds, f"{found['anonymous_gb']:.2f}"])
+    return rows
+
+
 TABLES: dict[str, dict[str, Callable[[Report], Rows]]] = {
     "gibbs.json": {
         "gibbs_times": gibbs_times,
@@ -492,6 +503,7 @@ TABLES: dict[str, dict[str, Callable[[Report], Rows]]] = {
     "mixing.json": {"mixing": mixing},
     "nuts.json": {"nuts_rates": nuts_rates},
     "regression.json": {"regression_scaling": regression_scaling},
+    "outofcore.json": {"out_of_core": out_of_core},
     "spark.json": {"spark_als": spark_als, "spark_partitions": spark_partitions},
     "sparse_core.json": {
         "sparse_core_entries": lambda report: sparse_core_times(report["by_entries"], "Q"),
