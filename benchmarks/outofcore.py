@@ -9,6 +9,7 @@ them in 2 GB of anonymous memory::
 from __future__ import annotations
 
 import argparse
+import json
 import tempfile
 import threading
 import time
@@ -104,10 +105,9 @@ def main() -> None:
     with tempfile.TemporaryDirectory(dir=options.folder) as folder:
         result = run(Path(folder), *size, options.memory)
     names = ("ratings", "users", "items")
-    head = {"command": "python benchmarks/outofcore.py", "machine": facts(), "rank": RANK, "in_memory": options.memory}
-    report = {**head, **dict(zip(names, size, strict=True)), "result": result}
-    print(report)
-    put(report, options.output)
+    run_of = {**dict(zip(names, size, strict=True)), "rank": RANK, "in_memory": options.memory, "machine": facts()}
+    before = json.loads(options.output.read_text())["runs"] if options.output and options.output.exists() else []
+    put({"command": "python benchmarks/outofcore.py", "runs": [*before, {**run_of, "result": result}]}, options.output)
 
 
 if __name__ == "__main__":

@@ -504,6 +504,16 @@ def defaults_coverage(report: Report) -> Rows:
         shares = [", ".join(f"{mean(pair[k]['coverage'][j] for pair in found):.3f}" for j in range(3)) for k in (0, 1)]
         ratio = exp(mean(log(ours["rmse"] / peer["rmse"]) for ours, peer in found))
         rows.append([title, str(len(found)), *shares, f"{ratio:.3f}"])
+
+
+def out_of_core(report: Report) -> Rows:
+    """Time and memory of fits in scratch files."""
+    rows = [["ratings", "users", "items", "seconds for a sweep", "seconds in all", "anonymous memory, GB"]]
+    for run in report["runs"]:
+        found = run["result"]
+        counts = [f"{run[name]:,}" for name in ("ratings", "users", "items")]
+        seconds = [f"{found['sweep_seconds']:.1f}", f"{found['seconds']:.0f}"]
+        rows.append([*counts, *seconds, f"{found['anonymous_gb']:.2f}"])
     return rows
 
 
@@ -536,6 +546,7 @@ TABLES: dict[str, dict[str, Callable[[Report], Rows]]] = {
     "mixing.json": {"mixing": mixing},
     "nuts.json": {"nuts_rates": nuts_rates},
     "regression.json": {"regression_scaling": regression_scaling},
+    "outofcore.json": {"out_of_core": out_of_core},
     "spark.json": {"spark_als": spark_als, "spark_partitions": spark_partitions},
     "sparse_core.json": {
         "sparse_core_entries": lambda report: sparse_core_times(report["by_entries"], "Q"),
