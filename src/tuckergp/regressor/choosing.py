@@ -12,7 +12,7 @@ from tuckergp.data.tables import Table
 from tuckergp.errors import InputError
 from tuckergp.gp.hyper import Values
 from tuckergp.gp.learning import learn_modes
-from tuckergp.inference import INFERENCES, Gibbs
+from tuckergp.inference import INFERENCES
 from tuckergp.likelihoods import LIKELIHOODS
 from tuckergp.model.inputs import as_modes
 from tuckergp.model.mode import Mode
@@ -50,7 +50,7 @@ def tries_modes(settings: RegressorSettings, inference: Inference) -> bool:
     """Whether a trial is to find out what ``modes=None`` stands for: nothing that bears on it may be given."""
     usual = RegressorSettings()
     given = any(getattr(settings, name) != getattr(usual, name) for name in ("core", "noise", "hyperparameters"))
-    return settings.modes is None and settings.likelihood in TRIED and isinstance(inference, Gibbs) and not given
+    return settings.modes is None and settings.likelihood in TRIED and inference.weighs_blocks and not given
 
 
 def default_modes_of(settings: RegressorSettings, inference: Inference, table: Table) -> list[Mode]:

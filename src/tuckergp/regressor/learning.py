@@ -76,7 +76,7 @@ def learn(
     inference = inference_of(settings)
     seed = seed_for(settings.random_state, control.checkpoint)
     if not tries_modes(settings, inference):
-        return fit_modes(settings, data, replace(control, keep=keep), seed, moments_of)
+        return fit_modes(settings, data, control, seed, moments_of, keep)
     choice = _chosen(settings, data, control, seed, choose)
     models = contenders(data.table, () if choice is None else choice.lengthscales)
     model = next(iter(models.values())) if choice is None else models[choice.modes]
@@ -84,7 +84,7 @@ def learn(
         say(f"modes: {choice}", control.progress)
     if control.max_time is not None:
         control = replace(control, max_time=max(0.0, control.max_time - (time.monotonic() - began)))
-    fitted = fit_modes(model.settings(settings), data, replace(control, keep=keep), seed, moments_of)
+    fitted = fit_modes(model.settings(settings), data, control, seed, moments_of, keep)
     return replace(fitted, choice=choice)
 
 
@@ -104,7 +104,12 @@ def _chosen(
 
 
 def fit_modes(
-    settings: RegressorSettings, data: Observations, control: Control, seed: int, moments_of: Table | None = None
+    settings: RegressorSettings,
+    data: Observations,
+    control: Control,
+    seed: int,
+    moments_of: Table | None = None,
+    keep: int | None = None,
 ) -> FittedRegressor:
     """Fit a regressor with the modes of the settings, or those that columns have by themselves."""
     inference = inference_of(settings)
@@ -124,7 +129,7 @@ def fit_modes(
         inference=inference,
         seed=seed,
         likelihood=settings.likelihood,
-        control=control,
+        control=replace(control, keep=keep),
         exposure=data.exposure,
     )
     moments = None if moments_of is None else fit.moments()
