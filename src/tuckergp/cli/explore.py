@@ -26,14 +26,14 @@ def explore(
     """Look at a model in the browser: recommendations, reasons, a map, accuracy (extra serve). Ctrl-C ends it."""
     from tempfile import TemporaryDirectory
 
-    from tuckergp.cli.serve import needs_extra
+    from tuckergp.cli.serve import needs_server
     from tuckergp.errors import InputError
 
     if (model is None) != demo:
         raise InputError("Give either a model file that tuckergp fit has written, or --demo.")
     if demo and test is not None:
         raise InputError("--demo has held-out ratings of its own; leave --test out.")
-    with needs_extra("serve"):
+    with needs_server():
         from tuckergp.serve import exploring
         from tuckergp.serve.pages import PageState
     with TemporaryDirectory(prefix="tuckergp-") as folder:

@@ -51,7 +51,7 @@ def serve(
     from tuckergp.cli.tables import to_json
     from tuckergp.errors import InputError
 
-    with needs_extra("serve"):
+    with needs_server():
         from tuckergp.serve.connections import listen
         from tuckergp.serve.running import run
         from tuckergp.serve.settings import ServeSettings
@@ -99,7 +99,7 @@ def is_loopback(host: str) -> bool:
 
 
 @contextmanager
-def needs_extra(name: str) -> Iterator[None]:
+def needs_server() -> Iterator[None]:
     """Say what to install where a package of the server is missing."""
     from tuckergp.errors import InputError
 
@@ -108,4 +108,4 @@ def needs_extra(name: str) -> Iterator[None]:
     except ModuleNotFoundError as error:
         if error.name not in ("fastapi", "starlette", "uvicorn", "pydantic", "h11"):
             raise
-        raise InputError(f"This needs FastAPI and uvicorn: pip install 'tuckergp[{name}]'.") from None
+        raise InputError("This needs FastAPI and uvicorn: pip install 'tuckergp[serve]'.") from None
