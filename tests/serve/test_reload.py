@@ -13,6 +13,7 @@ import pytest
 from tests.serve.conftest import serving
 from tuckergp import load
 from tuckergp.errors import InputError
+from tuckergp.serve import service, watching
 from tuckergp.serve.app import create_app
 
 
@@ -91,7 +92,7 @@ def test_a_new_file_that_has_the_ratings_already_does_not_count_them_twice(model
 @pytest.mark.parametrize("damage", ["cut", "other", "gone", "newer", "folder"])
 def test_a_damaged_file_keeps_the_old_model_and_says_so(model, files, damage):
     with serving(model, watch=0.05) as client:
-        before, service = scores(client), client.app.state.service
+        before, served = scores(client), client.app.state.service
         content = model.read_bytes()
         other = model.with_suffix(".new")
         if damage == "newer":
@@ -104,7 +105,7 @@ def test_a_damaged_file_keeps_the_old_model_and_says_so(model, files, damage):
                 model.mkdir()
         else:
             other.replace(model)
-        wait_for(lambda: service.fault)
+        wait_for(lambda: served.fault)
         assert scores(client) == before
         assert client.get("/health").json() == {"status": "ok", "fault": True}
         fault = client.get("/version").json()["model"]["fault"]
@@ -113,18 +114,18 @@ def test_a_damaged_file_keeps_the_old_model_and_says_so(model, files, damage):
         if damage == "folder":
             model.rmdir()
         replace_with(model, files["another"])
-        wait_for(lambda: service.fault is None)
+        wait_for(lambda: served.fault is None)
         assert scores(client) == pytest.approx(expected(files["another"]))
 
 
 def test_a_file_that_was_away_for_a_moment_is_no_fault(model):
     with serving(model) as client:
-        service = client.app.state.service
+        served = client.app.state.service
         model.rename(model.with_suffix(".away"))
-        assert not service.reload(always=False)
+        assert not served.reload(always=False)
         assert client.get("/health").json()["fault"]
         model.with_suffix(".away").rename(model)
-        assert not service.reload(always=False)
+        assert not served.reload(always=False)
         assert not client.get("/health").json()["fault"]
 
 
@@ -133,7 +134,7 @@ def test_whatever_goes_wrong_with_a_new_file_is_a_fault_that_tells_no_path(model
         raise ValueError(f"{path} is strange")
 
     with serving(model, watch=0.02) as client:
-        monkeypatch.setattr("tuckergp.serve.service.load", broken)
+        monkeypatch.setattr(service, "load", broken)
         replace_with(model, files["another"])
         wait_for(lambda: client.app.state.service.fault)
         assert str(model) not in client.get("/version").text
@@ -141,7 +142,7 @@ def test_whatever_goes_wrong_with_a_new_file_is_a_fault_that_tells_no_path(model
 
 
 def test_a_worker_without_requests_reads_the_journal(model, files, monkeypatch, tmp_path):
-    monkeypatch.setattr("tuckergp.serve.watching.TURN", 0.02)
+    monkeypatch.setattr(watching, "TURN", 0.02)
     with serving(model, journal=tmp_path / "journal") as first, serving(model, journal=tmp_path / "journal") as idle:
         rating = {"user_id": "anna", "item_id": "i0003", "rating": 5}
         assert first.post("/fold-in", json={"ratings": [rating]}).status_code == 200
@@ -151,7 +152,7 @@ def test_a_worker_without_requests_reads_the_journal(model, files, monkeypatch, 
 def test_a_reload_during_a_hundred_requests(model, files):
     old, new = expected(files["ratings"]), expected(files["another"])
     with serving(model) as client:
-        service, answers = client.app.state.service, []
+        answers = []
 
         def ask():
             for _ in range(25):
@@ -162,7 +163,7 @@ def test_a_reload_during_a_hundred_requests(model, files):
             thread.start()
         wait_for(lambda: len(answers) > 10)
         replace_with(model, files["another"])
-        assert service.reload()
+        assert client.app.state.service.reload()
         for thread in threads:
             thread.join()
         got = [[line["score"] for line in answer.json()["items"]] for answer in answers if answer.status_code == 200]
