@@ -37,8 +37,7 @@ def build(master):
         "spark.executorEnv.PYTHONPATH": os.environ["PYTHONPATH"],
         "spark.driver.memory": "1g",
         # short tests do not pay for optimised code
-        "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -XX:+UnlockDiagnosticVMOptions "
-        "-XX:-BytecodeVerificationRemote",
+        "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
         "spark.sql.codegen.wholeStage": "false",
         "spark.sql.codegen.factoryMode": "NO_CODEGEN",
         "spark.sql.adaptive.enabled": "false",
