@@ -151,7 +151,6 @@ def main() -> None:
     warnings.simplefilter("ignore")
     head = {
         "command": "python benchmarks/defaults.py",
-        "commit": commit(),
         "seed": options.seed,
         "machine": facts(),
         "scikit-learn": version("scikit-learn"),
@@ -164,7 +163,7 @@ def main() -> None:
         except (KeyError, OSError) as error:  # data that are not here
             print(name, "is left out:", error, flush=True)
             continue
-        report.cells.setdefault(name, {})["size"] = list(data.train.X.shape)
+        report.cells.setdefault(name, {"size": list(data.train.X.shape), "commit": commit()})
         for model in options.models:
             found = report.cell((name, model), lambda data=data, model=model: score(data, model, options.seed))
             if found is not None:

@@ -468,9 +468,14 @@ def spark_partitions(report: Report) -> Rows:
 DEFAULTS = {"gp": "GP", "boosting": "boosting", "forest": "forest", "ridge": "ridge", "ours": "ours"}
 
 
+def _complete(report: Report) -> Report:
+    """The sets on which all models were run."""
+    return {title: cell for title, cell in report["cells"].items() if cell.keys() >= DEFAULTS.keys()}
+
+
 def defaults_errors(report: Report) -> Rows:
     """RMSE within the range of the training rows, by that of the best peer; log density beside the GP's; time."""
-    cells = report["cells"]
+    cells = _complete(report)
     rows = [["", "rows, columns", *(f"{name}: RMSE / best peer" for name in DEFAULTS.values())]]
     rows[0] += ["chosen", "log density, GP", "ours", "CPU seconds, GP", "ours"]
     for title, cell in cells.items():
@@ -499,7 +504,7 @@ def defaults_coverage(report: Report) -> Rows:
     """Shares of targets in intervals of 50, 90 and 95 %, ours and the GP's, pooled over sets; RMSE in gaps, beyond."""
     rows = [["part", "sets", "ours: coverage of 50, 90, 95 %", "GP: coverage", "ours: RMSE / GP's, geometric mean"]]
     for part, title in (("range", "in range"), ("gap", "in gaps"), ("beyond", "beyond the rows")):
-        found = [(cell["ours"]["parts"][part], cell["gp"]["parts"][part]) for cell in report["cells"].values()
+        found = [(cell["ours"]["parts"][part], cell["gp"]["parts"][part]) for cell in _complete(report).values()
                  if part in cell["ours"]["parts"]]  # fmt: skip
         shares = [", ".join(f"{mean(pair[k]['coverage'][j] for pair in found):.3f}" for j in range(3)) for k in (0, 1)]
         ratio = exp(mean(log(ours["rmse"] / peer["rmse"]) for ours, peer in found))

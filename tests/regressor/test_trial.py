@@ -17,8 +17,8 @@ pytestmark = pytest.mark.filterwarnings("ignore::tuckergp.errors.NotConvergedWar
 
 SHORT = {"rank": 2, "draws": 8, "warmup": 8, "random_state": 0}
 RNG = np.random.default_rng(0)
-X = RNG.uniform(-2, 2, size=(200, 3))
-TOGETHER = np.sin(X @ RNG.standard_normal((3, 4)) + np.arange(4)).sum(axis=1) + 0.02 * RNG.standard_normal(200)
+X = RNG.uniform(-2, 2, size=(260, 3))
+TOGETHER = np.sin(X @ RNG.standard_normal((3, 4)) + np.arange(4)).sum(axis=1) + 0.02 * RNG.standard_normal(260)
 
 
 def observations(X, y):
@@ -37,7 +37,7 @@ def test_a_smooth_function_of_columns_that_act_together_is_a_surface(trial):
     assert choice.modes in ("surface", "field")
     assert set(choice.scores) == {"lines", "rough lines", "surface", "field"}
     assert choice.scores[choice.modes] == max(choice.scores.values())
-    assert (choice.rows, choice.held_out) == (150, 50)
+    assert (choice.rows, choice.held_out) == (195, 65)
 
 
 def test_scores_are_log_densities_of_rows_that_were_not_learned_from(trial):
@@ -52,7 +52,7 @@ def test_scores_are_log_densities_of_rows_that_were_not_learned_from(trial):
 def test_one_column_lies_on_a_line_smooth_or_rough():
     choice = choose(RegressorSettings(**SHORT), observations(X[:, :1], X[:, 0]), 0, None)
     assert set(choice.scores) == {"lines", "rough lines"}
-    assert choose(RegressorSettings(**SHORT), observations(X[:99], TOGETHER[:99]), 0, None) is None  # too few rows
+    assert choose(RegressorSettings(**SHORT), observations(X[:249], TOGETHER[:249]), 0, None) is None  # too few rows
 
 
 @pytest.fixture

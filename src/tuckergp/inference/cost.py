@@ -36,7 +36,7 @@ def _mode(table: ModeTable, r: int) -> float:
     """Of the solves of one mode: r x r for each row, or n r x n r for weights that all rows share."""
     rows, n = table.n_rows, int(table.features.shape[1])
     if table.residual.sd > 0:  # rows are learned one by one
-        return rows * r**3 / SLOW
+        return rows * table.residual.row_seconds(r)
     if n * r > LARGEST_DENSE:
         return STEPS * 2 * rows * r * (n + r) / SLOW
     return (rows * n * (n + NARROW) * r * (r + 1) / 2 + (n * r) ** 3 / 3) / FAST

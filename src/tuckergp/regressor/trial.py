@@ -24,8 +24,8 @@ from tuckergp.running.loop import ctrl_c_interrupts
 
 __all__ = ["choose"]
 
-LEAST_ROWS = 100
-"""With fewer rows there is no trial."""
+LEAST_ROWS = 250
+"""With fewer rows there is no trial: it would be judged by too few."""
 
 ROWS, HELD_OUT = 1_000, 400
 """How many rows a trial learns from, and by how many it is judged, at most; of few, a quarter."""

@@ -272,6 +272,10 @@ class Residual(ABC):
 
     # Draws
 
+    def row_seconds(self, r: int) -> float:
+        """About how long a row takes in a sweep, on one core: a solve of r unknowns."""
+        return r**3 * 1e-9
+
     @property
     def n_kept(self) -> int:
         """How many rows of r numbers each draw keeps of the residual."""
