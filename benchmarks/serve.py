@@ -234,6 +234,22 @@ def bytes_per_user(port: int, item: Any) -> float:
     return (memory(port) - before) / FOLDED / WORKERS
 
 
+def folded_in_here() -> float:
+    """Resident bytes for each of some users who are folded into a small model in this process, one after the other."""
+    from tuckergp import load
+    from tuckergp.serve.metrics import resident
+    from tuckergp.serve.recommending import ServedRecommender
+
+    with tempfile.TemporaryDirectory() as place:
+        _, item = write_model({**QUICK, "rank": FULL["rank"], "draws": FULL["draws"]}, Path(place) / "data")
+        served = ServedRecommender(load(Path(place) / "data" / "model.tgp"))
+        start = 0.0
+        for k in range(FOLDED + 100):
+            served = served.with_ratings([{"user_id": 10**9 + k, "item_id": item, "rating": 3}])
+            start = resident() if k == 99 else start
+        return (resident() - start) / FOLDED
+
+
 def sustained(port: int, users: list[Any], minutes: float, rate: float) -> dict[str, Any]:
     """Load at a rate for some minutes, in pieces of a minute: how memory grows, and what fails."""
     pieces = [measured(port, users, 60.0, rate) | {"memory": memory(port)} for _ in range(max(1, round(minutes)))]
@@ -256,9 +272,13 @@ def main() -> None:
     parser.add_argument("--users", type=int, help="another number of users, with ratings in proportion")
     parser.add_argument("--seconds", type=float, help="how long to ask for the peak")
     parser.add_argument("--port", type=int, default=8931)
+    parser.add_argument("--fold-in", action="store_true", help="only measure what users who are folded in take")
     parser.add_argument("--bare", action="store_true", help="only serve the bare endpoint")
     parser.add_argument("-o", "--output", type=Path)
     options = parser.parse_args()
+    if options.fold_in:
+        print(f"{folded_in_here():.0f} bytes for each user who was folded in, with 100 draws of rank 16")
+        return
     if options.bare:
         serve_bare(options.port)
         return
