@@ -233,13 +233,20 @@ def _inverse(root: Floats) -> Floats:
     return np.asarray(linalg.solve_triangular(root, np.eye(len(root)), lower=True))
 
 
+MOST_KNOWN = 1e10
+"""The precision of data about a row is at most this many times that of its prior."""
+
+
 def independent_ranks(A: Floats, b: Floats, mean: Floats, precision: Floats) -> tuple[Floats, Floats, Floats]:
     """L^-1 for Lambda = L L', and the statistics of E L, whose ranks are independent a priori."""
     inverse = _inverse(np.asarray(np.linalg.cholesky(precision)))
     # psi_m = mean_m + L^-T e_m, so A_m becomes L^-1 A_m L^-T and b_m becomes L^-1 (b_m - A_m mean_m)
     A_scaled = np.ascontiguousarray(inverse @ A @ inverse.T)
     b_scaled = (b - np.einsum("mkl,ml->mk", A, mean)) @ inverse.T
-    return inverse, A_scaled, np.ascontiguousarray(b_scaled)
+    # weights as large as 1e12 ask for more digits than there are
+    known = np.trace(A_scaled, axis1=1, axis2=2)
+    most = np.minimum(1.0, MOST_KNOWN / np.maximum(known, MOST_KNOWN))
+    return inverse, A_scaled * most[:, None, None], np.ascontiguousarray(b_scaled * most[:, None])
 
 
 def log_likelihood(E: Floats, A: Floats, b: Floats, mean: Floats) -> float:
