@@ -509,6 +509,7 @@ def defaults_coverage(report: Report) -> Rows:
         shares = [", ".join(f"{mean(pair[k]['coverage'][j] for pair in found):.3f}" for j in range(3)) for k in (0, 1)]
         ratio = exp(mean(log(ours["rmse"] / peer["rmse"]) for ours, peer in found))
         rows.append([title, str(len(found)), *shares, f"{ratio:.3f}"])
+    return rows
 
 
 def out_of_core(report: Report) -> Rows:
