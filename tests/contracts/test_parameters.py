@@ -90,7 +90,7 @@ def test_more_ratings_are_refused_with_wrong_settings_too():
     model = TuckerRecommender(rank=1, inference="als", random_state=0).fit(RATINGS).set_params(duplicates="drop")
     new = {"user_id": ["c"], "item_id": [1], "rating": [2.0]}
     for learn in (model.fold_in, model.partial_fit):
-        with pytest.raises(InputError, match=r"^duplicates must be 'keep', 'mean' or 'refuse', not 'drop'"):
+        with pytest.raises(InputError, match=r"^duplicates must be 'keep', 'mean', 'last' or 'refuse', not 'drop'"):
             learn(new)
 
 

@@ -46,7 +46,7 @@ def learn_in_files(settings: RecommenderSettings, given: Given, run: Run, folder
     """Fit a recommender to a Parquet file larger than memory; see `TuckerRecommender.fit`."""
     settings = _settled(settings)
     inference = inference_of(settings)
-    if getattr(inference, "sigma_u", None) == "auto" or inference.name not in ("gibbs", "als"):
+    if getattr(inference, "sigma_u", None) == "auto" or not inference.any_residual:
         raise InputError(
             "With scratch files it is learned by inference='gibbs' or a tuckergp.inference.ALS with a sigma_u, because "
             "trials and other methods need the ratings in memory."

@@ -27,9 +27,6 @@ SWEEPS = 300
 
 __all__ = ["default_modes_of", "inference_of", "learned_modes_of", "tries_modes"]
 
-TRIED = ("gaussian", "student")
-"""Likelihoods for which a trial finds the modes."""
-
 
 def inference_of(settings: RegressorSettings) -> Inference:
     """The inference object that the settings ask for; a name stands for one with settings for regression."""
@@ -50,7 +47,7 @@ def tries_modes(settings: RegressorSettings, inference: Inference) -> bool:
     """Whether a trial is to find out what ``modes=None`` stands for: nothing that bears on it may be given."""
     usual = RegressorSettings()
     given = any(getattr(settings, name) != getattr(usual, name) for name in ("core", "noise", "hyperparameters"))
-    return settings.modes is None and settings.likelihood in TRIED and inference.weighs_blocks and not given
+    return settings.modes is None and LIKELIHOODS[settings.likelihood].linear and inference.weighs_blocks and not given
 
 
 def default_modes_of(settings: RegressorSettings, inference: Inference, table: Table) -> list[Mode]:
