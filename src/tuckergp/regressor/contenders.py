@@ -118,12 +118,15 @@ def surface(table: Table, lengthscales: Sequence[float] = ()) -> Contender | Non
 
 
 def field(table: Table, lengthscales: Sequence[float] = ()) -> Contender | None:
-    """Two to four numbers as places, with a lengthscale for each, beside modes of levels; None for others."""
+    """Two to four numbers as places, with a lengthscale for each, beside modes of levels; None for others.
+
+    Rough, by a Matern-1/2: a surface is there for what is smooth.
+    """
     numbers, levels = _kinds(table)
     if not 2 <= len(numbers) <= MOST_COORDINATES or len(table) > MOST_ROWS:
         return None
     scales = list(lengthscales) or [LENGTHSCALE] * len(numbers)
-    places = Mode(numbers, Linear() + Matern32(scales), features=Field(), whiten=True)
+    places = Mode(numbers, Linear() + Matern12(scales), features=Field(), whiten=True)
     modes = [places, *(Mode(name, Identity()) for name in levels)]
     return Contender("field", modes, None if levels else 1, PLACE * len(table) * (len(numbers) + 1), (45, 90))
 
