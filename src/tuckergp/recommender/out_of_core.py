@@ -87,7 +87,7 @@ def _read(path: Any, settings: RecommenderSettings) -> tuple[History, dict[str, 
     if not Path(path).exists():
         raise InputError(f"There is no file {path}.")
     try:
-        file = parquet.ParquetFile(path)
+        file = parquet.ParquetFile(path, memory_map=True, pre_buffer=False)  # the file would be in memory whole
     except ArrowInvalid:
         raise InputError(f"{path} is no Parquet file, and only those are read in pieces; convert it.") from None
     existing, given = list(file.schema_arrow.names), settings.columns or {}
