@@ -11,13 +11,13 @@ from __future__ import annotations
 import argparse
 import json
 import tempfile
-import threading
 import time
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from gibbs import facts
+from peaks import Peaks
 from reports import put
 
 PIECE, RANK, DRAWS, WARMUP, KEEP = 2_000_000, 16, 3, 2, 1
@@ -29,24 +29,6 @@ def anonymous() -> float:
         if line.startswith("RssAnon"):
             return int(line.split()[1]) * 1024 / 1e9
     raise OSError("this system does not tell")
-
-
-class Peak:
-    """The largest anonymous memory while it is open."""
-
-    def __enter__(self) -> Peak:
-        self.gb, self.done = anonymous(), threading.Event()
-        self.thread = threading.Thread(target=self._watch, daemon=True)
-        self.thread.start()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.done.set()
-        self.thread.join()
-
-    def _watch(self) -> None:
-        while not self.done.wait(0.02):
-            self.gb = max(self.gb, anonymous())
 
 
 def write(path: Path, ratings: int, users: int, items: int) -> None:
@@ -78,13 +60,13 @@ def run(folder: Path, ratings: int, users: int, items: int, memory: bool) -> dic
     times: list[float] = []
     began = time.perf_counter()
     before = anonymous()
-    with Peak() as peak:
+    with Peaks(lambda: {"gb": anonymous()}, 0.02) as peaks:
         where = {} if memory else {"scratch": folder}
         model.fit(path, keep=KEEP, callback=lambda info: times.append(time.perf_counter()), **where)
     return {
         "seconds": time.perf_counter() - began,
         "sweep_seconds": float(np.median(np.diff(times))),
-        "anonymous_gb": peak.gb,
+        "anonymous_gb": peaks.values["gb"],
         "anonymous_gb_before": before,
         "file_gb": path.stat().st_size / 1e9,
         "train_rmse": model.fit_.steps[-1].figures["train_rmse"],

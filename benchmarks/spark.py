@@ -11,7 +11,6 @@ import argparse
 import os
 import sys
 import tempfile
-import threading
 import time
 from pathlib import Path
 from typing import Any
@@ -19,6 +18,7 @@ from typing import Any
 import numpy as np
 from contestants import write_synthetic
 from gibbs import facts
+from peaks import Peaks
 from reports import Resumed, put
 
 FULL = {"users": 138_000, "items": 27_000, "ratings": 20_000_000, "rank": 16, "sweeps": 12, "warmup": 4, "memory": "6g"}
@@ -27,26 +27,12 @@ QUICK = {"users": 600, "items": 200, "ratings": 20_000, "rank": 4, "sweeps": 4, 
 SHORT, PARTITIONS, TEST = 2, (1, 2, 4, 8), 0.1
 
 
-class Memory:
-    """The largest memory, in GiB, of this process, of Java, and of the Python workers together, while it is open."""
-
-    def __enter__(self) -> Memory:
-        self.peak = {"driver": 0.0, "java": 0.0, "workers": 0.0}
-        self.done = threading.Event()
-        self.thread = threading.Thread(target=self._watch, daemon=True)
-        self.thread.start()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.done.set()
-        self.thread.join()
-
-    def _watch(self) -> None:
-        while not self.done.wait(0.5):
-            now = {"driver": 0.0, "java": 0.0, "workers": 0.0}
-            for pid, kind in _family().items():
-                now[kind] += _resident(pid)
-            self.peak = {kind: max(value, now[kind]) for kind, value in self.peak.items()}
+def memory() -> dict[str, float]:
+    """The memory, in GiB, of this process, of Java, and of the Python workers together."""
+    now = {"driver": 0.0, "java": 0.0, "workers": 0.0}
+    for pid, kind in _family().items():
+        now[kind] += _resident(pid)
+    return now
 
 
 def _family() -> dict[int, str]:
@@ -106,7 +92,7 @@ def als(spark: Any, folder: Path, size: dict[str, Any]) -> dict[str, Any]:
     train.count()
     test = spark.read.parquet(str(folder / "test.parquet"))
     seconds, model = [], None
-    with Memory() as memory:
+    with Peaks(memory, 0.5) as peaks:
         for rounds in (SHORT, SHORT, size["sweeps"]):  # the first one warms Java up
             start = clock()
             estimator = ALS(rank=size["rank"], maxIter=rounds, regParam=0.05, seed=0, coldStartStrategy="drop")
@@ -116,7 +102,7 @@ def als(spark: Any, folder: Path, size: dict[str, Any]) -> dict[str, Any]:
     errors = model.transform(test).selectExpr("avg(pow(rating - prediction, 2)) as mse").first()
     train.unpersist()
     each = (seconds[2] - seconds[1]) / (size["sweeps"] - SHORT)
-    return {**spent(each, seconds[2]), "rmse": errors["mse"] ** 0.5, "gib": memory.peak}
+    return {**spent(each, seconds[2]), "rmse": errors["mse"] ** 0.5, "gib": peaks.values}
 
 
 def spent(iteration: np.ndarray, total: np.ndarray) -> dict[str, float]:
@@ -147,7 +133,7 @@ def ours(spark: Any, folder: Path, size: dict[str, Any], partitions: int | None 
     train = spark.read.parquet(str(folder / "train.parquet"))
     how = Gibbs(draws=sweeps - warmup, warmup=warmup, precision="float32")
     try:
-        with Memory() as memory:
+        with Peaks(memory, 0.5) as peaks:
             model = fit(
                 train,
                 rank=size["rank"],
@@ -166,7 +152,7 @@ def ours(spark: Any, folder: Path, size: dict[str, Any], partitions: int | None 
     return {
         **spent(np.median(np.diff(times, axis=0)[1:], axis=0), total),
         "rmse": rmse,
-        "gib": memory.peak,
+        "gib": peaks.values,
         "sent_mb": out / 1e6,
         "returned_mb": back / 1e6,
     }

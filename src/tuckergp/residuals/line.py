@@ -13,12 +13,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
-from scipy import sparse
 
 from tuckergp.errors import InputError
 from tuckergp.linalg import Matrix
 from tuckergp.priors.given import ModeGiven
-from tuckergp.priors.regression import Regression
+from tuckergp.priors.regression import Regression, dense
 from tuckergp.priors.regressions import weights_given_factors as regress
 from tuckergp.random import DrawStreams, log_slice, normals
 from tuckergp.residuals.base import Evidence, ModeDraws, ModeState, Residual
@@ -56,8 +55,7 @@ def weights_given_factors(
     of `tuckergp.priors.regressions`, whose parameters these are. Whitening costs O(M n) and makes the features dense;
     ``blocks`` are the columns of them that share a precision ``tau`` (blocks,).
     """
-    dense = np.asarray(sparse.csr_array(features).toarray() if sparse.issparse(features) else features)
-    return regress(Regression(process.whiten(dense), blocks), process.whiten(psi), tau, start, precision, rng)
+    return regress(Regression(process.whiten(dense(features)), blocks), process.whiten(psi), tau, start, precision, rng)
 
 
 class LengthscalePrior(NamedTuple):
