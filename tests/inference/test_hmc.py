@@ -12,7 +12,7 @@ from tuckergp.inference.adaptation import Variances, averaged, window_ends, with
 from tuckergp.inference.base import Problem
 from tuckergp.inference.gibbs import Gibbs
 from tuckergp.inference.hmc import HMC, leapfrogs
-from tuckergp.inference.weights import LogJoint, block_slices, parameters_of, per_entry, vector_of
+from tuckergp.inference.weights import LogJoint, parameters_of, per_entry, vector_of
 from tuckergp.likelihoods import Poisson
 from tuckergp.model.tucker import TuckerModel
 from tuckergp.posterior.diagnostics import summarise
@@ -29,7 +29,7 @@ def trajectory_start(core, ranks, seed=0):
     rng = np.random.default_rng(seed)
     problem = random_problem(rng, core, ranks)
     theta = vector_of(problem.model.init(problem.design, rng))
-    blocks = block_slices(problem)
+    blocks = problem.weight_blocks
     steps = per_entry(blocks, rng.uniform(0.5, 2.0, len(blocks)))
     return LogJoint(problem, 2.0), theta, rng.standard_normal(len(theta)), steps
 

@@ -214,7 +214,7 @@ def add_core_gradient(
 def evaluate(kind: int, w: Array, coords: Array, ranks: Array, psi: Array, start: Array, index: Array) -> Array:
     """f of every observation, shape (N,)."""
     f = np.empty(len(index))
-    bounds = np.append(np.arange(0, len(index), EVALUATED), len(index))
+    bounds = [*range(0, len(index), EVALUATED), len(index)]
     run_ranges(evaluate_range, bounds, kind, w, coords, ranks, psi, start, index, f)
     return f
 
@@ -248,7 +248,7 @@ def evaluate_draws(kind: int, W: Array, coords: Array, ranks: Array, psi: Array,
         return np.asarray(np.prod(factors, axis=0).sum(axis=-1))
     f = np.empty((len(index), draws))
     step = max(1, EVALUATED // max(draws, 1))
-    bounds = np.append(np.arange(0, len(index), step), len(index))
+    bounds = [*range(0, len(index), step), len(index)]
     run_ranges(evaluate_draws_range, bounds, kind, W, coords, ranks, psi, start, index, f)
     return f
 

@@ -8,7 +8,7 @@ outlives a call. So nothing here uses ``parallel=True``.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from itertools import pairwise
 from typing import Any
@@ -20,12 +20,16 @@ import numpy.typing as npt
 __all__ = ["run_ranges"]
 
 
-def run_ranges(kernel: Callable[..., Any], bounds: npt.NDArray[np.integer[Any]], *arguments: Any) -> list[Any]:
+def run_ranges(
+    kernel: Callable[..., Any], bounds: Sequence[int] | npt.NDArray[np.integer[Any]], *arguments: Any
+) -> list[Any]:
     """Call ``kernel(first, last, *arguments)`` for the ranges between ``bounds`` and return the results.
 
     Uses as many threads as numba is set to; on one thread all ranges are one call. Calls write to separate places, so
     neither their number nor their order matters.
     """
+    if len(bounds) <= 2:
+        return [kernel(int(bounds[0]), int(bounds[-1]), *arguments)] if bounds[0] < bounds[-1] else []
     ranges = [(int(first), int(last)) for first, last in pairwise(bounds) if first < last]
     threads = min(nb.get_num_threads(), len(ranges))
     if threads <= 1:

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from itertools import accumulate, pairwise
 from typing import Any, Protocol, TypeVar, runtime_checkable
 
 import numpy as np
@@ -102,6 +103,15 @@ class Problem:
     def squares(self) -> Squares:
         """Squared residuals as a function of all weights."""
         return squares_of(self.model.core, self.design, self.y, self.weight)
+
+    @cached_property
+    def weight_blocks(self) -> list[slice]:
+        """Where each U_d, W if it is learned, and free unknowns of the likelihood if any, lie in one vector."""
+        core, free = self.model.core, len(self.model.likelihood.free)
+        sizes = [mode.n_features * int(r) for mode, r in zip(self.design.modes, core.ranks, strict=True)]
+        sizes += [core.n_weights] if core.learned else []
+        sizes += [free] if free else []
+        return [slice(a, b) for a, b in pairwise(accumulate(sizes, initial=0))]
 
     def factors(self, modes: Sequence[Any]) -> list[Floats]:
         """The factors of each mode at the rows that the index of the design counts, from the states of the modes."""

@@ -20,7 +20,7 @@ import numpy.typing as npt
 
 from tuckergp.compute.contract import FULL, IDENTITY
 from tuckergp.inference.base import Problem
-from tuckergp.inference.weights import block_slices, parameters_of, vector_of
+from tuckergp.inference.weights import parameters_of, vector_of
 from tuckergp.model.mode_table import ModeTable
 from tuckergp.model.tucker import Core, Parameters
 
@@ -85,10 +85,10 @@ class Coordinates:
         )
         other = replace(problem, design=replace(design, modes=modes))
         turned = _turned(problem.model.core, bases)
-        power = np.zeros(block_slices(other)[-1].stop)
+        power = np.zeros(other.weight_blocks[-1].stop)
         for d in turned:
             r = int(problem.model.core.ranks[d])
-            block = power[block_slices(other)[d]].reshape(-1, r)[:r]
+            block = power[other.weight_blocks[d]].reshape(-1, r)[:r]
             block[np.triu_indices(r, 1)] = -1.0  # entries that are 0
             block[np.diag_indices(r)] = np.arange(r)[::-1]  # |U[i, i]|^(r - 1 - i)
         free = np.flatnonzero(power >= 0)
@@ -107,7 +107,7 @@ class Coordinates:
 
     def spread_out(self, free: Floats) -> Floats:
         """The problem's theta from the unknowns."""
-        theta = np.zeros(block_slices(self.problem)[-1].stop)
+        theta = np.zeros(self.problem.weight_blocks[-1].stop)
         theta[self.free] = free
         return theta
 

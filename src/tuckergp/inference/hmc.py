@@ -17,7 +17,7 @@ import numpy.typing as npt
 from tuckergp.checks import one_of, positive, probability, setting, whole
 from tuckergp.inference.adaptation import DualAverage, Variances, averaged, window_ends, with_acceptance, with_point
 from tuckergp.inference.base import Info, Problem
-from tuckergp.inference.weights import LogJoint, WeightSampler, block_slices, prior_scales
+from tuckergp.inference.weights import LogJoint, WeightSampler, prior_scales
 
 __all__ = ["HMC", "HMCState", "leapfrogs"]
 
@@ -180,7 +180,7 @@ class HMC(WeightSampler):
         variances = with_point(state.variances, state.theta)
         if state.sweep not in ends or not variances.squares.any():
             return state._replace(variances=variances)
-        scale = variances.scales(block_slices(problem), self.mass == "diagonal")
+        scale = variances.scales(problem.weight_blocks, self.mass == "diagonal")
         # about the same distance per step as before, for the tuner to go on from
         ratio = float(np.exp(np.mean(np.log(state.scale) - np.log(scale))))
         step = ratio * math.exp(state.tuner.log_average)

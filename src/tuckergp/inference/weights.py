@@ -11,7 +11,6 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from itertools import pairwise
 from typing import ClassVar, Protocol
 
 import numpy as np
@@ -29,7 +28,6 @@ __all__ = [
     "LogJoint",
     "WeightSampler",
     "WeightState",
-    "block_slices",
     "draw_of_weights",
     "per_entry",
     "prior_scales",
@@ -51,16 +49,6 @@ class WeightState(Protocol):
         """Noise precision; 1 for a likelihood without one."""
 
 
-def block_slices(problem: Problem) -> list[slice]:
-    """The slices of theta with each U_d, with W if it is learned, and with free unknowns of the likelihood if any."""
-    core = problem.model.core
-    sizes = [mode.n_features * int(r) for mode, r in zip(problem.design.modes, core.ranks, strict=True)]
-    sizes += [core.n_weights] if core.learned else []
-    sizes += [n_free(problem)] if n_free(problem) else []
-    ends = np.cumsum([0, *sizes])
-    return [slice(int(a), int(b)) for a, b in pairwise(ends)]
-
-
 def n_free(problem: Problem) -> int:
     """How many unknowns of the likelihood gradients move."""
     return len(problem.model.likelihood.free)
@@ -76,7 +64,7 @@ def prior_scales(problem: Problem) -> Floats:
     model = problem.model
     scales = [*model.sigma_u, *([model.sigma_w] if model.core.learned else [])]
     scales += [model.likelihood.free_scale] if n_free(problem) else []
-    return per_entry(block_slices(problem), scales)
+    return per_entry(problem.weight_blocks, scales)
 
 
 def vector_of(parameters: Parameters) -> Floats:
@@ -86,7 +74,7 @@ def vector_of(parameters: Parameters) -> Floats:
 
 def parameters_of(problem: Problem, theta: Floats) -> Parameters:
     """The parameters of theta, as views of it."""
-    core, blocks = problem.model.core, block_slices(problem)
+    core, blocks = problem.model.core, problem.weight_blocks
     U = tuple(theta[block].reshape(-1, r) for block, r in zip(blocks, core.ranks, strict=False))
     W = theta[blocks[len(U)]] if core.learned else np.zeros(0)
     return Parameters(U, W, free=theta[blocks[-1]] if n_free(problem) else np.zeros(0))
@@ -137,7 +125,7 @@ class LogJoint:
         if batch is not None:
             share = len(self.problem.y) / len(batch)
             weight = np.full(len(batch), share) if weight is None else share * weight
-        parameters = parameters_of(problem, theta)
+        parameters = parameters_of(self.problem, theta)
         value, gradient = self.model.log_joint_and_gradient(
             parameters, problem.design, problem.y, weight, problem.offset
         )

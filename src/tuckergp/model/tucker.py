@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property, reduce
+from itertools import accumulate
 from math import prod
 from typing import Any, NamedTuple
 
@@ -243,7 +244,7 @@ def refuse_learned(core: Core, what: str) -> None:
 
 def pack(tables: Sequence[Floats]) -> tuple[Floats, Ints]:
     """Lay tables (M_d, r_d) one after the other: the flat array and where each starts, for `tuckergp.compute`."""
-    start = np.cumsum([0, *(table.size for table in tables)]).astype(np.int64)
+    start = np.array(list(accumulate((table.size for table in tables), initial=0)), dtype=np.int64)
     filled = [np.ravel(table) for table in tables if table.size]
     return filled[0] if len(filled) == 1 else np.concatenate(filled or [np.zeros(0)]), start
 

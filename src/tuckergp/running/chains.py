@@ -124,12 +124,11 @@ class Task:
             start = sampler.init(problem, stream(seed, chain, 0)) if self.starts is None else self.starts[chain]
             record.state = contiguous(start)
         for t in range(len(record.steps) + 1, sampler.n_steps + 1):
-            yield self._step(record, t)
+            yield self._step(sampler, record, t)
 
-    def _step(self, record: ChainRecord, t: int) -> tuple[Any, Info]:
-        assert not isinstance(self.sampler, ChainSampler)
+    def _step(self, sampler: Sampler[Any], record: ChainRecord, t: int) -> tuple[Any, Info]:
         try:
-            return self.sampler.step(self.problem, record.state, stream(self.seed, record.chain, t))
+            return sampler.step(self.problem, record.state, stream(self.seed, record.chain, t))
         except FloatingPointError as error:
             raise InputError(
                 f"Chain {record.chain} cannot go on after {t - 1} sweeps, for its numbers are out of all proportion "
