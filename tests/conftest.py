@@ -18,8 +18,13 @@ from tuckergp.data.datasets import MovieLens, load_movielens_100k  # noqa: E402
 
 # Folders whose files share a fixture that takes long to make.
 TOGETHER = ("tests/paper/report/", "tests/serve/page/", "tests/spark/")
+# Tests that compile next to nothing: one worker runs them while another compiles what both will need.
+LIGHT = ("tests/data/", "tests/kernels/", "tests/features/", "tests/gp/", "tests/evaluation/metrics/")
 # What takes long is begun first, so that no worker is alone with it in the end.
-FIRST = (*TOGETHER, "tests/project/", "tests/running/", "tests/cli/", "tests/serve/", "tests/contracts/")
+FIRST = (
+    *("tests/paper/report/", LIGHT, "tests/serve/page/", "tests/spark/", "tests/project/", "tests/running/"),
+    *("tests/cli/", "tests/serve/", "tests/contracts/"),
+)
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
@@ -27,10 +32,14 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 
 class _ByFile(LoadFileScheduling):
-    """One worker runs all tests of a file, so that its models are fitted once, and all files of a folder `TOGETHER`."""
+    """One worker runs all tests of a file, so that its models are fitted once, all files of a folder `TOGETHER`, and
+    all that are `LIGHT`.
+    """
 
     def _split_scope(self, nodeid: str) -> str:
         file = super()._split_scope(nodeid)
+        if file.startswith(LIGHT) and "test_grids" not in file:  # which fits models
+            return "light"
         return next((folder for folder in TOGETHER if file.startswith(folder)), file)
 
 

@@ -1,4 +1,4 @@
-"""The safe Cholesky factorisation: no jitter unless needed, and never without bound."""
+"""Factorisations: the safe one, without jitter unless needed and never without bound, and that of small systems."""
 
 from __future__ import annotations
 
@@ -7,7 +7,14 @@ import pytest
 
 from tuckergp.errors import InputError
 from tuckergp.kernels import SE, Matern12
-from tuckergp.linalg import cholesky_in_place, inverse_in_place, normal_given_precision, safe_cholesky
+from tuckergp.linalg import (
+    Factored,
+    cholesky_in_place,
+    inverse_in_place,
+    normal_given_precision,
+    safe_cholesky,
+    solve_lower,
+)
 
 
 def test_a_definite_matrix_is_factorised_without_jitter():
@@ -65,3 +72,34 @@ def test_a_normal_whose_precision_is_singular_but_for_rounding_is_right_where_it
     H = 1e20 * x.T @ x + 1e-6 * np.eye(3)
     known = x @ normal_given_precision(H, 1e20 * x.T @ np.array([1.0, 3.0]), 0.0, "H")
     np.testing.assert_allclose(known, [1.0, 3.0], rtol=1e-5)
+
+
+@pytest.mark.parametrize("order", ["C", "F"])
+def test_a_factored_matrix_solves_and_has_its_determinant(order):
+    rng = np.random.default_rng(0)
+    A = rng.standard_normal((6, 6))
+    K, right = np.asarray(A @ A.T + np.eye(6), order=order), rng.standard_normal((6, 3))
+    factor = Factored(K.copy(order="K"), overwrite=True)
+    np.testing.assert_allclose(factor.solve(right), np.linalg.solve(K, right), rtol=1e-10)
+    assert factor.log_det == pytest.approx(np.linalg.slogdet(K)[1])
+    kept = K.copy()
+    Factored(K)
+    np.testing.assert_array_equal(K, kept)
+
+
+@pytest.mark.parametrize("K", [[[1.0, 2.0], [2.0, 1.0]], [[1.0, np.nan], [np.nan, 1.0]], [[np.inf, 0.0], [0.0, 1.0]]])
+def test_what_is_not_positive_definite_or_not_finite_has_no_factor(K):
+    with pytest.raises(np.linalg.LinAlgError):
+        Factored(np.array(K))
+
+
+@pytest.mark.parametrize("order", ["C", "F"])
+def test_triangular_systems_are_solved_both_ways(order):
+    rng = np.random.default_rng(1)
+    L = np.asarray(np.tril(rng.standard_normal((5, 5))) + 3 * np.eye(5), order=order)
+    right = rng.standard_normal((5, 4))
+    np.testing.assert_allclose(L @ solve_lower(L, right), right, atol=1e-12)
+    np.testing.assert_allclose(L.T @ solve_lower(L, right, transposed=True), right, atol=1e-12)
+    # what is above the diagonal is not read
+    spoilt = L + np.triu(np.full((5, 5), 7.0), 1)
+    np.testing.assert_allclose(solve_lower(spoilt, right), solve_lower(L, right), rtol=1e-12)

@@ -35,11 +35,12 @@ def test_demo_prints_one_json_object_with_everything_in_it(tmp_path):
         assert floor < result["with_side_information"][part]
     assert len(result["recommendations"]["items"]) == 5
     assert all(item["title"] for item in result["recommendations"]["items"])
+    assert all(1 <= item["predicted_rating"] <= 5 for item in result["recommendations"]["items"])
     assert json.loads((tmp_path / "demo.json").read_text()) == result
 
 
 def test_demo_shows_the_figures_that_json_has(tmp_path, monkeypatch):
-    monkeypatch.setattr(DEMO, "DRAWS", 10)  # whatever the figures are
+    monkeypatch.setattr(DEMO, "DRAWS", 3)  # whatever the figures are
     shown = run("demo", "--seed", "1", "-o", tmp_path / "demo.json")
     assert shown.returncode == 0
     result = json.loads((tmp_path / "demo.json").read_text())

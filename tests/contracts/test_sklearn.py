@@ -8,8 +8,8 @@ from tuckergp.inference import ALS
 from tuckergp.model.tucker import SparseCore
 
 ESTIMATORS = [
-    TuckerGPRegressor(draws=5, warmup=5),
-    TuckerGPRegressor(inference="als"),
+    TuckerGPRegressor(rank=2, draws=5, warmup=5),
+    TuckerGPRegressor(rank=3, inference="als"),
     TuckerGPRegressor(rank=2, core="identity", inference=ALS(noise=0.1, iterations=10)),
     TuckerGPRegressor(rank=2, core=SparseCore(2), inference=ALS(iterations=10)),
     TuckerGPRegressor(inference="sgd"),

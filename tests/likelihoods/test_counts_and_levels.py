@@ -106,7 +106,7 @@ def watch(sampler, problem, seed=1):
 CASES = [(name, likelihood) for name in SAMPLERS for likelihood in ("poisson", "bernoulli", "ordinal")]
 
 
-@quick_and_long("of_draws", 0.4, 1)
+@quick_and_long("of_draws", 0.25, 1)
 @pytest.mark.parametrize(("name", "likelihood"), [case for case in CASES if case != ("gibbs", "poisson")])
 def test_agrees_with_quadrature(name, likelihood, of_draws):
     f, cuts = watch(with_share_of_draws(SAMPLERS[name], of_draws), one_number(likelihood))
@@ -148,7 +148,7 @@ def probabilities(sampler, likelihood, observations=25):
     )  # fmt: skip
 
 
-@quick_and_long("of_draws", 0.9, 1)
+@quick_and_long("of_draws", 0.5, 1)
 @pytest.mark.parametrize("likelihood", ["bernoulli", "ordinal"])
 @pytest.mark.parametrize("name", ["hmc", "nuts"])
 def test_gradients_and_gibbs_sampling_agree_on_probabilities(name, likelihood, of_draws):
@@ -161,7 +161,7 @@ def test_gradients_and_gibbs_sampling_agree_on_probabilities(name, likelihood, o
     assert (np.abs(mean - expected) < ERRORS * np.hypot(error, expected_error)).all()
 
 
-@quick_and_long("of_draws", 0.5, 1)
+@quick_and_long("of_draws", 0.3, 1)
 def test_sgld_is_near_gibbs_sampling(of_draws):
     """Probabilities of levels within 0.06 by the root mean square; no rate of failure is known."""
     sampler = with_share_of_draws(SGLD(draws=800, warmup=200, chains=2, batch_size=40, step_size=0.3), of_draws)

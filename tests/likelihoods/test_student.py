@@ -164,7 +164,7 @@ def by_quadrature():
     return means, np.sqrt([(share * (v - m) ** 2).sum() for v, m in zip((U, A, X), means, strict=True)])
 
 
-@quick_and_long("of_draws", 0.4, 1)
+@quick_and_long("of_draws", 0.25, 1)
 def test_the_sampler_agrees_with_quadrature(of_draws):
     sampler = with_share_of_draws(Gibbs(dof=SURE, tau_shape=SURE, tau_rate=SURE, draws=5000, warmup=50), of_draws)
     draws, history = sample(sampler, one_number(), 1)

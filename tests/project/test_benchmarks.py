@@ -11,12 +11,21 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from tests.helpers import quick_and_long
-
 BENCHMARKS = Path(__file__).parents[2] / "benchmarks"
 
 
-@quick_and_long(("options", "first_fits"), (["--no-first-fit"], set()), ([], {"cold", "warm"}))
+SCRIPTS = sorted(path.stem for path in BENCHMARKS.glob("*.py") if path.stem != "nuts_stan")  # which needs Stan
+
+
+@pytest.mark.parametrize("name", SCRIPTS)
+def test_every_script_is_there_to_run_and_says_what_it_does(name, monkeypatch):
+    """What it needs of the package and of other scripts exists; only `make test-all` runs it, at a small size."""
+    monkeypatch.syspath_prepend(str(BENCHMARKS))
+    assert len(importlib.import_module(name).__doc__) > 40
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("options", "first_fits"), [(["--no-first-fit"], set()), ([], {"cold", "warm"})])
 def test_the_benchmark_of_gibbs_sweeps_runs(tmp_path, options, first_fits):
     output = tmp_path / "gibbs.json"
     environment = {name: value for name, value in os.environ.items() if name != "TUCKERGP_DATA"}
@@ -41,6 +50,7 @@ def test_the_benchmark_of_gibbs_sweeps_runs(tmp_path, options, first_fits):
     assert set(report["first_fit_seconds"]) == first_fits
 
 
+@pytest.mark.slow
 def test_the_benchmark_of_fields_runs(tmp_path):
     output = tmp_path / "fields.json"
     command = [sys.executable, str(BENCHMARKS / "fields.py"), "--quick", "--parts", "neighbours", "-o", str(output)]
@@ -49,7 +59,8 @@ def test_the_benchmark_of_fields_runs(tmp_path):
     assert all(found["5"]["error"] > found["10"]["error"] > 0 for found in cells.values())
 
 
-@quick_and_long("models", ["forest", "ridge"], ["gp", "ours"])
+@pytest.mark.slow
+@pytest.mark.parametrize("models", [["forest", "ridge"], ["gp", "ours"]])
 def test_the_benchmark_of_defaults_runs(tmp_path, models):
     output = tmp_path / "defaults.json"
     command = [sys.executable, str(BENCHMARKS / "defaults.py"), "--sets", "diabetes", "--models", *models]
@@ -59,6 +70,7 @@ def test_the_benchmark_of_defaults_runs(tmp_path, models):
     assert all(40 < cell[name]["parts"]["range"]["rmse"] < 70 for name in models)
 
 
+@pytest.mark.slow
 def test_the_benchmark_of_recommendations_runs(tmp_path):
     output = tmp_path / "recommend.json"
     command = [sys.executable, str(BENCHMARKS / "recommend.py"), "--quick", "--rounds", "1", "-o", str(output)]
@@ -68,6 +80,7 @@ def test_the_benchmark_of_recommendations_runs(tmp_path):
     assert set(report["results"]) | set(report["missing"]) == {"ours", "implicit", "product"}
 
 
+@pytest.mark.slow
 def test_the_benchmark_of_single_answers_runs(tmp_path):
     output = tmp_path / "latency.json"
     command = [sys.executable, str(BENCHMARKS / "latency.py"), "--quick", "--users", "300", "-o", str(output)]
@@ -151,6 +164,7 @@ def test_the_choice_of_the_prior_scale_runs_and_goes_on_from_its_file(data_dir, 
         assert all(0.8 < found["u1, seed 0"]["rmse"] < 1.3 for found in scales.values())
 
 
+@pytest.mark.slow
 def test_the_simulation_of_the_prior_runs(tmp_path):
     output = tmp_path / "prior_f.json"
     command = [sys.executable, str(BENCHMARKS / "prior_f.py"), "--quick", "-o", str(output)]
@@ -169,6 +183,7 @@ def test_the_benchmark_of_mixing_runs_and_goes_on(tmp_path):
     assert json.loads(output.read_text())["results"] == report["results"]
 
 
+@pytest.mark.slow
 def test_the_benchmark_of_sparse_cores_runs(tmp_path):
     output = tmp_path / "sparse_core.json"
     command = [sys.executable, str(BENCHMARKS / "sparse_core.py"), "--quick", "-o", str(output)]
@@ -178,6 +193,7 @@ def test_the_benchmark_of_sparse_cores_runs(tmp_path):
     assert report["large"]["cpu_seconds_a_sweep"] > 0
 
 
+@pytest.mark.slow
 def test_peers_are_put_beside_our_cells_or_left_out(data_dir, tmp_path):
     (tmp_path / "columns.json").write_text(json.dumps(results_of("columns", {"made/ARD GP": {"share": 0.2}})))
     command = [sys.executable, str(BENCHMARKS / "peers.py"), "california", "columns", "ranking", "-o", str(tmp_path)]
@@ -291,6 +307,7 @@ def test_every_fault_of_the_list_still_has_its_place(faults):
     assert [test for test in sorted(tests) if not (faults.ROOT / test).exists()] == []
 
 
+@pytest.mark.slow
 def test_a_fault_is_noticed_and_a_change_of_words_is_not(faults, tmp_path):
     """End to end, with a test that compiles nothing; what was found is not run again."""
     tests = ("tests/test_random.py::test_slice_steps_keep_a_normal",)

@@ -23,6 +23,7 @@ import tuckergp
 from tuckergp.inference import INFERENCES
 from tuckergp.recommender import choosing as recommender
 from tuckergp.regressor import choosing as regressor
+from tuckergp.regressor import contenders, trial
 
 ROOT = Path(__file__).parents[2]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
@@ -35,6 +36,8 @@ FENCE = re.compile(r"^```(?P<info>[^\n`]*)\n(?P<code>.*?)^```[ \t]*$", re.MULTIL
 LINK = re.compile(r"\[[^\]\n]*\](?:\(|:[ ])(?P<target>[^)\s]+)")
 TABLE = re.compile(r"<!-- table: (?P<name>\w+) -->\n.*?<!-- end -->", re.DOTALL)
 NOT_RUN = re.compile(r"<!-- not run -->\s*\Z")
+# What an example runs at the most in the quick suite.
+FEW = {"draws": 15, "warmup": 15, "iterations": 4, "epochs": 4}
 NEEDS = re.compile(r"<!-- needs: (?P<what>[a-z, ]+) -->\s*\Z")
 
 
@@ -127,12 +130,12 @@ def pages_to_run():
             yield pytest.param(page, True, id=f"{name_of(page)}-all", marks=pytest.mark.slow)
 
 
-def with_few_draws(resolve):
-    """The same function, but samplers stop after a few draws: what a page does with them is tested, not its figures."""
+def with_few_steps(resolve):
+    """The same function, but algorithms stop after a few steps: what a page does is tested, not its figures."""
 
     def resolved(*arguments, **options):
         inference = resolve(*arguments, **options)
-        few = {name: most for name, most in (("draws", 30), ("warmup", 15)) if getattr(inference, name, 0) > most}
+        few = {name: most for name, most in FEW.items() if getattr(inference, name, 0) > most}
         return replace(inference, **few)
 
     return resolved
@@ -142,7 +145,9 @@ def with_few_draws(resolve):
 def test_examples_run(page, time, tmp_path, monkeypatch, request):
     if not time:
         for module in (recommender, regressor):
-            monkeypatch.setattr(module, "resolve_inference", with_few_draws(module.resolve_inference))
+            monkeypatch.setattr(module, "resolve_inference", with_few_steps(module.resolve_inference))
+        monkeypatch.setattr(trial, "ROWS", 100)
+        monkeypatch.setattr(contenders, "LEARN_ROWS", 100)
     # first all that need no data, so that they cannot lean on those that do
     monkeypatch.chdir(tmp_path)
     known = dict(INFERENCES)  # to which a page may add

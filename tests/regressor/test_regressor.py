@@ -25,8 +25,19 @@ def surface():
     return X, 7 + 30 * (f + 0.1 * rng.standard_normal(400)), 7 + 30 * f
 
 
-@pytest.mark.parametrize("inference", ["gibbs", "als", "sgd"])
-def test_it_recovers_a_separable_surface_in_the_units_of_the_targets(surface, inference):
+@pytest.fixture(scope="module")
+def sampled(surface):
+    X, y, _ = surface
+    return TuckerGPRegressor(rank=3, random_state=0).fit(X[:300], y[:300])
+
+
+def test_it_recovers_a_separable_surface_in_the_units_of_the_targets(surface, sampled):
+    X, _, f = surface
+    assert rmse(f[300:], sampled.predict(X[300:])) < 1.5
+
+
+@pytest.mark.parametrize("inference", ["als", "sgd"])
+def test_other_inferences_recover_it_too(surface, inference):
     """The noise has sd 3, the surface sd about 26. SGD came to rest elsewhere from 4 of 24 starts, with an error of 7,
     and had one below 2.4 from the others; the best of five starts on training data is elsewhere in 1 of 8,000 cases.
     """
@@ -37,9 +48,9 @@ def test_it_recovers_a_separable_surface_in_the_units_of_the_targets(surface, in
     assert rmse(f[300:], model.predict(X[300:])) < (3.0 if inference == "sgd" else 1.5)
 
 
-def test_draws_give_calibrated_bands_and_functions_of_the_right_noise(surface):
+def test_draws_give_calibrated_bands_and_functions_of_the_right_noise(surface, sampled):
     X, y, f = surface
-    model = TuckerGPRegressor(rank=3, random_state=0).fit(X[:300], y[:300])
+    model = sampled
     mean, std = model.predict(X[300:], return_std=True)
     assert 2.4 < np.median(std) < 4.5  # the noise has sd 3
     _, band = model.predict(X[300:], quantiles=[0.05, 0.95])
@@ -53,7 +64,7 @@ def test_draws_give_calibrated_bands_and_functions_of_the_right_noise(surface):
 def test_different_ranks_a_mode_and_every_core(surface):
     X, y, _ = surface
     for rank, core in (((2, 4), "full"), (3, "identity"), (3, "full")):
-        assert TuckerGPRegressor(rank=rank, core=core, draws=50, warmup=50, random_state=0).fit(X, y).score(X, y) > 0.95
+        assert TuckerGPRegressor(rank=rank, core=core, draws=20, warmup=30, random_state=0).fit(X, y).score(X, y) > 0.95
 
 
 def test_shifting_and_scaling_inputs_and_targets_changes_nothing_else(surface):

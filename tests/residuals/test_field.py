@@ -68,7 +68,7 @@ GEWEKE = [
 ]
 
 
-@quick_and_long("restarts", 60, 400)
+@quick_and_long("restarts", 40, 400)
 @pytest.mark.parametrize(("core", "ranks", "kinds", "noise"), GEWEKE)
 def test_sampler_and_data_together_keep_the_prior(core, ranks, kinds, noise, restarts, monkeypatch):
     """Geweke's test (2004) with restarts, as that of lines: all places are neighbours, so that the prior is the dense

@@ -91,7 +91,7 @@ GEWEKE = [
 ]
 
 
-@quick_and_long("restarts", 80, 400)
+@quick_and_long("restarts", 50, 400)
 @pytest.mark.parametrize(("core", "ranks", "kinds", "noise"), GEWEKE)
 def test_sampler_and_data_together_keep_the_prior(core, ranks, kinds, noise, restarts):
     """Geweke's test (2004) with restarts: unknowns from the prior, then four times data given unknowns and one sweep;

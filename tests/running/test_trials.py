@@ -218,6 +218,7 @@ def test_without_an_estimator_a_number_is_asked_for(problem):
         ALS(sigma_u="auto").model(problem.model.core, problem.model.likelihood)
 
 
+@pytest.mark.slow
 def test_a_full_core_serves_films_with_attributes_by_default(movielens):
     """The bound is 0.01 above what seed 0 reached on u1; half the scale that matches moments had 0.952."""
     train, test = movielens.split(1)

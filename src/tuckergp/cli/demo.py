@@ -47,7 +47,8 @@ def run(*, data: Path | None, download: bool, seed: int, as_json: bool, output: 
     ratings = movielens(data, download, seed) if data is not None or download else synthetic(seed)
     with warnings.catch_warnings(record=True) as notes:
         warnings.simplefilter("always", NotConvergedWarning)
-        without = TuckerRecommender(side_information=False, **settings(seed)).fit(ratings.train)
+        # what people choose is learned for the list alone, which the other model makes
+        without = TuckerRecommender(side_information=False, objective="rating", **settings(seed)).fit(ratings.train)
         model = TuckerRecommender(**settings(seed)).fit(ratings.train, ratings.users, ratings.items)
         warnings.simplefilter("ignore", UnknownIdWarning)  # newcomers are what the demo is about
         plain, informed = (errors(ratings, each.predict(ratings.test)) for each in (without, model))
@@ -104,7 +105,7 @@ def errors(data: Data, prediction: npt.NDArray[np.float64]) -> dict[str, float]:
 
 
 def recommendations(model: TuckerRecommender, data: Data) -> dict[str, Any]:
-    """The items with the highest predictions that the most active user of the test part has not rated."""
+    """The items for the most active user of the test part, by what people choose and like, with predicted ratings."""
     ids, counts = np.unique(data.test["user_id"], return_counts=True)
     person = ids[np.argmax(counts)]
     best = as_table(model.recommend([person], n=N_RECOMMENDED), "recommendations")
@@ -118,9 +119,9 @@ def recommendations(model: TuckerRecommender, data: Data) -> dict[str, Any]:
                 "item_id": item,
                 "title": str(data.items["title"][place[item]]),
                 "genres": [str(genre) for genre in data.items["genres"][place[item]]],
-                "predicted_rating": float(score),
+                "predicted_rating": float(rating),
             }
-            for item, score in zip(best["item_id"].tolist(), best["score"], strict=True)
+            for item, rating in zip(best["item_id"].tolist(), best["rating"], strict=True)
         ],
     }
 

@@ -56,7 +56,8 @@ def factor_rows(first: int, last: int, X: Array, neighbours: Array, order: int, 
         x, n = X[begin + i], 0
         for j in neighbours[i]:
             if j >= 0:
-                near[n] = X[j]
+                for k in range(X.shape[1]):
+                    near[n, k] = X[j, k]
                 K[n, n] = 1.0 + nugget[j]
                 for k in range(n):
                     K[n, k] = matern(order, gap(near[n], near[k]))

@@ -13,7 +13,7 @@ import numba as nb
 import numpy as np
 
 from tuckergp.compute.contract import Array
-from tuckergp.compute.triangular import cholesky, solve_lower, solve_upper
+from tuckergp.compute.triangular import cholesky, copy, solve_lower, solve_upper
 
 # No reordering of sums: the p x p matrices decide the accuracy at small gaps.
 exact = nb.njit(cache=True, nogil=True, error_model="numpy")
@@ -125,7 +125,8 @@ def transitions(gaps: Array, p: int) -> tuple[Array, Array]:
     T, L = np.empty((gaps.size, p, p)), np.empty((gaps.size, p, p))
     for m in range(gaps.size):
         if m > 0 and gaps[m] == gaps[m - 1]:
-            T[m], L[m] = T[m - 1], L[m - 1]
+            copy(T[m - 1], T[m])
+            copy(L[m - 1], L[m])
         else:
             transition(gaps[m], T[m], L[m])
     return T, L
@@ -155,8 +156,9 @@ def filtered_root(root: Array, deviation: float, out: Array) -> None:
     The value is root[0, 0] times the first noise alone, so only the first column shrinks: by the square root of
     1 - root[0, 0]^2 / deviation^2 = RESOLUTION^2 / deviation^2.
     """
-    out[:] = root
-    out[:, 0] *= RESOLUTION / deviation
+    copy(root, out)
+    for i in range(len(out)):
+        out[i, 0] *= RESOLUTION / deviation
 
 
 @exact
@@ -180,9 +182,9 @@ def innovations(T: Array, L: Array) -> tuple[Array, Array]:
             for c in range(p):
                 for j in range(p):
                     both[i, j] += T[m, i, c] * known[c, j]
-        both[:, p:] = L[m]
+        copy(L[m], both[:, p:])
         rotate(both, p)
-        roots[m] = both[:, :p]
+        copy(both[:, :p], roots[m])
         deviations[m] = np.hypot(both[0, 0], RESOLUTION)
         filtered_root(roots[m], deviations[m], known)
     return roots, deviations
@@ -220,7 +222,7 @@ def filter_values(
             for i in range(p):
                 before[i, k] = mean[i, k] + roots[m, i, 0] * (roots[m, 0, 0] / deviations[m]) * white
         if keep:
-            states[m] = before
+            copy(before, states[m])
     return out
 
 
@@ -279,13 +281,13 @@ def bridge(s: float, rest: float, work: Array, T: Array, onward: Array, L: Array
     work[:] = 0.0
     # x = T1 x_left + L1 w1 and x_right = T2 x + L2 w2, so (x_right, x) has the root [[T2 L1, L2], [L1, 0]]
     transition(s, T, L)
-    work[p:, :p] = L
+    copy(L, work[p:, :p])
     transition(rest, onward, L)
     for i in range(p):
         for c in range(p):
             for j in range(p):
                 work[i, j] += onward[i, c] * work[p + c, j]
-    work[:p, p:] = L
+    copy(L, work[:p, p:])
     rotate(work, p)
 
 

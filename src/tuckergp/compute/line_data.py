@@ -9,7 +9,7 @@ import numpy as np
 
 from tuckergp.compute.contract import Array, jit
 from tuckergp.compute.line import LOST
-from tuckergp.compute.triangular import cholesky, solve_lower, solve_upper
+from tuckergp.compute.triangular import cholesky, copy, solve_lower, solve_upper
 
 
 @jit
@@ -136,7 +136,7 @@ def forward(T: Array, L: Array, A: Array, b: Array) -> tuple[Array, Array, Array
             evidence += u[i] * u[i] / 2
         # update: the mean by root[:, :r] (C C')^-1 u, the root by root[:, :r] C^-T
         solve_upper(C, u)
-        known[:] = root
+        copy(root, known)
         for i in range(n):
             total = mean[i, 0]
             for j in range(r):
@@ -172,8 +172,8 @@ def backward(T: Array, L: Array, roots: Array, inner: Array, means: Array, noise
     for m in range(rows - 1, -1, -1):
         # x = mean + R w
         x = out[m]
-        x[:] = means[m]
-        correction[:] = noise[m, 0]
+        for i in range(n):
+            x[i], correction[i] = means[m, i], noise[m, 0, i]
         times_root(roots[m], inner[m], correction, x)
         if m + 1 == rows:
             continue

@@ -75,17 +75,20 @@ def epoch(
     z = np.empty(batch * total_rank)
     psi = np.empty(total_rank)
     work = np.empty(2 * w.size + modes)
-    at = np.cumsum(ranks) - ranks
+    at = np.zeros(modes, dtype=np.int64)
+    for d in range(1, modes):
+        at[d] = at[d - 1] + ranks[d - 1]
     # with two modes and W = I, z_0 is psi_1 and z_1 is psi_0: factors are gathered where they are needed
     swap = kind == IDENTITY and modes == 2
     if swap:
-        at = at[::-1].copy()
+        at[0], at[1] = at[1], at[0]
     rows = np.empty((batch, modes), dtype=np.int64)
     y_batch, weight_batch, g = np.empty(batch), np.empty(batch), np.empty(batch)
     d_w = np.zeros(w.size)
     log_decay = np.zeros(modes)
     if method == PLAIN:
-        log_decay[:] = np.log(1.0 - 0.5 * step_u * precision_u)
+        for d in range(modes):
+            log_decay[d] = np.log(1.0 - 0.5 * step_u * precision_u[d])
     total = 0.0
     # Adam sums gradients by the features met in a batch: at most this many
     most = min(batch * modes * widest, paid.size) if method == ADAM else 1

@@ -1,4 +1,4 @@
-"""Cholesky factors and triangular solves of small matrices of any size, in place."""
+"""Small matrices of any size: Cholesky factors and triangular solves in place, copies."""
 
 from __future__ import annotations
 
@@ -6,7 +6,15 @@ import numpy as np
 
 from tuckergp.compute.contract import Array, jit
 
-__all__ = ["cholesky", "solve_lower", "solve_upper"]
+__all__ = ["cholesky", "copy", "solve_lower", "solve_upper"]
+
+
+@jit
+def copy(matrix: Array, out: Array) -> None:
+    """Write a matrix to ``out``; an assignment of arrays would compile a message for unequal shapes, for seconds."""
+    for i in range(matrix.shape[0]):
+        for j in range(matrix.shape[1]):
+            out[i, j] = matrix[i, j]
 
 
 @jit

@@ -113,8 +113,8 @@ def cells(run: Run) -> Work:
         return Settings.from_json(run[name]["settings"]), int(run[name]["epochs"])
 
     for split in (split_of(movielens, number) for number in at["splits"]):
-        for key, variant in VARIANTS.items():
-            name = f"{key}/u{split.number}"
+        for key in at["variants"]:
+            name, variant = f"{key}/u{split.number}", VARIANTS[key]
             known = {f"small/{name}": partial(chosen, key, split.number)}
             if at["folds"]:
                 work[name] = partial(choose, split, variant, at["folds"], at["seeds"][0])
@@ -182,9 +182,10 @@ MOVIELENS_CV = Experiment(
     ),
     data=("ml-100k",),
     settings={
-        "seeds": (0, 1, 2), "splits": (1, 2, 3), "folds": 5, "horizons": (40, 120), "rank": RANK, "batch_size": BATCH,
+        "variants": tuple(VARIANTS), "seeds": (0, 1, 2), "splits": (1, 2, 3), "folds": 5, "horizons": (40, 120),
+        "rank": RANK, "batch_size": BATCH,
     },
-    quick={"seeds": (0,), "splits": (1,), "folds": 0, "horizons": (0, 0)},
+    quick={"variants": ("pmf",), "seeds": (0,), "splits": (1,), "folds": 0, "horizons": (0, 0)},
     cells=cells,
     blocks=(
         Text(

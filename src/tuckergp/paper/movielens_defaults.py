@@ -49,8 +49,8 @@ def cells(run: Run) -> Work:
         for split in at["splits"]:
             for core in at["cores"]:
                 sigma_u = 0.5 * float(make_core(core, [at["rank"]] * 2).default_sigma_u()[0])
-                for name, kind in METHODS.items():
-                    for how, inference in ((NAMED, name), (FIXED, kind(noise=1.0, sigma_u=sigma_u))):
+                for name in at["methods"]:
+                    for how, inference in ((NAMED, name), (FIXED, METHODS[name](noise=1.0, sigma_u=sigma_u))):
                         work[f"{name}/{core}/{how}/u{split}/seed {seed}"] = partial(
                             score, movielens, split, inference, core, at["rank"], seed
                         )
@@ -80,8 +80,8 @@ MOVIELENS_DEFAULTS = Experiment(
     group="movielens",
     protocol="fit to the training part with the tables of users and films, score the test part once",
     data=("ml-100k",),
-    settings={"seeds": (0, 1), "splits": (1, 2, 3), "rank": 16, "cores": tuple(CORES)},
-    quick={"seeds": (0,), "splits": (1,), "rank": 2, "cores": ("identity",)},
+    settings={"seeds": (0, 1), "splits": (1, 2, 3), "rank": 16, "cores": tuple(CORES), "methods": tuple(METHODS)},
+    quick={"seeds": (0,), "splits": (1,), "rank": 2, "cores": ("identity",), "methods": ("als",)},
     cells=cells,
     blocks=(
         Text(

@@ -249,7 +249,7 @@ def decision(contest: Contest, seed: int) -> Figures:
 def cells(run: Run) -> Work:
     """Test figures, cells ``user/clicks/seed 0``; sizes of the parts, and the decision of ``time="auto"``."""
     at, work = run.settings, dict[str, Callable[[], Figures]]()
-    for seed, split in product(at["seeds"], SPLITS):
+    for seed, split in product(at["seeds"], at["splits"]):
         contest = contest_of(run, split, seed)
         chosen: dict[str, dict[str, Any]] = {"clicks": CHOSEN[split], **ITEM_CHOSEN[split]}
         work[f"{split}/counts/seed {seed}"] = partial(counts, contest)
@@ -313,8 +313,11 @@ RANKING = Experiment(
     group="ranking",
     protocol=PROTOCOL,
     data=("ml-100k",),
-    settings={"seeds": (0, 1, 2), "every": 1, "options": {}, "chosen": CHOSEN, "item_chosen": ITEM_CHOSEN},
-    quick={"seeds": (0,), "every": 30, "options": QUICK},
+    settings={
+        "seeds": (0, 1, 2), "splits": tuple(SPLITS), "every": 1, "options": {}, "chosen": CHOSEN,
+        "item_chosen": ITEM_CHOSEN,
+    },
+    quick={"seeds": (0,), "splits": ("user",), "every": 30, "options": QUICK},
     cells=cells,
     blocks=(
         Text(

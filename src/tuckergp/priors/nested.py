@@ -13,9 +13,9 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from scipy import linalg, sparse
+from scipy import sparse
 
-from tuckergp.linalg import Matrix
+from tuckergp.linalg import Factored, Matrix
 from tuckergp.priors.regression import CHEAP, Collapsed, dense
 
 __all__ = ["NestedRegression"]
@@ -125,9 +125,9 @@ class NestedRegression:
         system = self.F.T @ F
         precision = np.repeat(tau[self.within], [self.sizes[g] for g in self.within])
         system[np.diag_indices(len(system))] += precision
-        factor = linalg.cho_factor(system, lower=True)
-        log_det += _log_det(factor) - float(np.log(precision).sum())
-        return np.asarray(right - F @ linalg.cho_solve(factor, self.F.T @ right)), log_det
+        factor = Factored(system)
+        log_det += factor.log_det - float(np.log(precision).sum())
+        return np.asarray(right - F @ factor.solve(self.F.T @ right)), log_det
 
     def _between(self, tau: Floats) -> tuple[Callable[[Floats], Floats], float]:
         """The function a -> (C + N^-1)^-1 a, with N the sizes of the groups, and the log determinant of C + N^-1."""
@@ -139,17 +139,17 @@ class NestedRegression:
             system = np.diag(diagonal)
             for gram, g in zip(self.grams, self.between, strict=True):
                 system += gram / tau[g]
-            factor = linalg.cho_factor(system, lower=True, overwrite_a=True)
-            return lambda a: np.asarray(linalg.cho_solve(factor, a)), _log_det(factor)
+            factor = Factored(system, overwrite=True)
+            return factor.solve, factor.log_det
         # Woodbury: D^-1 - D^-1 X (X'D^-1 X + T_X)^-1 X'D^-1, log |X'D^-1 X + T_X| + log |D| - log |T_X|
         X, precision = self.stacked, np.repeat(tau[self.between], [self.sizes[g] for g in self.between])
         weighted = X / diagonal[:, None] if isinstance(X, np.ndarray) else sparse.diags_array(1 / diagonal) @ X
         system = dense(X.T @ weighted)
         system[np.diag_indices(len(system))] += precision
-        factor = linalg.cho_factor(system, lower=True, overwrite_a=True)
+        factor = Factored(system, overwrite=True)
         return (
-            lambda a: np.asarray(a / diagonal[:, None] - weighted @ linalg.cho_solve(factor, weighted.T @ a)),
-            _log_det(factor) + float(np.log(diagonal).sum() - np.log(precision).sum()),
+            lambda a: np.asarray(a / diagonal[:, None] - weighted @ factor.solve(weighted.T @ a)),
+            factor.log_det + float(np.log(diagonal).sum() - np.log(precision).sum()),
         )
 
     def _means(self, values: Floats) -> Floats:
@@ -162,7 +162,3 @@ def _same_within(columns: Any, first: npt.NDArray[np.intp]) -> bool:
     """Whether every row equals the first row of its group."""
     rows: Any = sparse.csr_array(columns)
     return bool(abs(rows - rows[first]).sum() == 0)
-
-
-def _log_det(factor: tuple[Floats, bool]) -> float:
-    return 2 * float(np.log(np.diag(factor[0])).sum())

@@ -16,7 +16,7 @@ from scipy import linalg, sparse
 from scipy.sparse.linalg import LinearOperator, cg
 
 from tuckergp.errors import InputError
-from tuckergp.linalg import Matrix, safe_cholesky
+from tuckergp.linalg import Factored, Matrix, safe_cholesky
 
 __all__ = ["Collapsed", "Regression", "dense"]
 
@@ -103,17 +103,17 @@ class Regression:
                 precision = np.repeat(tau, self.sizes)
                 system = self._gram.copy()
                 system[np.diag_indices(len(system))] += precision
-                factor = linalg.cho_factor(system, lower=True, overwrite_a=True)
+                factor = Factored(system, overwrite=True)
                 # log |K| = log |Phi'Phi + T| - log |T|
-                log_det = 2 * np.log(np.diag(factor[0])).sum() - np.log(precision).sum()
+                log_det = factor.log_det - float(np.log(precision).sum())
                 # t'K^-1 t = t't - t'Phi (Phi'Phi + T)^-1 Phi't
-                return float(log_det), squares - cross.T @ linalg.cho_solve(factor, cross)
+                return log_det, squares - cross.T @ factor.solve(cross)
 
             return primal
 
         def dual(tau: Floats) -> tuple[float, Floats]:
-            factor = linalg.cho_factor(self._covariance(tau), lower=True, overwrite_a=True)
-            return float(2 * np.log(np.diag(factor[0])).sum()), target.T @ linalg.cho_solve(factor, target)
+            factor = Factored(self._covariance(tau), overwrite=True)
+            return factor.log_det, target.T @ factor.solve(target)
 
         return dual
 
@@ -153,7 +153,7 @@ def _solve_spd(system: Floats, right: Floats) -> Floats:
     Then its diagonal is made one, which Cholesky's algorithm needs least, and its factor is the safe one.
     """
     try:
-        return np.asarray(linalg.cho_solve(linalg.cho_factor(system, lower=True), right))
+        return Factored(system).solve(right)
     except linalg.LinAlgError:
         scale = 1 / np.sqrt(np.diag(system))
         L = safe_cholesky(system * scale[:, None] * scale, "the Gram matrix of the features")

@@ -7,9 +7,8 @@ from typing import TypeAlias
 
 import numpy as np
 import numpy.typing as npt
-from scipy import linalg
 
-from tuckergp.linalg import Matrix
+from tuckergp.linalg import Matrix, solve_lower
 from tuckergp.priors.nested import NestedRegression
 from tuckergp.priors.regression import LARGEST_DENSE, Regression
 from tuckergp.priors.spectral import SpectralRegression
@@ -80,4 +79,4 @@ def weights_given_factors(
 
 def coloured(L: Floats, noise: Floats) -> Floats:
     """Rows with covariance (L L')^-1 from standard normal ones, shape (M, r): n becomes L^-T n."""
-    return np.asarray(linalg.solve_triangular(L.T, noise.T, lower=False)).T
+    return solve_lower(L, noise.T, transposed=True).T

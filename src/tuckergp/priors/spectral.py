@@ -10,10 +10,10 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from scipy import linalg, sparse
+from scipy import sparse
 
 from tuckergp.compute.products import product
-from tuckergp.linalg import Matrix
+from tuckergp.linalg import Factored, Matrix
 from tuckergp.priors.regression import Collapsed, dense
 
 __all__ = ["SpectralRegression"]
@@ -61,7 +61,7 @@ class SpectralRegression:
         shrink, factor = self._factor(tau)
         if self.narrow:
             # K^-1 a = K_0^-1 (a - X w), w = (T_X + X'K_0^-1 X)^-1 X'K_0^-1 a
-            weights = linalg.cho_solve(factor, self.X.T @ right - self.QX.T @ (shrink * Qt))
+            weights = factor.solve(self.X.T @ right - self.QX.T @ (shrink * Qt))
             right = right - self.X @ weights
             Qt = Qt - self.QX @ weights
         # K_0^-1 a = a - Q diag(S / (S + tau_w)) Q'a
@@ -81,8 +81,8 @@ class SpectralRegression:
                 # with c = X'K_0^-1 t: t'K^-1 t = t'K_0^-1 t - c'(T_X + X'K_0^-1 X)^-1 c,
                 # log |K| = log |K_0| + log |T_X + X'K_0^-1 X| - log |T_X|
                 cross = Xt - self.QX.T @ (shrink * Qt)
-                quadratic = quadratic - cross.T @ linalg.cho_solve(factor, cross)
-                log_det += 2 * float(np.log(np.diag(factor[0])).sum()) - float(np.log(self._narrow_tau(tau)).sum())
+                quadratic = quadratic - cross.T @ factor.solve(cross)
+                log_det += factor.log_det - float(np.log(self._narrow_tau(tau)).sum())
             return log_det, quadratic
 
         return evaluate
@@ -93,7 +93,7 @@ class SpectralRegression:
         # X'K_0^-1 X = X'X - X'Q diag(S / (S + tau_w)) Q'X
         system = self.XX - self.QX.T @ (shrink * self.QX)
         system[np.diag_indices(len(system))] += self._narrow_tau(tau)
-        return shrink, linalg.cho_factor(system, lower=True) if self.narrow else None
+        return shrink, Factored(system) if self.narrow else None
 
     def _narrow_tau(self, tau: Floats) -> Floats:
         return np.repeat(tau[self.narrow], [self.sizes[g] for g in self.narrow])

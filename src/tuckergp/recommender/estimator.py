@@ -165,10 +165,11 @@ class TuckerRecommender(Storable, Estimator):
 
     >>> import tempfile
     >>> with tempfile.TemporaryDirectory() as folder:
-    ...     short = TuckerRecommender(rank=4, random_state=0).fit(data.train, checkpoint=folder, max_time=0.1)
-    ...     rec = TuckerRecommender(rank=4, random_state=0).fit(data.train, checkpoint=folder)
+    ...     rec = TuckerRecommender(rank=2, draws=40, random_state=0)
+    ...     short = rec.fit(data.train, checkpoint=folder, max_time=0.1)
+    ...     rec = rec.fit(data.train, checkpoint=folder)
     >>> len(rec.fit_.draws)
-    250
+    40
     """
 
     layout_: Layout
@@ -318,7 +319,7 @@ class TuckerRecommender(Storable, Estimator):
         --------
         >>> from tuckergp.datasets import make_ratings
         >>> data = make_ratings(n_users=60, n_items=50, n_ratings=1500, random_state=0)
-        >>> rec = TuckerRecommender(rank=4, draws=50, random_state=0).fit(data.train, data.users, data.items)
+        >>> rec = TuckerRecommender(rank=2, draws=30, random_state=0).fit(data.train, data.users, data.items)
         >>> liked = data.items["item_id"][:3]
         >>> new = {"user_id": ["newcomer"] * 3, "item_id": liked, "rating": [5.0, 5.0, 4.5]}
         >>> average = rec.predict({"user_id": ["newcomer"], "item_id": liked[:1]})
@@ -590,7 +591,7 @@ class TuckerRecommender(Storable, Estimator):
         >>> from tuckergp import TuckerRecommender
         >>> from tuckergp.datasets import make_ratings
         >>> data = make_ratings(n_users=60, n_items=50, n_ratings=1500, random_state=0)
-        >>> rec = TuckerRecommender(rank=4, draws=50, random_state=0).fit(data.train, data.users, data.items)
+        >>> rec = TuckerRecommender(rank=2, draws=30, random_state=0).fit(data.train, data.users, data.items)
         >>> list(rec.recommend(data.train["user_id"][0], n=3)["rank"])
         [1, 2, 3]
         """
@@ -653,7 +654,7 @@ class TuckerRecommender(Storable, Estimator):
         >>> from tuckergp import TuckerRecommender
         >>> from tuckergp.datasets import make_ratings
         >>> data = make_ratings(n_users=60, n_items=50, n_ratings=1500, random_state=0)
-        >>> rec = TuckerRecommender(rank=4, draws=50, random_state=0).fit(data.train, data.users, data.items)
+        >>> rec = TuckerRecommender(rank=2, draws=30, random_state=0).fit(data.train, data.users, data.items)
         >>> tonight = rec.recommend_together(["u0001", "u0002", "u0003"], n=3, how="least")
         >>> list(tonight.columns)
         ['item_id', 'score', 'std', 'rank']

@@ -147,7 +147,7 @@ class TuckerGPRegressor(Storable, ReadsTables, RegressorMixin, BaseEstimator):  
 
     Moments of chosen predictions alone, from whatever can be drawn in ten seconds:
 
-    >>> lean = TuckerGPRegressor(rank=3, random_state=0)
+    >>> lean = TuckerGPRegressor(rank=2, draws=40, warmup=20, random_state=0)
     >>> lean = lean.fit(X, y, moments_of=X[:10], keep_draws=False, max_time=10)
     >>> lean.moments_.mean.shape, lean.moments_.std.shape
     ((10,), (10,))

@@ -13,11 +13,11 @@ from typing import Self
 
 import numpy as np
 import numpy.typing as npt
-from scipy import linalg
 
 from tuckergp.compute import line as compute
 from tuckergp.compute import line_data
 from tuckergp.errors import InputError
+from tuckergp.linalg import solve_lower
 
 __all__ = ["MaternProcess", "independent_ranks", "log_likelihood"]
 
@@ -230,7 +230,7 @@ class MaternProcess:
 
 def _inverse(root: Floats) -> Floats:
     """Inverse of a lower triangular matrix."""
-    return np.asarray(linalg.solve_triangular(root, np.eye(len(root)), lower=True))
+    return np.ascontiguousarray(solve_lower(root, np.eye(len(root))))
 
 
 MOST_KNOWN = 1e10

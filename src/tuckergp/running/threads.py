@@ -6,11 +6,12 @@ import os
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import cache
 from typing import Any
 from weakref import WeakKeyDictionary
 
 import numba
-from threadpoolctl import threadpool_limits
+from threadpoolctl import ThreadpoolController
 
 from tuckergp.inference.base import Problem
 
@@ -18,6 +19,12 @@ __all__ = ["SHARED_WORK", "few_threads", "one_at_a_time"]
 
 # Multiply-adds of one pass over the data from which on several threads share it.
 SHARED_WORK = 5e7
+
+
+@cache
+def _libraries() -> ThreadpoolController:
+    """The libraries with threads of their own; to look for them takes longer than some fits."""
+    return ThreadpoolController()
 
 
 @contextmanager
@@ -29,7 +36,7 @@ def few_threads(problem: Problem) -> Iterator[None]:
     """
     before = numba.get_num_threads()
     work = problem.n_observations * float(max(problem.model.core.ranks)) ** 2
-    with threadpool_limits(limits=1, user_api="blas"):
+    with _libraries().limit(limits=1, user_api="blas"):
         try:
             numba.set_num_threads(1 if work < SHARED_WORK else before)
             yield
