@@ -9,9 +9,6 @@ from contextlib import contextmanager
 from typing import Any
 from weakref import WeakKeyDictionary
 
-import numba
-from threadpoolctl import threadpool_limits
-
 from tuckergp.inference.base import Problem
 
 __all__ = ["SHARED_WORK", "few_threads", "one_at_a_time"]
@@ -27,6 +24,9 @@ def few_threads(problem: Problem) -> Iterator[None]:
     On small problems threads cost more than they save; those of BLAS, which wait by spinning, cost most on a busy
     machine.
     """
+    import numba  # neither is needed to answer from a model
+    from threadpoolctl import threadpool_limits
+
     before = numba.get_num_threads()
     work = problem.n_observations * float(max(problem.model.core.ranks)) ** 2
     with threadpool_limits(limits=1, user_api="blas"):
