@@ -92,9 +92,10 @@ def test_unknowns_of_noise_out_of_range_are_refused(likelihood, name, value, wha
         load(tmp_path / "model.tgp")
 
 
-def test_a_chain_whose_numbers_are_out_of_proportion_ends_with_a_sentence(path, monkeypatch):
+@pytest.mark.parametrize("error", [FloatingPointError, np.linalg.LinAlgError])
+def test_a_chain_whose_numbers_are_out_of_proportion_ends_with_a_sentence(error, path, monkeypatch):
     def step(*_):
-        raise FloatingPointError("the precision of 1 rows is not positive definite")
+        raise error("the precision of 1 rows is not positive definite")
 
     model = load(path).set_params(draws=1)
     monkeypatch.setattr(Gibbs, "step", step)

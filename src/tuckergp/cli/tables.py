@@ -168,7 +168,7 @@ def _arrow(columns: Mapping[str, Any]) -> Any:
     for name, values in columns.items():
         try:
             arrays[name] = _plain_arrow(values) or pa.array(values, from_pandas=True)
-        except (pa.ArrowException, TypeError, OverflowError):  # several types, which no file can hold, or too many digits
+        except (pa.ArrowException, TypeError, OverflowError):  # what no column of a file can hold
             arrays[name] = pa.array([None if value is None else str(plain(value)) for value in values])
     return pa.table(arrays)
 

@@ -130,7 +130,7 @@ class Task:
         assert not isinstance(self.sampler, ChainSampler)
         try:
             return self.sampler.step(self.problem, record.state, stream(self.seed, record.chain, t))
-        except FloatingPointError as error:
+        except (FloatingPointError, np.linalg.LinAlgError) as error:
             raise InputError(
                 f"Chain {record.chain} cannot go on after {t - 1} sweeps, for its numbers are out of all proportion "
                 f"({error}); look for huge weights or inputs, and fit again from the start."
