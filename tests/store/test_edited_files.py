@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Literal
 
 import numpy as np
@@ -90,6 +91,13 @@ def test_unknowns_of_noise_out_of_range_are_refused(likelihood, name, value, wha
     rewrite(tmp_path / "model.tgp", arrays=put(f"fit_.draws.unknowns.{name}", (1, 0) if name == "cuts" else 1, value))
     with pytest.raises(InputError, match=what):
         load(tmp_path / "model.tgp")
+
+
+def test_ranges_that_would_take_long_to_look_through_do_not_fit():
+    assert fits(range(3), Sequence[float])
+    with in_time(5):
+        assert not fits(range(10**9), Sequence[float])
+        assert not fits(range(10**9), float | Sequence[float])
 
 
 @pytest.mark.parametrize("error", [FloatingPointError, np.linalg.LinAlgError])
