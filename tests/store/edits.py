@@ -12,6 +12,7 @@ import gc
 import io
 import json
 import math
+import resource
 import signal
 import tempfile
 import time
@@ -40,6 +41,9 @@ from tuckergp.store.tensors import as_bytes, header_of
 
 SECONDS = 20
 """How many CPU seconds the use of a file may take."""
+
+SPACE = 4 << 30
+"""Bytes that a process may have, so that a file that needs more ends with an error, not the machine."""
 
 VALUES: list[Any] = [
     *(None, True, False, 0, 1, 2, 3, -1, 7, 10**9, 10**30, 0.5, -2.5, 1e300, 1e-300, math.nan, math.inf, -math.inf),
@@ -287,6 +291,7 @@ def trials(kind: str, count: int, seed: int, folder: Path, first: int = 0) -> An
 
 def main(count: int, seed: int, only: str | None, first: int) -> None:
     """Make the edits, 7 of 10 of them to a recommender, and print how their use ended."""
+    resource.setrlimit(resource.RLIMIT_AS, (SPACE, SPACE))
     began = time.monotonic()
     with tempfile.TemporaryDirectory() as folder:
         for kind, share in (("recommender", 0.7), ("regressor", 0.3)):

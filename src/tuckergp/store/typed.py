@@ -20,9 +20,6 @@ from tuckergp.residuals.grown import RowsInPlace
 
 __all__ = ["check_fields", "fits", "hints_of"]
 
-# Parameters of kernels have a number for each of some columns at most.
-LONG_RANGE = 100_000
-
 
 def check_fields(thing: Any, hints: Mapping[str, Any]) -> None:
     """Raise a ValueError for an object with a field that is not what `hints_of` its class says."""
@@ -118,16 +115,9 @@ def _fits_tuple(value: Any, inside: tuple[Any, ...]) -> bool:
 def _fits_each(*kinds: type) -> Callable[[Any, tuple[Any, ...]], bool]:
     def holds(value: Any, inside: tuple[Any, ...]) -> bool:
         listed = isinstance(value, kinds) and not isinstance(value, str | bytes)
-        if inside[0] is Any or not listed:
-            return listed
-        return not _is_long_range(value) and all(fits(each, inside[0]) for each in value)
+        return listed and (inside[0] is Any or all(fits(each, inside[0]) for each in value))
 
     return holds
-
-
-def _is_long_range(value: Any) -> bool:
-    """Whether a value that takes three numbers in a file would take much time and memory in use."""
-    return isinstance(value, range) and len(value) > LONG_RANGE
 
 
 def _fits_mapping(value: Any, inside: tuple[Any, ...]) -> bool:
