@@ -1,10 +1,12 @@
 """Ids keep their spelling, and their type is decided once."""
 
+import uuid
 import warnings
 
 import numpy as np
 import pyarrow as pa
 import pytest
+from pyarrow import feather, parquet
 
 from tuckergp.data import reading
 from tuckergp.data.id_types import aligned, integers_of
@@ -149,3 +151,32 @@ def test_leading_zeros_are_found_at_the_border_of_two_pieces(tmp_path, monkeypat
     for piece in range(1, 20):
         monkeypatch.setattr(reading, "PIECE", piece)
         assert read_table(file)["code"].tolist() == ["7", "-01"]
+
+
+UUIDS = [uuid.UUID(int=k * 10**30) for k in (1, 2, 1)]
+
+
+@pytest.mark.parametrize("kind", [pa.uuid(), pa.binary(16)])
+@pytest.mark.parametrize("ending", ["parquet", "feather", None])
+def test_uuids_of_arrow_are_their_usual_text(kind, ending, tmp_path):
+    data = pa.table({"user_id": pa.array([each.bytes for each in UUIDS] + [None], kind)})
+    if ending == "parquet":
+        parquet.write_table(data, data := tmp_path / "r.parquet")
+    elif ending == "feather":
+        feather.write_feather(data, data := tmp_path / "r.feather")
+    assert as_table(data, "ratings")["user_id"].tolist() == [*map(str, UUIDS), None]
+
+
+def test_other_bytes_stay_bytes():
+    data = pa.table({"user_id": pa.array([b"ab", b"cd"], pa.binary(2)), "item_id": pa.array([b"ab", b"c"])})
+    table = as_table(data, "ratings")
+    assert table["user_id"].tolist() == [b"ab", b"cd"]
+    assert table["item_id"].tolist() == [b"ab", b"c"]
+
+
+def test_a_uuid_and_its_text_are_the_same_id():
+    objects = np.array(UUIDS, dtype=object)
+    texts = np.array([*map(str, UUIDS)], dtype=object)
+    assert aligned(objects, texts[0]).tolist() == texts.tolist()
+    assert aligned(texts, objects[0]).tolist() == UUIDS
+    assert aligned(np.array(["x"], dtype=object), objects[0]).tolist() == ["x"]

@@ -20,7 +20,7 @@ from typing import Any, TypeVar
 import numpy as np
 import numpy.typing as npt
 
-from tuckergp.data.id_types import integers_of
+from tuckergp.data.id_types import holds_uuids, integers_of, uuid_texts
 from tuckergp.data.json_rows import json_columns
 from tuckergp.data.sources import GUESS, UNNAMED, Source, separated
 from tuckergp.errors import DataWarning, InputError
@@ -305,6 +305,8 @@ def _as_array(column: Any, empty: str | None = "") -> npt.NDArray[Any]:
 
     if pa.types.is_dictionary(column.type):
         column = column.cast(column.type.value_type)
+    if holds_uuids(column.type):
+        return uuid_texts(column)
     if not (pa.types.is_string(column.type) or pa.types.is_large_string(column.type)):
         return np.asarray(column.to_numpy())
     encoded = column.dictionary_encode().unify_dictionaries()
