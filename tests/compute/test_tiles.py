@@ -3,29 +3,32 @@
 import numpy as np
 import pytest
 
-from tuckergp.compute import tiles
-from tuckergp.compute.contract import jit
+from tuckergp.compute.compiled import jit
+from tuckergp.compute.tiles import add_gram as add_gram_at
+from tuckergp.compute.tiles import factorise as factorise_at
+from tuckergp.compute.tiles import solve_lower as solve_lower_at
+from tuckergp.compute.tiles import solve_upper as solve_upper_at
 from tuckergp.compute.vectors import padded, pointer
 
 
 @jit
 def add_gram(Z, n, A):
-    tiles.add_gram(pointer(Z), n, pointer(A), len(A))
+    add_gram_at(pointer(Z), n, pointer(A), len(A))
 
 
 @jit
 def factorise(A, inverse, u):
-    return tiles.factorise(pointer(A), len(A), pointer(inverse), pointer(u))
+    return factorise_at(pointer(A), len(A), pointer(inverse), pointer(u))
 
 
 @jit
 def solve_lower(U, inverse, x):
-    tiles.solve_lower(pointer(U), len(U), pointer(inverse), pointer(x))
+    solve_lower_at(pointer(U), len(U), pointer(inverse), pointer(x))
 
 
 @jit
 def solve_upper(U, inverse, x):
-    tiles.solve_upper(pointer(U), len(U), pointer(inverse), pointer(x))
+    solve_upper_at(pointer(U), len(U), pointer(inverse), pointer(x))
 
 
 @pytest.mark.parametrize(("kind", "accuracy"), [(np.float64, 1e-10), (np.float32, 1e-4)])

@@ -1,5 +1,6 @@
 """Noise factors of users who are folded in: drawn with their rows, so that intervals hold for erratic people too."""
 
+from copy import deepcopy
 from pathlib import Path
 
 import numpy as np
@@ -138,3 +139,22 @@ def test_intervals_of_newcomers_hold_also_for_erratic_ones(seeds, refit):
     if refit:
         assert 0.87 < np.mean(known) < 0.93
         assert abs(np.mean(again) - np.mean(every)) < 0.015
+
+
+@pytest.mark.parametrize("likelihood", ["gaussian", "student", "ordinal"])
+def test_the_order_of_rows_changes_nothing(likelihood):
+    rng = np.random.default_rng(3)
+    ratings = {"user_id": rng.integers(0, 9, 60), "item_id": rng.integers(0, 7, 60), "rating": rng.integers(1, 6, 60)}
+    ratings["device"] = np.array(["phone", "desk"])[rng.integers(0, 2, 60)]
+    model = TuckerRecommender(rank=2, draws=6, warmup=2, likelihood=likelihood, context="device", random_state=0)
+    model.fit(ratings)
+    new = {
+        "user_id": [77] * 5 + [2],
+        "item_id": [3, 0, 0, 98, 99, 1],
+        "rating": [5, 1, 1, 3, 2, 4],
+        "device": ["phone", "desk", "phone", "phone", "desk", "desk"],
+    }
+    turned = {name: [values[k] for k in (4, 2, 5, 0, 3, 1)] for name, values in new.items()}
+    asked = {"user_id": [77, 2, 77], "item_id": [2, 98, 99], "device": ["desk", "phone", "phone"]}
+    one, other = (deepcopy(model).fold_in(table).predict(asked, clip=False) for table in (new, turned))
+    np.testing.assert_allclose(one, other, rtol=1e-9)

@@ -1,17 +1,19 @@
 """Edits of model files whose checksums are then repaired, and the use of what is left.
 
 ``python -m tests.store.edits 10000`` makes that many edits and reports all that end otherwise than with an answer or an
-`InputError` in little time and memory. The normal suite makes a small sample of them.
+`InputError` in little time and memory; ``--only recommender --first 2500`` resumes such a run. The normal suite makes a
+small sample of them.
 """
 
 from __future__ import annotations
 
+import argparse
 import gc
 import io
 import json
 import math
+import resource
 import signal
-import sys
 import tempfile
 import time
 import traceback
@@ -39,6 +41,9 @@ from tuckergp.store.tensors import as_bytes, header_of
 
 SECONDS = 20
 """How many CPU seconds the use of a file may take."""
+
+SPACE = 4 << 30
+"""Bytes that a process may have, so that a file that needs more ends with an error, not the machine."""
 
 VALUES: list[Any] = [
     *(None, True, False, 0, 1, 2, 3, -1, 7, 10**9, 10**30, 0.5, -2.5, 1e300, 1e-300, math.nan, math.inf, -math.inf),
@@ -261,8 +266,11 @@ def tried(use: Any, path: Path, questions: dict[str, list[Any]]) -> tuple[str, s
 MODELS = {"recommender": (recommender, use_recommender), "regressor": (regressor, use_regressor)}
 
 
-def trials(kind: str, count: int, seed: int, folder: Path) -> Any:
-    """Yield for each of some edits what it was, how the use ended, where, and the memory beyond that of the intact."""
+def trials(kind: str, count: int, seed: int, folder: Path, first: int = 0) -> Any:
+    """Yield for each of some edits what it was, how the use ended, where, and the memory beyond that of the intact.
+
+    An edit depends on the seed and its number alone, so that ``first`` resumes a run.
+    """
     make, use = MODELS[kind]
     model, questions = make()
     path = folder / "model.tgp"
@@ -271,30 +279,48 @@ def trials(kind: str, count: int, seed: int, folder: Path) -> Any:
     intact = [tried(use, path, questions) for _ in range(3)]
     assert all(how == "answered" for how, _, _ in intact), intact
     usual = max(memory for _, _, memory in intact[1:])
-    for number in range(count):
-        what = file.write(path, np.random.default_rng((seed, number)))
-        how, where, memory = tried(use, path, questions)
-        yield number, what, how, where, max(memory - usual - OVERHEAD, 0) / file.size
+    gc.freeze()  # modules and compiled functions stay: each collection is of one trial's objects alone
+    try:
+        for number in range(first, count):
+            what = file.write(path, np.random.default_rng((seed, number)))
+            how, where, memory = tried(use, path, questions)
+            yield number, what, how, where, max(memory - usual - OVERHEAD, 0) / file.size
+    finally:
+        gc.unfreeze()
 
 
-def main(count: int, seed: int = 0, only: str = "") -> None:
+def main(count: int, seed: int, only: str | None, first: int) -> None:
+    """Make the edits, 7 of 10 of them to a recommender, and print how their use ended."""
+    resource.setrlimit(resource.RLIMIT_AS, (SPACE, SPACE))
     began = time.monotonic()
     with tempfile.TemporaryDirectory() as folder:
         for kind, share in (("recommender", 0.7), ("regressor", 0.3)):
-            if only and kind != only:
-                continue
-            ends: Counter[str] = Counter()
-            most = 0.0
-            for number, what, how, where, memory in trials(kind, math.ceil(count * share), seed, Path(folder)):
-                ends[how] += 1
-                most = max(most, memory)
-                if number % 100 == 99:
-                    print(f"{kind}: {number + 1} edits, {dict(ends)}", flush=True)
-                if how not in ("answered", "refused") or memory > 2:
-                    print(f"{kind} {seed} {number}: {what} -> {how} {where} ({memory:.1f} files)", flush=True)
-            print(f"{kind}: {dict(ends)}, at most {most:.2f} times the file beyond the intact one")
+            if only in (None, kind):
+                _report(kind, seed, trials(kind, math.ceil(count * share), seed, Path(folder), first))
     print(f"{time.monotonic() - began:.0f} seconds")
 
 
+def _report(kind: str, seed: int, ran: Any) -> None:
+    ends: Counter[str] = Counter()
+    most = 0.0
+    for number, what, how, where, memory in ran:
+        ends[how] += 1
+        most = max(most, memory)
+        if number % 100 == 99:
+            print(f"{kind}: {number + 1} edits, {dict(ends)}", flush=True)
+        if how not in ("answered", "refused") or memory > 2:
+            print(f"{kind} {seed} {number}: {what} -> {how} {where} ({memory:.1f} files)", flush=True)
+    print(f"{kind}: {dict(ends)}, at most {most:.2f} times the file beyond the intact one", flush=True)
+
+
+def _arguments() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("count", type=int, help="how many edits")
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--only", choices=MODELS, help="one kind of model")
+    parser.add_argument("--first", type=int, default=0, help="the number of the edit to begin with")
+    return parser.parse_args()
+
+
 if __name__ == "__main__":
-    main(int(sys.argv[1]), *(int(text) for text in sys.argv[2:3]), *sys.argv[3:])
+    main(**vars(_arguments()))

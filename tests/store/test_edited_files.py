@@ -15,6 +15,7 @@ from tuckergp.errors import InputError
 from tuckergp.features import Field, Line
 from tuckergp.inference import Gibbs
 from tuckergp.kernels import Identity, Matern12
+from tuckergp.store.plain import pack, unpack
 from tuckergp.store.typed import fits, hints_of
 
 
@@ -92,9 +93,23 @@ def test_unknowns_of_noise_out_of_range_are_refused(likelihood, name, value, wha
         load(tmp_path / "model.tgp")
 
 
-def test_a_chain_whose_numbers_are_out_of_proportion_ends_with_a_sentence(path, monkeypatch):
+@pytest.mark.parametrize("end", [10**6, 10**30])
+def test_ranges_that_would_take_much_time_and_memory_are_refused(end, path):
+    def put_range(known):
+        known["state"]["fit_"]["fields"]["draws"]["fields"]["model"]["fields"]["sigma_u"] = {"range": [0, end, 1]}
+
+    assert unpack("range", [0, 3, 1]) == range(3)
+    with pytest.raises(TypeError, match="too long to be stored"):
+        pack(range(end))
+    rewrite(path, manifest=put_range)
+    with pytest.raises(InputError, match=rf"range\(0, {end}\) is too long to be stored"):
+        load(path)
+
+
+@pytest.mark.parametrize("error", [FloatingPointError, np.linalg.LinAlgError])
+def test_a_chain_whose_numbers_are_out_of_proportion_ends_with_a_sentence(error, path, monkeypatch):
     def step(*_):
-        raise FloatingPointError("the precision of 1 rows is not positive definite")
+        raise error("the precision of 1 rows is not positive definite")
 
     model = load(path).set_params(draws=1)
     monkeypatch.setattr(Gibbs, "step", step)

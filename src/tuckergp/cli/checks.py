@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from importlib.metadata import PackageNotFoundError, metadata, requires, version
 from pathlib import Path
+from typing import Any, cast
 
 __all__ = ["CHECKS", "Check", "checked"]
 
@@ -113,7 +114,7 @@ def folders() -> Iterator[Check]:
     from tuckergp.data.datasets.files import cache_directory
 
     group = "folders"
-    compiled = Path(sort.stats.cache_path or __file__)
+    compiled = Path(cast(Any, sort).stats.cache_path or __file__)
     remedy = "Set NUMBA_CACHE_DIR to a folder that can be written to; else every run compiles again."
     yield Check(group, "compiled code", str(compiled), _can_write(compiled), remedy)
     yield Check(group, "TUCKERGP_DATA", os.environ.get("TUCKERGP_DATA") or "not set")

@@ -167,10 +167,35 @@ def _arrow(columns: Mapping[str, Any]) -> Any:
     arrays = {}
     for name, values in columns.items():
         try:
-            arrays[name] = pa.array(values, from_pandas=True)
-        except (pa.ArrowException, TypeError):  # several types, which no file can hold
+            arrays[name] = _plain_arrow(values) or pa.array(values, from_pandas=True)
+        except (pa.ArrowException, TypeError, OverflowError):  # what no column of a file can hold
             arrays[name] = pa.array([None if value is None else str(plain(value)) for value in values])
     return pa.table(arrays)
+
+
+def _plain_arrow(values: Any) -> Any:
+    """Numbers or texts without missing ones as an Arrow array, else None.
+
+    Made of buffers: `pyarrow.array` looks whether it was given something of pandas and so loads it, which takes longer
+    than most answers.
+    """
+    import pyarrow as pa
+
+    if isinstance(values, np.ndarray) and values.dtype.kind in "fiu" and values.dtype.itemsize >= 4:
+        if np.isnan(values).any():
+            return None
+        numbers = np.ascontiguousarray(values, dtype=values.dtype.newbyteorder("="))
+        return pa.Array.from_buffers(pa.from_numpy_dtype(numbers.dtype), len(numbers), [None, pa.py_buffer(numbers)])
+    kinds = set(map(type, values))
+    if kinds == {int} and all(-(2**63) <= value < 2**63 for value in values):
+        return _plain_arrow(np.array(list(values), np.int64))
+    if kinds == {str}:
+        texts = [value.encode() for value in values]
+        ends = np.cumsum([0, *map(len, texts)])
+        if ends[-1] < 2**31:
+            buffers = (pa.py_buffer(ends.astype(np.int32)), pa.py_buffer(b"".join(texts)))
+            return pa.StringArray.from_buffers(len(texts), *buffers)
+    return None
 
 
 def _flat(values: Any) -> Any:

@@ -10,10 +10,12 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 import numpy as np
-from numba import carray  # type: ignore[attr-defined]
 
-from tuckergp.compute.contract import IDENTITY, SPARSE, Array, jit, others
+from tuckergp.compute.compiled import from_module, jit
+from tuckergp.compute.contract import IDENTITY, SPARSE, Array, others
 from tuckergp.compute.vectors import CHAINS, LANES, move, multiply, padded, pointer, prefetch
+
+carray = from_module("numba", "carray")
 
 # Observations of a block: few enough for the nearest cache.
 BLOCK = 64

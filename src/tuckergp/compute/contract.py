@@ -9,10 +9,10 @@ from __future__ import annotations
 
 from typing import Any
 
-import numba as nb
 import numpy as np
 import numpy.typing as npt
 
+from tuckergp.compute.compiled import jit
 from tuckergp.compute.threads import run_ranges
 
 Array = npt.NDArray[Any]
@@ -24,10 +24,6 @@ EVALUATED = 65_536
 
 # Up to this many numbers NumPy evaluates: a process that makes one short list then need not load compiled code.
 FEW = 131_072
-
-# Sums may be reordered so that loops vectorise; NaN and infinity keep their meaning.
-FAST = {"reassoc", "contract", "arcp", "nsz"}
-jit = nb.njit(cache=True, nogil=True, fastmath=FAST, error_model="numpy")
 
 
 @jit

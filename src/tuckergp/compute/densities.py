@@ -6,7 +6,8 @@ import math
 
 import numpy as np
 
-from tuckergp.compute.contract import Array, jit
+from tuckergp.compute.compiled import jit
+from tuckergp.compute.contract import Array
 from tuckergp.compute.ordinal import end_densities, log_mass
 
 GAUSSIAN, ORDINAL, POISSON = 0, 1, 2

@@ -6,10 +6,10 @@ mixing function is that of `tuckergp.random.mixed`.
 
 from __future__ import annotations
 
-import numba as nb
 import numpy as np
 import numpy.typing as npt
 
+from tuckergp.compute.compiled import exact
 from tuckergp.compute.contract import Array
 from tuckergp.compute.threads import run_ranges
 from tuckergp.random import FIRST, GOLDEN, S11, S27, S30, S31, SECOND, Keys, mixed
@@ -23,8 +23,6 @@ ROWS = 256
 
 # Up to this many numbers are made by NumPy: a process that makes one short list then need not load compiled code.
 FEW = 131_072
-
-jit = nb.njit(cache=True, nogil=True, error_model="numpy")
 
 UNIT = 2.0**-53
 
@@ -58,7 +56,7 @@ def keyed_gammas(rows: Keys, draws: Keys, shapes: Floats, count: int = 1) -> Flo
     return out
 
 
-@jit
+@exact
 def _mix(key: np.uint64) -> np.uint64:
     z = key + GOLDEN
     z = (z ^ (z >> S30)) * FIRST
@@ -66,7 +64,7 @@ def _mix(key: np.uint64) -> np.uint64:
     return z ^ (z >> S31)
 
 
-@jit
+@exact
 def _normals(first: int, last: int, rows: Array, draws: Array, out: Array) -> None:
     r = out.shape[2]
     for i in range(first, last):
@@ -83,7 +81,7 @@ def _normals(first: int, last: int, rows: Array, draws: Array, out: Array) -> No
                     out[i, s, j + 1] = radius * np.sin(angle)
 
 
-@jit
+@exact
 def _gammas(first: int, last: int, rows: Array, draws: Array, shapes: Array, out: Array) -> None:
     for i in range(first, last):
         for s in range(len(draws)):

@@ -4,19 +4,17 @@ State-space form of Hartikainen and Sarkka (2010): dx = F x dt + noise, with sta
 units of 1 / lambda, lambda = sqrt(2 p - 1) / lengthscale, so the state is (f, f'/lambda, f''/lambda^2) and one P serves
 all lengthscales. ``gaps[m]`` is the time since the row before, infinite for the first, which makes its state
 stationary. Covariances are kept as square roots and only ever added: small gaps make the noise of a step as small as
-gap^(2p - 1), which a difference of covariances would lose.
+gap^(2p - 1), which a difference of covariances would lose. The p x p matrices decide the accuracy there, so their sums
+are in the order that is written (`exact`).
 """
 
 from __future__ import annotations
 
-import numba as nb
 import numpy as np
 
+from tuckergp.compute.compiled import exact
 from tuckergp.compute.contract import Array
 from tuckergp.compute.triangular import cholesky, copy, solve_lower, solve_upper
-
-# No reordering of sums: the p x p matrices decide the accuracy at small gaps.
-exact = nb.njit(cache=True, nogil=True, error_model="numpy")
 
 # Values have an error of this size, in prior standard deviations: rows much closer than they can resolve would
 # otherwise compare rounding errors with a step's noise of gap^(p - 1/2).

@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from tuckergp.compute.contract import Array, jit
+from tuckergp.compute.compiled import jit
+from tuckergp.compute.contract import Array
 from tuckergp.compute.line import LOST
 from tuckergp.compute.triangular import cholesky, copy, solve_lower, solve_upper
 

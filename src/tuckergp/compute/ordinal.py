@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from tuckergp.compute.contract import jit
+from tuckergp.compute.compiled import jit
 
 Array = npt.NDArray[Any]
 

@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from tuckergp.compute.contract import Array, jit
+from tuckergp.compute.compiled import jit
+from tuckergp.compute.contract import Array
 from tuckergp.compute.rows import finish_row
 from tuckergp.compute.vectors import padded, pointer
 

@@ -10,7 +10,6 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from scipy.spatial import KDTree
 
 from tuckergp.random import mixed
 
@@ -79,11 +78,17 @@ def nearest_earlier(X: Floats, m: int) -> Index:
     while first < rows:
         # at least half of the places of the tree are before each of those asked about
         last = min(2 * first, rows)
-        tree = KDTree(X[:last])
+        tree = _tree(X[:last])
         for begin in range(first, last, SOME):
             _search(tree, X, np.arange(begin, min(begin + SOME, last)), m, out)
         first = last
     return out
+
+
+def _tree(X: Floats) -> Any:
+    from scipy.spatial import KDTree  # a tenth of a second to load, for models with places alone
+
+    return KDTree(X)
 
 
 def _search(tree: Any, X: Floats, asked: npt.NDArray[np.intp], m: int, out: Index) -> None:
@@ -110,7 +115,7 @@ class Search:
         """The k nearest places to points (n, p), of the ``first`` or of all, (n, min(k, M)), nearest first."""
         count = len(self.X) if first is None else first
         if count not in self._trees:
-            self._trees[count] = KDTree(self.X[:count])
+            self._trees[count] = _tree(self.X[:count])
         return np.asarray(self._trees[count].query(points, np.arange(1, min(k, count) + 1))[1], dtype=np.int32)
 
     def around(self, points: Floats, k: int) -> Index:

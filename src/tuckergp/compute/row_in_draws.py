@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from tuckergp.compute.contract import Array, jit
+from tuckergp.compute.compiled import jit
+from tuckergp.compute.contract import Array
 from tuckergp.compute.triangular import cholesky, solve_lower, solve_upper
 
 

@@ -25,7 +25,8 @@ from tuckergp.compute.blocks import (
     write_precisions,
     write_z,
 )
-from tuckergp.compute.contract import FULL, SPARSE, Array, add_core_gradient, jit, locate
+from tuckergp.compute.compiled import jit
+from tuckergp.compute.contract import FULL, SPARSE, Array, add_core_gradient, locate
 from tuckergp.compute.threads import run_ranges
 from tuckergp.compute.tiles import add_gram, factorise, solve_lower, solve_upper
 from tuckergp.compute.vectors import LANES, add_weighted, dot, pointer

@@ -13,7 +13,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from tuckergp.compute.contract import IDENTITY, Array, add_core_gradient, all_others, jit
+from tuckergp.compute.compiled import jit
+from tuckergp.compute.contract import IDENTITY, Array, add_core_gradient, all_others
 from tuckergp.compute.densities import misfit, score
 
 PLAIN, ADAM = 0, 1

@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from tuckergp.compute.contract import FULL, Array, add_core_gradient, all_others, jit, locate
+from tuckergp.compute.compiled import jit
+from tuckergp.compute.contract import FULL, Array, add_core_gradient, all_others, locate
 
 
 @jit

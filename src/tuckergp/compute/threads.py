@@ -13,7 +13,6 @@ from concurrent.futures import ThreadPoolExecutor
 from itertools import pairwise
 from typing import Any
 
-import numba as nb
 import numpy as np
 import numpy.typing as npt
 
@@ -31,10 +30,16 @@ def run_ranges(
     if len(bounds) <= 2:
         return [kernel(int(bounds[0]), int(bounds[-1]), *arguments)] if bounds[0] < bounds[-1] else []
     ranges = [(int(first), int(last)) for first, last in pairwise(bounds) if first < last]
-    threads = min(nb.get_num_threads(), len(ranges))
+    threads = min(_threads(), len(ranges)) if len(ranges) > 1 else 1
     if threads <= 1:
         return [kernel(int(bounds[0]), int(bounds[-1]), *arguments)] if ranges else []
     first, last = ranges[0]
     done = [kernel(first, last, *arguments)]  # compiles here, not in every thread at once
     with ThreadPoolExecutor(threads) as pool:
         return done + list(pool.map(lambda bounds: kernel(*bounds, *arguments), ranges[1:]))
+
+
+def _threads() -> int:
+    import numba  # which short answers do not need
+
+    return int(numba.get_num_threads())

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from tuckergp.compute.contract import jit
+from tuckergp.compute.compiled import jit
 from tuckergp.compute.vectors import LANES, add_outer, add_weighted, dot, solve_four, tile_height
 
 __all__ = ["add_gram", "factorise", "solve_lower", "solve_upper"]

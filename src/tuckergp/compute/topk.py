@@ -5,7 +5,8 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from tuckergp.compute.contract import Array, jit
+from tuckergp.compute.compiled import jit
+from tuckergp.compute.contract import Array
 from tuckergp.compute.threads import run_ranges
 
 __all__ = ["top_k"]

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from tuckergp.compute.contract import Array, jit
+from tuckergp.compute.compiled import jit
+from tuckergp.compute.contract import Array
 
 __all__ = ["cholesky", "copy", "solve_lower", "solve_upper"]
 

@@ -11,11 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from llvmlite import ir
-from numba import types
-from numba.extending import intrinsic
-
-from tuckergp.compute.contract import jit
+from tuckergp.compute.compiled import from_module, instruction, jit
 
 __all__ = [
     "LANES",
@@ -41,18 +37,14 @@ CHAINS = 4
 
 FUSE = ("contract",)
 
-I64, I32 = ir.IntType(64), ir.IntType(32)
+ir = from_module("llvmlite.ir")
+types = from_module("numba.types")
 
 
 @jit
 def padded(size: int) -> int:
     """Round a size up to whole vectors."""
     return (size + LANES - 1) // LANES * LANES
-
-
-def instruction(function: Callable[..., Any]) -> Any:
-    """A function for compiled code that says what its instructions are."""
-    return intrinsic(function)
 
 
 @instruction
@@ -62,7 +54,7 @@ def pointer(typing: Any, array: Any) -> Any:
     def generate(context: Any, builder: Any, signature: Any, values: Any) -> Any:
         return context.make_array(signature.args[0])(context, builder, values[0]).data
 
-    return types.CPointer(array.dtype)(array), generate  # type: ignore[no-untyped-call]
+    return types.CPointer(array.dtype)(array), generate
 
 
 class _Emitter:
@@ -73,7 +65,7 @@ class _Emitter:
         self.data = dict(zip(names.split(), values, strict=True))
 
     def number(self, value: int) -> Any:
-        return ir.Constant(I64, value)
+        return ir.Constant(ir.IntType(64), value)
 
     def place(self, name: str, row: Any, column: Any) -> Any:
         """A pointer to an entry of a table."""
@@ -93,8 +85,8 @@ class _Emitter:
         """A vector of one number."""
         vector = ir.VectorType(number.type, LANES)
         none = ir.Constant(vector, ir.Undefined)
-        one = self.builder.insert_element(none, number, ir.Constant(I32, 0))
-        return self.builder.shuffle_vector(one, none, ir.Constant(ir.VectorType(I32, LANES), [0] * LANES))
+        one = self.builder.insert_element(none, number, ir.Constant(ir.IntType(32), 0))
+        return self.builder.shuffle_vector(one, none, ir.Constant(ir.VectorType(ir.IntType(32), LANES), [0] * LANES))
 
     def add_product(self, total: Any, left: Any, right: Any) -> Any:
         return self.builder.fadd(total, self.builder.fmul(left, right, flags=FUSE), flags=FUSE)
@@ -110,10 +102,10 @@ class _Emitter:
         """The sum of a vector's numbers: halves are added until one is left."""
         size = LANES // 2
         while size:
-            mask = ir.Constant(ir.VectorType(I32, LANES), [(k + size) % LANES for k in range(LANES)])
+            mask = ir.Constant(ir.VectorType(ir.IntType(32), LANES), [(k + size) % LANES for k in range(LANES)])
             vector = self.builder.fadd(vector, self.builder.shuffle_vector(vector, vector, mask))
             size //= 2
-        return self.builder.extract_element(vector, ir.Constant(I32, 0))
+        return self.builder.extract_element(vector, ir.Constant(ir.IntType(32), 0))
 
     def sums(self, element: Any, count: int, begin: Any, end: Any, step: int, body: Callable[..., list[Any]]) -> Any:
         """Totals of a loop: ``body`` takes the loop's number and the totals so far, and returns the new ones."""
@@ -123,7 +115,7 @@ class _Emitter:
         zero = ir.Constant(vector, [0.0] * LANES)
         builder.cbranch(builder.icmp_signed("<", begin, end), loop, done)
         builder.position_at_end(loop)
-        k = builder.phi(I64)
+        k = builder.phi(ir.IntType(64))
         k.add_incoming(begin, before)
         totals = [builder.phi(vector) for _ in range(count)]
         new = body(k, totals)
@@ -279,8 +271,8 @@ def prefetch(typing: Any, x: Any, i: Any) -> Any:
     def emit(at: _Emitter) -> None:
         data, builder = at.data, at.builder
         place = builder.bitcast(builder.gep(data["x"], [data["i"]]), ir.IntType(8).as_pointer())
-        kind = ir.FunctionType(ir.VoidType(), [place.type, I32, I32, I32])
+        kind = ir.FunctionType(ir.VoidType(), [place.type, ir.IntType(32), ir.IntType(32), ir.IntType(32)])
         fetch = builder.module.declare_intrinsic("llvm.prefetch", [place.type], kind)
-        builder.call(fetch, [place, *(ir.Constant(I32, value) for value in (0, 3, 1))])
+        builder.call(fetch, [place, *(ir.Constant(ir.IntType(32), value) for value in (0, 3, 1))])
 
     return types.void(x, types.int64), _emitted("x i", emit)

@@ -1,22 +1,25 @@
 """The type of ids, integers or text: the training ratings decide it for all later tables and arguments.
 
 In text files an id column holds integers if every id is written as Python writes that integer and fits 64 bits; else
-all of it is text, and every id keeps its spelling: 007, 07 and 7 are three ids.
+all of it is text, and every id keeps its spelling: 007, 07 and 7 are three ids. UUIDs of Arrow are their usual text.
 """
 
 from __future__ import annotations
 
 import re
+import uuid
 from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-__all__ = ["ID_COLUMNS", "aligned", "describe_type", "integers_of"]
+__all__ = ["ID_COLUMNS", "aligned", "describe_type", "holds_uuids", "integers_of", "uuid_texts"]
 
 ID_COLUMNS = ("user_id", "item_id")
 """The usual names of columns with ids."""
+
+UUID_BYTES = 16
 
 CANONICAL = re.compile(r"0|-?[1-9][0-9]*")
 # What files write for a missing number; text such as NA is missing only among integers.
@@ -86,11 +89,35 @@ def _missing(kind: Any) -> Any:
     return pa.array(MISSING, kind)
 
 
+def holds_uuids(kind: Any) -> bool:
+    """Whether a type of Arrow is that of UUIDs, or of 16 bytes, as which they come from older files."""
+    import pyarrow as pa
+
+    if isinstance(kind, pa.BaseExtensionType):
+        return bool(kind.extension_name == "arrow.uuid")
+    return bool(pa.types.is_fixed_size_binary(kind)) and kind.byte_width == UUID_BYTES
+
+
+def uuid_texts(column: Any) -> npt.NDArray[Any]:
+    """A column of Arrow for which `holds_uuids` is true as text, None where it is missing.
+
+    Examples
+    --------
+    >>> import pyarrow as pa
+    >>> uuid_texts(pa.array([bytes(range(16)), None], pa.binary(16)))
+    array(['00010203-0405-0607-0809-0a0b0c0d0e0f', None], dtype=object)
+    """
+    return _objects(
+        None if value is None else str(uuid.UUID(bytes=value) if isinstance(value, bytes) else value)
+        for value in column.to_pylist()
+    )
+
+
 def aligned(values: npt.NDArray[Any], example: Any) -> npt.NDArray[Any]:
     """Ids in the type of known ones, of which one is given, where they have an equal spelling in it.
 
-    Integers become text if known ids are text; text becomes an integer if known ids are integers and Python would write
-    the integer so. All others stay as they are.
+    Integers and UUIDs become text if known ids are text; text becomes an integer if known ids are integers and Python
+    would write the integer so, or a UUID if known ids are UUIDs. All others stay as they are.
 
     Examples
     --------
@@ -106,8 +133,10 @@ def aligned(values: npt.NDArray[Any], example: Any) -> npt.NDArray[Any]:
     if kind != "O":
         return values
     kinds = set(map(type, values.tolist()))
-    if isinstance(example, str) and any(issubclass(kind, int | np.integer) for kind in kinds):
-        return _objects(str(value) if _is_integer(value) else value for value in values)
+    if isinstance(example, str) and any(issubclass(kind, int | np.integer | uuid.UUID) for kind in kinds):
+        return _objects(str(value) if _is_integer(value) or isinstance(value, uuid.UUID) else value for value in values)
+    if isinstance(example, uuid.UUID) and str in kinds:
+        return _objects(_as_uuid(value) if isinstance(value, str) else value for value in values)
     if isinstance(example, int | float) and not isinstance(example, bool) and str in kinds:
         return _objects(_as_number(value, example) if isinstance(value, str) else value for value in values)
     return values
@@ -122,6 +151,13 @@ def _as_number(text: str, example: Any) -> Any:
         except ValueError:
             return text
     return text
+
+
+def _as_uuid(text: str) -> Any:
+    try:
+        return uuid.UUID(text)
+    except ValueError:
+        return text
 
 
 def _is_integer(value: Any) -> bool:

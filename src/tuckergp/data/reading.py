@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import csv
 import io
+import re
 import sys
 import warnings
 import zlib
@@ -19,12 +20,15 @@ from typing import Any, TypeVar
 import numpy as np
 import numpy.typing as npt
 
-from tuckergp.data.id_types import integers_of
+from tuckergp.data.id_types import holds_uuids, integers_of, uuid_texts
 from tuckergp.data.json_rows import json_columns
 from tuckergp.data.sources import GUESS, UNNAMED, Source, separated
 from tuckergp.errors import DataWarning, InputError
 
 __all__ = ["columns_of", "lines_of_rows", "no_column", "read_columns", "wanted_columns"]
+
+# How a number with leading zeros begins, and the bytes that are searched for one at a time.
+PADDED, PIECE = r"^\s*[+-]?0[0-9]", 1 << 24
 
 T = TypeVar("T")
 Columns = dict[str, npt.NDArray[Any]]
@@ -200,6 +204,8 @@ def _read_text(source: Source, columns: Sequence[str] | None, optional: Sequence
     last = table.slice(max(0, table.num_rows - 1)).to_pylist()
     if any(isinstance(cell, str) and "\n" in cell for row in last for cell in row.values()):
         _refuse_open_quote(source)
+    whole = [name for name in names if pa.types.is_integer(arrays[name].type)]
+    arrays |= _zero_padded(source, header, whole, table.num_rows)
     del table
     return {name: _as_ids(arrays.pop(name)) if name in ids else _as_array(arrays.pop(name), None) for name in names}
 
@@ -243,6 +249,32 @@ def _arrow_table(source: Source, header: Mapping[str, str], names: Sequence[str]
     )
 
 
+def _zero_padded(source: Source, header: Mapping[str, str], names: Sequence[str], rows: int) -> dict[str, Any]:
+    """Those of some columns of integers that have leading zeros, such as postal codes, as text; their first rows."""
+    from pyarrow import compute
+
+    if not names or not _may_be_padded(source):
+        return {}
+    table = _arrow_table(source, header, names, names).rename_columns(names)
+    padded = (name for name in names if compute.any(compute.match_substring_regex(table[name], PADDED)).as_py())
+    return {name: table.column(name).slice(0, rows) for name in padded}
+
+
+def _may_be_padded(source: Source) -> bool:
+    """Whether a zero before another digit begins a cell, or comes after a space, anywhere in a file."""
+    if "0".encode(source.dialect.encoding) != b"0":  # UTF-16
+        return True
+    begins = re.compile(rb"[\s\"%s][+-]?0[0-9]" % re.escape(source.dialect.delimiter[-1].encode()))
+    before = b"\n"
+    with source.open() as file:
+        while chunk := file.read(PIECE):
+            text = before + chunk
+            if begins.search(text):
+                return True
+            before = text[-3:]
+    return False
+
+
 def _read_guessed(
     source: Source, columns: Sequence[str] | None, optional: Sequence[str], ids: Sequence[str]
 ) -> Columns:
@@ -273,6 +305,8 @@ def _as_array(column: Any, empty: str | None = "") -> npt.NDArray[Any]:
 
     if pa.types.is_dictionary(column.type):
         column = column.cast(column.type.value_type)
+    if holds_uuids(column.type):
+        return uuid_texts(column)
     if not (pa.types.is_string(column.type) or pa.types.is_large_string(column.type)):
         return np.asarray(column.to_numpy())
     encoded = column.dictionary_encode().unify_dictionaries()

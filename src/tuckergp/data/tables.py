@@ -19,7 +19,7 @@ import numpy.typing as npt
 
 from tuckergp.data.cells import as_float, is_missing, is_null, joined_arrays, show_cell
 from tuckergp.data.frames import as_frame
-from tuckergp.data.id_types import ID_COLUMNS, aligned
+from tuckergp.data.id_types import ID_COLUMNS, aligned, holds_uuids, uuid_texts
 from tuckergp.data.reading import columns_of, lines_of_rows, no_column, read_columns, wanted_columns
 from tuckergp.data.sources import Source, sources_of
 from tuckergp.data.unnamed import columns_by_order, matrix_columns
@@ -247,6 +247,9 @@ def as_table(
 
 
 def _of_series(series: Any) -> npt.NDArray[Any]:
+    native = series.to_native()
+    if type(native).__module__ == "pyarrow.lib" and holds_uuids(native.type):
+        return uuid_texts(native)
     try:
         array = series.to_numpy()
     except Exception:  # a type that NumPy does not have, such as integers of 128 bits

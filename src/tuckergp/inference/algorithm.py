@@ -16,9 +16,11 @@ import numpy.typing as npt
 from tuckergp.checks import Checked, one_of, positive, setting, whole
 from tuckergp.errors import InputError
 from tuckergp.inference.base import Problem
+from tuckergp.inference.cost import state_bytes
 from tuckergp.inference.resuming import ChainValues
 from tuckergp.likelihoods import Likelihood
 from tuckergp.model.cores import CoreSpec
+from tuckergp.model.design import Design
 from tuckergp.model.draw import Draw
 from tuckergp.model.tucker import Core, TuckerModel, make_core, refuse_learned
 
@@ -101,6 +103,10 @@ class Inference(Checked):
     def step_seconds(self, problem: Problem) -> float:
         """About how many seconds a step takes; 0 where that is not known."""
         return 0.0
+
+    def step_bytes(self, design: Design, core: Core) -> int:
+        """How much memory a step needs at the least: that of the factors and weights."""
+        return state_bytes(design, core)
 
     def settled(self, core: Core, misfit: Callable[[Inference], float]) -> Inference:
         """The algorithm with a value for each setting that it leaves open.

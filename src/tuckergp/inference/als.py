@@ -14,10 +14,11 @@ import numpy.typing as npt
 
 from tuckergp.checks import one_of, positive, setting, whole
 from tuckergp.inference.base import Info, Problem, as_weights
-from tuckergp.inference.cost import sweep_seconds
+from tuckergp.inference.cost import sweep_bytes, sweep_seconds
 from tuckergp.inference.most_probable import SIGMA_U, MostProbable, SigmaU
 from tuckergp.inference.resuming import ChainValues, weights_at
-from tuckergp.model.tucker import Parameters, refuse_learned
+from tuckergp.model.design import Design
+from tuckergp.model.tucker import Core, Parameters, refuse_learned
 from tuckergp.priors.given import ModeGiven
 from tuckergp.priors.hyper import PrecisionPrior
 from tuckergp.residuals.base import ModeState
@@ -81,6 +82,10 @@ class ALS(MostProbable):
     def step_seconds(self, problem: Problem) -> float:
         """About how many seconds a round takes."""
         return sweep_seconds(problem)
+
+    def step_bytes(self, design: Design, core: Core) -> int:
+        """How much memory a round needs at the least."""
+        return sweep_bytes(design, core)
 
     @property
     def n_steps(self) -> int:

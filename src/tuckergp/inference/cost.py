@@ -1,17 +1,19 @@
 """What a sweep of Gibbs sampling, or a round of alternating least squares, costs, estimated from the design.
 
-From counts of multiplications, and from times on one core of an ordinary machine: right within a factor of about two.
+Seconds come from counts of multiplications, and from times on one core of an ordinary machine: right within a factor
+of about two. Bytes are the least that is needed.
 """
 
 from __future__ import annotations
 
 from tuckergp.compute.contract import FULL
 from tuckergp.inference.base import Problem
+from tuckergp.model.design import Design
 from tuckergp.model.mode_table import ModeTable
 from tuckergp.model.tucker import Core
 from tuckergp.priors.weights import LARGEST_DENSE
 
-__all__ = ["sweep_seconds"]
+__all__ = ["state_bytes", "sweep_bytes", "sweep_seconds"]
 
 # Multiplications per second, in products of matrices and in loops over what lies far apart.
 FAST, SLOW = 1.2e10, 1e9
@@ -30,6 +32,21 @@ def sweep_seconds(problem: Problem) -> float:
     # z of each observation in each mode: two factors for each entry of the core
     passes = core.modes * n * (OBSERVATION + 2 * max(core.n_weights, int(core.ranks[0])) / SLOW)
     return float(modes + passes + _core(core, n))
+
+
+def state_bytes(design: Design, core: Core) -> int:
+    """Bytes of the factors of all rows, the weights of all features and their precisions."""
+    modes = zip(design.modes, core.ranks.tolist(), strict=True)
+    numbers = sum((table.n_rows + int(table.features.shape[1]) + r) * r for table, r in modes)
+    return int(8 * (numbers + core.n_weights))
+
+
+def sweep_bytes(design: Design, core: Core) -> int:
+    """Bytes of the state, and of the statistics A of the mode that needs most of them."""
+    modes = zip(design.modes, core.ranks.tolist(), strict=True)
+    # rows that are learned one by one need theirs only in turn
+    stored = (8 * table.n_rows * r * r for table, r in modes if not table.residual.sd > 0)
+    return state_bytes(design, core) + max(stored, default=0)
 
 
 def _mode(table: ModeTable, r: int) -> float:

@@ -19,12 +19,13 @@ from tuckergp.checks import number, one_of, setting, whole
 from tuckergp.compute.contract import FULL
 from tuckergp.inference.algorithm import HyperPriors, Sampled, model_of_function_scale
 from tuckergp.inference.base import Info, Problem, as_weights
-from tuckergp.inference.cost import sweep_seconds
+from tuckergp.inference.cost import sweep_bytes, sweep_seconds
 from tuckergp.inference.resuming import ChainValues, weights_at
 from tuckergp.likelihoods import Likelihood
 from tuckergp.likelihoods.base import NoiseSettings
 from tuckergp.likelihoods.precision import Precision, RowSums
 from tuckergp.model.cores import CoreSpec
+from tuckergp.model.design import Design
 from tuckergp.model.draw import Draw, draw_of
 from tuckergp.model.tucker import Core, Parameters, TuckerModel, costly_full_core, make_core
 from tuckergp.priors import hyper
@@ -122,6 +123,10 @@ class Gibbs(HyperPriors, Sampled):
     def step_seconds(self, problem: Problem) -> float:
         """About how many seconds a sweep takes."""
         return sweep_seconds(problem)
+
+    def step_bytes(self, design: Design, core: Core) -> int:
+        """How much memory a sweep needs at the least."""
+        return sweep_bytes(design, core)
 
     def block_prior(self) -> tuple[float, float]:
         """Shape and rate of the prior of tau."""

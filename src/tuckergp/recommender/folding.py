@@ -251,10 +251,17 @@ class FoldIn:
             y, w = likelihood.working(Predicted(f, draws.unknowns, factors, zeros=zeros), self.y, None)
             return y.T, (w / factors).T
         f, y, w = draws.model.contract_draws(psi, draws.W, index), np.empty(shape), np.empty(shape)
-        for mine, rng in zip(_by_owner(index[:, 0], self.locals[0].free), rngs[0], strict=True):
+        for rows, rng in zip(_by_owner(index[:, 0], self.locals[0].free), rngs[0], strict=True):
+            mine = self._ordered(rows)
             at = Predicted(f[:, mine], draws.unknowns, factors[:, mine])
             y[:, mine], w[:, mine] = likelihood.working(at, self.y[mine], rng)
         return y.T, (w / factors).T
+
+    def _ordered(self, rows: Ints) -> Ints:
+        """A user's observations by their items, so that random numbers do not depend on the order of a table."""
+        index = self.design.index[rows]
+        names = self.locals[1].table.residual.keys[index[:, 1]]
+        return rows[np.lexsort((*index[:, 2:].T, self.y[rows], names))]
 
     def _draw(self, state: FoldInState, d: int, data: RowData, turns: int) -> None:
         """Draw the rows of a mode and their noise factors given their observations, so many times in turn."""

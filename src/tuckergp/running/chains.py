@@ -129,7 +129,7 @@ class Task:
     def _step(self, sampler: Sampler[Any], record: ChainRecord, t: int) -> tuple[Any, Info]:
         try:
             return sampler.step(self.problem, record.state, stream(self.seed, record.chain, t))
-        except FloatingPointError as error:
+        except (FloatingPointError, np.linalg.LinAlgError) as error:
             raise InputError(
                 f"Chain {record.chain} cannot go on after {t - 1} sweeps, for its numbers are out of all proportion "
                 f"({error}); look for huge weights or inputs, and fit again from the start."

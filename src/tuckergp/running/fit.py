@@ -21,6 +21,7 @@ from tuckergp.inference import INFERENCES, Inference
 from tuckergp.inference.algorithm import Sampled
 from tuckergp.inference.base import Info, Problem
 from tuckergp.likelihoods import LIKELIHOODS, Likelihood
+from tuckergp.memory import refuse_beyond_memory
 from tuckergp.model.cores import CoreSpec
 from tuckergp.model.design import Design
 from tuckergp.model.tucker import Core
@@ -118,6 +119,9 @@ def ranks_of(rank: object, modes: int) -> list[int]:
         raise InputError(f"rank has {len(ranks)} entries for {modes} modes; give one number, or one per mode.")
     if not all(isinstance(r, int | np.integer) and not isinstance(r, bool) and r >= 1 for r in ranks):
         raise InputError(f"rank must be at least 1, not {rank!r}.")
+    most = int(max(ranks))
+    what = f"rank={most} needs matrices of {most:,} x {most:,} numbers,"
+    refuse_beyond_memory(8 * most**2, what, "take a lower rank")
     return [int(r) for r in ranks]
 
 
@@ -144,6 +148,9 @@ def fit_model(
     inference.check_likelihood(kind)
     shape = inference.core(core, ranks, stream(seed, 1, 0), len(y))
     kind.check_core(shape)
+    what = f"A step of {type(inference).__name__} with rank {max(ranks)} needs"
+    remedy = "take a lower rank, fewer features or modes, or fewer rows"
+    refuse_beyond_memory(inference.step_bytes(design, shape), what, remedy)
     likelihood_read = kind.read(y, weight, exposure) if isinstance(likelihood, str) else likelihood
     if start is not None:
         likelihood_read = start.likelihood

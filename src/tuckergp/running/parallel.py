@@ -17,8 +17,6 @@ from contextlib import contextmanager, suppress
 from multiprocessing.connection import Connection, wait
 from typing import Any
 
-import numba
-
 from tuckergp.running.chains import Task, warn_of_checkpoint
 from tuckergp.running.checkpoint import ChainRecord
 from tuckergp.running.control import Callback
@@ -55,7 +53,8 @@ def run_in_processes(
     task: Task, todo: Sequence[Turn], jobs: int, interrupted: Callable[[], bool], report: Callback
 ) -> list[ChainRecord]:
     """Run chains in ``jobs`` processes; an error of one of them or of ``report`` stops all and is raised here."""
-    from joblib.externals.loky.backend import get_context  # not needed to answer from a model
+    import numba  # neither is needed to answer from a model
+    from joblib.externals.loky.backend import get_context
 
     context = get_context("loky")
     threads = max(1, numba.get_num_threads() // jobs)
@@ -142,6 +141,8 @@ def _tell_to_stop(connection: Connection) -> None:
 
 def _work(task: Task, todo: Sequence[Turn], threads: int, connection: Connection) -> None:
     """Run chains one after the other in a worker process and send the records to the parent."""
+    import numba
+
     for request in (signal.SIGINT, signal.SIGTERM):  # which whole groups of processes get; the parent decides
         signal.signal(request, signal.SIG_IGN)
     numba.set_num_threads(min(threads, numba.get_num_threads()))

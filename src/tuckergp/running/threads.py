@@ -10,9 +10,6 @@ from functools import cache
 from typing import Any
 from weakref import WeakKeyDictionary
 
-import numba
-from threadpoolctl import ThreadpoolController
-
 from tuckergp.inference.base import Problem
 
 __all__ = ["SHARED_WORK", "few_threads", "one_at_a_time"]
@@ -22,8 +19,10 @@ SHARED_WORK = 5e7
 
 
 @cache
-def _libraries() -> ThreadpoolController:
+def _libraries() -> Any:
     """The libraries with threads of their own; to look for them takes longer than some fits."""
+    from threadpoolctl import ThreadpoolController
+
     return ThreadpoolController()
 
 
@@ -34,6 +33,8 @@ def few_threads(problem: Problem) -> Iterator[None]:
     On small problems threads cost more than they save; those of BLAS, which wait by spinning, cost most on a busy
     machine.
     """
+    import numba  # which answers from a model do not need
+
     before = numba.get_num_threads()
     work = problem.n_observations * float(max(problem.model.core.ranks)) ** 2
     with _libraries().limit(limits=1, user_api="blas"):

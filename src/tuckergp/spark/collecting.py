@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
@@ -12,6 +11,7 @@ import numpy.typing as npt
 
 from tuckergp.compute.packed import packed_size
 from tuckergp.errors import InputError
+from tuckergp.memory import physical_memory
 from tuckergp.posterior.draws import Draws, map_draws
 from tuckergp.spark.problem import Workers
 from tuckergp.spark.reading import Sharded
@@ -42,7 +42,7 @@ def check_sizes(sharded: Sharded, items: int, rank: int, draws: int, stored: boo
         )
     rows = users + items if not stored else 3 * items
     need = 2 * table + 300 * users + 4 * draws * rows * rank + (0 if stored else 16 * ratings)
-    room = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+    room = physical_memory()
     if need > room:
         advice = "keep fewer draws (keep=)" if stored else "keep fewer draws (keep=), or leave users where they are"
         raise InputError(

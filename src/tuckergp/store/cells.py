@@ -112,7 +112,8 @@ def _from_arrow(column: Any, kind: Kind) -> Column:
 def _numbers(array: Any) -> npt.NDArray[Any]:
     """Numbers without missing ones; unlike `to_numpy` this does not load pandas, which takes a quarter of a second."""
     if pa.types.is_boolean(array.type):
-        return np.from_dlpack(array.cast(pa.uint8())).astype(bool)
+        bits = np.frombuffer(array.buffers()[1] or b"", np.uint8)  # a cast would load all of Arrow's functions
+        return np.unpackbits(bits, bitorder="little")[array.offset : array.offset + len(array)].astype(bool)
     return np.from_dlpack(array)
 
 
@@ -144,14 +145,22 @@ def _list_from_arrow(array: Any, kind: Kind) -> list[Any]:
     if kind == "json":
         return [None if text is None else _from_json(text) for text in array.to_pylist()]
     if isinstance(kind, str):
-        expected = dict(_SIMPLE.values()) | {"none": pa.null()}
-        return list(array.cast(expected[kind]).to_pylist())
+        expected = (dict(_SIMPLE.values()) | {"none": pa.null()})[kind]
+        return list((array if array.type == expected else array.cast(expected)).to_pylist())
     ((name, inside),) = kind.items()
-    inner = _list_from_arrow(array.flatten(), inside)
-    lengths = array.value_lengths().to_pylist()
+    values, lengths = _values_of_lists(array)
+    inner = _list_from_arrow(values, inside)
     ends = np.cumsum([0, *(length or 0 for length in lengths)]).tolist()
     cells = (_MAKERS[name](inner[start:end]) for start, end in pairwise(ends))
     return [None if length is None else cell for length, cell in zip(lengths, cells, strict=True)]
+
+
+def _values_of_lists(array: Any) -> tuple[Any, list[int | None]]:
+    """The values of all cells one after the other, and how many each cell has, None if it is missing."""
+    if array.null_count:
+        return array.flatten(), array.value_lengths().to_pylist()
+    offsets = np.from_dlpack(array.offsets)  # the methods above would load all of Arrow's functions
+    return array.values[int(offsets[0]) : int(offsets[-1])], np.diff(offsets).tolist()
 
 
 class _CellWriter(Writer):

@@ -19,6 +19,8 @@ __all__ = ["is_plain", "pack", "unpack"]
 
 Json = Any
 
+LONGEST_RANGE = 100_000
+
 
 def pack(value: Any) -> Json:
     """Convert one value to JSON; TypeError for a type that cannot be stored.
@@ -78,6 +80,17 @@ def _read_time64(content: list[Any]) -> Any:
     return np.int64(number).view(dtype)
 
 
+def _short(value: range, error: type[Exception]) -> range:
+    """A range that is not long: it takes three numbers in a file, but any amount of time and memory in use."""
+    if value[LONGEST_RANGE:]:
+        raise error(f"{value} is too long to be stored")
+    return value
+
+
+def _ends(value: range) -> list[int]:
+    return [value.start, value.stop, value.step]
+
+
 _WRITERS: dict[type, tuple[str, Callable[[Any], Json]]] = {
     bytes: ("bytes", lambda value: base64.b64encode(value).decode()),
     datetime.date: ("date", datetime.date.isoformat),
@@ -89,7 +102,7 @@ _WRITERS: dict[type, tuple[str, Callable[[Any], Json]]] = {
         "slice",
         lambda value: [None if end is None else int(end) for end in (value.start, value.stop, value.step)],
     ),
-    range: ("range", lambda value: [value.start, value.stop, value.step]),
+    range: ("range", lambda value: _ends(_short(value, TypeError))),
 }
 
 _KINDS = (bool, int, str, float, np.datetime64, np.timedelta64, *_WRITERS)
@@ -105,5 +118,5 @@ _READERS: dict[str, Callable[[Any], Any]] = {
     "uuid": uuid.UUID,
     "decimal": decimal.Decimal,
     "slice": lambda ends: slice(*ends),
-    "range": lambda ends: range(*ends),
+    "range": lambda ends: _short(range(*ends), ValueError),
 }
