@@ -40,8 +40,8 @@ from tuckergp.recommender.questions import (
 from tuckergp.recommender.reading import pairs_table
 from tuckergp.recommender.serving import Request, Strategy, recommend, seen_items
 from tuckergp.recommender.titles import by_title, titles_of
-from tuckergp.recommender.together import COMBINED, Group, How
-from tuckergp.recommender.value import recommend_by_value, utility
+from tuckergp.recommender.together import COMBINED, Expected, Group, How, Values
+from tuckergp.recommender.value import parts_of, recommend_by_value, utility, value_of_pair
 
 __all__ = [
     "OnUnknown",
@@ -249,6 +249,7 @@ def best_together(
     where: Mapping[str, Any] | None,
     min_ratings: int,
     titles: str | None,
+    by: By | None = None,
 ) -> Frame:
     """A data frame with the best items for a group, as `TuckerRecommender.recommend_together` describes."""
     check("how", how, one_of(*COMBINED))
@@ -256,6 +257,9 @@ def best_together(
     check("n", n, whole(1))
     if users is None:
         raise InputError("recommend_together needs a group: give the ids of its members.")
+    by = _ranked_by(fitted, by)
+    fitted = _ranking_part(fitted, by)
+    fitted.fit.draws.require_kept()
     table, layout = _asking(fitted, users)
     if not len(table):
         raise InputError("recommend_together needs a group, and this one is empty; give the ids of its members.")
@@ -263,10 +267,20 @@ def best_together(
     members = layout.sides[0].numbers(table["user_id"])
     if exclude_seen:
         allowed[seen_items(layout, fitted.history, members).indices] = False
-    group = Group(layout, fitted.fit, members, table, how)
-    best, score, std = group.best(np.flatnonzero(allowed), int(n))
-    rank = np.arange(1, len(best) + 1)
-    return _frame(fitted, {**_listed(fitted, 1, best, titles), "score": score, "std": std, "rank": rank})
+    opinions: dict[str, Expected | Values] = {"score": Expected(layout, fitted.fit, members, table)}
+    if by == "value":
+        values = Values.of(parts_of(fitted, layout, table, allowed), table)
+        opinions = {"score": values, "rating": values.rating, "choice": values.choice}
+    groups = {name: Group(of, len(members), how) for name, of in opinions.items()}
+    best, score, std = groups.pop("score").best(np.flatnonzero(allowed), int(n))
+    columns = {
+        **_listed(fitted, 1, best, titles),
+        "score": score,
+        "std": std,
+        **{name: group.scores(best) for name, group in groups.items()},
+        "rank": np.arange(1, len(best) + 1),
+    }
+    return _frame(fitted, columns)
 
 
 def _listed(fitted: FittedRecommender, d: int, rows: npt.NDArray[np.integer], titles: str | None) -> dict[str, Any]:
@@ -302,10 +316,18 @@ def explain_pair(
     fitted: FittedRecommender, user: Any, item: Any, by: By | None, circumstances: Mapping[str, Any]
 ) -> Explanation:
     """The contributions to the prediction of one pair; circumstances may have the column names of the tables."""
-    if by == "value":
-        raise InputError("The value is a product of two predictions; explain by='rating' and by='choice' one by one.")
-    if by is not None:
-        fitted = _ranking_part(fitted, _ranked_by(fitted, by))
+    by = _ranked_by(fitted, by)
+    part = _ranking_part(fitted, by)
+    pair = _asked_pair(part, user, item, circumstances)
+    explained = explain(part.layout, part.fit, pair, part.tables)
+    if by != "value":
+        return explained
+    value, std = value_of_pair(fitted, pair)
+    return replace(explained, choice=explain_pair(fitted, user, item, "choice", {}), value=value, value_std=std)
+
+
+def _asked_pair(fitted: FittedRecommender, user: Any, item: Any, circumstances: Mapping[str, Any]) -> Table:
+    """A table of one pair of ids, in the types that were decided at the fit, and its circumstances."""
     usual = {theirs: name for name, theirs in (fitted.names or {}).items()}
     named = {usual.get(name, name): [value] for name, value in circumstances.items()}
     known = fitted.history.base.occasion_columns
@@ -319,8 +341,7 @@ def explain_pair(
     item = by_title(item, fitted.tables[1], fitted.layout.sides[1])
     for value, side in zip((user, item), fitted.layout.sides, strict=True):
         _one(value, side)
-    pair = as_table({"user_id": [user], "item_id": [item], **named}, "pair")
-    return explain(fitted.layout, fitted.fit, fitted.layout.aligned(pair), fitted.tables)
+    return fitted.layout.aligned(as_table({"user_id": [user], "item_id": [item], **named}, "pair"))
 
 
 def _one(entity: Any, side: Side) -> list[Any]:

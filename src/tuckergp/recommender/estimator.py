@@ -625,6 +625,7 @@ class TuckerRecommender(Storable, Estimator):
         titles: str | None = None,
         where: Mapping[str, Any] | None = None,
         min_ratings: int = 0,
+        by: By | None = None,
     ) -> Frame:
         """Recommend the best items for a group of people together: what shall we watch tonight?
 
@@ -636,17 +637,17 @@ class TuckerRecommender(Storable, Estimator):
         n : int
             Items in the list; fewer where fewer are left.
         how : {"mean", "least"}
-            What an item is worth to the group: the mean of the members' expected ratings, or the least of them, so
-            that nobody is unhappy. It is taken in each draw, and the score is its posterior mean.
+            What an item is worth to the group: the mean of its values for the members, or of their expected ratings, or
+            the least of them, so that nobody is unhappy. It is taken in each draw, and the score is its posterior mean.
         exclude_seen : bool
             Leave out the items that any member has rated.
-        items, exclude, ratings, titles, where, min_ratings
+        items, exclude, ratings, titles, where, min_ratings, by
             As in `recommend`.
 
         Returns
         -------
-        data frame with columns item_id, score, std, rank
-            ``std`` is the posterior standard deviation of the group's rating (NaN for a MAP estimate).
+        data frame with columns item_id, score, std, rank; by value also rating and choice
+            ``std`` is the posterior standard deviation of the group's score (NaN for a MAP estimate).
 
         Examples
         --------
@@ -659,7 +660,9 @@ class TuckerRecommender(Storable, Estimator):
         ['item_id', 'score', 'std', 'rank']
         """
         fitted, users = self._for_now(users, ratings)
-        return answering.best_together(fitted, users, n, how, exclude_seen, items, exclude, where, min_ratings, titles)
+        return answering.best_together(
+            fitted, users, n, how, exclude_seen, items, exclude, where, min_ratings, titles, by
+        )
 
     def scores(self, users: Sequence[Any], items: Sequence[Any], by: By | None = None) -> Floats:
         """What `recommend` sorts by, for each of some users and items, shape (n_users, n_items).
@@ -743,15 +746,16 @@ class TuckerRecommender(Storable, Estimator):
         ----------
         user, item : id
             With ratings, with attributes alone, or unknown. An item may be given by its title, as in `similar_items`.
-        by : {"rating", "choice"} or None
-            What is explained: the rating, or the choice, as in `recommend`; None is what `predict` returns.
+        by : {"value", "rating", "choice"} or None
+            What is explained, as in `recommend`. The value is explained by its two factors: the rating, how much the
+            item would be liked, and beside it in ``choice`` why it would be chosen.
         **circumstances
             The timestamp and context columns, such as ``timestamp="1998-04-22"``; the average without them.
 
         Returns
         -------
         Explanation
-            ``print`` it, ``plot()`` it (extra ``plot``), or take its ``rows``.
+            ``print`` it, ``plot()`` it (extra ``plot``), or take its ``words`` or its ``rows``.
 
         Examples
         --------
