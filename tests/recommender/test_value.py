@@ -74,9 +74,9 @@ def test_scores_sort_as_lists_do(fitted: TuckerRecommender) -> None:
     np.testing.assert_allclose(fitted.scores(["u0"], items, by="rating")[0], rating, rtol=1e-5)
     np.testing.assert_allclose(fitted.scores(["u0"], items, by="choice")[0], choice, rtol=1e-5)
     scores = fitted.scores(["u0"], items)[0]
-    np.testing.assert_allclose(scores, np.clip((rating - 1) / 4, 0, 1) ** 2 * choice, rtol=1e-4)
-    lists = fitted.recommend(["u0"], n=3, exclude_seen=False)
-    assert lists["item_id"].to_list() == [items[k] for k in np.argsort(-scores)[:3]]
+    lists = fitted.recommend(["u0"], n=ITEMS, exclude_seen=False)
+    assert lists["item_id"].to_list() == [items[k] for k in np.argsort(-scores)]
+    np.testing.assert_allclose(lists["score"], np.sort(scores)[::-1], rtol=1e-5)
 
 
 def test_the_rating_and_the_choice_are_explained(fitted: TuckerRecommender) -> None:

@@ -6,7 +6,7 @@ Requests are read in `tuckergp.recommender.questions`; the numbers come from `tu
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Literal, TypeAlias
 
@@ -28,10 +28,10 @@ from tuckergp.recommender.factors import Factors
 from tuckergp.recommender.filters import eligible_items
 from tuckergp.recommender.fitted import FittedRecommender
 from tuckergp.recommender.layout import SIDES, Layout
+from tuckergp.recommender.matrices import expected_matrix
 from tuckergp.recommender.neighbours import MOST_DRAWS, similarities
 from tuckergp.recommender.questions import (
     asking_users,
-    cells,
     entity_table,
     is_table,
     item_boosts,
@@ -52,6 +52,7 @@ __all__ = [
     "predict",
     "predict_proba",
     "scores",
+    "usually_ranked_by",
 ]
 
 Floats = npt.NDArray[np.float64]
@@ -132,24 +133,22 @@ def scores(fitted: FittedRecommender, users: Sequence[Any], items: Sequence[Any]
     """What each of some users' items are sorted by, shape (n_users, n_items), as `TuckerRecommender.scores` says."""
     by = _ranked_by(fitted, by)
     if by == "value":
-        rating, choice = (scores(fitted, users, items, part) for part in ("rating", "choice"))
-        return np.asarray(utility(fitted, rating) * choice)
-    fitted = _ranking_part(fitted, by)
-    layout, fit = fitted.layout, fitted.fit
-    fit.draws.require_kept()
-    ids = [known_type(given, side) for given, side in zip((users, items), layout.sides, strict=True)]
-    if not fit.likelihood.linear:
-        pairs = {"user_id": np.repeat(cells(ids[0]), len(ids[1])), "item_id": np.tile(cells(ids[1]), len(ids[0]))}
-        predicted = predict(fitted, Table(pairs, "pairs", len(ids[0]) * len(ids[1])))
-        return np.asarray(predicted).reshape(len(ids[0]), len(ids[1]))
-    numbers = [side.numbers(asked) for side, asked in zip(layout.sides, ids, strict=True)]
-    factors = Factors(layout, fit)
-    vectors, alone = factors.users(numbers[0], Table({}, "users", len(ids[0])))
-    V = factors.draws.factors(1, layout.sides[1].table.take(numbers[1])).astype(np.float32)
-    width = V.shape[1] * V.shape[2]
-    f = vectors.reshape(len(ids[0]), width) @ V.reshape(len(ids[1]), width).T
-    total = f.astype(np.float64) + alone.sum(axis=1)[:, None]
-    return np.asarray(fit.mean + fit.scale * total / len(fit.draws))
+        liked = _matrix(fitted, users, items, lambda rating: np.asarray(utility(fitted, rating)))
+        return np.asarray(liked * scores(fitted, users, items, "choice"))
+    return _matrix(_ranking_part(fitted, by), users, items)
+
+
+def _matrix(
+    fitted: FittedRecommender,
+    users: Sequence[Any],
+    items: Sequence[Any],
+    worth: Callable[[Floats], Floats] | None = None,
+) -> Floats:
+    """The posterior mean of what each pair is worth, by default of its expected rating, (n_users, n_items)."""
+    fitted.fit.draws.require_kept()
+    asked = zip((users, items), fitted.layout.sides, strict=True)
+    who, what = (side.numbers(known_type(given, side)) for given, side in asked)
+    return expected_matrix(fitted.layout, fitted.fit, who, what, worth)
 
 
 def best_items(
@@ -209,12 +208,17 @@ def best_items(
     return _frame(fitted, columns)
 
 
+def usually_ranked_by(fitted: FittedRecommender) -> By:
+    """What lists are sorted by where nobody says."""
+    return "choice" if fitted.history.clicks else "rating" if fitted.choice is None else "value"
+
+
 def _ranked_by(fitted: FittedRecommender, by: By | None) -> By:
     """What lists are sorted by; an error for what the model does not know."""
     check("by", by, one_of("value", "rating", "choice", None))
     clicks = fitted.history.clicks
     if by is None:
-        return "choice" if clicks else "rating" if fitted.choice is None else "value"
+        return usually_ranked_by(fitted)
     if (clicks and by != "choice") or (not clicks and by != "rating" and fitted.choice is None):
         known = "choices" if clicks else "ratings"
         raise InputError(

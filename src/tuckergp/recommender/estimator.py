@@ -150,6 +150,10 @@ class TuckerRecommender(Storable, Estimator):
         The ratings learned from, as numbers.
     fit_ : Fit
         Model, parameters and learning curve.
+    choice_ : TuckerRecommender
+        The model of choices beside that of ratings, where there is one (``objective``).
+    ranks_by_ : {"value", "rating", "choice"}
+        What `recommend` sorts by where ``by`` does not say.
     moments_ : Moments
         Posterior mean and standard deviation of predictions, after ``fit(..., moments_of=...)``.
 
@@ -667,14 +671,14 @@ class TuckerRecommender(Storable, Estimator):
     def scores(self, users: Sequence[Any], items: Sequence[Any], by: By | None = None) -> Floats:
         """What `recommend` sorts by, for each of some users and items, shape (n_users, n_items).
 
-        Without time and context. For a Gaussian likelihood it is one matrix product.
+        Without time and context. For a Gaussian likelihood it is one matrix product, for others one for each draw.
 
         Parameters
         ----------
         users, items : sequence of ids
         by : {"value", "rating", "choice"} or None
             As in `recommend`: ``"rating"`` has predictions, not clipped, and ``"value"`` the probability of a choice
-            times how good the expected rating is.
+            times how good the rating would be.
         """
         return answering.scores(self._fitted, users, items, by)
 
@@ -873,6 +877,11 @@ class TuckerRecommender(Storable, Estimator):
         others = {name: value for name, value in self.__dict__.items() if name not in ("moments_", "choice_")}
         self.__dict__ = {**others, **learned}
         return self
+
+    @property
+    def ranks_by_(self) -> By:
+        """What `recommend` sorts by where ``by`` does not say."""
+        return answering.usually_ranked_by(self._fitted)
 
     @property
     def _fitted(self) -> FittedRecommender:

@@ -92,9 +92,8 @@ class ServedRecommender:
     @property
     def by(self) -> list[str]:
         """What lists can be sorted by, the usual first."""
-        if self.model.history_.clicks:
-            return ["choice"]
-        return ["rating"] if self.fitted.choice is None else ["value", "rating", "choice"]
+        usual = self.model.ranks_by_
+        return [usual] if usual != "value" else ["value", "rating", "choice"]
 
     @property
     def added(self) -> int:
