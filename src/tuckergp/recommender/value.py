@@ -56,7 +56,7 @@ Ints = npt.NDArray[np.integer]
 ENOUGH = 10_000
 POWER = 2
 # The model of choices: its least rank, and the most sweeps.
-RANK, DRAWS, WARMUP = 32, 40, 20
+RANK, DRAWS, WARMUP = 32, 40, 15
 
 
 def wants_choices(settings: RecommenderSettings, clicks: bool, count: int) -> bool:
