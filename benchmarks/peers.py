@@ -6,8 +6,8 @@ r"""Peers beside the experiments of `tuckergp reproduce`: more cells in the same
 
 Random forests on California, gradient boosting and ridge regression on many columns (scikit-learn); factorisation
 machines on ratings (myFM) and ALS and BPR on lists of recommendations (`implicit`), run by the Python that ``--python``
-names, and left out where it does not have them. Settings of forests, machines and `implicit` were chosen on the
-validation parts, as those of our own contestants.
+names, and left out where it does not have them; implicit ALS with a penalty scaled by frequency (`ials.py`). Settings
+of forests, machines and models of lists were chosen on the validation parts, as those of our own contestants.
 """
 
 from __future__ import annotations
@@ -38,6 +38,12 @@ GRIDS = {
     "bpr": grid(factors=(16, 64), learning_rate=(0.003, 0.01), regularization=(0.003, 0.01, 0.1), iterations=(30, 100)),
 }
 """What is compared on validation parts; the defaults of `implicit` where nothing is said."""
+SCALED_GRID = grid(factors=(16, 32, 64), unobserved=(0.1, 0.3, 1.0), regularization=(0.003, 0.01, 0.02, 0.04))
+SCALED_CHOSEN: dict[str, Options] = {
+    "user": {"factors": 32, "unobserved": 0.3, "regularization": 0.02},
+    "time": {"factors": 16, "unobserved": 1.0, "regularization": 0.003},
+}
+"""The same for implicit ALS with a penalty scaled by frequency, and what was best by split."""
 CHOSEN = {
     "user": {
         "als": {"factors": 16, "regularization": 10.0, "alpha": 1.0},
@@ -179,6 +185,23 @@ def ranking_choice(run: Any, python: str) -> Iterator[tuple[str, Callable[[], Op
                 yield f"{split}/{name}/{json.dumps(options)}", partial(lists_of, contest, name, options, 0, python)
 
 
+def scaled(run: Any, python: str) -> Iterator[tuple[str, Callable[[], Options]]]:
+    from tuckergp.paper.ranking import SPLITS, contest_of
+
+    for seed, split in product(run.settings["seeds"], SPLITS):
+        contest = contest_of(run, split, seed)
+        yield f"{split}/ials/seed {seed}", partial(lists_of, contest, "ials", SCALED_CHOSEN[split], seed, python)
+
+
+def scaled_choice(run: Any, python: str) -> Iterator[tuple[str, Callable[[], Options]]]:
+    from tuckergp.paper.ranking import validation
+
+    for split in run.settings["splits"]:
+        contest = validation(run.load("ml-100k"), split)
+        for options in SCALED_GRID[: 1 if run.identity["quick"] else None]:
+            yield f"{split}/ials/{json.dumps(options)}", partial(lists_of, contest, "ials", options, 0, python)
+
+
 def lists_of(contest: Any, name: str, options: Options, seed: int, python: str) -> Options:
     """Figures of a peer's lists; it has nothing to say of users without a training part: popularity for them."""
     from tuckergp.evaluation.metrics.intervals import numbered
@@ -188,9 +211,23 @@ def lists_of(contest: Any, name: str, options: Options, seed: int, python: str) 
     number: dict[Hashable, int] = {}
     user = numbered(contest.train["user_id"].tolist(), number)
     item = numbered(contest.train["item_id"].tolist(), {item: place for place, item in enumerate(items)})
-    found = scores_of(python, name, options, user, item, (len(number), len(items)), seed)
+    shape = (len(number), len(items))
+    if name == "ials":
+        found = scaled_scores(options, user, item, shape, seed)
+    else:
+        found = scores_of(python, name, options, user, item, shape, seed)
     row = np.array([number.get(value, -1) for value in users])
     return lists(contest, np.where(row[:, None] >= 0, found[row], contest.popularity))
+
+
+def scaled_scores(options: Options, user: Any, item: Any, shape: tuple[int, int], seed: int, weight: Any = 1.0) -> Any:
+    """Scores of all pairs by implicit ALS with a penalty scaled by frequency, (n_users, n_items)."""
+    from ials import factorised
+    from scipy import sparse
+
+    clicks = sparse.csr_array((np.broadcast_to(weight, len(user)), (user, item)), shape=shape)
+    users, items = factorised(clicks, **options, seed=seed)
+    return users @ items.T
 
 
 def version_of(package: str, python: str) -> str | None:
@@ -242,16 +279,23 @@ def work(asked: str, answered: str) -> None:
     np.save(answered, np.asarray(model.user_factors) @ np.asarray(model.item_factors).T)
 
 
-PEERS: dict[str, tuple[Callable[..., Any], str]] = {
-    "california_choice": (california_choice, "scikit-learn"),
-    "california": (california, "scikit-learn"),
-    "columns": (columns, "scikit-learn"),
-    "movielens_gibbs_choice": (movielens_gibbs_choice, "myfm"),
-    "movielens_gibbs": (movielens_gibbs, "myfm"),
-    "ranking_choice": (ranking_choice, "implicit"),
-    "ranking": (ranking, "implicit"),
+PEERS: dict[str, dict[str, Callable[..., Any]]] = {
+    "california_choice": {"scikit-learn": california_choice},
+    "california": {"scikit-learn": california},
+    "columns": {"scikit-learn": columns},
+    "movielens_gibbs_choice": {"myfm": movielens_gibbs_choice},
+    "movielens_gibbs": {"myfm": movielens_gibbs},
+    "ranking_choice": {"scipy": scaled_choice, "implicit": ranking_choice},
+    "ranking": {"scipy": scaled, "implicit": ranking},
 }
-"""By experiment: its cells, and the package that they need."""
+"""By experiment, then by the package that they need: its cells."""
+HERE = ("scikit-learn", "scipy")
+"""Packages that this Python has."""
+
+
+def stored_versions(path: Path) -> Options:
+    """The versions of packages in a results file, of those that this run does not have too."""
+    return json.loads(path.read_text()).get("versions", {}) if path.is_file() else {}
 
 
 def main() -> None:
@@ -268,14 +312,15 @@ def main() -> None:
     given = parser.parse_args()
     runs = []
     for one in (one for one in EXPERIMENTS if one.name in given.names):
-        cells, package = PEERS[one.name]
-        python = sys.executable if package == "scikit-learn" else given.python
-        if version := version_of(package, python):
-            run = Run(one, given.output, given.data, given.quick)
-            run.work, run.versions = dict(cells(run, python)), run.versions | {package: version}
-            runs.append(run)
-        else:
-            print(f"{python} does not have {package}; {one.name} is left out.", file=sys.stderr)
+        run = Run(one, given.output, given.data, given.quick)
+        run.work, run.versions = {}, {**stored_versions(given.output / f"{one.name}.json"), **run.versions}
+        for package, cells in PEERS[one.name].items():
+            python = sys.executable if package in HERE else given.python
+            if version := version_of(package, python):
+                run.work, run.versions = {**run.work, **dict(cells(run, python))}, run.versions | {package: version}
+            else:
+                print(f"{python} does not have {package}; its part of {one.name} is left out.", file=sys.stderr)
+        runs.append(run)
     fill(runs, given.only, say=lambda line: print(line, file=sys.stderr))
 
 

@@ -243,6 +243,23 @@ def test_explain_adds_up_to_the_prediction(ready, tmp_path):
     assert "age" in succeed("explain", "model.tgp", cwd=ready)
 
 
+def test_a_model_of_both_explains_and_lists_by_value(ready, tmp_path):
+    fit = ("fit", ready / "ratings.csv", "-o", "both.tgp", "--rank", "2", "--draws", "5", "--warmup", "5")
+    succeed(*fit, "--objective", "value", cwd=tmp_path)
+    command = ("explain", "both.tgp", "--user", first_user(ready), "--item", "i0001")
+    both = json.loads(succeed(*command, "--json", "-o", "parts.csv", cwd=tmp_path))
+    parts = rows_of((tmp_path / "parts.csv").read_text())
+    for explains, total in (("rating", both["total"]), ("probability of a choice", both["choice"]["total"])):
+        own = [float(row["contribution"]) for row in parts if row["explains"] == explains]
+        np.testing.assert_allclose(sum(own), total)
+    assert both["choice"]["words"] in succeed(*command, "--by", "value", cwd=tmp_path)
+    assert json.loads(succeed(*command, "--by", "rating", "--json", cwd=tmp_path))["choice"] is None
+    group = ("recommend", "both.tgp", "--user", first_user(ready), "--together", "least", "-n", "2", "--json")
+    for by, columns in {"value": {"rating", "choice"}, "rating": set()}.items():
+        found = json.loads(succeed(*group, "--by", by, cwd=tmp_path))
+        assert set(found[0]) == {"item_id", "score", "std", "rank"} | columns
+
+
 def test_titles_are_shown_for_ratings_without_names_of_columns(tmp_path):
     (tmp_path / "r.dat").write_text("1::10::4\n1::20::3\n2::10::1\n2::30::5\n")
     (tmp_path / "movies.csv").write_text("movieId,title\n10,Heat\n20,Big\n30,Up\n")

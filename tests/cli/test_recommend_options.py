@@ -73,6 +73,6 @@ def test_a_group_gets_one_list(ready):
         expected = model.recommend_together([int(user) for user in users], **options)
         assert [row["item_id"] for row in rows] == as_table(expected, "list")["item_id"].tolist()
         assert list(rows[0]) == ["item_id", "title", "score", "std", "rank"]
-    assert "takes no --all, --strategy, --by and --diversity" in refuse(
+    assert "takes no --all, --strategy and --diversity" in refuse(
         "recommend", "model.tgp", "--all", "--together", "mean", cwd=ready
     )

@@ -17,6 +17,7 @@ from tuckergp.evaluation import scoring
 from tuckergp.evaluation.baselines import Biases, Popularity
 from tuckergp.evaluation.evaluate import DISTRIBUTIONS, ERRORS, METRICS, RANKING, cross_validate, evaluate, fit_afresh
 from tuckergp.evaluation.metrics import mae, rmse
+from tuckergp.recommender import learning, value
 
 SMALL = {"rank": 2, "draws": 20, "warmup": 10, "random_state": 0}
 
@@ -188,6 +189,9 @@ def test_relevance_by_number_and_by_rule_agree(data):
     [
         ({"metrics": ["accuracy"]}, "no metric 'accuracy'; there are rmse"),
         ({"metrics": []}, "No metric is named"),
+        ({"metrics": "recall@0"}, "'recall@0' must have a whole number of at least 1"),
+        ({"metrics": ["rmse@5"]}, "'rmse@5' has a length of lists, which 'rmse' does not know"),
+        ({"metrics": ["auc@5"]}, "'auc' does not know"),
         ({"k": 0}, "k must be"),
         ({"interval": 90}, "interval must be between 0 and 1"),
         ({"confidence": 0}, "confidence must be"),
@@ -243,3 +247,44 @@ def test_no_model_of_choices_is_fitted_to_be_judged_by_predictions(data):
     assert fit_afresh(model, table, tables, False).objective == "auto"
     model.objective = "value"
     assert hasattr(fit_afresh(model, table, tables, False, predictions=True), "choice_")
+
+
+def test_lists_are_evaluated_as_the_model_gives_them(data):
+    model = TuckerRecommender(**SMALL, time=None, objective="value")
+    split = [holdout(data.train, test_size=0.25, seed=1)]
+    board = evaluate({"both": model}, None, split=split, items=data.items, metrics="recall@3", baselines=["popularity"])
+    assert board.ranked_by == {"both": "value", "popularity": "popularity"}
+    (train, test), least = split[0], np.median(split[0][0]["rating"])
+    lists = model.fit(train, items=data.items).recommend(n=3, by="value")
+    recalls = []
+    for user in dict.fromkeys(test["user_id"]):
+        liked = set(test["item_id"][(test["user_id"] == user) & (test["rating"] >= least)])
+        if liked:
+            recalls.append(len(liked & set(lists["item_id"][lists["user_id"] == user])) / len(liked))
+    assert board.value("recall@3") == pytest.approx(np.mean(recalls))
+    assert board.to_dict()["ranked_by"]["both"] == "value"
+    rows = [line.split() for line in str(board).splitlines()]
+    assert ["│", "lists", "sorted", "by", "│", "value", "│", "popularity", "│"] in rows
+    assert any(row[1:4] == ["seconds", "to", "fit"] for row in rows)
+
+
+@pytest.mark.parametrize(("metric", "by"), [("ndcg", {"TuckerRecommender": "value"}), ("rmse", {})])
+def test_a_model_of_choices_is_fitted_where_lists_are_judged(metric, by, data, monkeypatch):
+    monkeypatch.setattr(value, "ENOUGH", 100)
+    asked, make = [], learning.choice_settings
+    monkeypatch.setattr(learning, "choice_settings", lambda given: asked.append(given) or make(given))
+    board = evaluate(TuckerRecommender(**SMALL, time=None), data.train, metrics=metric)
+    assert board.ranked_by == by
+    assert len(asked) == len(by)
+
+
+def test_a_metric_may_say_how_long_its_lists_are(data):
+    asked = {"data": data.train, "split": Holdout(0.25, seed=1)}
+    names = ["recall", "ndcg", "catalogue_coverage"]
+    long = evaluate(Biases(), metrics=[*names, *(f"{name}@3" for name in names)], k=8, **asked)
+    short = evaluate(Biases(), metrics=names, k=3, **asked)
+    for name in names:
+        assert long.estimates["Biases"][f"{name}@3"] == short.estimates["Biases"][name]
+        assert long.value(name) != short.value(name)
+        assert f"{name}@8" in str(long)
+        assert f"{name}@3" in str(long)

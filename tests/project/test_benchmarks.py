@@ -10,6 +10,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from scipy import sparse
 
 BENCHMARKS = Path(__file__).parents[2] / "benchmarks"
 
@@ -199,7 +200,7 @@ def test_peers_are_put_beside_our_cells_or_left_out(data_dir, tmp_path):
     command = [sys.executable, str(BENCHMARKS / "peers.py"), "california", "columns", "ranking", "-o", str(tmp_path)]
     nothing = ["--quick", "--data", str(data_dir), "--python", "/bin/false"]  # a Python without implicit
     done = subprocess.run([*command, *nothing], check=True, capture_output=True, text=True)
-    assert "/bin/false does not have implicit; ranking is left out." in done.stderr
+    assert "/bin/false does not have implicit; its part of ranking is left out." in done.stderr
     (forest,) = json.loads((tmp_path / "california.json").read_text())["cells"].values()
     assert 0.1 < forest["test_rmse"] < 0.5
     cells = json.loads((tmp_path / "columns.json").read_text())["cells"]
@@ -207,7 +208,24 @@ def test_peers_are_put_beside_our_cells_or_left_out(data_dir, tmp_path):
         "made/ARD GP",
         *(f"{d}/{m}" for d in ("made", "diabetes") for m in ("gradient boosting", "ridge")),
     }
-    assert not (tmp_path / "ranking.json").exists()
+    lists = json.loads((tmp_path / "ranking.json").read_text())
+    assert set(lists["cells"]) == {"user/ials/seed 0", "time/ials/seed 0"}
+    assert "implicit" not in lists["versions"]
+
+
+def test_implicit_als_solves_its_equations(monkeypatch):
+    monkeypatch.syspath_prepend(str(BENCHMARKS))
+    ials = importlib.import_module("ials")
+    rng = np.random.default_rng(0)
+    weight = rng.random((5, 4)) * (rng.random((5, 4)) < 0.6)
+    others, w0, penalty, nu = rng.standard_normal((4, 2)), 0.3, 0.2, 0.5
+    found = ials.solved(sparse.csr_array(weight), others, w0, penalty, nu)
+    for u, row in enumerate(weight):  # all pairs listed
+        own = penalty * ((row > 0).sum() + w0 * 4) ** nu
+        A = sum(((row[i] + w0) * np.outer(others[i], others[i]) for i in range(4)), own * np.eye(2))
+        np.testing.assert_allclose(found[u], np.linalg.solve(A, row @ others))
+    factors = ials.factorised(sparse.csr_array(weight), 2, w0, penalty, seed=1)
+    assert [part.shape for part in factors] == [(5, 2), (4, 2)]
 
 
 def results_of(name, cells):
@@ -248,6 +266,11 @@ def test_settings_of_peers_are_among_those_compared(monkeypatch):
     errors = {name: cell["test_rmse"] for name, cell in cells.items() if name.startswith("forest/")}
     assert len(errors) == len(peers.FORESTS)
     assert min(errors, key=errors.get) == f"forest/{json.dumps(peers.CHOSEN_FOREST)}"
+    cells = json.loads((BENCHMARKS / "results" / "ranking_choice.json").read_text())["cells"]
+    for split, chosen in peers.SCALED_CHOSEN.items():
+        scores = {name: cell["ndcg"] for name, cell in cells.items() if name.startswith(f"{split}/ials/")}
+        assert len(scores) == len(peers.SCALED_GRID)
+        assert max(scores, key=scores.get) == f"{split}/ials/{json.dumps(chosen)}"
 
 
 def test_machines_have_the_features_of_our_settings(data_dir, monkeypatch):

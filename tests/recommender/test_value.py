@@ -8,8 +8,10 @@ import numpy as np
 import polars as pl
 import pytest
 
+from tests.recommender.test_together import in_draws
 from tuckergp import TuckerRecommender, load
 from tuckergp.errors import InputError
+from tuckergp.recommender.together import Group, Values
 
 FAST = {"rank": 4, "draws": 20, "warmup": 20, "time": None, "implicit": False, "random_state": 0}
 USERS, ITEMS = 160, 40
@@ -72,22 +74,114 @@ def test_scores_sort_as_lists_do(fitted: TuckerRecommender) -> None:
     np.testing.assert_allclose(fitted.scores(["u0"], items, by="rating")[0], rating, rtol=1e-5)
     np.testing.assert_allclose(fitted.scores(["u0"], items, by="choice")[0], choice, rtol=1e-5)
     scores = fitted.scores(["u0"], items)[0]
-    np.testing.assert_allclose(scores, np.clip((rating - 1) / 4, 0, 1) ** 2 * choice, rtol=1e-4)
-    lists = fitted.recommend(["u0"], n=3, exclude_seen=False)
-    assert lists["item_id"].to_list() == [items[k] for k in np.argsort(-scores)[:3]]
+    lists = fitted.recommend(["u0"], n=ITEMS, exclude_seen=False)
+    assert lists["item_id"].to_list() == [items[k] for k in np.argsort(-scores)]
+    np.testing.assert_allclose(lists["score"], np.sort(scores)[::-1], rtol=1e-5)
 
 
-def test_choices_are_explained_as_well_as_ratings(fitted: TuckerRecommender) -> None:
+def test_the_rating_and_the_choice_are_explained(fitted: TuckerRecommender) -> None:
     pair = pl.DataFrame({"user_id": ["u0"], "item_id": ["i3"]})
-    rating, choice = fitted.explain("u0", "i3"), fitted.explain("u0", "i3", by="choice")
-    assert rating == fitted.explain("u0", "i3", by="rating")
+    both, rating, choice = (fitted.explain("u0", "i3", by=by) for by in (None, "rating", "choice"))
+    assert both.rows == rating.rows
+    assert both.choice == choice
+    assert (rating.choice, rating.value) == (None, None)
     assert rating.total == pytest.approx(fitted.predict(pair, clip=False)[0])
     assert choice.predicted == pytest.approx(fitted.choice_.predict(pair)[0])
-    assert "predicted probability of a choice" in str(choice)
-    with pytest.raises(InputError, match="a product of two predictions; explain by='rating' and by='choice'"):
-        fitted.explain("u0", "i3", by="value")
+    assert choice == fitted.choice_.explain("u0", "i3")
+    assert fitted.explain("u0", "i3", by="value") == both
+    lists = fitted.recommend(["u0"], n=ITEMS, exclude_seen=False).filter(pl.col("item_id") == "i3")
+    assert [both.value, both.value_std] == pytest.approx(lists.select("score", "std").row(0))
     with pytest.raises(InputError, match="this one is of choices alone"):
         fitted.choice_.explain("u0", "i3", by="rating")
+
+
+def test_a_value_is_explained_in_words(fitted: TuckerRecommender) -> None:
+    least = int(np.argmin(parts(fitted, "u0")[1]))
+    liked, not_liked, not_chosen = (fitted.explain("u0", f"i{k}") for k in (0, 39, least))
+    assert liked.words.startswith("You would like it: rating ")
+    assert "Chosen by people like you: probability of a choice " in liked.words
+    assert not_liked.words.startswith("You would like it no more than an average item: rating ")
+    assert "Seldom chosen by people like you: " in not_chosen.words
+    largest = max(liked.choice.rows[1:], key=lambda row: abs(row.contribution))
+    assert f"mostly by {largest.label} ({largest.contribution:+.2g})" in liked.choice.words
+    text = str(liked)
+    assert text.index("You would like it") < text.index("Chosen by people like you") < text.index("value")
+    assert "predicted probability of a choice" in text
+    assert "<pre>You would like it" in liked._repr_html_()
+    found = liked.to_dict()
+    assert found["words"] == liked.words
+    assert found["choice"]["total"] == liked.choice.total
+    assert [row["explains"] for row in liked.records()] == ["rating"] * 3 + [
+        "probability of a choice"
+    ] * 3  # base, user, item
+
+
+def test_both_explanations_are_plotted(fitted: TuckerRecommender) -> None:
+    pytest.importorskip("matplotlib").use("Agg")
+    from matplotlib import pyplot
+
+    explanation = fitted.explain("u0", "i3")
+    above, below = explanation.plot()
+    assert "rating of i3 by u0" in above.get_title()
+    assert "tendency to choose of i3 by u0" in below.get_title()
+    axes = pyplot.subplots(2)[1]
+    assert explanation.plot(axes) == tuple(axes)
+    pyplot.close("all")
+
+
+def test_a_group_gets_the_items_of_most_value_to_it(fitted: TuckerRecommender) -> None:
+    group, items = ["u0", "u1", "u2"], [f"i{k}" for k in range(ITEMS)]
+    single = fitted.recommend(group, n=ITEMS, exclude_seen=False)
+    expected = single.group_by("item_id").agg(pl.col("score", "rating", "choice").mean()).sort("score", descending=True)
+    found = fitted.recommend_together(group, n=5, exclude_seen=False)
+    assert list(found.columns) == ["item_id", "score", "std", "rating", "choice", "rank"]
+    assert found["item_id"].to_list() == expected["item_id"].to_list()[:5]
+    for name in ("score", "rating", "choice"):
+        np.testing.assert_allclose(found[name], expected[name][:5], rtol=1e-5)
+    rating, choice = ([in_draws(model, user, items) for user in group] for model in (fitted, fitted.choice_))
+    values = [np.clip((r - 1) / 4, 0, 1) ** 2 * c for r, c in zip(rating, choice, strict=True)]
+    for how, combine in {"mean": np.mean, "least": np.min}.items():
+        together = combine(values, axis=0)
+        found = fitted.recommend_together(group, n=ITEMS, how=how, exclude_seen=False)
+        at = [items.index(item) for item in found["item_id"]]
+        np.testing.assert_allclose(found["std"], together.std(axis=0, ddof=1)[at], rtol=1e-5)
+        if how == "least":
+            np.testing.assert_allclose(found["score"], together.mean(axis=0)[at], rtol=1e-5)
+
+
+def test_a_group_may_ask_for_ratings_or_choices_alone(fitted: TuckerRecommender) -> None:
+    alone = TuckerRecommender(**FAST, objective="rating").fit(world())
+    ours = fitted.recommend_together(["u1", "u2"], by="rating", how="least")
+    assert ours.equals(alone.recommend_together(["u1", "u2"], how="least"))
+    chosen = fitted.recommend_together(["u1", "u2"], by="choice")
+    assert chosen.equals(fitted.choice_.recommend_together(["u1", "u2"]))
+    with pytest.raises(InputError, match="by='value' needs"):
+        alone.recommend_together(["u1", "u2"], by="value")
+    assert len(fitted.recommend_together(["u1"], items=["i1"])) == 0  # seen already
+
+
+class Told:
+    """Draws of ratings, or of choices, as they are given, shape (S, n, m)."""
+
+    def __init__(self, given: Any, sampled: bool = True) -> None:
+        self.given, self.draws, self.sampled = np.asarray(given), len(given), sampled
+
+    def in_draws(self, items: Any) -> Any:
+        return self.given[:, items]
+
+
+def test_each_draw_of_the_ratings_goes_with_one_of_the_choices() -> None:
+    rng = np.random.default_rng(0)
+    rating, choice = rng.random((5, 3, 2)), rng.random((2, 3, 2))
+    values = Values(Told(rating), Told(choice), lambda given: given**2)  # type: ignore[arg-type]
+    expected = np.stack([rating[s] ** 2 * choice[s % 2] for s in range(5)])
+    np.testing.assert_allclose(values.in_draws(np.array([2, 0])), expected[:, [2, 0]])
+    np.testing.assert_allclose(values.means(np.arange(3)), (rating**2).mean(axis=0) * choice.mean(axis=0))
+    best, score, _ = Group(values, 2, "least").best(np.arange(3), 3)
+    np.testing.assert_allclose(score, np.sort(expected.min(axis=2).mean(axis=0))[::-1])
+    assert best[0] == np.argmax(expected.min(axis=2).mean(axis=0))
+    point = Values(Told(rating[:1], sampled=False), Told(choice), lambda given: given)  # type: ignore[arg-type]
+    assert np.isnan(Group(point, 2, "mean").best(np.arange(3), 1)[2]).all()
 
 
 @pytest.mark.parametrize("strategy", ["ucb", "thompson"])

@@ -295,6 +295,26 @@ def test_lists_by_value_have_both_parts(files):
         assert 0 <= line["choice"] <= 1 <= line["rating"] <= 5
         new = {"users": [{"ratings": [{"item_id": "i0003", "rating": 5}], "attributes": {"age": 30}}], "n": 2}
         assert len(client.post("/recommendations", json=new).json()["lists"][0]["items"]) == 2
+        group = {"users": [{"user_id": USER}, {"user_id": "u0003"}], "together": "least", "n": 3}
+        for by in ("value", "choice"):
+            (got,) = client.post("/recommendations", json={**group, "by": by}).json()["lists"]
+            expected = rec.recommend_together([USER, "u0003"], how="least", n=3, by=by)
+            assert [line["item_id"] for line in got["items"]] == expected["item_id"].tolist()
+
+
+def test_choices_are_explained_beside_ratings(files):
+    with serving(files["value"]) as client:
+        got = client.get("/explain", params={"user_id": USER, "item_id": "i0003"}).json()
+        expected = load(files["value"]).explain(USER, "i0003")
+        assert (got["words"], got["choice"]["words"]) == (expected.words, expected.choice.words)
+        assert got["value"] == pytest.approx(expected.value)
+        assert got["choice"]["total"] == pytest.approx(expected.choice.total)
+        wanted = {"n": 1, "reasons": 2}
+        ask = f"/users/{USER}/recommendations"
+        for by, of in {"value": ["rating"] * 2 + ["probability of a choice"] * 2, "rating": ["rating"] * 2,
+                       "choice": ["probability of a choice"] * 2}.items():  # fmt: skip
+            (line,) = client.get(ask, params={**wanted, "by": by}).json()["items"]
+            assert [part["of"] for part in line["reasons"]] == of
 
 
 def test_clicks(files):

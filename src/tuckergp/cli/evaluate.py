@@ -31,8 +31,10 @@ def evaluate(
     split: Split = "random",
     folds: Folds = None,
     test: Test = None,
-    metrics: Annotated[str, typer.Option(help="Names, separated by commas.")] = "rmse,mae,ndcg,recall",
-    k: Annotated[int, typer.Option(help="Length of the lists for ndcg, recall and the like.", min=1)] = 10,
+    metrics: Annotated[
+        str, typer.Option(help="Names, separated by commas; recall@20 is of lists of 20.")
+    ] = "rmse,mae,ndcg,recall,recall@20,recall@50,catalogue_coverage,novelty",
+    k: Annotated[int, typer.Option(help="Length of the lists where a metric does not say.", min=1)] = 10,
     relevant: Annotated[
         float | None, typer.Option(help="Ratings of at least this are relevant; by default the median.")
     ] = None,

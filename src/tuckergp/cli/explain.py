@@ -16,7 +16,8 @@ def explain(
     user: Annotated[str | None, typer.Option(help="A user's id.", metavar="ID")] = None,
     item: Annotated[str | None, typer.Option(help="An item's id.", metavar="ID")] = None,
     by: Annotated[
-        Literal["rating", "choice"] | None, typer.Option(help="Explain the rating or the choice.", show_default=False)
+        Literal["value", "rating", "choice"] | None,
+        typer.Option(help="Explain the value (the rating and the choice), or one of them.", show_default=False),
     ] = None,
     output: Output = None,
     as_json: Json = False,
@@ -39,7 +40,7 @@ def explain(
         users, items = recommender.layout_.sides
         answer = recommender.explain(known_id(user, users), known_id(item, items), by)
     if output is not None:
-        write_result(output, answer.to_dict(), [line._asdict() for line in answer.rows])
+        write_result(output, answer.to_dict(), answer.records())
     if as_json:
         print(to_json(answer.to_dict()))
     elif output is None:

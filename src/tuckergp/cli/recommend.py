@@ -55,7 +55,7 @@ def recommend(
     ] = 0.0,
     together: Annotated[
         Literal["mean", "least"] | None,
-        typer.Option(help="One list for all these users: by the mean, or the least, of their ratings."),
+        typer.Option(help="One list for all these users: by the mean, or the least, of their scores."),
     ] = None,
     seed: Annotated[int, typer.Option(help="Seed of thompson.", min=0)] = 0,
     output: Output = None,
@@ -76,8 +76,8 @@ def recommend(
     chosen = bool(user) + (users is not None) + everyone
     if chosen > 1 or (not chosen and ratings is None):
         raise InputError("Say for whom: one of --user ID, --users FILE, --ratings FILE and --all.")
-    if together and (everyone or strategy != "mean" or diversity or by):
-        raise InputError("--together is for users who are named, and takes no --all, --strategy, --by and --diversity.")
+    if together and (everyone or strategy != "mean" or diversity):
+        raise InputError("--together is for users who are named, and takes no --all, --strategy and --diversity.")
     recommender = load_recommender(model)
     names = recommender.columns_
     layout = recommender.layout_
@@ -102,12 +102,13 @@ def recommend(
         "titles": own_column(titles),
         "where": written_conditions(where, "--where"),
         "min_ratings": min_ratings,
+        "by": by,
     }
     with collected() as notes:
         if together:
             lists = recommender.recommend_together(asked, how=together, **choice)
         else:
-            ranking: dict[str, Any] = {"strategy": strategy, "kappa": kappa, "random_state": seed, "by": by}
+            ranking: dict[str, Any] = {"strategy": strategy, "kappa": kappa, "random_state": seed}
             lists = recommender.recommend(asked, **choice, **ranking, diversity=diversity)
     columns = with_titles(as_table(lists, "recommendations").columns, titles, items_side, names)
     put_table(columns, output, as_json, "Recommendations")

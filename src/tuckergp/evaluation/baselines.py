@@ -37,6 +37,8 @@ START_BIASES, START_NOISE, LEAST_VARIANCE = 0.16, 0.64, 1e-9
 class _RatingBaseline(BaseEstimator):  # type: ignore[misc]
     """A baseline that predicts a mean for each pair, with the same normal error for all of them."""
 
+    ranks_by_ = "rating"
+
     def fit(self, ratings: Any, users: Any = None, items: Any = None) -> Self:
         """Learn from a table with columns user_id, item_id and rating."""
         table = named_table(ratings, "ratings", None)
@@ -161,6 +163,7 @@ class Popularity(BaseEstimator):  # type: ignore[misc]
     """
 
     predicts_ratings = False
+    ranks_by_ = "popularity"
 
     def fit(self, ratings: Any, users: Any = None, items: Any = None) -> Self:
         """Count the ratings of a table with columns user_id, item_id and rating, or clicks without ratings."""

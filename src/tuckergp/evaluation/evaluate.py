@@ -28,12 +28,12 @@ from tuckergp.errors import InputError, UnknownIdWarning
 from tuckergp.evaluation.baselines import BASELINES
 from tuckergp.evaluation.metrics.intervals import Part
 from tuckergp.evaluation.scoreboard import Scoreboard
-from tuckergp.evaluation.scoring import DISTRIBUTIONS, ERRORS, METRICS, RANKING, Candidates, rank, rate
+from tuckergp.evaluation.scoring import DISTRIBUTIONS, ERRORS, METRICS, RANKING, Candidates, Metric, rank, rate
 from tuckergp.running.loop import ctrl_c_interrupts
 
 __all__ = ["DISTRIBUTIONS", "ERRORS", "METRICS", "RANKING", "cross_validate", "evaluate"]
 
-DEFAULT_METRICS = ("rmse", "mae", "ndcg", "recall")
+DEFAULT_METRICS = ("rmse", "mae", "ndcg", "recall", "recall@20", "recall@50", "catalogue_coverage", "novelty")
 
 
 def evaluate(
@@ -65,9 +65,9 @@ def evaluate(
     users, items : table or None
         Attributes for each fit. Items of the table can be recommended even if nobody rated them.
     metrics : sequence of str
-        Names among ``METRICS``, which is ``ERRORS + DISTRIBUTIONS + RANKING``.
+        Names among ``METRICS``, which is ``ERRORS + DISTRIBUTIONS + RANKING``. ``"recall@20"`` is of lists of 20.
     k : int
-        Length of the lists of recommendations.
+        Length of the lists of recommendations where a metric does not say.
     relevant : number, callable or None
         Which test ratings make an item relevant: those of at least this number, or those for which the callable, given
         all test ratings, is True. None: at least the median of the training ratings, and above their minimum.
@@ -88,6 +88,10 @@ def evaluate(
 
     Notes
     -----
+    Lists are those that the model would give: by value where it has a model of choices beside that of ratings, else by
+    what it predicts; ``ranked_by`` of the scoreboard says which. Where only errors are asked for, no model of choices
+    is fitted. ``seconds`` has the time of all that is fitted.
+
     Lists are made for the test users with a relevant test item. Candidates are all items in either part or in ``items``
     that the user has not rated in the training part, including test items that are not relevant. For clicks (tables
     without a rating column) all test items are relevant, and there are no errors.
@@ -117,12 +121,12 @@ def evaluate(
     is_relevant = _relevance(relevant)
     theirs = next((each.columns for each in models.values() if getattr(each, "columns", None)), None)
     tables = attribute_tables(users, items, theirs)
-    to_rank = any(name in RANKING for name in names)
+    to_rank = any(Metric.read(name).ranks for name in names)
     show = sys.stderr.isatty() if progress is None else progress
 
     number: dict[Hashable, int] = {}
     parts: dict[str, dict[str, list[Part]]] = {label: {name: [] for name in names} for label in models}
-    seconds = dict.fromkeys(models, 0.0)
+    seconds, ranked_by = dict.fromkeys(models, 0.0), dict[str, str]()
     n_folds = n_ratings = 0
     for train, test in parts_of(split, data, theirs):
         n_folds, n_ratings = n_folds + 1, n_ratings + len(test)
@@ -135,7 +139,7 @@ def evaluate(
         for label, each in models.items():
             _say(f"fold {n_folds}: {label}", show)
             began = time.perf_counter()
-            fitted = fit_afresh(each, train, tables, progress, predictions=True)
+            fitted = fit_afresh(each, train, tables, progress, predictions=not to_rank)
             seconds[label] += time.perf_counter() - began
             measured: dict[str, Part] = {}
             if getattr(fitted, "predicts_ratings", True) and not clicks:
@@ -143,6 +147,7 @@ def evaluate(
                     warnings.simplefilter("ignore", UnknownIdWarning)  # newcomers of the test part are no surprise
                     measured |= rate(fitted, test, names, number, interval)
             if candidates is not None:
+                ranked_by[label] = getattr(fitted, "ranks_by_", "prediction")
                 with _bar("recommending", len(candidates.users), show) as advance:
                     measured |= rank(fitted, candidates, names, number, k, advance)
             for name, part in measured.items():
@@ -160,6 +165,7 @@ def evaluate(
         confidence=float(confidence),
         seconds=seconds,
         seed=seed,
+        ranked_by=ranked_by,
     )
 
 
@@ -212,10 +218,10 @@ def _models(model: Any, baselines: Sequence[str]) -> dict[str, Any]:
 
 def _metric_names(metrics: str | Sequence[str]) -> tuple[str, ...]:
     names = tuple(dict.fromkeys([metrics] if isinstance(metrics, str) else metrics))
-    unknown = [name for name in names if name not in METRICS]
-    if unknown or not names:
-        what = f"There is no metric {unknown[0]!r}" if unknown else "No metric is named"
-        raise InputError(f"{what}; there are {', '.join(METRICS)}.")
+    if not names:
+        raise InputError(f"No metric is named; there are {', '.join(METRICS)}.")
+    for name in names:
+        Metric.read(name)
     return names
 
 

@@ -28,6 +28,7 @@ class _ItemByItem(BaseEstimator):  # type: ignore[misc]
     """A score is the sum of the weights between an item and the items that the user chose; 0 for unknown ids."""
 
     predicts_ratings = False
+    ranks_by_ = "choice"
 
     def fit(self, ratings: Any, users: Any = None, items: Any = None) -> Self:
         """Learn from a table with columns user_id and item_id."""

@@ -11,15 +11,13 @@ import numpy as np
 
 from tuckergp.errors import InputError
 from tuckergp.evaluation.metrics.intervals import Estimate, Part, estimate
-from tuckergp.evaluation.scoring import DISTRIBUTIONS, KINDS, RANKING
+from tuckergp.evaluation.scoring import DISTRIBUTIONS, KINDS, Metric
 from tuckergp.showing import Shown
 
 if TYPE_CHECKING:
     from rich.table import Table as RichTable
 
 __all__ = ["Scoreboard"]
-
-WITHOUT_K = ("auc",)
 
 
 @dataclass(frozen=True, repr=False)
@@ -41,6 +39,9 @@ class Scoreboard(Shown):
     seconds : mapping of str to float
         Time for fitting, by model, for all folds together.
     seed : int
+    ranked_by : mapping of str to str
+        What the lists of each model were sorted by, such as ``"value"``, ``"rating"`` or ``"choice"``; empty without
+        lists.
     """
 
     parts: Mapping[str, Mapping[str, Sequence[Part]]] = field(repr=False)
@@ -53,6 +54,7 @@ class Scoreboard(Shown):
     confidence: float
     seconds: Mapping[str, float]
     seed: int = 0
+    ranked_by: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def models(self) -> list[str]:
@@ -101,7 +103,8 @@ class Scoreboard(Shown):
         for row in self.rows():
             scores[row["model"]][row["metric"]] = {name: row[name] for name in ("value", "low", "high", "folds")}
         settings = ("n_users", "n_folds", "n_ratings", "k", "interval", "confidence", "seed")
-        return {**{name: getattr(self, name) for name in settings}, "seconds": dict(self.seconds), "scores": scores}
+        by_model = {"seconds": dict(self.seconds), "ranked_by": dict(self.ranked_by)}
+        return {**{name: getattr(self, name) for name in settings}, **by_model, "scores": scores}
 
     def __rich__(self) -> RichTable:
         from rich.table import Table as RichTable
@@ -111,6 +114,9 @@ class Scoreboard(Shown):
         table = RichTable("metric", *self.models, caption=caption, caption_justify="left")
         for metric in self.metrics:
             table.add_row(self._label(metric), *(_cell(self.estimates[model].get(metric)) for model in self.models))
+        if self.ranked_by:
+            table.add_row("lists sorted by", *(self.ranked_by[model] for model in self.models))
+        table.add_row("seconds to fit", *(f"{self.seconds[model]:.1f}" for model in self.models))
         return table
 
     def __str__(self) -> str:
@@ -126,7 +132,7 @@ class Scoreboard(Shown):
         return estimate(
             folds,
             self.n_users,
-            kind=KINDS.get(metric, "mean"),
+            kind=KINDS.get(Metric.read(metric).name, "mean"),
             minus=minus,
             level=self.confidence,
             seed=self.seed,
@@ -143,7 +149,7 @@ class Scoreboard(Shown):
     def _label(self, metric: str) -> str:
         if metric == DISTRIBUTIONS[-1]:
             return f"{metric} ({self.interval:.0%})"
-        return f"{metric}@{self.k}" if metric in RANKING and metric not in WITHOUT_K else metric
+        return Metric.read(metric).label(self.k)
 
 
 def _cell(estimate: Estimate | None) -> str:

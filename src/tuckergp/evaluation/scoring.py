@@ -7,8 +7,8 @@ elsewhere.
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any, TypeAlias
+from dataclasses import dataclass, replace
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -22,7 +22,18 @@ from tuckergp.evaluation.metrics.intervals import Kind, Part, numbered
 from tuckergp.likelihoods import LIKELIHOODS
 from tuckergp.random import stream
 
-__all__ = ["DISTRIBUTIONS", "ERRORS", "KINDS", "METRICS", "RANKING", "Candidates", "item_scores", "rank", "rate"]
+__all__ = [
+    "DISTRIBUTIONS",
+    "ERRORS",
+    "KINDS",
+    "METRICS",
+    "RANKING",
+    "Candidates",
+    "Metric",
+    "item_scores",
+    "rank",
+    "rate",
+]
 
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.intp]
@@ -46,8 +57,41 @@ METRICS = ERRORS + DISTRIBUTIONS + RANKING
 KINDS: Mapping[str, Kind] = {"rmse": "root", "catalogue_coverage": "distinct"}
 """How figures are averaged, where it is not a plain mean."""
 
+WITHOUT_K = ("auc",)
+"""Metrics of lists that look at all candidates."""
+
 # How many pairs of users and items are predicted at once.
 BLOCK = 2_000_000
+
+
+class Metric(NamedTuple):
+    """A metric as it is asked for: ``"recall@20"`` is of lists of 20, ``"recall"`` of lists of the usual length."""
+
+    name: str
+    k: int | None = None
+
+    @classmethod
+    def read(cls, text: str) -> Metric:
+        """A metric by its name; an error where there is none."""
+        name, at, length = str(text).partition("@")
+        if name not in METRICS:
+            raise InputError(f"There is no metric {text!r}; there are {', '.join(METRICS)}.")
+        if not at:
+            return cls(name)
+        if name not in RANKING or name in WITHOUT_K:
+            raise InputError(f"{text!r} has a length of lists, which {name!r} does not know; ask for {name!r}.")
+        if not length.isdecimal() or int(length) < 1:
+            raise InputError(f"{text!r} must have a whole number of at least 1 after '@', as 'recall@20' has.")
+        return cls(name, int(length))
+
+    @property
+    def ranks(self) -> bool:
+        """Whether it is a metric of lists."""
+        return self.name in RANKING
+
+    def label(self, k: int) -> str:
+        """The metric with the length of its lists, where it has one."""
+        return f"{self.name}@{self.k or k}" if self.ranks and self.name not in WITHOUT_K else self.name
 
 
 def rate(model: Any, test: Table, names: Sequence[str], number: Numbers, interval: float) -> dict[str, Part]:
@@ -186,6 +230,10 @@ class _Ranked:
         hits = (lists >= 0) & np.take_along_axis(relevant, np.maximum(lists, 0), axis=1)
         return cls(candidates, scores, relevant, lists, hits, relevant.sum(axis=1))
 
+    def first(self, k: int) -> _Ranked:
+        """The same users with the first k of their lists."""
+        return replace(self, lists=self.lists[:, :k], hits=self.hits[:, :k])
+
 
 BY_USER: Mapping[str, Callable[[_Ranked], Floats]] = {
     "precision": lambda ranked: ranking.precision(ranked.hits),
@@ -211,19 +259,21 @@ def rank(
     k: int,
     advance: Callable[[int], None] = lambda users: None,
 ) -> dict[str, Part]:
-    """The named metrics of the best k candidates of each user."""
+    """The named metrics of lists of each user: of the best k candidates, or as many as a name says."""
     user = numbered(candidates.users, number)
-    rows: dict[str, list[Floats]] = {name: [] for name in RANKING if name in names and name in BY_USER}
+    asked = {text: Metric.read(text) for text in names}
+    lengths = {text: metric.k or k for text, metric in asked.items() if metric.ranks}
+    rows: dict[str, list[Floats]] = {text: [] for text in lengths if asked[text].name in BY_USER}
     lists = []
     for block in candidates.blocks():
-        ranked = _Ranked.of(model, candidates, block, k)
-        for name, made in rows.items():
-            made.append(BY_USER[name](ranked))
+        ranked = _Ranked.of(model, candidates, block, max(lengths.values()))
+        for text, made in rows.items():
+            made.append(BY_USER[asked[text].name](ranked.first(lengths[text])))
         lists.append(ranked.lists)
         advance(len(ranked.lists))
-    parts = {name: Part.of(np.concatenate(made), user) for name, made in rows.items()}
-    if "catalogue_coverage" in names:
-        parts["catalogue_coverage"] = _coverage(np.concatenate(lists), user, len(candidates.items))
+    parts = {text: Part.of(np.concatenate(made), user) for text, made in rows.items()}
+    for text in lengths.keys() - rows.keys():
+        parts[text] = _coverage(np.concatenate(lists)[:, : lengths[text]], user, len(candidates.items))
     return parts
 
 

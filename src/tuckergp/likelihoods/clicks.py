@@ -81,6 +81,10 @@ class Clicks(AllPairs, OfLevels):
 
     # Predictions
 
+    def means(self, at: Predicted) -> Floats:
+        """The probability of a choice, in the precision of f."""
+        return np.asarray(expit(self._logit(at.f)))
+
     def probabilities(self, at: Predicted) -> Floats:
         """The probabilities of no choice and of a choice in each draw, (S, n, 2)."""
         chosen = expit(self._logit(at.f))

@@ -282,7 +282,7 @@ PROTOCOL = (
     "of the first seed's training part, split alike; users without a training part get popularity from contestants "
     "that know nothing of them; predicted ratings are clipped to 1..5"
 )
-LISTED = ("popularity", "nearest_items", "ease", "als", "bpr", *CLICKS)
+LISTED = ("popularity", "nearest_items", "ease", "als", "ials", "bpr", *CLICKS)
 LIST_COLUMNS = [
     ("user", "ndcg", "by user: NDCG@10"),
     ("user", "recall", "recall@10"),

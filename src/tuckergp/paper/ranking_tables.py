@@ -16,6 +16,7 @@ CONTESTANTS = {
     "popularity": "popularity",
     "als": "ALS of `implicit`",
     "bpr": "BPR of `implicit`",
+    "ials": "ALS with a penalty scaled by frequency",
     "ease": "EASE",
     "nearest_items": "nearest items",
     "clicks": '`TuckerRecommender(likelihood="bernoulli")` on clicks',
@@ -80,7 +81,7 @@ def decision_table(cells: Cells) -> Rows:
 def choice_table(cells: Cells) -> Rows:
     """Validation NDCG@10: the number of settings compared, the best one, which was chosen, the worst and the median."""
     rows = [["split", "contestant", "compared", "chosen", "its NDCG@10", "the least, the median"]]
-    for split, name in product(SPLITS, ("als", "bpr", "ease", "nearest_items", "clicks")):
+    for split, name in product(SPLITS, ("als", "ials", "bpr", "ease", "nearest_items", "clicks")):
         start = f"{split}/{name}/"
         scores = {key.removeprefix(start): cell["ndcg"] for key, cell in cells.items() if key.startswith(start)}
         if scores:

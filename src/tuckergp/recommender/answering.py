@@ -6,7 +6,7 @@ Requests are read in `tuckergp.recommender.questions`; the numbers come from `tu
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Literal, TypeAlias
 
@@ -28,10 +28,10 @@ from tuckergp.recommender.factors import Factors
 from tuckergp.recommender.filters import eligible_items
 from tuckergp.recommender.fitted import FittedRecommender
 from tuckergp.recommender.layout import SIDES, Layout
+from tuckergp.recommender.matrices import expected_matrix
 from tuckergp.recommender.neighbours import MOST_DRAWS, similarities
 from tuckergp.recommender.questions import (
     asking_users,
-    cells,
     entity_table,
     is_table,
     item_boosts,
@@ -40,8 +40,8 @@ from tuckergp.recommender.questions import (
 from tuckergp.recommender.reading import pairs_table
 from tuckergp.recommender.serving import Request, Strategy, recommend, seen_items
 from tuckergp.recommender.titles import by_title, titles_of
-from tuckergp.recommender.together import COMBINED, Group, How
-from tuckergp.recommender.value import recommend_by_value, utility
+from tuckergp.recommender.together import COMBINED, Expected, Group, How, Values
+from tuckergp.recommender.value import parts_of, recommend_by_value, utility, value_of_pair
 
 __all__ = [
     "OnUnknown",
@@ -52,6 +52,7 @@ __all__ = [
     "predict",
     "predict_proba",
     "scores",
+    "usually_ranked_by",
 ]
 
 Floats = npt.NDArray[np.float64]
@@ -132,24 +133,22 @@ def scores(fitted: FittedRecommender, users: Sequence[Any], items: Sequence[Any]
     """What each of some users' items are sorted by, shape (n_users, n_items), as `TuckerRecommender.scores` says."""
     by = _ranked_by(fitted, by)
     if by == "value":
-        rating, choice = (scores(fitted, users, items, part) for part in ("rating", "choice"))
-        return np.asarray(utility(fitted, rating) * choice)
-    fitted = _ranking_part(fitted, by)
-    layout, fit = fitted.layout, fitted.fit
-    fit.draws.require_kept()
-    ids = [known_type(given, side) for given, side in zip((users, items), layout.sides, strict=True)]
-    if not fit.likelihood.linear:
-        pairs = {"user_id": np.repeat(cells(ids[0]), len(ids[1])), "item_id": np.tile(cells(ids[1]), len(ids[0]))}
-        predicted = predict(fitted, Table(pairs, "pairs", len(ids[0]) * len(ids[1])))
-        return np.asarray(predicted).reshape(len(ids[0]), len(ids[1]))
-    numbers = [side.numbers(asked) for side, asked in zip(layout.sides, ids, strict=True)]
-    factors = Factors(layout, fit)
-    vectors, alone = factors.users(numbers[0], Table({}, "users", len(ids[0])))
-    V = factors.draws.factors(1, layout.sides[1].table.take(numbers[1])).astype(np.float32)
-    width = V.shape[1] * V.shape[2]
-    f = vectors.reshape(len(ids[0]), width) @ V.reshape(len(ids[1]), width).T
-    total = f.astype(np.float64) + alone.sum(axis=1)[:, None]
-    return np.asarray(fit.mean + fit.scale * total / len(fit.draws))
+        liked = _matrix(fitted, users, items, lambda rating: np.asarray(utility(fitted, rating)))
+        return np.asarray(liked * scores(fitted, users, items, "choice"))
+    return _matrix(_ranking_part(fitted, by), users, items)
+
+
+def _matrix(
+    fitted: FittedRecommender,
+    users: Sequence[Any],
+    items: Sequence[Any],
+    worth: Callable[[Floats], Floats] | None = None,
+) -> Floats:
+    """The posterior mean of what each pair is worth, by default of its expected rating, (n_users, n_items)."""
+    fitted.fit.draws.require_kept()
+    asked = zip((users, items), fitted.layout.sides, strict=True)
+    who, what = (side.numbers(known_type(given, side)) for given, side in asked)
+    return expected_matrix(fitted.layout, fitted.fit, who, what, worth)
 
 
 def best_items(
@@ -209,12 +208,17 @@ def best_items(
     return _frame(fitted, columns)
 
 
+def usually_ranked_by(fitted: FittedRecommender) -> By:
+    """What lists are sorted by where nobody says."""
+    return "choice" if fitted.history.clicks else "rating" if fitted.choice is None else "value"
+
+
 def _ranked_by(fitted: FittedRecommender, by: By | None) -> By:
     """What lists are sorted by; an error for what the model does not know."""
     check("by", by, one_of("value", "rating", "choice", None))
     clicks = fitted.history.clicks
     if by is None:
-        return "choice" if clicks else "rating" if fitted.choice is None else "value"
+        return usually_ranked_by(fitted)
     if (clicks and by != "choice") or (not clicks and by != "rating" and fitted.choice is None):
         known = "choices" if clicks else "ratings"
         raise InputError(
@@ -249,6 +253,7 @@ def best_together(
     where: Mapping[str, Any] | None,
     min_ratings: int,
     titles: str | None,
+    by: By | None = None,
 ) -> Frame:
     """A data frame with the best items for a group, as `TuckerRecommender.recommend_together` describes."""
     check("how", how, one_of(*COMBINED))
@@ -256,6 +261,9 @@ def best_together(
     check("n", n, whole(1))
     if users is None:
         raise InputError("recommend_together needs a group: give the ids of its members.")
+    by = _ranked_by(fitted, by)
+    fitted = _ranking_part(fitted, by)
+    fitted.fit.draws.require_kept()
     table, layout = _asking(fitted, users)
     if not len(table):
         raise InputError("recommend_together needs a group, and this one is empty; give the ids of its members.")
@@ -263,10 +271,20 @@ def best_together(
     members = layout.sides[0].numbers(table["user_id"])
     if exclude_seen:
         allowed[seen_items(layout, fitted.history, members).indices] = False
-    group = Group(layout, fitted.fit, members, table, how)
-    best, score, std = group.best(np.flatnonzero(allowed), int(n))
-    rank = np.arange(1, len(best) + 1)
-    return _frame(fitted, {**_listed(fitted, 1, best, titles), "score": score, "std": std, "rank": rank})
+    opinions: dict[str, Expected | Values] = {"score": Expected(layout, fitted.fit, members, table)}
+    if by == "value":
+        values = Values.of(parts_of(fitted, layout, table, allowed), table)
+        opinions = {"score": values, "rating": values.rating, "choice": values.choice}
+    groups = {name: Group(of, len(members), how) for name, of in opinions.items()}
+    best, score, std = groups.pop("score").best(np.flatnonzero(allowed), int(n))
+    columns = {
+        **_listed(fitted, 1, best, titles),
+        "score": score,
+        "std": std,
+        **{name: group.scores(best) for name, group in groups.items()},
+        "rank": np.arange(1, len(best) + 1),
+    }
+    return _frame(fitted, columns)
 
 
 def _listed(fitted: FittedRecommender, d: int, rows: npt.NDArray[np.integer], titles: str | None) -> dict[str, Any]:
@@ -302,10 +320,18 @@ def explain_pair(
     fitted: FittedRecommender, user: Any, item: Any, by: By | None, circumstances: Mapping[str, Any]
 ) -> Explanation:
     """The contributions to the prediction of one pair; circumstances may have the column names of the tables."""
-    if by == "value":
-        raise InputError("The value is a product of two predictions; explain by='rating' and by='choice' one by one.")
-    if by is not None:
-        fitted = _ranking_part(fitted, _ranked_by(fitted, by))
+    by = _ranked_by(fitted, by)
+    part = _ranking_part(fitted, by)
+    pair = _asked_pair(part, user, item, circumstances)
+    explained = explain(part.layout, part.fit, pair, part.tables)
+    if by != "value":
+        return explained
+    value, std = value_of_pair(fitted, pair)
+    return replace(explained, choice=explain_pair(fitted, user, item, "choice", {}), value=value, value_std=std)
+
+
+def _asked_pair(fitted: FittedRecommender, user: Any, item: Any, circumstances: Mapping[str, Any]) -> Table:
+    """A table of one pair of ids, in the types that were decided at the fit, and its circumstances."""
     usual = {theirs: name for name, theirs in (fitted.names or {}).items()}
     named = {usual.get(name, name): [value] for name, value in circumstances.items()}
     known = fitted.history.base.occasion_columns
@@ -319,8 +345,7 @@ def explain_pair(
     item = by_title(item, fitted.tables[1], fitted.layout.sides[1])
     for value, side in zip((user, item), fitted.layout.sides, strict=True):
         _one(value, side)
-    pair = as_table({"user_id": [user], "item_id": [item], **named}, "pair")
-    return explain(fitted.layout, fitted.fit, fitted.layout.aligned(pair), fitted.tables)
+    return fitted.layout.aligned(as_table({"user_id": [user], "item_id": [item], **named}, "pair"))
 
 
 def _one(entity: Any, side: Side) -> list[Any]:

@@ -37,15 +37,20 @@ Singles = npt.NDArray[np.float32]
 
 # With fewer choices there is no trial.
 LEAST = 100
-# Steps of each candidate, and of how many of them f is averaged.
-STEPS, AVERAGED = 14, 7
-# Draws, and pairs that nobody chose, that decide the link.
-LINK_DRAWS, NEGATIVES = 20, 20_000
+# Steps of each candidate where the fit arrives at a point; of a sampler a share of its sweeps within these bounds, and
+# over which share of them f is averaged.
+POINT_STEPS, SWEEPS, LEAST_STEPS, MOST_STEPS, AVERAGED = 14, 1 / 12, 10, 25, 0.6
+# How far down the lists held-out choices count.
+PLACES = 100
+# Draws, and pairs that nobody chose, that decide the link; steps at the settings that were chosen before these draws.
+LINK_DRAWS, NEGATIVES, LINK_WARMUP = 12, 20_000, 4
+# Draws, and halvings of the interval that holds it, that decide the intercept after the fit.
+CENTRE_DRAWS, HALVINGS = 10, 40
 # How many predictions are looked at: all items for some of the users.
 PREDICTIONS = 1_500_000
 # Where the search for a number begins, by which ratio it walks, and how many values it tries.
-WALKS = {"temper": (1.0, 0.5, 5), "sigma_u": (2.0, 0.5, 5), "zeros": (0.2, 0.5, 4)}
-# Other values to try, each against the one before.
+WALKS = {"temper": (0.5, 0.5, 5), "sigma_u": (2.0, 0.5, 5), "zeros": (0.2, 0.5, 4)}
+# Other values to try against the one that is taken at first.
 OTHERS: dict[str, tuple[Any, ...]] = {"counting": ("log", "linear", "none"), "popularity": (0.0, 0.5)}
 # The share of a time limit that the trial may take.
 TIME_SHARE = 0.4
@@ -91,6 +96,7 @@ class Trial:
             for mine in [place[index[rows, 0]] >= 0]
         )
         self.rng = stream(self.seed, 6)
+        self.steps = steps_of(self.inference)
 
     @property
     def late(self) -> bool:
@@ -98,7 +104,7 @@ class Trial:
         return time.monotonic() > self.until
 
     def misfit(self, inference: Any, likelihood: AllPairs) -> float:
-        """Minus the mean of 1 / log2(1 + rank) of held-out choices, the mean over users; keeps the predictions."""
+        """Minus the NDCG of held-out choices in the first places of lists, mean over users; keeps the predictions."""
         if self.late:
             return float("inf")
         problem = self.problem.with_model(self.pose(inference, likelihood).model)
@@ -106,12 +112,13 @@ class Trial:
         if state is None or inference.point:
             state = inference.init(problem, self.rng)
         total = np.zeros((len(self.users), problem.design.modes[1].n_rows), dtype=np.float32)
+        averaged = round(AVERAGED * self.steps)
         with few_threads(problem), ctrl_c_interrupts():
-            for step in range(STEPS):
+            for step in range(self.steps):
                 state, _ = inference.step(problem, state, self.rng)
-                if step >= STEPS - AVERAGED and not inference.point:
+                if step >= self.steps - averaged and not inference.point:
                     total += self._predicted(problem, state)
-        self.f = self._predicted(problem, state) if inference.point else total / np.float32(AVERAGED)
+        self.f = self._predicted(problem, state) if inference.point else total / np.float32(averaged)
         self.f[self.known] = -np.inf
         self.state, score = state, self._score()
         self.best = max(self.best, (score, state), key=lambda each: each[0])
@@ -128,15 +135,15 @@ class Trial:
         return np.asarray(users.astype(np.float32) @ items.astype(np.float32).T)
 
     def _score(self) -> float:
-        ordered = np.sort(self.f, axis=1)
         user, item = self.held
         rank = np.empty(len(user))
-        for place, value in enumerate(self.f[user, item]):
-            row = ordered[user[place]]
-            rank[place] = len(row) - np.searchsorted(row, value, side="right") + 1
-        gain = 1 / np.log2(1 + rank)
-        of_user, count = np.bincount(user, gain, len(self.users)), np.bincount(user, minlength=len(self.users))
-        return float((of_user[count > 0] / count[count > 0]).mean())
+        for some in np.array_split(np.arange(len(user)), 1 + self.f.shape[1] * len(user) // PREDICTIONS):
+            rows = self.f[user[some]]
+            rank[some] = 1 + (rows > self.f[user[some], item[some], None]).sum(axis=1)
+        gain, count = np.where(rank <= PLACES, 1 / np.log2(1 + rank), 0.0), np.bincount(user, minlength=len(self.users))
+        best = np.cumsum(1 / np.log2(2 + np.arange(PLACES)))
+        of_user = np.bincount(user, gain, len(self.users))[count > 0]
+        return float((of_user / best[np.minimum(count[count > 0], PLACES) - 1]).mean())
 
     def walk(self, name: str, at: Callable[[float], tuple[Any, AllPairs]], most_value: float) -> None:
         """Take the best value of a number, from trials in equal ratios."""
@@ -144,18 +151,29 @@ class Trial:
         value = best_scale(lambda v: self.misfit(*at(min(v, most_value))), first, factor, most)
         self.inference, self.likelihood = at(min(value, most_value))
 
+    def compare(self, name: str, values: tuple[Any, ...]) -> None:
+        """Take another value of a setting where it is better than the best before."""
+        if self.best[1] is None:
+            self.misfit(self.inference, self.likelihood)
+        for value in values:
+            if value != getattr(self.likelihood, name):
+                before, candidate = self.best[0], replace(self.likelihood, **{name: value})
+                if -self.misfit(self.inference, candidate) > before:
+                    self.likelihood = candidate
+
     def link(self) -> AllPairs:
         """The likelihood with the link that held-out choices decide.
 
         It maps f of single draws, so that the mean probability over draws is that of held-out choices: all of them, and
         a sample of the pairs that nobody chose.
         """
-        self.misfit(self.inference, self.likelihood)
+        if self.inference.point or self.best[1] is None:
+            self.misfit(self.inference, self.likelihood)
         if self.late:
             return self.likelihood
-        held = np.zeros(self.f.shape, dtype=bool)
-        held[self.held] = True
-        nobody = np.flatnonzero(np.isfinite(self.f) & ~held)
+        held, known = np.zeros(self.f.shape, dtype=bool), np.zeros(self.f.shape, dtype=bool)
+        held[self.held], known[self.known] = True, True
+        nobody = np.flatnonzero(~known & ~held)
         some = self.rng.choice(nobody, min(NEGATIVES, len(nobody)), replace=False)
         cells = np.concatenate([np.flatnonzero(held), some])
         weight = np.repeat([1.0, len(nobody) / max(len(some), 1)], [held.sum(), len(some)])
@@ -169,10 +187,19 @@ class Trial:
         if self.inference.point:
             yield self._predicted(problem, self.state)
             return
+        state = self.best[1]
         with few_threads(problem), ctrl_c_interrupts():
-            for _ in range(LINK_DRAWS):
-                self.state, _ = self.inference.step(problem, self.state, self.rng)
-                yield self._predicted(problem, self.state)
+            for step in range(LINK_WARMUP + LINK_DRAWS):
+                state, _ = self.inference.step(problem, state, self.rng)
+                if step >= LINK_WARMUP:
+                    yield self._predicted(problem, state)
+
+
+def steps_of(inference: Any) -> int:
+    """Steps of a candidate: in a short fit few, where the trial would else take longer than the fit."""
+    if inference.point:
+        return POINT_STEPS
+    return round(min(max(SWEEPS * (inference.draws + inference.warmup), LEAST_STEPS), MOST_STEPS))
 
 
 def logistic(f: Floats, y: npt.NDArray[np.bool_], weight: Floats) -> tuple[float, float]:
@@ -222,11 +249,10 @@ def recentred(fit: Fit, design: Design, seed: int) -> Fit:
     likelihood = fit.likelihood
     if not len(some) or not isinstance(likelihood, AllPairs):
         return fit
-    f = fit.draws.predicted(replace(design, index=some), None).f
-    logit = likelihood.slope * f[:: max(1, len(f) // LINK_DRAWS)]
+    logit = likelihood.slope * fit.draws.thinned(CENTRE_DRAWS).predicted(replace(design, index=some), None).f
     wanted = min(len(index) / (PARTS - 1) / left, 0.5)
     low, high = -40.0 - float(logit.max()), 40.0 - float(logit.min())
-    for _ in range(60):  # halves the interval
+    for _ in range(HALVINGS):
         middle = (low + high) / 2
         low, high = (middle, high) if expit(middle + logit).mean() < wanted else (low, middle)
     model = replace(fit.draws.model, likelihood=replace(likelihood, intercept=(low + high) / 2))
@@ -291,6 +317,5 @@ def _settled(
         trial.walk("zeros", lambda v: (trial.inference, replace(trial.likelihood, zeros=v)), 0.9)
     for name, values in OTHERS.items():
         if getattr(likelihood, name) == "auto":
-            tried = [replace(trial.likelihood, **{name: value}) for value in values]
-            trial.likelihood = min(tried, key=lambda candidate: trial.misfit(trial.inference, candidate))
+            trial.compare(name, values)
     return trial.link(), trial.inference

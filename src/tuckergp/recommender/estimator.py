@@ -150,6 +150,10 @@ class TuckerRecommender(Storable, Estimator):
         The ratings learned from, as numbers.
     fit_ : Fit
         Model, parameters and learning curve.
+    choice_ : TuckerRecommender
+        The model of choices beside that of ratings, where there is one (``objective``).
+    ranks_by_ : {"value", "rating", "choice"}
+        What `recommend` sorts by where ``by`` does not say.
     moments_ : Moments
         Posterior mean and standard deviation of predictions, after ``fit(..., moments_of=...)``.
 
@@ -626,6 +630,7 @@ class TuckerRecommender(Storable, Estimator):
         titles: str | None = None,
         where: Mapping[str, Any] | None = None,
         min_ratings: int = 0,
+        by: By | None = None,
     ) -> Frame:
         """Recommend the best items for a group of people together: what shall we watch tonight?
 
@@ -637,17 +642,17 @@ class TuckerRecommender(Storable, Estimator):
         n : int
             Items in the list; fewer where fewer are left.
         how : {"mean", "least"}
-            What an item is worth to the group: the mean of the members' expected ratings, or the least of them, so
-            that nobody is unhappy. It is taken in each draw, and the score is its posterior mean.
+            What an item is worth to the group: the mean of its values for the members, or of their expected ratings, or
+            the least of them, so that nobody is unhappy. It is taken in each draw, and the score is its posterior mean.
         exclude_seen : bool
             Leave out the items that any member has rated.
-        items, exclude, ratings, titles, where, min_ratings
+        items, exclude, ratings, titles, where, min_ratings, by
             As in `recommend`.
 
         Returns
         -------
-        data frame with columns item_id, score, std, rank
-            ``std`` is the posterior standard deviation of the group's rating (NaN for a MAP estimate).
+        data frame with columns item_id, score, std, rank; by value also rating and choice
+            ``std`` is the posterior standard deviation of the group's score (NaN for a MAP estimate).
 
         Examples
         --------
@@ -660,19 +665,21 @@ class TuckerRecommender(Storable, Estimator):
         ['item_id', 'score', 'std', 'rank']
         """
         fitted, users = self._for_now(users, ratings)
-        return answering.best_together(fitted, users, n, how, exclude_seen, items, exclude, where, min_ratings, titles)
+        return answering.best_together(
+            fitted, users, n, how, exclude_seen, items, exclude, where, min_ratings, titles, by
+        )
 
     def scores(self, users: Sequence[Any], items: Sequence[Any], by: By | None = None) -> Floats:
         """What `recommend` sorts by, for each of some users and items, shape (n_users, n_items).
 
-        Without time and context. For a Gaussian likelihood it is one matrix product.
+        Without time and context. For a Gaussian likelihood it is one matrix product, for others one for each draw.
 
         Parameters
         ----------
         users, items : sequence of ids
         by : {"value", "rating", "choice"} or None
             As in `recommend`: ``"rating"`` has predictions, not clipped, and ``"value"`` the probability of a choice
-            times how good the expected rating is.
+            times how good the rating would be.
         """
         return answering.scores(self._fitted, users, items, by)
 
@@ -744,15 +751,16 @@ class TuckerRecommender(Storable, Estimator):
         ----------
         user, item : id
             With ratings, with attributes alone, or unknown. An item may be given by its title, as in `similar_items`.
-        by : {"rating", "choice"} or None
-            What is explained: the rating, or the choice, as in `recommend`; None is what `predict` returns.
+        by : {"value", "rating", "choice"} or None
+            What is explained, as in `recommend`. The value is explained by its two factors: the rating, how much the
+            item would be liked, and beside it in ``choice`` why it would be chosen.
         **circumstances
             The timestamp and context columns, such as ``timestamp="1998-04-22"``; the average without them.
 
         Returns
         -------
         Explanation
-            ``print`` it, ``plot()`` it (extra ``plot``), or take its ``rows``.
+            ``print`` it, ``plot()`` it (extra ``plot``), or take its ``words`` or its ``rows``.
 
         Examples
         --------
@@ -870,6 +878,11 @@ class TuckerRecommender(Storable, Estimator):
         others = {name: value for name, value in self.__dict__.items() if name not in ("moments_", "choice_")}
         self.__dict__ = {**others, **learned}
         return self
+
+    @property
+    def ranks_by_(self) -> By:
+        """What `recommend` sorts by where ``by`` does not say."""
+        return answering.usually_ranked_by(self._fitted)
 
     @property
     def _fitted(self) -> FittedRecommender:

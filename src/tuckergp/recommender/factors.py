@@ -86,6 +86,11 @@ class Factors:
         z, alone = self.draws.model.core.others_in_draws(self.draws.W, [psi[0], None, *psi[1:]], 1)
         return Queries(z.astype(np.float32), alone)
 
+    def of_items(self, numbers: Ints) -> Singles:
+        """The factors of some items in all draws, (n, S, r)."""
+        rows = self.layout.sides[1].table.take(numbers)
+        return np.asarray(self.draws.factors(1, rows, self._streams), dtype=np.float32)
+
     @cached_property
     def items(self) -> list[FactorRows]:
         """The factors of all known items, those in the draws first, and last of an unknown item."""

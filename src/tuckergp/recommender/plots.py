@@ -8,20 +8,27 @@ from typing import Any
 
 import numpy as np
 
-__all__ = ["bars", "waterfall"]
+__all__ = ["bars", "pair_of_axes", "waterfall"]
 
 UP, DOWN, WHOLE = "tab:blue", "tab:red", "0.2"
 
 
 def _axes(ax: Any, rows: int) -> Any:
-    if ax is not None:
-        return ax
+    return _figure((7, 1 + 0.3 * rows))[1] if ax is None else ax
+
+
+def pair_of_axes(*rows: int) -> Any:
+    """Two axes, one above the other, for waterfalls of so many parts."""
+    heights = [1.6 + 0.3 * count for count in rows]
+    return _figure((7, sum(heights)), nrows=2, height_ratios=heights)[1]
+
+
+def _figure(size: tuple[float, float], **shape: Any) -> Any:
     try:
         pyplot: Any = import_module("matplotlib.pyplot")
     except ImportError as error:
         raise ImportError("plot() needs matplotlib: pip install 'tuckergp[plot]'.") from error
-    _, ax = pyplot.subplots(figsize=(7, 1 + 0.3 * rows), layout="constrained")
-    return ax
+    return pyplot.subplots(figsize=size, layout="constrained", **shape)
 
 
 def bars(labels: Sequence[str], values: Sequence[float], errors: Sequence[float], title: str, ax: Any = None) -> Any:

@@ -37,7 +37,16 @@ from tuckergp.recommender.serving import (
 )
 from tuckergp.recommender.settings import RecommenderSettings
 
-__all__ = ["Valued", "choice_settings", "recommend_by_value", "utility", "wants_choices"]
+__all__ = [
+    "Part",
+    "Valued",
+    "choice_settings",
+    "parts_of",
+    "recommend_by_value",
+    "utility",
+    "value_of_pair",
+    "wants_choices",
+]
 
 Floats = npt.NDArray[np.float64]
 Singles = npt.NDArray[np.float32]
@@ -47,7 +56,7 @@ Ints = npt.NDArray[np.integer]
 ENOUGH = 10_000
 POWER = 2
 # The model of choices: its least rank, and the most sweeps.
-RANK, DRAWS, WARMUP = 32, 40, 20
+RANK, DRAWS, WARMUP = 32, 40, 15
 
 
 def wants_choices(settings: RecommenderSettings, clicks: bool, count: int) -> bool:
@@ -98,27 +107,59 @@ class Part(NamedTuple):
     users: Ints
     items: Ints
 
+    def in_draws(self, who: Ints, what: Ints, occasion: Table) -> Floats:
+        """The mean of each pair of a request and an item in each draw, (S, n)."""
+        fit = self.fitted.fit
+        if not len(who):  # nothing is left for anybody
+            return np.zeros((len(fit.draws), 0))
+        design = self.layout.design(self.users[who], self.items[what], occasion.take(who))
+        blocks = fit.blocks(design, unseen=True, noise=False)
+        return np.concatenate([fit.likelihood.means(at) for _, at in blocks], axis=1)
+
+
+def parts_of(
+    fitted: FittedRecommender, layout: Layout, asking: Table, allowed: npt.NDArray[np.bool_]
+) -> tuple[Part, Part]:
+    """The model of ratings and that of choices for the users of a table; ``allowed`` (n_items,) are rows of items.
+
+    ``layout`` is that of the model of ratings, with those of the users who are new.
+    """
+    choice = fitted.choice
+    assert choice is not None
+    users, known = choice.layout.sides
+    users = users.enlarged(asking)
+    items = np.full(len(allowed), known.unknown)
+    items[allowed] = known.numbers(layout.sides[1].ids_at(np.flatnonzero(allowed)))
+    its_layout = replace(choice.layout, sides=(users, known))
+    return (
+        Part(fitted, layout, layout.sides[0].numbers(asking["user_id"]), np.arange(len(allowed))),
+        Part(choice, its_layout, users.numbers(asking["user_id"]), items),
+    )
+
+
+def value_of_pair(fitted: FittedRecommender, pair: Table) -> tuple[float, float]:
+    """The value of the item of a table of one pair for its user, and its standard deviation."""
+    choice, draws, first = fitted.choice, [], np.zeros(1, dtype=np.intp)
+    assert choice is not None
+    for model in (fitted, choice):
+        users, items = (side.numbers(pair[side.key]) for side in model.layout.sides)
+        draws.append(Part(model, model.layout, users, items).in_draws(first, first, pair))
+    mean, std = _value(utility(fitted, draws[0]), draws[1])
+    return float(mean[0]), float(std[0])
+
 
 def recommend_by_value(fitted: FittedRecommender, layout: Layout, request: Request) -> Valued:
     """The items of most value for each request, best first, by the request's strategy."""
-    choice, asked = fitted.choice, request.occasion
-    assert choice is not None
-    for model in (fitted, choice):
+    asked = request.occasion
+    for model in (fitted, fitted.choice):
+        assert model is not None
         check_strategy(request, model.fit)
     none = np.zeros(0, dtype=np.intp)
     if not len(request.users) or not request.allowed.any():
         return Valued(Recommended(none, none, np.zeros(0), np.zeros(0), none), np.zeros(0), np.zeros(0))
-    theirs = choice.layout.sides[0].enlarged(asked)
-    its_layout = replace(choice.layout, sides=(theirs, choice.layout.sides[1]))
-    ids = layout.sides[1].ids_at(np.flatnonzero(request.allowed))
-    items = np.full(len(request.allowed), choice.layout.sides[1].unknown)
-    items[request.allowed] = choice.layout.sides[1].numbers(ids)
-    parts = (
-        Part(fitted, layout, request.users, np.arange(len(request.allowed))),
-        Part(choice, its_layout, theirs.numbers(asked["user_id"]), items),
-    )
+    parts = parts_of(fitted, layout, asked, request.allowed)
     lists, ratings, choices, wide = [], [], [], request.widened
-    for rows, seed in _turns(fitted, choice, request):
+    for rows, seed in _turns(parts[0].fitted, parts[1].fitted, request):
         scores = np.ones((len(rows), len(request.allowed)), dtype=np.float32)
         for part, of in zip(parts, (utility, _probability), strict=True):
             scores *= of(fitted, _matrix(part, rows, asked, request, seed))
@@ -126,17 +167,15 @@ def recommend_by_value(fitted: FittedRecommender, layout: Layout, request: Reque
         shortlist, approximate = best_allowed(scores, k, request, rows)
         row, place = np.nonzero(shortlist >= 0)
         who, what = rows[row], shortlist[row, place]
-        draws = [_draws(part, who, what, asked) for part in parts]
+        draws = [part.in_draws(who, what, asked) for part in parts]
         means = [each.mean(axis=0) for each in draws]
-        value = [utility(fitted, draws[0]), draws[1]]
-        mean = value[0].mean(axis=0) * value[1].mean(axis=0)
-        std = _product_std(*value) if all(len(each) > 1 for each in value) else np.full(len(mean), np.nan)
+        mean, std = _value(utility(fitted, draws[0]), draws[1])
         score = {"mean": mean, "ucb": mean + request.kappa * std, "thompson": approximate[row, place]}[request.strategy]
         kept = ranked(wide, who, what, score, std)
         if request.diversity:
             kept = diversified(layout, fitted.fit, request, kept)
-        order = np.lexsort((what, who))
-        at = order[np.searchsorted(who[order] * len(items) + what[order], kept.request * len(items) + kept.item)]
+        order, width = np.lexsort((what, who)), len(request.allowed)
+        at = order[np.searchsorted(who[order] * width + what[order], kept.request * width + kept.item)]
         lists.append(kept)
         ratings.append(means[0][at])
         choices.append(means[1][at])
@@ -203,13 +242,11 @@ def _probability(fitted: FittedRecommender, probability: Any) -> Any:
     return probability
 
 
-def _draws(part: Part, who: Ints, what: Ints, occasion: Table) -> Floats:
-    """The mean of each pair in each draw, (S, n)."""
-    if not len(who):  # nothing is left for anybody
-        return np.zeros((len(part.fitted.fit.draws), 0))
-    design = part.layout.design(part.users[who], part.items[what], occasion.take(who))
-    fit = part.fitted.fit
-    return np.concatenate([fit.likelihood.means(at) for _, at in fit.blocks(design, unseen=True, noise=False)], axis=1)
+def _value(liked: Floats, chosen: Floats) -> tuple[Floats, Floats]:
+    """Mean and standard deviation (NaN for a MAP estimate) of products, from draws (S, n) of their two factors."""
+    mean = liked.mean(axis=0) * chosen.mean(axis=0)
+    several = len(liked) > 1 and len(chosen) > 1
+    return mean, _product_std(liked, chosen) if several else np.full(len(mean), np.nan)
 
 
 def _product_std(first: Floats, second: Floats) -> Floats:

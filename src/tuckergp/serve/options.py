@@ -32,7 +32,7 @@ def arguments(served: ServedRecommender, asked: QueryOptions | BodyOptions, list
 def together(given: dict[str, Any]) -> dict[str, Any]:
     """The arguments for a group; options that a group does not have are refused."""
     usual = {**_common(ListOptions.model_validate({})), "boosts": None}
-    taken = ("n", "exclude_seen", "items", "exclude", "where", "min_ratings")
+    taken = ("n", "by", "exclude_seen", "items", "exclude", "where", "min_ratings")
     for name, value in given.items():
         if name not in taken and value != usual[name]:
             option = "seed" if name == "random_state" else name

@@ -20,7 +20,7 @@ from tuckergp.data.periods import times
 from tuckergp.data.tables import as_table
 from tuckergp.errors import InputError
 from tuckergp.recommender import TuckerRecommender
-from tuckergp.recommender.explanation import Contribution
+from tuckergp.recommender.explanation import Contribution, Explanation
 from tuckergp.recommender.fitted import FittedRecommender
 from tuckergp.recommender.fold_in import ratings_of
 from tuckergp.recommender.growth import merged_tables, repacked
@@ -92,9 +92,8 @@ class ServedRecommender:
     @property
     def by(self) -> list[str]:
         """What lists can be sorted by, the usual first."""
-        if self.model.history_.clicks:
-            return ["choice"]
-        return ["rating"] if self.fitted.choice is None else ["value", "rating", "choice"]
+        usual = self.model.ranks_by_
+        return [usual] if usual != "value" else ["value", "rating", "choice"]
 
     @property
     def added(self) -> int:
@@ -134,7 +133,7 @@ class ServedRecommender:
         by_user: dict[Any, list[dict[str, Any]]] = {user: [] for user in users}
         lists = self.model.recommend(list(by_user), **asked)
         for user, line in zip(lists[KEYS[0]], self._lines(lists), strict=True):
-            by_user[user].append(self._with_reasons(user, line, reasons))
+            by_user[user].append(self._with_reasons(user, line, reasons, asked.get("by")))
         return [by_user[user] for user in users]
 
     def recommend_together(self, users: Sequence[Any], **asked: Any) -> list[dict[str, Any]]:
@@ -146,13 +145,12 @@ class ServedRecommender:
         return self._lines((self.model.similar_users, self.model.similar_items)[d](value, n), d)
 
     def explain(self, user: Any, item: Any, **circumstances: Any) -> dict[str, Any]:
-        """The parts of a prediction."""
+        """The parts of a prediction, and of that of a choice where the model knows both."""
         found = self.model.explain(user, item, **circumstances)
         (title,) = self.items.titles([item])
-        known = {"user_id": user, "item_id": item, "title": title, "base": found.rows[0].contribution}
-        parts = [_part(row) for row in found.rows[1:]]
-        return {**known, "parts": parts, "total": found.total, "std": found.std, "predicted": found.predicted,
-                "latent": found.latent}  # fmt: skip
+        known = {"user_id": user, "item_id": item, "title": title}
+        choice = None if found.choice is None else _explained(found.choice)
+        return {**known, **_explained(found), "choice": choice, "value": found.value}
 
     def ratings_of(self, user: Any) -> list[dict[str, Any]]:
         """What a known user has rated, or chosen, with titles."""
@@ -163,11 +161,12 @@ class ServedRecommender:
         pairs = zip(items, self.items.titles(items), own.rating.tolist(), strict=True)
         return [{"item_id": item, "title": title, "rating": rating} for item, title, rating in pairs]
 
-    def _with_reasons(self, user: Any, line: dict[str, Any], reasons: int) -> dict[str, Any]:
+    def _with_reasons(self, user: Any, line: dict[str, Any], reasons: int, by: Any) -> dict[str, Any]:
         if not reasons:
             return line
-        parts = self.explain(user, line["item_id"])["parts"]
-        return {**line, "reasons": sorted(parts, key=lambda part: -abs(part["contribution"]))[:reasons]}
+        found = self.model.explain(user, line["item_id"], by)
+        each = [found] if found.choice is None else [found, found.choice]
+        return {**line, "reasons": [part for why in each for part in _parts(why)[:reasons]]}
 
     def _lines(self, columns: Any, d: int = 1) -> list[dict[str, Any]]:
         """Lists as records, with titles."""
@@ -261,8 +260,19 @@ class ServedRecommender:
         return as_columns(list(described.values())) if described else None
 
 
-def _part(row: Contribution) -> dict[str, Any]:
-    return {**row._asdict(), "label": row.label}
+def _explained(found: Explanation) -> dict[str, Any]:
+    parts = [_part(row, found) for row in found.rows[1:]]
+    sums = {"total": found.total, "std": found.std, "predicted": found.predicted, "latent": found.latent}
+    return {"base": found.rows[0].contribution, "parts": parts, **sums, "words": found.words}
+
+
+def _parts(found: Explanation) -> list[dict[str, Any]]:
+    """The parts of a prediction but the base, the largest first."""
+    return [_part(row, found) for row in sorted(found.rows[1:], key=lambda row: -abs(row.contribution))]
+
+
+def _part(row: Contribution, found: Explanation) -> dict[str, Any]:
+    return {**row._asdict(), "label": row.label, "of": found.predicts}
 
 
 def _enlarged(fitted: FittedRecommender, table: Any) -> FittedRecommender:

@@ -120,6 +120,7 @@ class Reason(BaseModel):
     label: str = Field(examples=["user age=33"])
     contribution: float
     std: float | None
+    of: str = Field(description="What it is a part of: the rating, or the probability of a choice.")
 
 
 class Recommendation(BaseModel):
@@ -161,7 +162,9 @@ class ListOptions(Strict):
     diversity: float = Field(0.0, ge=0, le=1, description="How much similar items are avoided.")
     min_ratings: int = Field(0, ge=0, le=2**31, description="Only items with at least so many ratings.")
     exclude_seen: bool = Field(True, description="Leave out what the user has rated.")
-    reasons: int = Field(0, ge=0, le=20, description="How many reasons to give for each item.")
+    reasons: int = Field(
+        0, ge=0, le=20, description="How many reasons to give for each item; by value, for its rating and its choice."
+    )
 
 
 Words = Annotated[list[Annotated[str, Field(max_length=500)]], Field(fail_fast=True)]
@@ -264,7 +267,7 @@ class RecommendRequest(BodyOptions):
 
     users: Annotated[list[Person], Field(fail_fast=True)] = Field(min_length=1, max_length=1000)
     together: Literal["mean", "least"] | None = Field(
-        None, description="One list for all: by the mean, or the least, of their expected ratings."
+        None, description="One list for all: by the mean, or the least, of their scores."
     )
 
 
@@ -322,18 +325,26 @@ class SimilarUsers(BaseModel):
     users: list[SimilarUser]
 
 
-class Why(BaseModel):
+class Explained(BaseModel):
     """The parts of a prediction, which add up with the base to the total."""
 
-    user_id: Any = Field(examples=["u0001"])
-    item_id: Any = Field(examples=["i0001"])
-    title: str | None
     base: float
     parts: list[Reason]
     total: float
     std: float | None
     predicted: float
     latent: str | None = Field(description="What the parts add up to, if it is not the rating.")
+    words: str = Field(description="The parts that count most, in a sentence.")
+
+
+class Why(Explained):
+    """The parts of a prediction of a pair; why the item would be chosen beside it, where the model knows that."""
+
+    user_id: Any = Field(examples=["u0001"])
+    item_id: Any = Field(examples=["i0001"])
+    title: str | None
+    choice: Explained | None = Field(description="The same for the choice, of models that list by value.")
+    value: float | None = Field(description="What lists by value are sorted by, of these models.")
 
 
 class RatedItem(BaseModel):

@@ -17,7 +17,7 @@ from tuckergp.data.splits import GivenParts, KFold, Splitter
 from tuckergp.data.tables import as_table
 from tuckergp.errors import InputError, NotConvergedWarning, UnknownIdWarning
 from tuckergp.evaluation.evaluate import attribute_tables, evaluate, fit_afresh, parts_of
-from tuckergp.evaluation.scoring import ERRORS, METRICS
+from tuckergp.evaluation.scoring import ERRORS, Metric
 from tuckergp.evaluation.tuning.proposals import GridProposals, OptunaProposals, Proposals
 from tuckergp.evaluation.tuning.space import (
     Params,
@@ -258,8 +258,7 @@ def _metric(metric: str | None, model: Any, spaces: Sequence[Space]) -> str:
         if not _all_sample(model, spaces):
             return "rmse"
         return "crps" if len(with_levels) > 1 else "nll"
-    if metric not in METRICS:
-        raise InputError(f"There is no metric {metric!r}; there are {', '.join(METRICS)}.")
+    Metric.read(metric)
     if metric == "interval_coverage":
         raise InputError("interval_coverage should be near its level, not large or small; choose by 'nll' or 'crps'.")
     if metric == "nll" and len(with_levels) > 1:

@@ -28,7 +28,10 @@ async function why(person, id) {
   const sentence = explanation.latent
     ? `Parts add up to the ${explanation.latent}, from which a rating of ${number(explanation.predicted)} follows.`
     : `The model expects ${number(explanation.predicted)}${spread}. From the average to there:`;
-  return [h("p", {}, sentence), waterfall(explanation), h("p", { class: "quiet small" }, "Parts of the model, not causes: attributes that go together share the credit.")];
+  const choice = explanation.choice
+    ? [h("p", {}, `The probability that it is chosen is ${number(explanation.choice.predicted, 3)}. Parts of the ${explanation.choice.latent}:`), waterfall(explanation.choice)]
+    : [];
+  return [h("p", {}, sentence), waterfall(explanation), choice, h("p", { class: "quiet small" }, "Parts of the model, not causes: attributes that go together share the credit.")];
 }
 
 function ratings(about, item) {
