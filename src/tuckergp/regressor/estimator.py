@@ -558,11 +558,13 @@ class TuckerGPRegressor(Storable, ReadsTables, RegressorMixin, BaseEstimator):  
         arviz.InferenceData, or xarray.DataTree from ArviZ 1.0 on
             Group ``posterior``: ``f`` at up to 100 training observations, ``tau`` (the precision of each feature
             block), and of the likelihood ``noise`` (its standard deviation, or the scale of Student's t), ``nu``,
-            ``cuts`` or ``dispersion``. Group ``log_likelihood``: ``y`` at the same observations. Chain and draw are the
-            first dimensions; values are in the units of the targets.
+            ``cuts`` or ``dispersion``. Group ``log_likelihood``: ``y`` at the same observations. Groups
+            ``posterior_predictive`` and ``observed_data``: replicated and observed ``y`` there, for ``arviz.plot_ppc``.
+            Group ``sample_stats``: figures of each step, of HMC and NUTS also ``energy`` and ``diverging``. Chain and
+            draw are the first dimensions; values are in the units of the targets.
         """
         fit = self._fitted.fit
-        return as_inference_data(fit.draws, block_names(self.modes_))
+        return as_inference_data(fit.draws, block_names(self.modes_), fit.steps)
 
     def _inputs(self, X: Any) -> Design:
         """The design of the inputs to predict."""
