@@ -21,6 +21,7 @@ from sklearn.utils.validation import check_is_fitted
 from tuckergp.checks import check, whole
 from tuckergp.data.grids import GridData, asked_grid, is_grid
 from tuckergp.data.tables import Table
+from tuckergp.errors import InputError
 from tuckergp.likelihoods import LIKELIHOODS
 from tuckergp.model.cores import CoreSpec
 from tuckergp.model.design import Design
@@ -29,7 +30,7 @@ from tuckergp.model.mode import Mode
 from tuckergp.params import inner_params, with_inner
 from tuckergp.posterior.export import as_inference_data, block_names
 from tuckergp.random import seed_of
-from tuckergp.regressor import answering, component_plots
+from tuckergp.regressor import answering, component_plots, partial_dependence
 from tuckergp.regressor.choice import Choice
 from tuckergp.regressor.choosing import inference_of
 from tuckergp.regressor.column_report import ColumnReport, column_report
@@ -38,6 +39,7 @@ from tuckergp.regressor.components import Components, components_of
 from tuckergp.regressor.decomposition import Decomposition, decomposition_of
 from tuckergp.regressor.learning import FittedRegressor, learn
 from tuckergp.regressor.outputs import ONE_OUTPUT, OneOutput, Outputs, read_outputs
+from tuckergp.regressor.partial_dependence import PartialDependence
 from tuckergp.regressor.reading import read_cells
 from tuckergp.regressor.settings import RegressorSettings
 from tuckergp.regressor.trial import choose
@@ -493,6 +495,63 @@ class TuckerGPRegressor(Storable, ReadsTables, RegressorMixin, BaseEstimator):  
         fitted, table = self._fitted, self._read(X, reset=False)
         return decomposition_of(fitted.fit, fitted.modes, fitted.design(table), table, interval)
 
+    def partial_dependence(
+        self, X: Any, column: str | int, values: Any = None, interval: float = 0.9
+    ) -> PartialDependence:
+        """Predictions as a function of one column, averaged over inputs X, with a band from the draws.
+
+        Parameters
+        ----------
+        X : as in `fit`
+            Inputs over whose other columns predictions are averaged, such as the training data; up to 200 of them are
+            used, evenly spread.
+        column : str or int
+            The name of a column, or its number.
+        values : array-like or None
+            Values of the column. None: all where X has at most 40, else 40 between its 5 % and 95 % quantiles.
+        interval : float
+            The probability of the band: of the average of the means of observations, without their noise.
+
+        Returns
+        -------
+        PartialDependence
+            ``values``, ``mean``, ``std``, ``lower`` and ``upper``, in the units of the targets.
+
+        Examples
+        --------
+        >>> from tuckergp import TuckerGPRegressor
+        >>> X = np.random.default_rng(0).uniform(-2, 2, size=(100, 2))
+        >>> model = TuckerGPRegressor(rank=2, inference="als", random_state=0).fit(X, X[:, 0] + X[:, 1] ** 2)
+        >>> model.partial_dependence(X, 1, values=[0.0, 1.0]).mean.round(1)
+        array([0.1, 1.1])
+        """
+        self._outputs.refuse("partial_dependence")
+        fitted, table = self._fitted, self._read(X, reset=False)
+        return partial_dependence.partial_dependence(fitted, table, self._named(column), values, interval)
+
+    def plot_partial_dependence(
+        self, X: Any, columns: Sequence[str | int] | str | int | None = None, interval: float = 0.9, axes: Any = None
+    ) -> npt.NDArray[Any]:
+        """Plot `partial_dependence` on several columns, one panel each (extra ``plot``).
+
+        Parameters
+        ----------
+        X : as in `fit`
+        columns : sequence of str or int, or one, or None
+            Names or numbers of columns; None: all that the model uses.
+        interval : float
+            The probability of the bands.
+        axes : matplotlib Axes, or an array of them, or None
+            Where to draw.
+
+        Returns
+        -------
+        ndarray of matplotlib Axes
+        """
+        asked = self._used if columns is None else [columns] if isinstance(columns, str | int) else columns
+        found = [self.partial_dependence(X, column, interval=interval) for column in asked]
+        return partial_dependence.plot(found, axes)
+
     def plot_components(
         self,
         X: Any,
@@ -591,6 +650,13 @@ class TuckerGPRegressor(Storable, ReadsTables, RegressorMixin, BaseEstimator):  
     def _inputs(self, X: Any) -> Design:
         """The design of the inputs to predict."""
         return self._fitted.design(self._rows(X))
+
+    def _named(self, column: str | int) -> str:
+        """The name of a column that the model uses, which may be given by its number."""
+        name = self._names[column] if isinstance(column, int) and 0 <= column < len(self._names) else str(column)
+        if name not in self._used:
+            raise InputError(f"The model uses no column {column!r}; it uses {', '.join(self._used)}.")
+        return name
 
     def _rows(self, X: Any) -> Table:
         """The rows to predict: the inputs, once for each output."""
