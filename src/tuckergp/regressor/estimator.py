@@ -522,8 +522,9 @@ class TuckerGPRegressor(Storable, ReadsTables, RegressorMixin, BaseEstimator):  
         >>> from tuckergp import TuckerGPRegressor
         >>> X = np.random.default_rng(0).uniform(-2, 2, size=(100, 2))
         >>> model = TuckerGPRegressor(rank=2, inference="als", random_state=0).fit(X, X[:, 0] + X[:, 1] ** 2)
-        >>> model.partial_dependence(X, 1, values=[0.0, 1.0]).mean.round(1)
-        array([0.1, 1.1])
+        >>> at_0, at_1 = model.partial_dependence(X, 1, values=[0.0, 1.0]).mean
+        >>> bool(abs(at_1 - at_0 - 1) < 0.3)
+        True
         """
         self._outputs.refuse("partial_dependence")
         fitted, table = self._fitted, self._read(X, reset=False)
