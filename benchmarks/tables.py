@@ -523,6 +523,52 @@ def out_of_core(report: Report) -> Rows:
     return rows
 
 
+def traffic_errors(report: Report) -> Rows:
+    """RMSE at hidden cells and coverage of 90 % intervals, beside the lowest published RMSE, which is quoted."""
+    rows = [["set", "gaps", "rank", "RMSE", "lowest published, quoted", "coverage of 90 %", "CPU seconds"]]
+    for name, cells in report["cells"].get("sets", {}).items():
+        for gap, found in cells.items():
+            quoted, method = report["published"][name][gap]
+            shown = [f"{found['rmse']:.2f}", f"{quoted} ({method})", f"{found['coverage']:.3f}"]
+            rows.append([name, gap, str(found["rank"]), *shown, f"{found['cpu_seconds']:.0f}"])
+    return rows
+
+
+def traffic_chains(report: Report) -> Rows:
+    """Held-out training cells in gaps of days, by the number of chains, with shrinkage and without."""
+    rows = [["rank", "run", "RMSE", "coverage of 90 %", "CPU seconds"]]
+    for rank, runs in report["cells"].get("chains", {}).items():
+        for title, found in runs.items():
+            numbers = [f"{found['rmse']:.1f}", f"{found['coverage']:.3f}", f"{found['cpu_seconds']:.0f}"]
+            rows.append([rank.removeprefix("rank "), title, *numbers])
+    return rows
+
+
+def stations_left_out(report: Report) -> Rows:
+    """RMSE at each station from the others, and over all of them, with coverage of 90 % intervals, by each field."""
+    fields = report["cells"]
+    first = next(iter(fields.values()))
+    titles = ["station left out", "sd of its speeds", "nearest station", "weighted by distance"]
+    rows = [titles + [title for kernel in fields for title in (f"field, {kernel}", "coverage of 90 %")]]
+    for name in first:
+        peers = [f"{first[name][key]:.2f}" for key in ("sd", "nearest", "weighted")]
+        rows.append([name, *peers, *(text for cells in fields.values() for text in _of_field([cells[name]]))])
+    peers = [f"{_root_mean_square(first, key):.2f}" for key in ("sd", "nearest", "weighted")]
+    ours = [text for cells in fields.values() for text in _of_field(list(cells.values()))]
+    return [*rows, ["all", *peers, *ours]]
+
+
+def _root_mean_square(cells: Report, key: str) -> float:
+    """Over all cells."""
+    return float(mean(found[key] ** 2 for found in cells.values()) ** 0.5)
+
+
+def _of_field(cells: list[Report]) -> list[str]:
+    """RMSE over some stations, and mean coverage."""
+    error = mean(found["field"] ** 2 for found in cells) ** 0.5
+    return [f"{error:.2f}", f"{mean(found['coverage'] for found in cells):.3f}"]
+
+
 TABLES: dict[str, dict[str, Callable[[Report], Rows]]] = {
     "gibbs.json": {
         "gibbs_times": gibbs_times,
@@ -552,6 +598,8 @@ TABLES: dict[str, dict[str, Callable[[Report], Rows]]] = {
     "mixing.json": {"mixing": mixing},
     "nuts.json": {"nuts_rates": nuts_rates},
     "regression.json": {"regression_scaling": regression_scaling},
+    "stations.json": {"stations_left_out": stations_left_out},
+    "traffic.json": {"traffic_errors": traffic_errors, "traffic_chains": traffic_chains},
     "outofcore.json": {"out_of_core": out_of_core},
     "spark.json": {"spark_als": spark_als, "spark_partitions": spark_partitions},
     "sparse_core.json": {

@@ -87,6 +87,14 @@ def targets(name, f, rng):
     return np.exp(noisy) if name == "exponential" else 10 + 3 * noisy
 
 
+@pytest.mark.parametrize("name", ALL)
+def test_targets_are_found_again(name):
+    rng = np.random.default_rng(0)
+    y = targets(name, rng.standard_normal(50), rng)
+    likelihood = ALL[name].read(y)
+    np.testing.assert_allclose(likelihood.original(likelihood.targets(y)), y, rtol=1e-12)
+
+
 @cache
 def learned(name):
     """A model with draws of each, from 80 observations at random places; its design; the targets."""

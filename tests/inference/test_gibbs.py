@@ -27,6 +27,7 @@ from tuckergp.model.tucker import TuckerModel
 from tuckergp.priors import nested as nested_module
 from tuckergp.priors import regression as regression_module
 from tuckergp.priors import scales as scales_module
+from tuckergp.priors import shrinkage as shrinkage_module
 from tuckergp.residuals import Field, Line, NoResidual, Rows
 from tuckergp.residuals.base import ModeState
 from tuckergp.residuals.field import Surface
@@ -68,10 +69,16 @@ def tiny_design(rng, kinds, rows=4, n=14):
 def draw_prior(model, design, gibbs, rng):
     """All unknowns from their priors, written independently of the sampler."""
     modes, factors, shapes = [], [], []
+    shape = shrinkage_module.SHAPE  # lambda_k ~ Gamma(shape, shape sigma_u^2), the same in all modes
+    shared = (
+        stats.gamma.rvs(shape, size=int(model.core.ranks[0]), random_state=rng) / shape if gibbs.shrinkage else None
+    )
     for d, table in enumerate(design.modes):
         r = int(model.core.ranks[d])
         variance = model.sigma_u[d] ** 2
-        if model.core.learned:
+        if shared is not None:
+            covariance = np.diag(variance / shared)
+        elif model.core.learned:
             # 1 / lambda of mean sigma_u^2
             covariance = np.eye(r) * stats.invgamma.rvs(
                 gibbs.dof * r / 2 + 1, scale=gibbs.dof * variance * r / 2, random_state=rng
@@ -223,7 +230,7 @@ LIKELIHOODS = {
 }
 
 
-def changes_from_the_prior(core, ranks, kinds, noise, restarts, **wrong):
+def changes_from_the_prior(core, ranks, kinds, noise, restarts, shrinkage=False, **wrong):
     """What three sweeps change in each function, shape (restarts, functions). wrong: settings of the sampler alone."""
     rng = np.random.default_rng(11)
     design = tiny_design(rng, kinds)
@@ -234,7 +241,7 @@ def changes_from_the_prior(core, ranks, kinds, noise, restarts, **wrong):
     sigma_w = 0.6 * shape.default_sigma_w()  # 1 is its own square
     model = TuckerModel(shape, LIKELIHOODS.get(kind, Gaussian(1.0)), sigma_u, sigma_w)
     offset = rng.normal(size=len(design.index)) if counts else None
-    prior = Gibbs(noise="rows" if "rows" in noise else "shared", **TIGHT)
+    prior = Gibbs(noise="rows" if "rows" in noise else "shared", shrinkage=shrinkage, **TIGHT)
     sampler = dataclasses.replace(prior, **wrong)
     prepared = Problem(model, design, np.zeros(len(design.index)), None, offset)
     changes = []
@@ -276,6 +283,49 @@ def test_few_restarts_show_a_wrong_conditional(wrong):
     """The test above means something at its quick size: a sampler with one other hyperprior fails it."""
     changes = changes_from_the_prior("identity", (2, 2), ("rows", "rows"), "shared", QUICK, **wrong)
     assert np.abs(z_scores(changes)).max() > 4.5
+
+
+@quick_and_long("restarts", QUICK, 400)
+def test_shrinkage_of_components_keeps_the_prior(restarts, monkeypatch):
+    """Geweke's test as above, where all modes share one precision per component; false alarms below 0.001. A sampler
+    that forgets what the other modes say of it has |z| = 3.8 at the quick size, which the long one shows."""
+    monkeypatch.setattr(scales_module, "WIDE", 2)
+    monkeypatch.setattr(shrinkage_module, "SHAPE", 4.0)
+    changes = changes_from_the_prior("identity", (2, 2), ("nested", "matern32"), "shared", restarts, shrinkage=True)
+    z = z_scores(changes)
+    assert np.abs(z).max() < 4.5, np.round(z, 1)
+
+
+def test_components_that_are_not_needed_become_small():
+    """Rank 6 for data of rank 1: all modes have one size of each component, and the sum of the others is small."""
+    rng = np.random.default_rng(0)
+    index = np.stack([np.repeat(np.arange(20), 15), np.tile(np.arange(15), 20)], axis=1).astype(np.int32)
+    u, v = rng.standard_normal(20), rng.standard_normal(15)
+    y = u[index[:, 0]] * v[index[:, 1]]
+    y = y / y.std() + 0.1 * rng.standard_normal(300)
+    tables = tuple(ModeTable(sparse.csr_array((M, 0)), Rows.of(M), None, ()) for M in (20, 15))
+    shape = core_of("identity", [6, 6], rng)
+    problem = Problem(TuckerModel(shape, Gaussian(1.0), shape.default_sigma_u(), 1.0), Design(tables, index), y)
+    gibbs, sizes = Gibbs(shrinkage=True), []
+    state = gibbs.init(problem, rng)
+    for sweep in range(130):
+        state, _ = gibbs.step(problem, state, rng)
+        if sweep >= 100:
+            first, second = state.modes
+            np.testing.assert_array_equal(first.precision, second.precision)
+            each = (first.psi[index[:, 0]] * second.psi[index[:, 1]]).std(axis=0)
+            sizes.append(np.sort(each))
+    sizes = np.mean(sizes, axis=0)
+    assert sizes[-1] > 0.8
+    assert (sizes[:-1] < 0.1).all()
+
+
+def test_shrinkage_is_for_identity_cores_of_several_modes():
+    rng = np.random.default_rng(0)
+    assert not Gibbs(shrinkage=True).core("auto", [3, 3], rng).learned
+    for spec, ranks in (("full", [2, 2]), ("identity", [2])):
+        with pytest.raises(InputError, match="is for core='identity' of two or more modes"):
+            Gibbs(shrinkage=True).core(spec, ranks, rng)
 
 
 def test_the_core_and_shared_weights_are_overrelaxed_and_rows_are_not():

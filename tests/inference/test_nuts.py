@@ -148,7 +148,8 @@ def test_figures_tell_of_leapfrogs_divergences_and_trajectories_cut_short():
 
 def test_divergences_after_the_warm_up_are_counted():
     told = [Info(t, {}) for t in (1, 2, 3, 4)]
-    statistics = {"n_steps": [3, 7, 3, 1], "diverging": [True, False, True, True], "depth": [2, 3, 2, 1]}
+    others = {name: [0.5] * 4 for name in ("energy", "logp", "step_size", "mean_tree_accept")}
+    statistics = {"n_steps": [3, 7, 3, 1], "diverging": [True, False, True, True], "depth": [2, 3, 2, 1], **others}
     _add_figures(told, statistics, NUTS(warmup=1, max_depth=3))
     assert [info.figures["divergences"] for info in told] == [0, 0, 1, 2]
     assert [info.figures["at_max_depth"] for info in told] == [0, 1, 1 / 2, 1 / 3]

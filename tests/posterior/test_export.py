@@ -1,14 +1,18 @@
 """What ArviZ is given."""
 
 import sys
+import warnings
 
 import numpy as np
 import pytest
 
-from tuckergp import TuckerGPRegressor, TuckerRecommender
+from tuckergp import Mode, TuckerGPRegressor, TuckerRecommender, load
 from tuckergp.data.datasets import make_ratings
 from tuckergp.errors import InputError
 from tuckergp.inference.gibbs import Gibbs
+from tuckergp.inference.hmc import HMC
+from tuckergp.inference.nuts import NUTS
+from tuckergp.kernels import Identity, Linear
 from tuckergp.posterior.diagnostics import summarise
 
 
@@ -85,6 +89,9 @@ def test_ordinal_models_hand_over_cut_points(data):
     assert posterior["cuts"].dims == ("chain", "draw", "cut")
     assert "noise" not in posterior
     assert (group_of(found, "log_likelihood")["y"].values <= 0).all()
+    levels = np.unique(data.train["rating"])
+    for group in ("observed_data", "posterior_predictive"):
+        assert np.isin(group_of(found, group)["y"].values, levels).all()
 
 
 def test_without_arviz_one_sentence_says_what_to_install(ratings_model, monkeypatch):
@@ -107,3 +114,79 @@ def test_every_block_is_named():
     assert posterior["block"].values.tolist() == [
         "x0: Constant()", "x0: Linear()", "x1: Constant()", "x1: Linear()",
     ]  # fmt: skip
+
+
+def test_replicated_targets_have_the_distribution_of_new_ones_at_the_watched_observations():
+    pytest.importorskip("arviz", exc_type=ImportError)
+    rng = np.random.default_rng(0)
+    place = np.repeat(np.arange(4), 25)
+    y = 100 + 5 * rng.standard_normal(100) * np.where(place == 3, 10.0, 1.0)
+    settings = {"rank": 1, "noise": "rows", "draws": 400, "warmup": 100, "random_state": 0}
+    model = TuckerGPRegressor([Mode("place", Identity())], **settings).fit({"place": place}, y)
+    found = model.inference_data()
+    replicated = group_of(found, "posterior_predictive")["y"].values[0]
+    np.testing.assert_allclose(group_of(found, "observed_data")["y"].values, y)
+    sd = model.predict({"place": place}, return_std=True)[1]
+    # 400 draws for each of 25 observations of a place, whose variance has a relative error of about 3 %
+    np.testing.assert_allclose(replicated.std(axis=0).reshape(4, 25).mean(axis=1), sd[::25], rtol=0.15)
+    mean = model.predict({"place": place})
+    np.testing.assert_allclose(replicated.mean(axis=0), mean, atol=0.25 * sd.max())
+
+
+def test_replicated_counts_have_their_exposures():
+    pytest.importorskip("arviz", exc_type=ImportError)
+    X, exposure = np.zeros((60, 1)), np.repeat([1.0, 20.0], 30)
+    counts = np.random.default_rng(0).poisson(5 * exposure)
+    X[:, 0] = np.tile(np.arange(30), 2)
+    model = TuckerGPRegressor(["x0"], 1, HMC(draws=60, warmup=60), likelihood="poisson", random_state=0)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        found = model.fit(X, counts, exposure=exposure).inference_data()
+    replicated = group_of(found, "posterior_predictive")["y"].values[0]
+    assert 50 < replicated[:, exposure == 20].mean() < 200
+    assert 1 < replicated[:, exposure == 1].mean() < 20
+
+
+@pytest.mark.parametrize("name", ["hmc", "nuts"])
+def test_samplers_with_trajectories_hand_over_energies_and_divergences(name):
+    arviz = pytest.importorskip("arviz", exc_type=ImportError)
+    if name == "nuts":
+        pytest.importorskip("nutpie")
+    X = np.linspace(-1, 1, 30)[:, None]
+    kind = {"hmc": HMC, "nuts": NUTS}[name]
+    model = TuckerGPRegressor([Mode(0, Linear())], 1, kind(draws=40, warmup=20, chains=2, thin=2), random_state=0)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        found = model.fit(X, X[:, 0]).inference_data()
+    statistics = group_of(found, "sample_stats")
+    assert dict(statistics.sizes) == {"chain": 2, "draw": 20}
+    assert {"energy", "lp", "diverging", "acceptance_rate", "step_size", "n_steps"} <= set(statistics.data_vars)
+    assert statistics["diverging"].dtype == bool
+    # the energy of a draw is that of its place plus that of a momentum, a sum of squares
+    assert (statistics["energy"].values > -statistics["lp"].values).all()
+    by_step = {(info.chain, info.step): info.figures for info in model.fit_.steps}
+    assert statistics["energy"].values[1, 0] == by_step[1, 22]["energy"]
+    assert np.isfinite(arviz.bfmi(found)).all()
+
+
+def test_arviz_plots_energies_and_predictive_checks():
+    arviz = pytest.importorskip("arviz", exc_type=ImportError)
+    plots = pytest.importorskip("matplotlib.pyplot")
+    plots.switch_backend("agg")
+    X = np.linspace(-1, 1, 30)[:, None]
+    model = TuckerGPRegressor([Mode(0, Linear())], 1, HMC(draws=20, warmup=10), random_state=0)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        found = model.fit(X, X[:, 0]).inference_data()
+        arviz.plot_ppc(found, num_pp_samples=5)
+        arviz.plot_energy(found)
+    plots.close("all")
+
+
+def test_a_model_whose_ratings_are_withheld_hands_over_none(ratings_model, data, tmp_path):
+    pytest.importorskip("arviz", exc_type=ImportError)
+    found = ratings_model.inference_data()
+    rows = group_of(found, "posterior")["observation"].values
+    np.testing.assert_allclose(group_of(found, "observed_data")["y"].values, data.train.take(rows)["rating"])
+    ratings_model.save(tmp_path / "model.tgp", ratings=False)
+    assert not load(tmp_path / "model.tgp").fit_.draws.targets

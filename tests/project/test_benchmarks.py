@@ -123,6 +123,28 @@ def test_the_benchmark_of_diverse_lists_runs(data_dir, tmp_path):
 
 
 @pytest.mark.slow
+def test_the_benchmark_of_traffic_runs(data_dir, tmp_path):
+    if not (data_dir / "traffic").is_dir():
+        pytest.skip("no traffic here")
+    output = tmp_path / "traffic.json"
+    command = [sys.executable, str(BENCHMARKS / "traffic.py"), "--quick", "-o", str(output)]
+    subprocess.run(command, check=True, env={**os.environ, "TUCKERGP_DATA": str(data_dir)}, capture_output=True)
+    cells = json.loads(output.read_text())["cells"]
+    assert set(cells["sets"]["birmingham"]) == {"random 40 %", "random 60 %", "days 40 %"}
+    assert all(0 < found["rmse"] < 700 for found in cells["sets"]["birmingham"].values())
+
+
+@pytest.mark.slow
+def test_the_benchmark_of_stations_runs(data_dir, tmp_path):
+    output = tmp_path / "stations.json"
+    command = [sys.executable, str(BENCHMARKS / "stations.py"), "--quick", "-o", str(output)]
+    subprocess.run(command, check=True, env={**os.environ, "TUCKERGP_DATA": str(data_dir)}, capture_output=True)
+    cells = json.loads(output.read_text())["cells"]
+    assert set(cells) == {"Matern12", "Matern32"}
+    assert all(found["field"] < 2 * found["sd"] for stations in cells.values() for found in stations.values())
+
+
+@pytest.mark.slow
 def test_the_benchmark_of_newcomers_runs(data_dir, tmp_path):
     output = tmp_path / "cold.json"
     command = [sys.executable, str(BENCHMARKS / "cold.py"), "--quick", "-o", str(output)]

@@ -17,6 +17,7 @@ import numpy.typing as npt
 
 from tuckergp.checks import number, one_of, setting, whole
 from tuckergp.compute.contract import FULL
+from tuckergp.errors import InputError
 from tuckergp.inference.algorithm import HyperPriors, Sampled, model_of_function_scale
 from tuckergp.inference.base import Info, Problem, as_weights
 from tuckergp.inference.cost import sweep_bytes, sweep_seconds
@@ -27,10 +28,13 @@ from tuckergp.likelihoods.precision import Precision, RowSums
 from tuckergp.model.cores import CoreSpec
 from tuckergp.model.design import Design
 from tuckergp.model.draw import Draw, draw_of
+from tuckergp.model.mode_table import ModeTable
 from tuckergp.model.tucker import Core, Parameters, TuckerModel, costly_full_core, make_core
 from tuckergp.priors import hyper
 from tuckergp.priors.given import ModeGiven, SharedNoise
+from tuckergp.priors.hyper import PrecisionPrior
 from tuckergp.priors.orbit import scale_against_core, scale_against_mode, stretches
+from tuckergp.priors.shrinkage import ComponentPrior
 from tuckergp.residuals.base import ModeState
 from tuckergp.statistics.core import core_given_factors
 from tuckergp.statistics.evidence import NUMBERS, Evidence
@@ -77,6 +81,9 @@ class Gibbs(HyperPriors, Sampled):
     overrelaxation : float
         From 0 to below 1: how far weights that all rows of a mode share, and the core, go to the other side of their
         conditional mean. 0 draws them independently of where they are.
+    shrinkage : bool
+        Learn the size of each component of an identity core, by one precision per component that all modes share: a
+        component that is not needed becomes small. ``dof`` has no meaning then.
     precision : {"float64", "float32"}
         The numbers in which products of factors are computed; "float32" takes about half the time. Sums over blocks of
         observations, and all solves, are in float64.
@@ -98,6 +105,7 @@ class Gibbs(HyperPriors, Sampled):
     warmup: int = setting(50, whole(0))
     noise: Literal["shared", "rows"] = setting("shared", one_of("shared", "rows"))
     overrelaxation: float = setting(0.8, number("a number from 0 to below 1", lambda value: 0 <= value < 1))
+    shrinkage: bool = setting(False, one_of(True, False))
     precision: Literal["float64", "float32"] = setting("float64", one_of(*NUMBERS))
 
     @property
@@ -111,6 +119,8 @@ class Gibbs(HyperPriors, Sampled):
         Products of many factors, without summands of fewer, hardly learn.
         """
         auto = isinstance(spec, str) and spec == "auto"
+        if self.shrinkage:
+            return _shrinkable(make_core("identity" if auto else spec, ranks, rng))
         if auto and len(ranks) == 1 and ranks[0] == 1:
             return make_core("identity", ranks)  # a core of one number is the scale of the mode once more
         many = len(ranks) > 2 and min(ranks) > 1 and costly_full_core(prod(ranks), n)
@@ -170,7 +180,10 @@ class Gibbs(HyperPriors, Sampled):
         for d in range(len(modes)):
             psi = [mode.psi for mode in modes]
             evidence = problem.evidence(d, y, precision, psi, W, NUMBERS[self.precision])
-            modes[d] = self._draw_mode(problem, modes[d], evidence, state.sweep, rng)
+            prior = self._prior_given_others(problem, modes, d)
+            modes[d] = self._draw_mode(problem, modes[d], evidence, prior, state.sweep, rng)
+            if self.shrinkage:  # Lambda is that of all modes
+                modes = [mode._replace(precision=modes[d].precision) for mode in modes]
         psi = [mode.psi for mode in modes]
         if model.core.learned:
             W = self._draw_core(problem, psi, y, precision, W, rng)
@@ -223,11 +236,16 @@ class Gibbs(HyperPriors, Sampled):
         return modes, np.ravel(core) * sd
 
     def _draw_mode(
-        self, problem: Problem, mode: ModeState, evidence: Evidence, sweep: int, rng: np.random.Generator
+        self,
+        problem: Problem,
+        mode: ModeState,
+        evidence: Evidence,
+        prior: PrecisionPrior | ComponentPrior,
+        sweep: int,
+        rng: np.random.Generator,
     ) -> ModeState:
         """Draw factors and weights by the residual, then tau given weights, Lambda given both, and the own unknowns."""
         d, table = evidence.d, problem.design.modes[evidence.d]
-        prior = self.precision_prior(problem.model, d)
         given = ModeGiven(
             table.features,
             table.blocks,
@@ -249,10 +267,7 @@ class Gibbs(HyperPriors, Sampled):
         E = np.asarray(mode.psi - table.features @ mode.B)
         if not collapsed:
             # B ~ MN(0, T^-1, Lambda^-1) and whitened rows of E ~ N(0, Lambda^-1): n and k more degrees of freedom
-            Z = table.residual.whitened(E, mode.own)
-            spread = (mode.B * given.by_feature(mode.tau)[:, None]).T @ mode.B + Z.T @ Z
-            count = len(mode.B) + table.residual.n_whitened(Z)
-            mode = mode._replace(precision=prior.draw(spread, count, rng))
+            mode = mode._replace(precision=prior.draw(*_scatter(table, mode, E), rng))
         return mode._replace(own=table.residual.finished(E, mode.own, mode.precision, rng))
 
     def _shared_noise(self, problem: Problem, evidence: Evidence) -> SharedNoise | None:
@@ -263,6 +278,17 @@ class Gibbs(HyperPriors, Sampled):
             return None
         squares = evidence.y**2 if precision.weight is None else precision.weight * evidence.y**2
         return SharedNoise(precision.alpha, self.alpha_shape, self.alpha_rate, problem.count, float(squares.sum()))
+
+    def _prior_given_others(
+        self, problem: Problem, modes: Sequence[ModeState], d: int
+    ) -> PrecisionPrior | ComponentPrior:
+        """The prior of Lambda of a mode, with shrinkage given what the other modes say of it."""
+        if not self.shrinkage:
+            return self.precision_prior(problem.model, d)
+        model, tables = problem.model, problem.design.modes
+        others = [(tables[e], mode) for e, mode in enumerate(modes) if e != d]
+        told = [_scatter(table, mode, np.asarray(mode.psi - table.features @ mode.B)) for table, mode in others]
+        return ComponentPrior.centred(float(model.sigma_u[d]) ** 2, int(model.core.ranks[d])).given(told)
 
     def precision_prior(self, model: TuckerModel, d: int) -> hyper.PrecisionPrior:
         """The prior of Lambda of a mode: Wishart; with a learned core one scale, because W has the correlations."""
@@ -302,3 +328,17 @@ class Gibbs(HyperPriors, Sampled):
         spread = [np.asarray(np.linalg.inv(mode.precision), dtype=np.float64) for mode in state.modes]
         unknowns, factors = likelihood.kept(state.likelihood), likelihood.factors(state.likelihood)
         return draw_of(tables, psi, B, spread, tau, own, state.W, unknowns, factors)
+
+
+def _scatter(table: ModeTable, mode: ModeState, E: Floats) -> tuple[Floats, int]:
+    """The scatter (r, r) of rows N(0, Lambda^-1) that weights and residual E of a mode stand for, and their number."""
+    tau = np.repeat(mode.tau, [block.stop - block.start for block in table.blocks])
+    Z = table.residual.whitened(E, mode.own)
+    return (mode.B * tau[:, None]).T @ mode.B + Z.T @ Z, len(mode.B) + table.residual.n_whitened(Z)
+
+
+def _shrinkable(core: Core) -> Core:
+    """The core, if its components are summands of f of several modes; an error for others."""
+    if core.learned or core.modes < 2:
+        raise InputError("Gibbs(shrinkage=True) is for core='identity' of two or more modes; leave it out.")
+    return core

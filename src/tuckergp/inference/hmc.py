@@ -144,8 +144,11 @@ class HMC(WeightSampler):
 
     def step_sizes(self, state: HMCState) -> Floats:
         """The step size of every entry: the one under trial in the warm-up, the average of its trials afterwards."""
-        log_step = state.tuner.log_step if state.sweep < self.warmup else state.tuner.log_average
-        return math.exp(log_step) * state.scale
+        return self.mean_step_size(state) * state.scale
+
+    def mean_step_size(self, state: HMCState) -> float:
+        """The step size that multiplies the relative ones."""
+        return math.exp(state.tuner.log_step if state.sweep < self.warmup else state.tuner.log_average)
 
     def step(self, problem: Problem, state: HMCState, rng: np.random.Generator) -> tuple[HMCState, Info]:
         """One trajectory, accepted or rejected; then the noise; in the warm-up, the adaptation of the step sizes."""
@@ -153,7 +156,8 @@ class HMC(WeightSampler):
         count = int(rng.integers(1, self.leapfrogs + 1))
         momentum = rng.standard_normal(len(state.theta))
         # -H = log p(theta) - p'p / 2
-        before = log_joint(state.theta)[0] - 0.5 * float(momentum @ momentum)
+        start = log_joint(state.theta)[0]
+        before = start - 0.5 * float(momentum @ momentum)
         with np.errstate(over="ignore", invalid="ignore"):
             theta, momentum, value = leapfrogs(log_joint, state.theta, momentum, self.step_sizes(state), count)
             change = value - 0.5 * float(momentum @ momentum) - before
@@ -161,14 +165,16 @@ class HMC(WeightSampler):
         # Metropolis: accept with probability min(1, exp(-H after + H before))
         probability = 0.0 if diverged else math.exp(min(change, 0.0))
         if rng.random() >= probability:
-            theta = state.theta
+            theta, change, value = state.theta, 0.0, start
         alpha, figures = self.draw_noise(problem, theta, state.alpha, rng)
+        step_size = self.mean_step_size(state)
         warm = state.sweep < self.warmup
         divergences = state.divergences + (diverged and not warm)
         state = state._replace(sweep=state.sweep + 1, theta=theta, alpha=alpha, divergences=divergences)
         if warm:
             state = self._adapted(problem, state, probability)
-        figures |= {"acceptance": probability, "divergences": float(divergences)}
+        figures |= {"acceptance": probability, "divergences": float(divergences), "leapfrogs": float(count)}
+        figures |= {"energy": -before - change, "lp": value, "step_size": step_size}
         return state, Info(state.sweep, figures)
 
     def _adapted(self, problem: Problem, state: HMCState, probability: float) -> HMCState:

@@ -32,6 +32,16 @@ Floats = npt.NDArray[np.float64]
 
 # Seconds between two checks whether to stop.
 STOP_CHECK = 0.1
+# What nutpie tells of a draw, and the name of the figure; lp is in units of the prior scales, without noise.
+STATISTICS = {
+    "n_steps": "leapfrogs",
+    "diverging": "divergences",
+    "depth": "depth",
+    "energy": "energy",
+    "logp": "lp",
+    "step_size": "step_size",
+    "mean_tree_accept": "acceptance",
+}
 # The shape of a prior so narrow that what Gibbs sampling would learn stays at the prior's mean.
 SURE = 1e9
 
@@ -188,14 +198,15 @@ class NUTS(WeightSampler):
 
 
 def _add_figures(infos: list[Info], statistics: dict[str, npt.NDArray[Any]], sampler: NUTS) -> None:
-    """Add the leapfrogs of each draw; after the warm-up also the divergences and the share at the largest depth."""
+    """Add what nutpie tells of each draw; after the warm-up also the divergences and the share at the largest depth."""
     divergences = cut_short = 0
-    for info, leapfrogs, diverged, depth in zip(infos, *statistics.values(), strict=False):
+    for info, *values in zip(infos, *(statistics[name] for name in STATISTICS), strict=False):
+        told = dict(zip(STATISTICS.values(), map(float, values), strict=True))
         if info.step > sampler.warmup:
-            divergences += int(diverged)
-            cut_short += int(depth >= sampler.max_depth)
+            divergences += int(told["divergences"])
+            cut_short += int(told["depth"] >= sampler.max_depth)
         share = cut_short / max(info.step - sampler.warmup, 1)
-        info.figures.update(leapfrogs=float(leapfrogs), divergences=float(divergences), at_max_depth=share)
+        info.figures.update(told | {"divergences": float(divergences), "at_max_depth": share})
 
 
 class _Run:
@@ -264,8 +275,7 @@ class _Run:
             yield point
 
     def end(self) -> dict[str, npt.NDArray[Any]]:
-        """Stop the thread; return leapfrogs, divergence and depth of all draws, except perhaps the last."""
+        """Stop the thread; return the statistics of all draws, except perhaps the last, by nutpie's names."""
         trace = self.sampler.wait() if self.count == self.steps else self.sampler.abort()
         _, (statistics,) = trace.get_arrow_trace()
-        names = ("n_steps", "diverging", "depth")
-        return {name: pa.array(statistics.column(name)).to_numpy(zero_copy_only=False) for name in names}
+        return {name: pa.array(statistics.column(name)).to_numpy(zero_copy_only=False) for name in STATISTICS}

@@ -237,6 +237,10 @@ class Likelihood(ABC):
     def targets(self, y: Floats) -> Floats:
         """Targets as the other methods take them: standardised, or numbers of levels."""
 
+    def original(self, targets: Floats) -> Floats:
+        """The targets that `targets` was given, from what it returned."""
+        return targets
+
     def offset(self, count: int, exposure: Floats | None) -> Floats | None:
         """What is added to f at ``count`` observations, (N,); None for nothing."""
         return None

@@ -125,6 +125,10 @@ class Ordinal(OfLevels):
             self.refuse_means()
         return np.searchsorted(self.values, y).astype(np.float64)
 
+    def original(self, targets: Floats) -> Floats:
+        """The values of the levels."""
+        return self.levels[targets.astype(np.intp)]
+
     # Density
 
     @property

@@ -73,6 +73,10 @@ class Standardised(Likelihood):
         shifted = np.subtract(y, self.mean, out=empty(y.shape))
         return np.asarray(np.divide(shifted, self.scale, out=shifted))
 
+    def original(self, targets: Floats) -> Floats:
+        """The targets in their own units."""
+        return np.asarray(self.mean + self.scale * targets)
+
     def fault(self, unknowns: Mapping[str, Floats]) -> str | None:
         """A noise precision that is not positive."""
         return None if (unknowns["alpha"] > 0).all() else "alpha is not positive"

@@ -77,6 +77,8 @@ class Draws:
         What else was watched, chain by chain: noise, precisions of blocks, log likelihoods, one row for each draw.
     observations : sequence of int
         The training observations that were watched.
+    targets : sequence of float
+        Their targets; none in models of earlier versions.
     moments : mapping of str to Running, or None
         Running moments of predictions, where they were asked for.
     names : ndarray of int64, shape (S, 2)
@@ -94,6 +96,7 @@ class Draws:
     observations: Sequence[int] = ()
     moments: Mapping[str, Running] | None = None
     names: Any = None
+    targets: Sequence[float] = ()
 
     def __post_init__(self) -> None:
         if self.names is None:

@@ -11,12 +11,25 @@ import numpy as np
 import numpy.typing as npt
 
 from tuckergp.errors import InputError
+from tuckergp.inference.base import Info
 from tuckergp.model.fitted_mode import FittedMode
 from tuckergp.posterior.draws import Draws
 
 __all__ = ["as_inference_data", "block_names"]
 
 Floats = npt.NDArray[np.float64]
+
+# Figures of a step, and what ArviZ calls them.
+STATISTICS = {
+    "lp": "lp",
+    "energy": "energy",
+    "acceptance": "acceptance_rate",
+    "step_size": "step_size",
+    "leapfrogs": "n_steps",
+    "depth": "tree_depth",
+    "train_rmse": "train_rmse",
+    "log_probability": "log_probability",
+}
 
 
 def block_names(modes: Sequence[FittedMode], names: Sequence[str] | None = None) -> list[str]:
@@ -31,11 +44,11 @@ def block_names(modes: Sequence[FittedMode], names: Sequence[str] | None = None)
     return labels
 
 
-def as_inference_data(draws: Draws, blocks: Sequence[str]) -> Any:
+def as_inference_data(draws: Draws, blocks: Sequence[str], steps: Sequence[Info] = ()) -> Any:
     """ArviZ's container of the watched quantities, in the units of the targets.
 
-    `arviz.InferenceData` up to ArviZ 0.x, `xarray.DataTree` from 1.0 on. Chains that were stopped early are cut to the
-    shortest.
+    ``steps`` have the figures of each step; those of the draws become sampler statistics. `arviz.InferenceData` up to
+    ArviZ 0.x, `xarray.DataTree` from 1.0 on. Chains that were stopped early are cut to the shortest.
     """
     if not draws.sampled:
         raise InputError("A MAP estimate has no draws to hand over; use inference='gibbs'.")
@@ -48,12 +61,40 @@ def as_inference_data(draws: Draws, blocks: Sequence[str]) -> Any:
     shortest = min(len(chain["f"]) for chain in draws.watched)
     watched = {name: np.stack([chain[name][:shortest] for chain in draws.watched]) for name in draws.watched[0]}
     likelihood = draws.model.likelihood
+    at = watched.pop("step", np.zeros((len(draws.watched), 0)))
+    predictive = {"y": watched.pop("replicate")} if "replicate" in watched else {}
     log_likelihood = watched.pop("log_likelihood") - np.log(likelihood.scale)
     posterior = {"f": likelihood.mean + likelihood.scale * watched.pop("f")}
     posterior |= {name: values for name, values in likelihood.in_units(watched).items() if values.size}
     dims = {"f": ["observation"], "y": ["observation"], "tau": ["block"], **likelihood.dims}
     coords = {"observation": draws.observations, "block": list(blocks)}
-    groups = {"posterior": posterior, "log_likelihood": {"y": log_likelihood}}
+    groups = {
+        "posterior": posterior,
+        "log_likelihood": {"y": log_likelihood},
+        "posterior_predictive": predictive,
+        "sample_stats": _statistics(steps, at, likelihood.scale),
+        "observed_data": {"y": np.asarray(draws.targets)} if draws.targets else {},
+    }
+    groups = {name: values for name, values in groups.items() if values}
     if int(version("arviz").split(".")[0]) >= 1:
         return arviz.from_dict(groups, dims=dims, coords=coords)
     return arviz.from_dict(**groups, dims=dims, coords=coords)
+
+
+def _statistics(steps: Sequence[Info], at: Floats, scale: float) -> dict[str, npt.NDArray[Any]]:
+    """Figures of the steps ``at`` (chains, draws) that draws were kept at, by ArviZ's names; none where not known."""
+    by_step = {(info.chain, info.step): info.figures for info in steps}
+    own = [[by_step.get((chain, int(step)), {}) for step in row] for chain, row in enumerate(at)]
+    names = set.intersection(*(set(figures) for row in own for figures in row)) if at.size else set()
+    found: dict[str, npt.NDArray[Any]] = {
+        STATISTICS[name]: np.array([[figures[name] for figures in row] for row in own])
+        for name in STATISTICS
+        if name in names
+    }
+    if "train_rmse" in found:
+        found["train_rmse"] = scale * found["train_rmse"]
+    if "divergences" in names:  # the figure counts those so far
+        before = [[by_step.get((chain, int(step) - 1), {}) for step in row] for chain, row in enumerate(at)]
+        count = np.array([[figures["divergences"] for figures in row] for row in own])
+        found["diverging"] = count > np.array([[figures.get("divergences", 0.0) for figures in row] for row in before])
+    return found

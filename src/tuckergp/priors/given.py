@@ -11,6 +11,7 @@ import numpy.typing as npt
 from tuckergp.linalg import Matrix
 from tuckergp.priors.hyper import PrecisionPrior
 from tuckergp.priors.regressions import AnyRegression
+from tuckergp.priors.shrinkage import ComponentPrior
 
 __all__ = ["ModeGiven", "SharedNoise"]
 
@@ -54,7 +55,7 @@ class ModeGiven:
     blocks : sequence of slice
     regression : AnyRegression
         Of factors on features.
-    prior : PrecisionPrior
+    prior : PrecisionPrior or ComponentPrior
         Of Lambda.
     tau_shape, tau_rate : float
         Gamma prior of the precision of a block.
@@ -70,7 +71,7 @@ class ModeGiven:
     features: Matrix
     blocks: Sequence[slice]
     regression: AnyRegression
-    prior: PrecisionPrior
+    prior: PrecisionPrior | ComponentPrior
     tau_shape: float = 1.0
     tau_rate: float = 0.1
     sweep: int = 0

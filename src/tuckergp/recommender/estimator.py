@@ -838,13 +838,15 @@ class TuckerRecommender(Storable, Estimator):
         arviz.InferenceData, or xarray.DataTree from ArviZ 1.0 on
             Group ``posterior``: ``f`` at up to 100 training observations, ``tau`` (the precision of each feature
             block), and of the likelihood ``noise`` (its standard deviation, or the scale of Student's t), ``nu``,
-            ``cuts`` or ``dispersion``. Group ``log_likelihood``: ``y`` at the same observations. Chain and draw are the
-            first dimensions; values are in the units of the ratings.
+            ``cuts`` or ``dispersion``. Group ``log_likelihood``: ``y`` at the same observations. Groups
+            ``posterior_predictive`` and ``observed_data``: replicated and observed ``y`` there, for ``arviz.plot_ppc``.
+            Group ``sample_stats``: figures of each step, of HMC and NUTS also ``energy`` and ``diverging``. Chain and
+            draw are the first dimensions; values are in the units of the ratings.
         """
         fitted = self._fitted
         layout, fit = fitted.layout, fitted.fit
         names = [shown_kernel(name) for name in block_names(layout.modes, layout.names)]
-        return as_inference_data(fit.draws, names)
+        return as_inference_data(fit.draws, names, fit.steps)
 
     def _for_now(self, users: Any, ratings: Any) -> tuple[FittedRecommender, Any]:
         """The model with ratings folded in for one answer, and the users asked for, by default those who have some."""

@@ -40,6 +40,7 @@ def without_user(fitted: FittedRecommender, user: Any) -> FittedRecommender:
         layout=replace(fitted.layout, sides=(users.without(user) if user in users.number else users, items)),
         history=fitted.history.without_users([user]),
         tables=(_without_row(fitted.tables[0], users.key, user), fitted.tables[1]),
+        fit=_without_targets(fitted.fit),
         moments=None,
         choice=fitted.choice and without_user(fitted.choice, user),
     )
@@ -57,9 +58,15 @@ def without_ratings(fitted: FittedRecommender) -> FittedRecommender:
     return replace(
         fitted,
         layout=replace(fitted.layout, sides=(sides[0], sides[1])),
+        fit=_without_targets(fitted.fit),
         history=fitted.history.withheld(),
         choice=fitted.choice and without_ratings(fitted.choice),
     )
+
+
+def _without_targets(fit: Fit) -> Fit:
+    """The fit without the ratings that were watched."""
+    return replace(fit, draws=replace(fit.draws, targets=()))
 
 
 def _without_sets(side: Side) -> Side:

@@ -25,25 +25,25 @@ __all__ = ["Asked", "log_density", "predict", "predict_grid", "sample"]
 Floats = npt.NDArray[np.float64]
 
 
-def predict(
-    fitted: FittedRegressor,
-    table: Table,
-    return_std: bool = False,
-    return_cov: bool = False,
-    quantiles: Sequence[float] | float | None = None,
-    include_noise: bool = True,
-    interval: float | None = None,
-    exposure: Any = None,
-) -> Any:
+class Asked(NamedTuple):
+    """What is asked for beside the mean, as in `TuckerGPRegressor.predict`."""
+
+    return_std: bool = False
+    quantiles: Sequence[float] | float | None = None
+    interval: float | None = None
+    include_noise: bool = True
+
+
+def predict(fitted: FittedRegressor, table: Table, return_cov: bool, asked: Asked, exposure: Any = None) -> Any:
     """Predictions at inputs and their uncertainty, as `TuckerGPRegressor.predict` describes."""
     check("return_cov", return_cov, one_of(True, False))
-    if return_cov and (return_std or quantiles is not None or interval is not None):
+    if return_cov and (asked.return_std or asked.quantiles is not None or asked.interval is not None):
         raise InputError("return_cov=True returns nothing beside covariances; ask for the rest in another call.")
     design = fitted.design(table)
     fit = _exposed(fitted, exposure, design)
     if return_cov:
-        return fit.predict(design), covariance(fit, design, include_noise)
-    return predict_with(fit, design, return_std, quantiles, interval, include_noise)
+        return fit.predict(design), covariance(fit, design, asked.include_noise)
+    return predict_with(fit, design, **asked._asdict())
 
 
 def sample(
@@ -61,22 +61,13 @@ def _exposed(fitted: FittedRegressor, exposure: Any, design: Design) -> Fit:
     return fitted.fit if exposures is None else fitted.fit.exposed(exposures)
 
 
-class Asked(NamedTuple):
-    """What is asked for beside the mean, as in `predict`."""
-
-    return_std: bool = False
-    quantiles: Sequence[float] | float | None = None
-    interval: float | None = None
-    include_noise: bool = True
-
-
 def predict_grid(
     fitted: FittedRegressor, grid: GridData, names: Sequence[str], asked: Asked, keep_observed: bool, exposure: Any
 ) -> Any:
     """Predictions of all cells of a grid as xarray objects; ``names`` are the coordinates that the model reads."""
     check_coordinates(grid, names)
     exposed = of_cells(exposure, "exposure", grid)
-    predicted = predict(fitted, grid.table(names), **asked._asdict(), exposure=exposed)
+    predicted = predict(fitted, grid.table(names), False, asked, exposed)
     found = list(predicted) if isinstance(predicted, tuple) else [predicted]
     if keep_observed:  # known for certain
         observed = np.flatnonzero(~np.isnan(grid.values.ravel()))

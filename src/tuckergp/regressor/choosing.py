@@ -43,10 +43,14 @@ def inference_of(settings: RegressorSettings) -> Inference:
     return resolve_inference(settings, LIKELIHOODS[settings.likelihood], tuned, settings.noise, ratings=False)
 
 
-def tries_modes(settings: RegressorSettings, inference: Inference) -> bool:
-    """Whether a trial is to find out what ``modes=None`` stands for: nothing that bears on it may be given."""
+def tries_modes(settings: RegressorSettings, inference: Inference, several: bool = False) -> bool:
+    """Whether a trial is to find out what ``modes=None`` stands for: nothing that bears on it may be given.
+
+    The noise of several outputs is always by rows.
+    """
     usual = RegressorSettings()
-    given = any(getattr(settings, name) != getattr(usual, name) for name in ("core", "noise", "hyperparameters"))
+    names = ("core", "hyperparameters", *(() if several else ("noise",)))
+    given = any(getattr(settings, name) != getattr(usual, name) for name in names)
     return settings.modes is None and LIKELIHOODS[settings.likelihood].linear and inference.weighs_blocks and not given
 
 

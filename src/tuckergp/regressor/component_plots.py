@@ -14,7 +14,7 @@ from tuckergp.data.tables import Table
 from tuckergp.errors import InputError
 from tuckergp.regressor.components import Components
 
-__all__ = ["Colour", "plot", "plot_bands"]
+__all__ = ["Colour", "Places", "panels_of", "plot", "plot_bands"]
 
 Floats: TypeAlias = npt.NDArray[np.float64]
 Colour: TypeAlias = Literal["percentile", "uniform"]
@@ -39,8 +39,8 @@ def plot(
         raise InputError(f"colour must be 'percentile' or 'uniform', not {colour!r}.")
     names = _columns(table, columns)
     inside = _inside(table, names, extent)
-    panels = _panels(axes, len(parts))
-    places = [_Axis(table, name, inside) for name in names]
+    panels = panels_of(axes, len(parts))
+    places = [Places(table, name, inside) for name in names]
     values = parts.values[inside]
     if len(names) == 1:
         _draw_lines(panels, places[0], values)
@@ -69,7 +69,7 @@ def plot_bands(
     """Draw values (N, Q) over a column, one panel for each of Q labels, with bands where inputs differ in it alone."""
     (name,) = _columns(table, column)[:1]
     inside = np.ones(len(table), dtype=bool)
-    panels, x = _panels(axes, len(labels)), _Axis(table, name, inside)
+    panels, x = panels_of(axes, len(labels)), Places(table, name, inside)
     _draw_lines(panels, x, values)
     order = np.argsort(x.at, kind="stable")
     for q, (ax, label) in enumerate(zip(panels, labels, strict=True)):
@@ -80,10 +80,10 @@ def plot_bands(
     return panels
 
 
-class _Axis:
-    """The values of a column as places along an axis; levels of text are numbered in their order."""
+class Places:
+    """The values of a column as places along an axis of a plot; levels of text are numbered in their order."""
 
-    def __init__(self, table: Table, name: str, rows: npt.NDArray[np.bool_]) -> None:
+    def __init__(self, table: Table, name: str, rows: npt.NDArray[np.bool_] | slice = slice(None)) -> None:
         values = table[name][rows]
         self.name = name
         self.levels: list[str] | None = None
@@ -93,6 +93,7 @@ class _Axis:
         self.at = values
 
     def name_on(self, ax: Any, which: Literal["x", "y"]) -> None:
+        """Name an axis after the column, with the levels as its ticks where there are some."""
         getattr(ax, f"set_{which}label")(self.name)
         if self.levels is not None:
             getattr(ax, f"set_{which}ticks")(np.arange(len(self.levels)), self.levels)
@@ -127,11 +128,12 @@ def _inside(table: Table, names: Sequence[str], extent: Sequence[float] | None) 
     return inside
 
 
-def _panels(axes: Any, n: int) -> npt.NDArray[Any]:
+def panels_of(axes: Any, n: int, sharex: bool = True) -> npt.NDArray[Any]:
+    """The axes to draw n panels in: those given, or new ones with one scale of values."""
     if axes is not None:
         given = np.atleast_1d(np.asarray(axes, dtype=object)).ravel()
         if len(given) < n:
-            raise InputError(f"axes has {len(given)} entries for {n} components; give one each, or lower top.")
+            raise InputError(f"axes has {len(given)} entries for {n} panels; give one each, or ask for fewer.")
         return given[:n]
     try:
         pyplot: Any = import_module("matplotlib.pyplot")
@@ -140,14 +142,14 @@ def _panels(axes: Any, n: int) -> npt.NDArray[Any]:
     across = 1 if n == 1 else 2 if n <= 4 else 3
     down = ceil(n / across)
     size = (4.2 * across + 0.8, 3.4 * down)
-    figure, grid = pyplot.subplots(down, across, figsize=size, sharex=True, sharey=True, layout="constrained")
+    figure, grid = pyplot.subplots(down, across, figsize=size, sharex=sharex, sharey=True, layout="constrained")
     flat = np.atleast_1d(np.asarray(grid, dtype=object)).ravel()
     for ax in flat[n:]:
         figure.delaxes(ax)
     return flat[:n]
 
 
-def _draw_lines(panels: npt.NDArray[Any], x: _Axis, values: Floats) -> None:
+def _draw_lines(panels: npt.NDArray[Any], x: Places, values: Floats) -> None:
     order = np.argsort(x.at, kind="stable")
     once = len(np.unique(x.at)) == len(x.at)
     for ax, column in zip(panels, values.T, strict=True):
@@ -158,7 +160,7 @@ def _draw_lines(panels: npt.NDArray[Any], x: _Axis, values: Floats) -> None:
             ax.plot(x.at, column, ".", markersize=3, alpha=0.6)
 
 
-def _draw_maps(panels: npt.NDArray[Any], places: Sequence[_Axis], values: Floats, colour: Colour) -> None:
+def _draw_maps(panels: npt.NDArray[Any], places: Sequence[Places], values: Floats, colour: Colour) -> None:
     """Draw one map per panel, with the same colours for the same values in all of them."""
     shown, limits = values, (float(values.min()), float(values.max()))
     if colour == "percentile":

@@ -7,6 +7,7 @@ makes a `FittedRegressor` from observations, and to `answering`, `components` an
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Literal, Self, overload
 
@@ -19,6 +20,8 @@ from sklearn.utils.validation import check_is_fitted
 
 from tuckergp.checks import check, whole
 from tuckergp.data.grids import GridData, asked_grid, is_grid
+from tuckergp.data.tables import Table
+from tuckergp.errors import InputError
 from tuckergp.likelihoods import LIKELIHOODS
 from tuckergp.model.cores import CoreSpec
 from tuckergp.model.design import Design
@@ -27,7 +30,7 @@ from tuckergp.model.mode import Mode
 from tuckergp.params import inner_params, with_inner
 from tuckergp.posterior.export import as_inference_data, block_names
 from tuckergp.random import seed_of
-from tuckergp.regressor import answering, component_plots
+from tuckergp.regressor import answering, component_plots, partial_dependence
 from tuckergp.regressor.choice import Choice
 from tuckergp.regressor.choosing import inference_of
 from tuckergp.regressor.column_report import ColumnReport, column_report
@@ -35,7 +38,9 @@ from tuckergp.regressor.component_plots import Colour
 from tuckergp.regressor.components import Components, components_of
 from tuckergp.regressor.decomposition import Decomposition, decomposition_of
 from tuckergp.regressor.learning import FittedRegressor, learn
-from tuckergp.regressor.reading import read_cells, read_observations
+from tuckergp.regressor.outputs import ONE_OUTPUT, OneOutput, Outputs, read_outputs
+from tuckergp.regressor.partial_dependence import PartialDependence
+from tuckergp.regressor.reading import read_cells
 from tuckergp.regressor.settings import RegressorSettings
 from tuckergp.regressor.trial import choose
 from tuckergp.running.control import Callback, Control, kept
@@ -131,6 +136,8 @@ class TuckerGPRegressor(Storable, ReadsTables, RegressorMixin, BaseEstimator):  
         variance of y.
     fit_ : Fit
         Model, parameters and learning curve.
+    outputs_ : Outputs or None
+        With several outputs: their ``names``, ``means`` and ``scales``.
     grid_ : GridData or None
         The grid that the model was fitted to, if any.
     moments_ : Moments
@@ -165,6 +172,7 @@ class TuckerGPRegressor(Storable, ReadsTables, RegressorMixin, BaseEstimator):  
 
     grid_: GridData | None = None
     choice_: Choice | None = None
+    outputs_: Outputs | None = None
 
     def __init__(
         self,
@@ -221,7 +229,10 @@ class TuckerGPRegressor(Storable, ReadsTables, RegressorMixin, BaseEstimator):  
         X : array of shape (N, p), data frame, path to a CSV or Parquet file, or xarray DataArray
             A DataArray without y is a grid of targets: every cell is an observation, NaN one that is missing, and the
             coordinates are the columns. Without ``modes`` every dimension is a mode.
-        y : array of shape (N,), or None for a grid
+        y : array of shape (N,) or (N, K), or None for a grid
+            K outputs are rows of one more mode, so that they share factors; NaN is an output that is missing at an
+            input. Each is standardised by itself, and by ``"gibbs"`` has noise of its own, as by ``noise="rows"``.
+            Answers then have one column per output.
         sample_weight : array of shape (N,), or of that of the grid, or None
             An observation of weight w counts as w equal ones.
         exposure : number, array of shape (N,), or of that of the grid, or None
@@ -251,9 +262,14 @@ class TuckerGPRegressor(Storable, ReadsTables, RegressorMixin, BaseEstimator):  
         self.__dict__.pop("grid_", None)
         if y is None and is_grid(X):
             self.grid_, X, y, sample_weight, exposure = read_cells(X, sample_weight, exposure, self.modes)
-        data = read_observations(self._read(X, reset=True), y, sample_weight, exposure, self.likelihood)
-        asked = None if moments_of is None else self._read(moments_of, reset=False)
-        return self._keep(learn(settings, data, control, asked, kept(keep, keep_draws), choose))
+        self.__dict__.pop("outputs_", None)
+        table = self._read(X, reset=True)
+        outputs, data = read_outputs(table, y, sample_weight, exposure, self.likelihood)
+        asked = None if moments_of is None else outputs.inputs(self._read(moments_of, reset=False))
+        fitted = learn(outputs.settings(settings, table), data, control, asked, kept(keep, keep_draws), choose)
+        if isinstance(outputs, Outputs):
+            self.outputs_ = outputs
+        return self._keep(replace(fitted, moments=outputs.moments(fitted.moments)))
 
     def get_params(self, deep: bool = True) -> dict[str, Any]:
         """Parameters by name; with ``deep`` also those inside, as in ``modes__0__kernel__lengthscale``."""
@@ -278,6 +294,11 @@ class TuckerGPRegressor(Storable, ReadsTables, RegressorMixin, BaseEstimator):  
                     setattr(self, moved, getattr(usual, moved))
             setattr(self, outer, with_inner(getattr(self, outer, None), inner, value))
         return self
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.target_tags.multi_output = True
+        return tags
 
     @property
     def learned_modes_(self) -> list[Mode]:
@@ -344,18 +365,13 @@ class TuckerGPRegressor(Storable, ReadsTables, RegressorMixin, BaseEstimator):  
         Returns
         -------
         ndarray, shape (N,), or a tuple of it and what else was asked for
-            Standard deviations first, then quantiles, then the interval.
+            Standard deviations first, then quantiles, then the interval. With K outputs, K is the second axis of all,
+            but for covariances, (N, N, K).
         """
-        return answering.predict(
-            self._fitted,
-            self._read(X, reset=False),
-            return_std,
-            return_cov,
-            quantiles,
-            include_noise,
-            interval,
-            exposure,
-        )
+        fitted, table, outputs = self._fitted, self._rows(X), self._outputs
+        asked = answering.Asked(return_std, quantiles, interval, include_noise)
+        found = answering.predict(fitted, table, return_cov, asked, outputs.exposure(exposure))
+        return outputs.covariances(found) if return_cov else outputs.answers(found, return_std)
 
     def score(self, X: Any, y: Any = None, sample_weight: Any = None, exposure: Any = None) -> float:
         """R^2 of the predictions at inputs X for targets y (N,), or of all cells of an xarray grid that have a value.
@@ -380,12 +396,14 @@ class TuckerGPRegressor(Storable, ReadsTables, RegressorMixin, BaseEstimator):  
         ndarray, shape (N,)
             Its mean compares models; that of a new observation, with its noise.
         """
-        return answering.log_density(self._fitted, self._read(X, reset=False), y, exposure)
+        fitted, table, outputs = self._fitted, self._read(X, reset=False), self._outputs
+        target, exposed = outputs.targets(y, table), outputs.exposure(exposure)
+        return outputs.log_density(answering.log_density(fitted, outputs.inputs(table), target, exposed), y)
 
     @available_if(_has_levels)  # type: ignore[untyped-decorator]
     def predict_proba(self, X: Any) -> Floats:
         """Probability of every level (``fit_.levels``) at inputs X, shape (N, K); for ordinal and Bernoulli models."""
-        return self._fitted.fit.probabilities(self._inputs(X))
+        return self._outputs.shaped(self._fitted.fit.probabilities(self._inputs(X)))
 
     def sample_y(
         self, X: Any, n_samples: int = 1, random_state: Any = 0, include_noise: bool = True, exposure: Any = None
@@ -404,10 +422,12 @@ class TuckerGPRegressor(Storable, ReadsTables, RegressorMixin, BaseEstimator):  
 
         Returns
         -------
-        ndarray, shape (N, n_samples)
+        ndarray, shape (N, n_samples), or (N, K, n_samples) with K outputs
         """
-        fitted, table = self._fitted, self._read(X, reset=False)
-        return answering.sample(fitted, table, n_samples, include_noise, exposure, seed_of(random_state))
+        fitted, table, exposed = self._fitted, self._rows(X), self._outputs.exposure(exposure)
+        return self._outputs.values(
+            answering.sample(fitted, table, n_samples, include_noise, exposed, seed_of(random_state))
+        )
 
     def components(self, X: Any, draw: int = -1, top: int | None = None) -> Components:
         """The summands of f at inputs X for one draw: W_ij psi_1i psi_2j with two modes, the largest first.
@@ -437,6 +457,7 @@ class TuckerGPRegressor(Storable, ReadsTables, RegressorMixin, BaseEstimator):  
         >>> parts.values.shape, bool(np.allclose(parts.total(), model.predict(X)))
         ((100, 4), True)
         """
+        self._outputs.refuse("components")
         return components_of(self._fitted.fit, self._inputs(X), draw, top)
 
     def decompose(self, X: Any, interval: float = 0.9) -> Decomposition:
@@ -470,8 +491,67 @@ class TuckerGPRegressor(Storable, ReadsTables, RegressorMixin, BaseEstimator):  
         >>> bool(np.allclose(parts.total(), model.predict({"t": t})))
         True
         """
+        self._outputs.refuse("decompose")
         fitted, table = self._fitted, self._read(X, reset=False)
         return decomposition_of(fitted.fit, fitted.modes, fitted.design(table), table, interval)
+
+    def partial_dependence(
+        self, X: Any, column: str | int, values: Any = None, interval: float = 0.9
+    ) -> PartialDependence:
+        """Predictions as a function of one column, averaged over inputs X, with a band from the draws.
+
+        Parameters
+        ----------
+        X : as in `fit`
+            Inputs over whose other columns predictions are averaged, such as the training data; up to 200 of them are
+            used, evenly spread.
+        column : str or int
+            The name of a column, or its number.
+        values : array-like or None
+            Values of the column. None: all where X has at most 40, else 40 between its 5 % and 95 % quantiles.
+        interval : float
+            The probability of the band: of the average of the means of observations, without their noise.
+
+        Returns
+        -------
+        PartialDependence
+            ``values``, ``mean``, ``std``, ``lower`` and ``upper``, in the units of the targets.
+
+        Examples
+        --------
+        >>> from tuckergp import TuckerGPRegressor
+        >>> X = np.random.default_rng(0).uniform(-2, 2, size=(100, 2))
+        >>> model = TuckerGPRegressor(rank=2, inference="als", random_state=0).fit(X, X[:, 0] + X[:, 1] ** 2)
+        >>> at_0, at_1 = model.partial_dependence(X, 1, values=[0.0, 1.0]).mean
+        >>> bool(abs(at_1 - at_0 - 1) < 0.3)
+        True
+        """
+        self._outputs.refuse("partial_dependence")
+        fitted, table = self._fitted, self._read(X, reset=False)
+        return partial_dependence.partial_dependence(fitted, table, self._named(column), values, interval)
+
+    def plot_partial_dependence(
+        self, X: Any, columns: Sequence[str | int] | str | int | None = None, interval: float = 0.9, axes: Any = None
+    ) -> npt.NDArray[Any]:
+        """Plot `partial_dependence` on several columns, one panel each (extra ``plot``).
+
+        Parameters
+        ----------
+        X : as in `fit`
+        columns : sequence of str or int, or one, or None
+            Names or numbers of columns; None: all that the model uses.
+        interval : float
+            The probability of the bands.
+        axes : matplotlib Axes, or an array of them, or None
+            Where to draw.
+
+        Returns
+        -------
+        ndarray of matplotlib Axes
+        """
+        asked = self._used if columns is None else [columns] if isinstance(columns, str | int) else columns
+        found = [self.partial_dependence(X, column, interval=interval) for column in asked]
+        return partial_dependence.plot(found, axes)
 
     def plot_components(
         self,
@@ -506,6 +586,7 @@ class TuckerGPRegressor(Storable, ReadsTables, RegressorMixin, BaseEstimator):  
         -------
         ndarray of matplotlib Axes
         """
+        self._outputs.refuse("plot_components")
         fitted, table = self._fitted, self._read(X, reset=False)
         check("top", top, whole(1))
         parts = components_of(fitted.fit, fitted.design(table), draw, top)
@@ -546,6 +627,7 @@ class TuckerGPRegressor(Storable, ReadsTables, RegressorMixin, BaseEstimator):  
         xarray.DataArray with the dimensions, coordinates and attributes of the grid, or an xarray.Dataset of such with
         ``mean`` and what else was asked for: ``std``, ``quantiles``, ``lower`` and ``upper``
         """
+        self._outputs.refuse("predict_grid")
         fitted, grid = self._fitted, asked_grid(self.grid_, like)
         asked = answering.Asked(return_std, quantiles, interval, include_noise)
         return answering.predict_grid(fitted, grid, self._names, asked, keep_observed, exposure)
@@ -558,15 +640,38 @@ class TuckerGPRegressor(Storable, ReadsTables, RegressorMixin, BaseEstimator):  
         arviz.InferenceData, or xarray.DataTree from ArviZ 1.0 on
             Group ``posterior``: ``f`` at up to 100 training observations, ``tau`` (the precision of each feature
             block), and of the likelihood ``noise`` (its standard deviation, or the scale of Student's t), ``nu``,
-            ``cuts`` or ``dispersion``. Group ``log_likelihood``: ``y`` at the same observations. Chain and draw are the
-            first dimensions; values are in the units of the targets.
+            ``cuts`` or ``dispersion``. Group ``log_likelihood``: ``y`` at the same observations. Groups
+            ``posterior_predictive`` and ``observed_data``: replicated and observed ``y`` there, for ``arviz.plot_ppc``.
+            Group ``sample_stats``: figures of each step, of HMC and NUTS also ``energy`` and ``diverging``. Chain and
+            draw are the first dimensions; values are in the units of the targets.
         """
         fit = self._fitted.fit
-        return as_inference_data(fit.draws, block_names(self.modes_))
+        return as_inference_data(fit.draws, block_names(self.modes_), fit.steps)
 
     def _inputs(self, X: Any) -> Design:
         """The design of the inputs to predict."""
-        return self._fitted.design(self._read(X, reset=False))
+        return self._fitted.design(self._rows(X))
+
+    def _named(self, column: str | int) -> str:
+        """The name of a column that the model uses, which may be given by its number."""
+        name = self._names[column] if isinstance(column, int) and 0 <= column < len(self._names) else str(column)
+        if name not in self._used:
+            raise InputError(f"The model uses no column {column!r}; it uses {', '.join(self._used)}.")
+        return name
+
+    def _rows(self, X: Any) -> Table:
+        """The rows to predict: the inputs, once for each output."""
+        return self._outputs.inputs(self._read(X, reset=False))
+
+    @property
+    def _outputs(self) -> OneOutput:
+        """How inputs and answers are read where there are several outputs."""
+        return ONE_OUTPUT if self.outputs_ is None else self.outputs_
+
+    @property
+    def _modes(self) -> list[Mode]:
+        """The modes of the inputs that were fitted, or are about to be."""
+        return self._outputs.of_inputs(super()._modes)
 
     def _check_parts(self) -> None:
         RegressorSettings.of(self)

@@ -75,10 +75,10 @@ def learn(
     began = time.monotonic()
     inference = inference_of(settings)
     seed = seed_for(settings.random_state, control.checkpoint)
-    if not tries_modes(settings, inference):
+    if not tries_modes(settings, inference, data.several):
         return fit_modes(settings, data, control, seed, moments_of, keep)
     choice = _chosen(settings, data, control, seed, choose)
-    models = contenders(data.table, () if choice is None else choice.lengthscales)
+    models = contenders(data.table, () if choice is None else choice.lengthscales, data.several)
     model = next(iter(models.values())) if choice is None else models[choice.modes]
     if choice is not None:
         say(f"modes: {choice}", control.progress)

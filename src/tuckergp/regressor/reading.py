@@ -31,17 +31,27 @@ LEAST_MEAN = 0.05
 
 
 class Observations(NamedTuple):
-    """Rows of inputs, their targets (N,), and weights and exposures (N,) where they are given."""
+    """Rows of inputs, their targets (N,), and weights and exposures (N,) where they are given.
+
+    ``inputs`` (N,) says which rows belong to one input, where inputs have several outputs; None: each is its own.
+    """
 
     table: Table
     target: Floats
     weight: Floats | None
     exposure: Floats | None
+    inputs: npt.NDArray[np.intp] | None = None
+
+    @property
+    def several(self) -> bool:
+        """Whether inputs have several outputs."""
+        return self.inputs is not None
 
     def take(self, rows: npt.NDArray[np.intp]) -> Observations:
         """Some of the rows."""
         weight, exposure = (None if values is None else values[rows] for values in (self.weight, self.exposure))
-        return Observations(self.table.take(rows), self.target[rows], weight, exposure)
+        inputs = None if self.inputs is None else self.inputs[rows]
+        return Observations(self.table.take(rows), self.target[rows], weight, exposure, inputs)
 
 
 class GridCells(NamedTuple):

@@ -8,6 +8,7 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from tuckergp.errors import DataWarning, NotConvergedWarning
 from tuckergp.features import Field
@@ -41,14 +42,14 @@ def choose(settings: RegressorSettings, data: Observations, seed: int, max_time:
     no result so far.
     """
     some, held = _parts(data, seed)
-    names = list(contenders(data.table))
+    names = list(contenders(data.table, several=data.several))
     if len(names) < 2 or len(data.target) < LEAST_ROWS:
         return None
     until = None if max_time is None else time.monotonic() + max_time
     scores, scales = {}, {}
     for name in names:
         left = None if until is None else max(0.0, until - time.monotonic())
-        contender = contenders(some.table).get(name)
+        contender = contenders(some.table, several=data.several).get(name)
         trial = None if contender is None else _short(settings, contender, some, seed, left)
         if trial is None:
             warnings.warn(
@@ -65,10 +66,24 @@ def choose(settings: RegressorSettings, data: Observations, seed: int, max_time:
 
 
 def _parts(data: Observations, seed: int) -> tuple[Observations, Observations]:
-    """The rows to learn from and those to be judged by, at random."""
-    order = stream(seed, 1, 4).permutation(len(data.target))
+    """The rows to learn from and those to be judged by, at random; all outputs of an input are on one side."""
+    rng = stream(seed, 1, 4)
+    order = rng.permutation(len(data.target))
     count = min(HELD_OUT, len(order) // 4)
+    if data.inputs is not None:
+        order, count = _whole_inputs(data.inputs, count, rng)
     return data.take(np.sort(order[count : count + ROWS])), data.take(np.sort(order[:count]))
+
+
+def _whole_inputs(
+    inputs: npt.NDArray[np.intp], count: int, rng: np.random.Generator
+) -> tuple[npt.NDArray[np.intp], int]:
+    """Rows in a random order of their inputs, and a number of them near ``count`` that splits no input."""
+    _, number = np.unique(inputs, return_inverse=True)
+    place = rng.permutation(int(number.max()) + 1)[number]
+    order = np.argsort(place, kind="stable")
+    ends = np.flatnonzero(np.diff(place[order])) + 1
+    return order, int(ends[max(0, int(np.searchsorted(ends, count, side="right")) - 1)]) if len(ends) else 0
 
 
 def _short(

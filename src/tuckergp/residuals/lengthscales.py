@@ -15,6 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from tuckergp.priors.given import ModeGiven, SharedNoise
+from tuckergp.priors.hyper import PrecisionPrior
 from tuckergp.random import log_slice
 from tuckergp.residuals.line import SLICE_WIDTH, LengthscalePrior
 from tuckergp.residuals.markov import independent_ranks, log_likelihood
@@ -180,14 +181,14 @@ class Responses:
 
     def shape(self, given: ModeGiven) -> float:
         """Shape of the gamma distribution of Lambda."""
-        return self.noise.shape + (given.prior.degrees + int(given.features.shape[1]) + self.noise.count) / 2
+        return self.noise.shape + (_of_one(given).degrees + int(given.features.shape[1]) + self.noise.count) / 2
 
     def rate(self, state: FieldState, log_h: float, weights: Floats, given: ModeGiven) -> tuple[float, float]:
         """Rate of the gamma distribution of Lambda, and the log determinant of the covariance over its scale."""
         h = float(np.exp(log_h))
         process = self.process(state, h)
         squares = float((process.whiten(self.y) ** 2).sum()) + h * self.within
-        rate = (given.prior.square + float(weights[0, 0])) / 2 + (h * self.noise.rate + squares / 2) / state.sd**2
+        rate = (_of_one(given).square + float(weights[0, 0])) / 2 + (h * self.noise.rate + squares / 2) / state.sd**2
         return rate, process.log_determinant
 
     def log_density(self, state: FieldState, log_h: float, weights: Floats, given: ModeGiven) -> float:
@@ -228,3 +229,9 @@ def given_responses(
     A, b = statistics
     more = alpha / noise.alpha
     return replace(state, precision=np.full((1, 1), precision)), (more * A, more * b)
+
+
+def _of_one(given: ModeGiven) -> PrecisionPrior:
+    """The prior of Lambda where the mode is all there is of f: there are no components to shrink."""
+    assert isinstance(given.prior, PrecisionPrior)
+    return given.prior

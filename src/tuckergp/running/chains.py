@@ -20,6 +20,7 @@ from tuckergp.posterior import moments
 from tuckergp.posterior.draws import Draws, Stack
 from tuckergp.posterior.moments import MomentsOf
 from tuckergp.posterior.newcomers import TrainingRows
+from tuckergp.posterior.replicates import replicates
 from tuckergp.random import stream
 from tuckergp.running.checkpoint import ChainRecord, Checkpoint
 from tuckergp.running.control import Callback
@@ -30,6 +31,8 @@ __all__ = ["Task", "warn_of_checkpoint"]
 
 # The number of training observations at which f is recorded to judge convergence.
 WATCHED = 100
+# The name of the random streams of replicated targets, beyond the numbers of chains.
+REPLICATES = 2**31
 # From here on they are not chosen from a list of all.
 MANY = 10_000_000
 
@@ -98,7 +101,7 @@ class Task:
             for t, (state, info) in enumerate(steps, start=len(record.steps) + 1):
                 record.state = contiguous(state)
                 if t > sampler.warmup and (t - sampler.warmup) % sampler.thin == 0:
-                    self._keep(record)
+                    self._keep(record, t)
                 info = replace(info, chain=chain)
                 record.steps.append(info)
                 try:
@@ -168,13 +171,14 @@ class Task:
             return record
         if not record.watched:
             record = replace(record, moments=deepcopy(record.moments), draws=Stack(0), watched=[])
-            self._keep(record)
+            self._keep(record, len(record.steps))
         if self.keep != 0:
             record = replace(record, draws=Stack(1))
             record.draws.add(self.sampler.draw(self.problem, record.state))
         return record
 
-    def _keep(self, record: ChainRecord) -> None:
+    def _keep(self, record: ChainRecord, step: int) -> None:
+        """Keep the present state, after so many steps, as a draw."""
         draw = self.sampler.draw(self.problem, record.state)
         number = len(record.watched)
         if self.moments_of is not None:
@@ -184,4 +188,8 @@ class Task:
             moments.add_draw(record.moments, self.moments_of, alone)
         if record.draws.capacity and self.is_kept(number + 1):
             record.draws.add(draw)
-        record.watched.append(self.sampler.watch(self.watched, record.state))
+        watched = self.sampler.watch(self.watched, record.state)
+        rng = stream(self.seed, REPLICATES, record.chain, number)
+        watched["step"] = np.array(float(step))
+        watched["replicate"] = replicates(self.watched, draw, watched["f"], rng)
+        record.watched.append(watched)

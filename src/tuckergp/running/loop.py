@@ -189,6 +189,7 @@ def _assemble(task: Task, records: list[ChainRecord]) -> Draws:
         traces=[values["f"] for values in watched],
         watched=watched,
         observations=task.observations.tolist(),
+        targets=task.problem.model.likelihood.original(task.watched.y).tolist(),
         moments=None if task.moments_of is None else merged([record.moments for record in records]),
     )
 

@@ -18,6 +18,8 @@ __all__ = ["progress_line", "say"]
 SCALED = ("train_rmse", "noise")
 # Seconds between two states of the line in a notebook.
 EVERY = 0.5
+# Figures of single steps, for ArviZ: no line needs them.
+LEFT_OUT = ("energy", "lp", "step_size", "leapfrogs", "depth")
 NAMES = {"train_rmse": "RMSE", "elbo": "ELBO", "log_probability": "log p"}
 
 
@@ -73,7 +75,8 @@ def _shows(show: bool | None) -> bool:
 
 
 def _figures(info: Info, unit: float) -> str:
-    shown = {key: value * unit if key in SCALED else value for key, value in info.figures.items()}
+    told = {key: value for key, value in info.figures.items() if key not in LEFT_OUT}
+    shown = {key: value * unit if key in SCALED else value for key, value in told.items()}
     return " ".join(f"{NAMES.get(key, key)} {value:.4g}" for key, value in shown.items())
 
 

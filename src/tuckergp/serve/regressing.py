@@ -17,6 +17,8 @@ class ServedRegressor:
     kind = "regressor"
 
     def __init__(self, model: TuckerGPRegressor) -> None:
+        if model.outputs_ is not None:
+            raise InputError("A model of several outputs cannot be served; fit and serve each output alone.")
         self.model = model
 
     @property

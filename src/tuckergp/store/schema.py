@@ -68,6 +68,7 @@ _HOMES: dict[str, tuple[str, ...]] = {
     "tuckergp.recommender.decisions": ("Attribute",),
     "tuckergp.recommender.feature_report": ("FeatureReport",),
     "tuckergp.regressor.choice": ("Choice",),
+    "tuckergp.regressor.outputs": ("Outputs",),
     "tuckergp.data.grids": ("Coordinate", "GridData"),
     "tuckergp.data.ids": ("Ids",),
     "tuckergp.recommender.circumstances": ("Circumstance", "Context", "Drift"),

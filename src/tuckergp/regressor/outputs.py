@@ -1,0 +1,233 @@
+"""Several outputs: each is a row of one more mode, so that outputs share factors and say something about each other.
+
+A table of inputs is repeated for each output, with the name of the output as one more column. Outputs are standardised
+one by one, because their units differ. Inputs come first: rows are (input 0, output 0), (input 0, output 1), and so on.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from tuckergp.data.standard import mean_and_std
+from tuckergp.data.tables import Table
+from tuckergp.errors import InputError
+from tuckergp.inference import INFERENCES
+from tuckergp.kernels import Identity
+from tuckergp.likelihoods import LIKELIHOODS
+from tuckergp.model.inputs import as_modes
+from tuckergp.model.mode import Mode
+from tuckergp.posterior.moments import Moments
+from tuckergp.regressor.reading import Observations, read_observations
+from tuckergp.regressor.settings import RegressorSettings
+
+__all__ = ["ONE_OUTPUT", "OneOutput", "Outputs", "read_outputs"]
+
+Floats = npt.NDArray[np.float64]
+
+
+class OneOutput:
+    """The usual case: inputs and answers are as they are."""
+
+    def inputs(self, table: Table) -> Table:
+        """The rows to predict."""
+        return table
+
+    def settings(self, settings: RegressorSettings, table: Table) -> RegressorSettings:
+        """The settings of the model, given those for its inputs."""
+        return settings
+
+    def of_inputs(self, modes: list[Mode]) -> list[Mode]:
+        """Fitted modes with their columns of inputs alone."""
+        return modes
+
+    def exposure(self, exposure: Any) -> Any:
+        """The exposures of the rows to predict."""
+        return exposure
+
+    def answers(self, found: Any, return_std: bool = False) -> Any:
+        """The mean and what else was asked for, in the shape and units of the targets."""
+        return found
+
+    def covariances(self, found: Any) -> Any:
+        """The mean and covariances."""
+        return found
+
+    def values(self, found: Floats) -> Floats:
+        """Values of the targets, rows first."""
+        return found
+
+    def shaped(self, found: Floats) -> Floats:
+        """Numbers without units, rows first."""
+        return found
+
+    def targets(self, y: Any, table: Table) -> Any:
+        """Targets as the model knows them."""
+        return y
+
+    def log_density(self, found: Floats, y: Any) -> Floats:
+        """Log densities of targets."""
+        return found
+
+    def moments(self, found: Moments | None) -> Moments | None:
+        """Moments of predictions."""
+        return found
+
+    def refuse(self, what: str) -> None:
+        """Refuse what is for one output."""
+
+
+ONE_OUTPUT = OneOutput()
+
+
+@dataclass(frozen=True)
+class Outputs(OneOutput):
+    """Several outputs of one model.
+
+    Attributes
+    ----------
+    column : str
+        What the column with the name of the output is called.
+    names : list of str
+        The outputs: columns of Y, or ``y0``, ``y1`` and so on.
+    means, scales : list of float
+        What 0 and 1 stand for in the units of each output.
+    """
+
+    column: str
+    names: list[str]
+    means: list[float]
+    scales: list[float]
+
+    def inputs(self, table: Table) -> Table:
+        """Each row of a table once for each output, which is named in one more column."""
+        rows = np.repeat(np.arange(len(table)), len(self.names))
+        levels = np.tile(np.array(self.names, dtype=object), len(table))
+        return Table({**table.take(rows).columns, self.column: levels}, table.name, len(rows))
+
+    def settings(self, settings: RegressorSettings, table: Table) -> RegressorSettings:
+        """The modes of the inputs and that of the outputs, None stays open; each output has noise of its own.
+
+        That is for an inference by name: an object has a noise of its own.
+        """
+        modes = settings.modes
+        modes = None if modes is None else [*as_modes(modes, table), Mode(self.column, Identity())]
+        named = isinstance(settings.inference, str) and "noise" in INFERENCES[settings.inference].takes
+        own = named and LIKELIHOODS[settings.likelihood].row_noise
+        return replace(settings, modes=modes, noise="rows" if own else settings.noise)
+
+    def of_inputs(self, modes: list[Mode]) -> list[Mode]:
+        """Fitted modes without the column of outputs; that of outputs alone is left out."""
+        inputs = [tuple(name for name in mode.columns if name != self.column) for mode in modes]
+        return [replace(mode, columns=own) for mode, own in zip(modes, inputs, strict=True) if own]
+
+    def exposure(self, exposure: Any) -> Any:
+        """The exposure of each input, for each of its outputs."""
+        return exposure if np.ndim(exposure) == 0 else np.repeat(np.asarray(exposure), len(self.names))
+
+    def answers(self, found: Any, return_std: bool = False) -> Any:
+        """Means (N, K), standard deviations (N, K), quantiles (N, K, levels) and intervals (N, K, 2)."""
+        if not isinstance(found, tuple):
+            return self.values(found)
+        sd = [self.shaped(found[1]) * np.array(self.scales)] if return_std else []
+        return (self.values(found[0]), *sd, *(self.values(part) for part in found[1 + len(sd) :]))
+
+    def covariances(self, found: Any) -> Any:
+        """Means (N, K), and the covariances (N, N, K) of each output."""
+        mean, whole = found
+        K = len(self.names)
+        return self.values(mean), np.stack([whole[k::K, k::K] * self.scales[k] ** 2 for k in range(K)], axis=2)
+
+    def shaped(self, found: Floats) -> Floats:
+        """Numbers (N K, ...) as (N, K, ...)."""
+        return found.reshape(-1, len(self.names), *found.shape[1:])
+
+    def values(self, found: Floats) -> Floats:
+        """Values (N K, ...) in the units of each output, (N, K, ...)."""
+        by_output = (-1, *(1,) * (found.ndim - 1))
+        mean, scale = (np.array(numbers).reshape(by_output) for numbers in (self.means, self.scales))
+        return np.asarray(mean + scale * self.shaped(found))
+
+    def targets(self, y: Any, table: Table) -> Floats:
+        """Targets (N, K) as one long row of standardised numbers; 0 stands for those that are missing."""
+        return np.nan_to_num(((_numbers(y, table, self.names) - self.means) / self.scales).ravel())
+
+    def log_density(self, found: Floats, y: Any) -> Floats:
+        """Log densities (N, K) in the units of the outputs; NaN where the target is missing."""
+        missing = np.isnan(np.asarray(y, dtype=np.float64))
+        return np.where(missing, np.nan, self.shaped(found) - np.log(self.scales))
+
+    def moments(self, found: Moments | None) -> Moments | None:
+        """Moments of predictions, (N, K)."""
+        if found is None:
+            return None
+        sd, sd_f = (self.shaped(each) * np.array(self.scales) for each in (found.std, found.std_f))
+        levels = None if found.probabilities is None else self.shaped(found.probabilities)
+        return Moments(self.values(found.mean), sd, sd_f, levels, found.draws)
+
+    def refuse(self, what: str) -> None:
+        """Refuse what is for one output."""
+        raise InputError(f"{what} is for one output, but the model has {len(self.names)}; fit the output alone.")
+
+
+def read_outputs(
+    table: Table, y: Any, sample_weight: Any, exposure: Any, likelihood: str
+) -> tuple[OneOutput, Observations]:
+    """The observations of one output or of several, Y (N, K), in which NaN is a target that is missing."""
+    shape = _shape(y)
+    if len(shape) != 2 or shape[1] < 2:
+        return ONE_OUTPUT, read_observations(table, y, sample_weight, exposure, likelihood)
+    names = [str(name) for name in getattr(y, "columns", (f"y{k}" for k in range(shape[1])))]
+    if len(set(names)) < len(names):
+        raise InputError(f"Outputs need names that differ, but the columns of y are {', '.join(names)}.")
+    Y = _numbers(y, table, names)
+    outputs = _standardised(_free_name(table), names, Y, LIKELIHOODS[likelihood].linear)
+    weight = sample_weight if np.ndim(sample_weight) == 0 else np.repeat(np.asarray(sample_weight), len(names))
+    target = outputs.targets(Y, table)
+    known = np.flatnonzero(~np.isnan(Y).ravel())
+    weight, exposed = (v if np.ndim(v) == 0 else v[known] for v in (weight, outputs.exposure(exposure)))
+    whole = outputs.inputs(table).take(known)
+    data = read_observations(whole, target[known], weight, exposed, likelihood)
+    inputs = known // len(names)
+    kept = inputs if len(data.target) == len(inputs) else inputs[np.flatnonzero(weight)]
+    return outputs, data._replace(inputs=kept)
+
+
+def _shape(y: Any) -> tuple[int, ...]:
+    """The shape of targets; that of rows of several lengths is that of one row each."""
+    try:
+        return np.asarray(y).shape
+    except ValueError:
+        return (len(y),)
+
+
+def _numbers(y: Any, table: Table, names: Sequence[str]) -> Floats:
+    """Y as numbers (N, K); NaN where a target is missing."""
+    if _shape(y) != (len(table), len(names)):
+        shape = " x ".join(map(str, _shape(y)))
+        raise InputError(f"X has {len(table)} rows and there are {len(names)} outputs, but y has shape {shape}.")
+    values = np.asarray(y)
+    columns = {name: values[:, k] for k, name in enumerate(names)}
+    numbers = Table(columns, "the target", len(values))
+    return np.stack([numbers.numeric(name, missing=True) for name in names], axis=1)
+
+
+def _standardised(column: str, names: list[str], Y: Floats, linear: bool) -> Outputs:
+    """The outputs with their means and standard deviations, where targets are numbers with units."""
+    empty = [name for name, values in zip(names, Y.T, strict=True) if np.isnan(values).all()]
+    if empty:
+        raise InputError(f"Output {empty[0]!r} has no value; leave it out.")
+    sizes = [mean_and_std(values[~np.isnan(values)]) if linear else (0.0, 1.0) for values in Y.T]
+    return Outputs(column, names, [mean for mean, _ in sizes], [scale or 1.0 for _, scale in sizes])
+
+
+def _free_name(table: Table) -> str:
+    """A name for the column of outputs that no column of the inputs has."""
+    name = "output"
+    while name in table:
+        name += "_"
+    return name

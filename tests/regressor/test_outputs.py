@@ -1,0 +1,154 @@
+"""Several outputs of one model: rows of one more mode."""
+
+import numpy as np
+import pytest
+
+from tuckergp import Mode, TuckerGPRegressor, load
+from tuckergp.errors import InputError
+from tuckergp.inference import ALS, Gibbs
+from tuckergp.kernels import SE, Linear
+from tuckergp.regressor.reading import Observations
+from tuckergp.regressor.trial import _parts
+from tuckergp.serve.regressing import ServedRegressor
+
+pd = pytest.importorskip("pandas")
+
+MODE = Mode("x", Linear() + SE(1.0))
+
+
+def curves(n=60, seed=0):
+    """Two outputs in units of their own: one curve, up and down."""
+    rng = np.random.default_rng(seed)
+    x = np.sort(rng.uniform(-3, 3, n))
+    f = np.sin(1.5 * x)
+    noise = 0.05 * rng.standard_normal((n, 2))
+    return {"x": x}, pd.DataFrame({"degrees": 20 + 5 * (f + noise[:, 0]), "pascal": 1e5 - 3000 * (f + noise[:, 1])})
+
+
+@pytest.fixture(scope="module")
+def fitted():
+    X, Y = curves()
+    model = TuckerGPRegressor([MODE], 2, Gibbs(draws=60, warmup=60), random_state=0)
+    return X, Y, model.fit(X, Y)
+
+
+def test_predictions_have_one_column_per_output_in_its_units(fitted):
+    X, Y, model = fitted
+    mean, sd, quantiles, interval = model.predict(X, return_std=True, quantiles=[0.1, 0.5, 0.9], interval=0.9)
+    assert mean.shape == sd.shape == Y.shape
+    assert quantiles.shape == (*Y.shape, 3)
+    assert interval.shape == (*Y.shape, 2)
+    assert model.outputs_.names == ["degrees", "pascal"]
+    errors = (mean - Y.to_numpy()) / Y.std().to_numpy()
+    assert (np.abs(errors) < 0.4).all()
+    assert 0.7 < ((interval[..., 0] < Y) & (interval[..., 1] > Y)).to_numpy().mean() <= 1
+    share = sd.mean(axis=0) / Y.std()  # the noise is 0.07, and the prior of its precision counts at 120 observations
+    assert ((share > 0.06) & (share < 0.18)).all()
+    np.testing.assert_allclose(quantiles[..., 1], mean, atol=(0.3 * sd).max(axis=0).max())
+    assert model.score(X, Y) > 0.95
+    assert set(model.features_) == {"x"}
+
+
+def test_covariances_samples_and_densities_are_those_of_each_output(fitted):
+    X, Y, model = fitted
+    few = {"x": X["x"][:4]}
+    mean, sd = model.predict(few, return_std=True)
+    again, covariance = model.predict(few, return_cov=True)
+    np.testing.assert_allclose(again, mean)
+    assert covariance.shape == (4, 4, 2)
+    np.testing.assert_allclose(np.sqrt([np.diag(covariance[:, :, k]) for k in range(2)]).T, sd, rtol=1e-6)
+    samples = model.sample_y(few, 400, random_state=1)
+    assert samples.shape == (4, 2, 400)
+    np.testing.assert_allclose(samples.mean(axis=2), mean, atol=(0.3 * sd).max(axis=0).max())
+    np.testing.assert_allclose(samples.std(axis=2) / sd, 1, atol=0.2)
+    density = model.log_predictive_density(few, Y[:4])
+    # the density of degrees, a few of them, is larger than that of thousands of pascal by the ratio of their units
+    expected = -0.5 * ((Y[:4] - mean) / sd) ** 2 - np.log(sd) - 0.5 * np.log(2 * np.pi)
+    np.testing.assert_allclose(density, expected, atol=0.3)
+
+
+def test_an_output_that_is_missing_is_told_by_the_other():
+    X, Y = curves(80)
+    holes = Y.copy()
+    holes.iloc[20:50, 1] = np.nan
+    model = TuckerGPRegressor([MODE], 2, Gibbs(draws=60, warmup=60), random_state=0).fit(X, holes)
+    errors = (model.predict(X)[20:50, 1] - Y.iloc[20:50, 1]) / Y["pascal"].std()
+    assert np.sqrt((errors**2).mean()) < 0.25
+    density = model.log_predictive_density(X, holes)
+    assert np.isnan(density[20:50, 1]).all()
+    assert np.isfinite(density[:, 0]).all()
+
+
+def test_a_model_of_outputs_is_saved_with_them(fitted, tmp_path):
+    X, _, model = fitted
+    model.save(tmp_path / "model.tgp")
+    again = load(tmp_path / "model.tgp")
+    assert again.outputs_ == model.outputs_
+    np.testing.assert_array_equal(again.predict(X), model.predict(X))
+
+
+def test_what_is_for_one_output_is_refused(fitted):
+    X, Y, model = fitted
+    for call in (model.components, model.decompose, model.plot_components, model.predict_grid):
+        with pytest.raises(InputError, match="is for one output, but the model has 2"):
+            call(X)
+    with pytest.raises(InputError, match="several outputs cannot be served"):
+        ServedRegressor(model)
+    with pytest.raises(InputError, match="60 rows and there are 2 outputs, but y has shape 60 x 3"):
+        model.log_predictive_density(X, np.zeros((60, 3)))
+    with pytest.raises(InputError, match="'b' has no value"):
+        TuckerGPRegressor([MODE]).fit(X, pd.DataFrame({"a": Y["degrees"], "b": np.nan}))
+    with pytest.raises(InputError, match="names that differ"):
+        TuckerGPRegressor([MODE]).fit(X, pd.concat([Y["degrees"], Y["degrees"]], axis=1))
+
+
+def test_one_output_after_several_is_one_output():
+    X, Y = curves(30)
+    model = TuckerGPRegressor([MODE], 1, ALS(iterations=3), random_state=0)
+    assert model.fit(X, Y).predict(X).shape == (30, 2)
+    assert model.fit(X, Y["degrees"]).predict(X).shape == (30,)
+    assert model.outputs_ is None
+
+
+def test_weights_count_inputs_and_a_column_called_output_stays_one_of_the_inputs():
+    X, Y = curves(30)
+    X["output"] = np.arange(30.0)
+    weight = np.ones(30)
+    weight[:10] = 0
+    settings = {"rank": 1, "inference": ALS(iterations=3), "random_state": 0}
+    model = TuckerGPRegressor([MODE, "output"], **settings).fit(X, Y, sample_weight=weight)
+    assert model.outputs_.column == "output_"
+    without = TuckerGPRegressor([MODE, "output"], **settings)
+    rest = {name: values[10:] for name, values in X.items()}
+    # the units of the outputs are those of all inputs, so the two differ a little
+    np.testing.assert_allclose(without.fit(rest, Y[10:]).predict(rest), model.predict(rest), rtol=0.05)
+
+
+def test_each_output_has_noise_of_its_own():
+    X, Y = curves(60)
+    Y["noise"] = np.random.default_rng(1).standard_normal(60)
+    model = TuckerGPRegressor([MODE], 2, draws=60, warmup=60, random_state=0).fit(X, Y)
+    share = model.predict(X, return_std=True)[1].mean(axis=0) / Y.std()
+    assert share["degrees"] < 0.2
+    assert share["pascal"] < 0.2
+    assert share["noise"] > 0.7
+
+
+def test_a_trial_holds_out_whole_inputs():
+    from tuckergp.data.tables import Table
+
+    inputs = np.repeat(np.arange(300), 3)[5:]
+    table = Table({"x": inputs.astype(float)}, "X", len(inputs))
+    data = Observations(table, np.zeros(len(inputs)), None, None, inputs)
+    some, held = _parts(data, 0)
+    assert not set(some.inputs) & set(held.inputs)
+    assert len(held.target) == pytest.approx(len(inputs) // 4, abs=3)
+    assert len(some.target) + len(held.target) == len(inputs)
+
+
+def test_moments_while_sampling_have_the_units_of_the_outputs():
+    X, Y = curves(40)
+    model = TuckerGPRegressor([MODE], 1, Gibbs(draws=10, warmup=10), random_state=0).fit(X, Y, moments_of=X)
+    mean, sd = model.predict(X, return_std=True)
+    np.testing.assert_allclose(model.moments_.mean, mean, rtol=1e-4)
+    np.testing.assert_allclose(model.moments_.std, sd, rtol=1e-3)
