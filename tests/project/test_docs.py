@@ -37,7 +37,7 @@ LINK = re.compile(r"\[[^\]\n]*\](?:\(|:[ ])(?P<target>[^)\s]+)")
 TABLE = re.compile(r"<!-- table: (?P<name>\w+) -->\n.*?<!-- end -->", re.DOTALL)
 NOT_RUN = re.compile(r"<!-- not run -->\s*\Z")
 # What an example runs at the most in the quick suite.
-FEW = {"draws": 15, "warmup": 15, "iterations": 4, "epochs": 4}
+FEW = {"draws": 15, "warmup": 15, "iterations": 20, "epochs": 8}
 NEEDS = re.compile(r"<!-- needs: (?P<what>[a-z, ]+) -->\s*\Z")
 
 

@@ -199,7 +199,7 @@ def steps_of(inference: Any) -> int:
     """Steps of a candidate: in a short fit few, where the trial would else take longer than the fit."""
     if inference.point:
         return POINT_STEPS
-    return round(min(max(SWEEPS * (inference.draws + inference.warmup), LEAST_STEPS), MOST_STEPS))
+    return int(min(max(round(SWEEPS * (inference.draws + inference.warmup)), LEAST_STEPS), MOST_STEPS))
 
 
 def logistic(f: Floats, y: npt.NDArray[np.bool_], weight: Floats) -> tuple[float, float]:
