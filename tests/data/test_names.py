@@ -92,3 +92,7 @@ def test_the_index_of_pandas_is_read_where_it_has_names():
         table = named_table(frame.set_index(keys), "ratings", None)
         assert {name: values.tolist() for name, values in table.columns.items()} == frame.to_dict("list")
     assert list(named_table(frame.set_index("rating", drop=False), "r", None).columns) == list(frame.columns)
+
+
+def test_an_option_to_type_quotes_names_with_spaces():
+    assert "--item-column 'Movie Title'." in str(missing_column("r.csv", "item_id", ["user_id", "Movie Title"], {}))

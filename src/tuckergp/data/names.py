@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
+from shlex import quote
 from typing import Any
 
 from tuckergp.data.frames import with_index
@@ -206,7 +207,7 @@ def _ambiguous(name: str, usual: str, found: Sequence[str], existing: Sequence[s
 
 
 def _say(usual: str, theirs: str) -> str:
-    return f"columns={{{usual!r}: {theirs!r}}}, or {OPTIONS[usual]} {theirs}"
+    return f"columns={{{usual!r}: {theirs!r}}}, or {OPTIONS[usual]} {quote(theirs)}"
 
 
 def _unnamed(existing: Sequence[str]) -> bool:
