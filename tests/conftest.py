@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -11,20 +12,27 @@ from typing import Any
 for _threads in ("NUMBA_NUM_THREADS", "OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS"):
     os.environ.setdefault(_threads, "1")
 
+# Processes that tests start would else compile every module of the package again.
+os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+sys.dont_write_bytecode = False
+
 import pytest  # noqa: E402
 from xdist.scheduler import LoadFileScheduling  # noqa: E402
 
+from tests.compiled import compile_all  # noqa: E402
 from tuckergp.data.datasets import MovieLens, load_movielens_100k  # noqa: E402
 
 # Folders whose files share a fixture that takes long to make.
 TOGETHER = ("tests/paper/report/", "tests/serve/page/", "tests/spark/")
-# Tests that compile next to nothing: one worker runs them while another compiles what both will need.
-LIGHT = ("tests/data/", "tests/kernels/", "tests/features/", "tests/gp/", "tests/evaluation/metrics/")
 # What takes long is begun first, so that no worker is alone with it in the end.
-FIRST = (
-    *("tests/paper/report/", LIGHT, "tests/serve/page/", "tests/spark/", "tests/project/", "tests/running/"),
-    *("tests/cli/", "tests/serve/", "tests/contracts/"),
-)
+FIRST = (*TOGETHER, "tests/project/", "tests/running/", "tests/cli/", "tests/serve/", "tests/contracts/")
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_sessionstart(session: pytest.Session) -> None:
+    """Compile before workers start; a run in one process compiles what it needs."""
+    if getattr(session.config.option, "numprocesses", None):
+        compile_all()
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
@@ -32,14 +40,10 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 
 class _ByFile(LoadFileScheduling):
-    """One worker runs all tests of a file, so that its models are fitted once, all files of a folder `TOGETHER`, and
-    all that are `LIGHT`.
-    """
+    """One worker runs all tests of a file, so that its models are fitted once, and all files of a folder `TOGETHER`."""
 
     def _split_scope(self, nodeid: str) -> str:
         file = super()._split_scope(nodeid)
-        if file.startswith(LIGHT) and "test_grids" not in file:  # which fits models
-            return "light"
         return next((folder for folder in TOGETHER if file.startswith(folder)), file)
 
 

@@ -10,6 +10,7 @@ import pytest
 
 from tests.cli.command import refuse, run, run_process
 from tests.helpers import quick_and_long
+from tuckergp.recommender import value
 
 DEMO = importlib.import_module("tuckergp.cli.demo")  # tuckergp.cli.demo is also the command
 
@@ -49,9 +50,10 @@ def test_demo_shows_the_figures_that_json_has(tmp_path, monkeypatch):
             assert f"{value:.4f}" in shown.stdout
 
 
-@quick_and_long("draws", 10, 50)
-def test_demo_runs_on_movielens(data_dir, monkeypatch, draws):
+@quick_and_long(("draws", "enough"), (8, 10**9), (50, value.ENOUGH))
+def test_demo_runs_on_movielens(data_dir, monkeypatch, draws, enough):
     monkeypatch.setattr(DEMO, "DRAWS", draws)
+    monkeypatch.setattr(value, "ENOUGH", enough)  # ratings for a model of choices
     done = run("demo", "--json", "--data", str(data_dir))
     assert done.returncode == 0, done.stderr
     result = json.loads(done.stdout)

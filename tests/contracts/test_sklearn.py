@@ -8,8 +8,7 @@ from tuckergp.inference import ALS
 from tuckergp.model.tucker import SparseCore
 
 ESTIMATORS = [
-    TuckerGPRegressor(rank=2, draws=5, warmup=5),
-    TuckerGPRegressor(rank=3, inference="als"),
+    TuckerGPRegressor(rank=2, draws=3, warmup=3),
     TuckerGPRegressor(rank=2, core="identity", inference=ALS(noise=0.1, iterations=10)),
     TuckerGPRegressor(rank=2, core=SparseCore(2), inference=ALS(iterations=10)),
     TuckerGPRegressor(inference="sgd"),
@@ -25,4 +24,11 @@ def expected_to_fail(estimator):
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.DataConversionWarning")
 @parametrize_with_checks(ESTIMATORS, expected_failed_checks=expected_to_fail)
 def test_estimator_contract(estimator, check):
+    check(estimator)
+
+
+@pytest.mark.slow
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.DataConversionWarning")
+@parametrize_with_checks([TuckerGPRegressor(inference="als")])
+def test_estimator_contract_with_a_search_for_the_prior_scale(estimator, check):
     check(estimator)

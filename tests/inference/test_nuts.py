@@ -195,6 +195,7 @@ def test_a_checkpoint_keeps_whole_chains(tmp_path):
     assert len(seen) == 40 + 44
 
 
+@pytest.mark.slow
 def test_chains_in_processes_draw_the_same_and_moments_are_kept():
     rng = np.random.default_rng(0)
     X = rng.uniform(-2, 2, size=(60, 2))

@@ -38,8 +38,14 @@ def fitted(likelihood, inference):
     return model.fit(X, y, **more), X, y, more
 
 
-@pytest.mark.parametrize("inference", INFERENCES)
-@pytest.mark.parametrize("likelihood", ["poisson", "bernoulli", "ordinal"])
+SLOW = {("poisson", "nuts"), ("ordinal", "nuts")}  # NUTS has the same code for all likelihoods
+PAIRS = [(likelihood, inference) for likelihood in ("poisson", "bernoulli", "ordinal") for inference in INFERENCES]
+
+
+@pytest.mark.parametrize(
+    ("likelihood", "inference"),
+    [pytest.param(*pair, marks=[pytest.mark.slow] if pair in SLOW else []) for pair in PAIRS],
+)
 def test_it_learns_by_every_inference(likelihood, inference):
     model, X, y, more = fitted(likelihood, inference)
     assert model.score(X, y, **more) > {"poisson": 0.5, "bernoulli": 0.2, "ordinal": 0.35}[likelihood]

@@ -362,6 +362,7 @@ def test_on_a_sphere_the_date_line_and_the_poles_are_no_edges():
     np.testing.assert_allclose(mean, [-np.cos(np.radians(20))] * 2 + [0, 0], atol=0.08)
 
 
+@pytest.mark.slow
 def test_california_as_a_field(data_dir):
     # every eighth training row of the authors' split; predicting the mean gives 0.57, two chains 0.36
     data = load_california(data_dir)

@@ -109,6 +109,7 @@ def recommendations(model: TuckerRecommender, data: Data) -> dict[str, Any]:
     ids, counts = np.unique(data.test["user_id"], return_counts=True)
     person = ids[np.argmax(counts)]
     best = as_table(model.recommend([person], n=N_RECOMMENDED), "recommendations")
+    ratings = best.columns.get("rating", best["score"])  # without a model of choices the score is the rating
     place = {item: k for k, item in enumerate(data.items["item_id"].tolist())}
     row = int(np.flatnonzero(data.users["user_id"] == person)[0])
     facts = {name: values[row] for name, values in data.users.columns.items()}
@@ -121,7 +122,7 @@ def recommendations(model: TuckerRecommender, data: Data) -> dict[str, Any]:
                 "genres": [str(genre) for genre in data.items["genres"][place[item]]],
                 "predicted_rating": float(rating),
             }
-            for item, rating in zip(best["item_id"].tolist(), best["rating"], strict=True)
+            for item, rating in zip(best["item_id"].tolist(), ratings, strict=True)
         ],
     }
 
