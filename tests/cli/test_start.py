@@ -46,8 +46,8 @@ def test_demo_shows_the_figures_that_json_has(tmp_path, monkeypatch):
     assert shown.returncode == 0
     result = json.loads((tmp_path / "demo.json").read_text())
     for row in ("noise_floor", "global_mean", "without_side_information", "with_side_information"):
-        for value in result[row].values():
-            assert f"{value:.4f}" in shown.stdout
+        for figure in result[row].values():
+            assert f"{figure:.4f}" in shown.stdout
 
 
 @quick_and_long(("draws", "enough"), (8, 10**9), (50, value.ENOUGH))

@@ -1,5 +1,7 @@
 """The compiled epoch against plain NumPy steps that touch every parameter."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -111,3 +113,21 @@ def test_features_that_no_observation_meets_stay_at_their_prior_mean():
         assert unseen.any()
         assert (U[unseen] == 0).all()
         assert (U[~unseen] != 0).any(axis=1).all()
+
+
+@pytest.mark.parametrize("method", ["sgd", "adam"])
+def test_weights_count_as_many_equal_observations(method):
+    """In one batch of all, where the order does not matter."""
+    problem = random_problem(np.random.default_rng(0), "full", (2, 2), "dense", n=10)
+    weight = np.where(np.arange(10) < 4, 3.0, 1.0)
+    weighted, repeated = replace(problem, weight=weight), problem.take(np.repeat(np.arange(10), weight.astype(int)))
+    algorithm = SGD(epochs=1, method=method, batch_size=100, step_u=1e-3, step_w=1e-3, validation=0.0)
+    start, at = initial(weighted, algorithm, 1)
+    moved = algorithm.parameters(weighted, algorithm.step(weighted, start, stream(1, 1))[0])
+    gradient = weighted.model.log_joint_and_gradient(at, weighted.design, weighted.y, weight)[1]
+    same = repeated.model.log_joint_and_gradient(at, repeated.design, repeated.y)[1]
+    np.testing.assert_allclose(gradient.W, same.W, rtol=1e-10)
+    # the first step goes along the gradient: in its direction, or by its signs
+    steps = moved.W - at.W
+    expected = 0.5e-3 * gradient.W if method == "sgd" else 1e-3 * np.sign(gradient.W)
+    np.testing.assert_allclose(steps, expected, rtol=1e-4)

@@ -5,6 +5,7 @@ import pytest
 
 from tuckergp.data.columns import as_inputs
 from tuckergp.features import Cholesky, Fourier, Hashing, Nystrom, points, realise
+from tuckergp.features.new import NewFeatures, stacked
 from tuckergp.kernels import SE, Constant, Cosine, Identity, Linear, Periodic
 from tuckergp.random import DrawStreams
 
@@ -125,3 +126,12 @@ def test_features_that_cannot_carry_the_kernel_say_so():
         assert enough.fit(x, SE(0.3), 0).doubt(x) is None
     table = {"x": x["x0"], "who": x["x0"].round()}
     assert "too few" in realise(2.0 * SE(0.1, "x") * Identity("who"), table, Fourier(50), 0).doubt(table)
+
+
+def test_what_they_add_is_their_squares_and_parts_stand_one_after_the_other():
+    first = NewFeatures.of(np.array([[2.0, 0.0], [1.0, 3.0]]), np.array([1, 2], dtype=np.uint64))
+    np.testing.assert_array_equal(first.variance, [[4.0, 10.0]])
+    both = stacked([(None, 1), (first, 2), (first, 2)])
+    expected = np.zeros((5, 4))
+    expected[1:3, :2] = expected[3:, 2:] = first.values.toarray()
+    np.testing.assert_array_equal(both.values.toarray(), expected)

@@ -9,10 +9,10 @@ import numpy as np
 import pytest
 from scipy import sparse, stats
 
-from tests.helpers import core_of, quick_and_long, z_scores
+from tests.helpers import core_of, quick_and_long, random_design, z_scores
 from tuckergp.errors import InputError, NotConvergedWarning
 from tuckergp.inference.base import Problem
-from tuckergp.inference.gibbs import Gibbs, GibbsState
+from tuckergp.inference.gibbs import Gibbs, GibbsState, _scatter
 from tuckergp.kernels import Matern12, Matern32
 from tuckergp.likelihoods import Gaussian, NegativeBinomial, Ordinal, Student
 from tuckergp.likelihoods import student as student_module
@@ -519,3 +519,17 @@ def test_ctrl_c_and_a_time_limit_leave_the_draws_there_are():
     assert draws.lengths == (6,)
     draws, _ = sample(Gibbs(draws=10_000, warmup=10_000, chains=2), small_problem(), 0, Control(max_time=0.2))
     assert draws.lengths == (1, 1)
+
+
+def test_lambda_counts_weights_in_units_of_their_block_and_whitened_rows():
+    rng = np.random.default_rng(6)
+    design = random_design(rng, [6, 6], [4, 4], 20, "rows")
+    table, r = design.modes[0], 2
+    B, E = rng.standard_normal((4, r)), rng.standard_normal((6, r))
+    tau = np.arange(2.0, 2.0 + len(table.blocks))
+    mode = ModeState(E, B, np.eye(r), tau, table.residual.init(r, 1.0, rng))
+    found, count = _scatter(table, mode, E)
+    by_feature = np.concatenate([np.full(b.stop - b.start, t) for b, t in zip(table.blocks, tau, strict=True)])
+    Z = E / 0.7  # the sd of rows in these designs
+    np.testing.assert_allclose(found, B.T @ np.diag(by_feature) @ B + Z.T @ Z)
+    assert count == 4 + 6

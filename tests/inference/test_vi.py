@@ -1,5 +1,6 @@
 """Variational inference: exact where q can be, below the evidence elsewhere, at a maximum of its bound in the end."""
 
+from dataclasses import replace
 from itertools import product
 
 import numpy as np
@@ -16,7 +17,7 @@ from tuckergp.model.design import Design
 from tuckergp.model.mode_table import ModeTable
 from tuckergp.model.tucker import TuckerModel, make_core
 from tuckergp.posterior.draws import Draws
-from tuckergp.priors.beliefs import Gammas, Normal, PrecisionBelief
+from tuckergp.priors.beliefs import Gammas, Normal, PrecisionBelief, normals
 from tuckergp.priors.hyper import PrecisionPrior
 from tuckergp.random import BLOCK
 from tuckergp.residuals import Rows
@@ -299,3 +300,25 @@ def test_what_q_has_no_form_for_is_refused():
 def test_bad_settings_are_refused(setting, message):
     with pytest.raises(InputError, match=message):
         VI(**setting)
+
+
+def test_entries_that_are_independent_under_q_stay_at_the_mean_of_the_joint_one():
+    rng = np.random.default_rng(5)
+    root = rng.standard_normal((4, 3, 3))
+    precision, right = root @ np.swapaxes(root, 1, 2) + np.eye(3), rng.standard_normal((4, 3))
+    mean, _, _ = normals(precision, right, np.zeros((4, 3)), factorised=False)
+    again, covariance, log_det = normals(precision, right, mean, factorised=True)
+    np.testing.assert_allclose(again, mean, rtol=1e-10)
+    diagonal = np.diagonal(precision, axis1=1, axis2=2)
+    np.testing.assert_allclose(np.diagonal(covariance, axis1=1, axis2=2), 1 / diagonal)
+    assert log_det == pytest.approx(-np.log(diagonal).sum())
+
+
+def test_the_core_has_its_prior_in_the_bound():
+    problem = random_problem(np.random.default_rng(3), "full", (2, 3), "rows")
+    state = loop.run(VI(iterations=3), problem, seed=0).state
+    squares, scales = float(state.W.squares.sum()), (0.5, 3.0)
+    found = [VI().bound(problem.with_model(replace(problem.model, sigma_w=scale)), state) for scale in scales]
+    # E log N(W; 0, sigma_w^2)
+    expected = [-0.5 * (6 * 2 * np.log(scale) + squares / scale**2) for scale in scales]
+    assert found[1] - found[0] == pytest.approx(expected[1] - expected[0])

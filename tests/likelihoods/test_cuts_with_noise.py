@@ -7,6 +7,8 @@ import pytest
 from scipy import stats
 
 from tuckergp.compute.ordinal import level_masses, total_log_mass
+from tuckergp.likelihoods import Ordinal, ordinal
+from tuckergp.likelihoods.base import NoiseSettings, Observed
 from tuckergp.likelihoods.levels import draw_cuts, log_probability
 
 
@@ -50,3 +52,21 @@ def test_masses_of_levels_have_the_noise_of_each_observation():
     for lower, upper in pairwise(cuts):
         mass = stats.norm.cdf(upper, f, 1 / root) - stats.norm.cdf(lower, f, 1 / root)
         assert total_log_mass(f, root, lower, upper) == pytest.approx(np.log(mass).sum(), rel=1e-8)
+
+
+def test_the_likelihood_draws_its_cut_points_with_the_noise_of_each_observation(monkeypatch):
+    rng, n = np.random.default_rng(3), 30
+    index = rng.integers(5, size=(n, 1)).astype(np.int32)
+    observed = Observed(rng.integers(3, size=n).astype(float), None, None, index, (np.arange(5, dtype=np.int32),), (5,))
+    likelihood, given = Ordinal((0.0, 1.0)), []
+
+    def draw(cuts, f, y, rng, root=None, **_):
+        given.append(root)
+        return cuts
+
+    monkeypatch.setattr(ordinal, "draw_cuts", draw)
+    state = likelihood.start(observed, NoiseSettings(True, 1.0, 0.5))
+    factors = np.array([0.2, 1.0, 3.0, 0.5, 2.0])
+    state = state._replace(rows=state.rows._replace(factors=(factors,)))
+    likelihood.draw_given_function(state, observed, np.zeros(n), rng)
+    np.testing.assert_allclose(given[0], np.sqrt(factors[index[:, 0]]))

@@ -11,6 +11,7 @@ from tests.helpers import core_of, flatten, random_design
 from tuckergp.compute import densities
 from tuckergp.errors import InputError
 from tuckergp.likelihoods import Gaussian, NegativeBinomial, Ordinal, Poisson, Student
+from tuckergp.likelihoods.base import NoiseSettings, Observed
 from tuckergp.likelihoods.levels import CutPrior
 from tuckergp.model.tucker import Parameters, TuckerModel
 
@@ -183,3 +184,14 @@ def test_the_gradient_of_the_log_joint_is_that_of_finite_differences(name, core)
 def test_levels_outside_are_refused():
     with pytest.raises(InputError, match="Levels must be 0 to 2, not 0 to 3"):
         Ordinal((0.0, 1.0)).log_density(np.array([0.0, 3.0]), np.zeros(2))
+
+
+def test_gibbs_sampling_sees_the_weights_of_observations():
+    y, weight, likelihood = np.arange(4.0), np.array([0.5, 1.0, 2.0, 7.0]), Gaussian(0.3)
+    index, rng = np.zeros((4, 1), np.int32), np.random.default_rng(0)
+    found = []
+    for given in (None, weight):
+        observed = Observed(y, given, None, index, (np.zeros(1, np.int32),), (0,))
+        state = likelihood.start(observed, NoiseSettings(False, 1.0, 0.5))
+        found.append(likelihood.augment(state, observed, lambda: np.zeros(4), rng)[1].at(index))
+    np.testing.assert_allclose(found[1], weight * found[0])
