@@ -142,7 +142,7 @@ def test_settings_of_noise_are_refused_where_there_is_none(name):
 # Values that no number may be; 0 and -1 are wrong where None, "a" and the like are, but for what may be 0.
 NEVER = [float("nan"), float("inf"), -float("inf"), "a", [], -1, -0.5]
 MAY_BE_ZERO = {"overrelaxation", "warmup", "begin", "validation", "decay"}
-MAY_BE_BOOL = {"factorised", "precondition"}
+MAY_BE_BOOL = {"factorised", "precondition", "shrinkage"}
 MAY_BE_NONE = {"sigma_u", "sigma_w", "step_w", "scale", "noise"}
 WHOLE = {"draws", "warmup", "thin", "chains", "iterations", "epochs", "batch_size", "patience", "leapfrogs"}
 WHOLE |= {"max_depth", "begin"}

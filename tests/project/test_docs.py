@@ -22,6 +22,7 @@ import pytest
 import tuckergp
 from tuckergp.inference import INFERENCES
 from tuckergp.recommender import choosing as recommender
+from tuckergp.recommender import drift_trial
 from tuckergp.regressor import choosing as regressor
 from tuckergp.regressor import contenders, trial
 
@@ -143,13 +144,23 @@ def with_few_steps(resolve):
     return resolved
 
 
+def shorten_trials(monkeypatch):
+    """Decisions by trial are made, but from few rows and sweeps."""
+    for module, name, few in (
+        (trial, "ROWS", 100),
+        (contenders, "LEARN_ROWS", 100),
+        (drift_trial, "WARMUP", 3),
+        (drift_trial, "DRAWS", 3),
+    ):
+        monkeypatch.setattr(module, name, few)
+
+
 @pytest.mark.parametrize(("page", "time"), pages_to_run())
 def test_examples_run(page, time, tmp_path, monkeypatch, request):
     if not time:
         for module in (recommender, regressor):
             monkeypatch.setattr(module, "resolve_inference", with_few_steps(module.resolve_inference))
-        monkeypatch.setattr(trial, "ROWS", 100)
-        monkeypatch.setattr(contenders, "LEARN_ROWS", 100)
+        shorten_trials(monkeypatch)
     # first all that need no data, so that they cannot lean on those that do
     monkeypatch.chdir(tmp_path)
     known = dict(INFERENCES)  # to which a page may add
@@ -163,7 +174,8 @@ def test_examples_run(page, time, tmp_path, monkeypatch, request):
 
 
 @pytest.mark.parametrize("name", MODULES)
-def test_doctests_pass(name):
+def test_doctests_pass(name, monkeypatch):
+    shorten_trials(monkeypatch)
     failed, _ = doctest.testmod(importlib.import_module(name))
     assert failed == 0
 

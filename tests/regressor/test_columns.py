@@ -187,7 +187,7 @@ def test_lists_after_a_data_frame_may_hold_text_and_lazy_frames_are_collected():
             "could not convert string to float: 'u'; give columns with text in a data frame or a dict",
         ),
         (FRAME, "a", r"y should be a 1d array, got an array of shape \(\) instead"),
-        (FRAME, np.c_[Y, Y], "y should be a 1d array"),
+        (FRAME, np.ones((len(Y), 2, 2)), "Found array with dim 3"),
     ],
 )
 def test_shapes_that_are_wrong_are_input_errors_without_a_dump_of_the_data(X, y, message):

@@ -226,7 +226,7 @@ class TestPlots:
         model, points = surface
         _, ax = pyplot.subplots()
         assert model.plot_components(points, top=1, axes=ax)[0] is ax
-        with pytest.raises(InputError, match="axes has 1 entries for 2 components"):
+        with pytest.raises(InputError, match="axes has 1 entries for 2 panels"):
             model.plot_components(points, top=2, axes=ax)
 
     @pytest.mark.parametrize(
