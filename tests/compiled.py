@@ -13,35 +13,39 @@ from pathlib import Path
 import numpy as np
 
 
-def ratings() -> None:
-    """The statistics of rows, ordinal ratings, and stochastic gradients."""
-    from tuckergp import TuckerRecommender
+def ratings_and_places() -> None:
+    """The statistics of rows, ordinal ratings, stochastic gradients, gradients of all weights, and fields."""
+    from tuckergp import Mode, TuckerGPRegressor, TuckerRecommender
+    from tuckergp.inference import HMC
+    from tuckergp.kernels import SE, Matern32
 
     rng = np.random.default_rng(0)
-    table = {"user_id": np.repeat(np.arange(10), 4), "item_id": np.tile(np.arange(8), 5), "rating": np.ones(40)}
+    table = {"user_id": np.repeat(np.arange(10), 4), "item_id": np.tile(np.arange(8), 5)}
     table["rating"] = rng.integers(1, 6, 40).astype(float)
     TuckerRecommender(rank=2, draws=1, warmup=1).fit(table, progress=False)
     TuckerRecommender(rank=2, draws=1, warmup=1, likelihood="ordinal").fit(table, progress=False)
     TuckerRecommender(rank=2, inference="sgd").fit(table, progress=False)
+    X, y = rng.normal(size=(30, 2)), rng.normal(size=30)
+    smooth = [Mode("x0", SE(1.0)), Mode("x1", SE(1.0))]
+    TuckerGPRegressor(smooth, rank=2, inference=HMC(draws=1, warmup=1)).fit(X, y, progress=False)
+    TuckerGPRegressor([Mode(["x0", "x1"], Matern32(1.0))], rank=1, draws=1, warmup=1).fit(X, y, progress=False)
 
 
-def rows_on_lines() -> None:
-    """Lines, fields, a full core, gradients of all weights, and the statistics of rows in single precision."""
+def lines_and_single_precision() -> None:
+    """Lines, and the statistics of rows in single precision."""
     from tuckergp import Mode, TuckerGPRegressor
-    from tuckergp.inference import HMC, Gibbs
-    from tuckergp.kernels import SE, Matern32
+    from tuckergp.inference import Gibbs
+    from tuckergp.kernels import Identity
 
     rng = np.random.default_rng(0)
     X, y = rng.normal(size=(30, 2)), rng.normal(size=30)
     TuckerGPRegressor(rank=2, draws=1, warmup=1).fit(X, y, progress=False)
-    TuckerGPRegressor([Mode([0, 1], Matern32(1.0))], rank=1, draws=1, warmup=1).fit(X, y, progress=False)
-    smooth = [Mode(0, SE(1.0)), Mode(1, SE(1.0))]
-    TuckerGPRegressor(smooth, rank=2, inference=HMC(draws=1, warmup=1)).fit(X, y, progress=False)
+    rows = [Mode("x0", Identity()), Mode("x1", Identity())]
     single = Gibbs(draws=1, warmup=1, precision="float32")
-    TuckerGPRegressor(smooth, rank=2, inference=single).fit(X, y, progress=False)
+    TuckerGPRegressor(rows, rank=2, core="identity", inference=single).fit(X, y, progress=False)
 
 
-HALVES = {function.__name__: function for function in (ratings, rows_on_lines)}
+HALVES = {function.__name__: function for function in (ratings_and_places, lines_and_single_precision)}
 
 
 def compile_all() -> None:

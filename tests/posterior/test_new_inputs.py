@@ -36,7 +36,7 @@ def coverage(seeds, features):
     return np.mean(inside, axis=0)
 
 
-@quick_and_long("seeds", 10, 40)
+@quick_and_long("seeds", 6, 40)
 @pytest.mark.parametrize("features", [None, Nystrom(25), Cholesky(max_features=20)], ids=repr)
 @pytest.mark.filterwarnings("ignore::tuckergp.errors.ApproximationWarning")
 def test_intervals_cover_in_gaps_and_outside(seeds, features):

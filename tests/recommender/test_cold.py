@@ -102,7 +102,8 @@ def test_a_newcomer_whose_raters_are_new_too_is_folded_in_around_what_is_predict
     assert less[0] < spread[0]
 
 
-@pytest.mark.parametrize("key", [pytest.param("user_id", marks=pytest.mark.slow), "item_id"])
+@pytest.mark.slow
+@pytest.mark.parametrize("key", ["user_id", "item_id"])
 def test_newcomers_are_predicted_well_and_with_honest_intervals_although_nobody_rated_them(movielens, key):
     ids = np.unique(movielens.ratings[key])
     cold = np.isin(movielens.ratings[key], np.random.default_rng(0).choice(ids, 150, replace=False))

@@ -28,7 +28,7 @@ def surface():
 @pytest.fixture(scope="module")
 def sampled(surface):
     X, y, _ = surface
-    return TuckerGPRegressor(rank=3, random_state=0).fit(X[:300], y[:300])
+    return TuckerGPRegressor(rank=3, draws=150, warmup=100, random_state=0).fit(X[:300], y[:300])
 
 
 def test_it_recovers_a_separable_surface_in_the_units_of_the_targets(surface, sampled):

@@ -61,7 +61,7 @@ class Filled:
 
 
 @pytest.mark.parametrize("kind", KINDS)
-@quick_and_long("examples", 10, 400)
+@quick_and_long("examples", 6, 400)
 def test_whatever_is_asked_is_answered(files, kind, examples):
     """Some examples of each operation, drawn the same way in every run; of some also with ids that are known."""
     examples = examples if kind == KINDS[0] else examples // 2

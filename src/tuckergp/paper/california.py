@@ -298,7 +298,7 @@ CALIFORNIA = Experiment(
     quick={
         "rows": 500, "seeds": (0,), "sizes": (25,), "ranks": (2,), "beyond": ("turns=2/r=5",),
         "chain_lengths": {"draws": 10, "warmup": 5}, "gibbs_lengths": {"draws": 10, "warmup": 5, "chains": 2},
-        "cholesky_ranks": (), "nuts_lengths": {"draws": 10, "warmup": 10, "chains": 2}, "nuts_sizes": ((25, 2),),
+        "cholesky_ranks": (), "nuts_lengths": {"draws": 5, "warmup": 5, "chains": 2}, "nuts_sizes": ((25, 2),),
         "max_iter": 2, "pictures": {"features": 10, "draws": 5, "warmup": 5},
     },
     cells=cells,

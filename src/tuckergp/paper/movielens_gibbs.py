@@ -200,7 +200,7 @@ MOVIELENS_GIBBS = Experiment(
     protocol=PROTOCOL,
     data=("ml-100k",),
     settings={"seeds": (0, 1, 2), "splits": (1, 2, 3, 4, 5), "options": {}},
-    quick={"seeds": (0,), "splits": (1,), "options": {"rank": 4, "draws": 8, "warmup": 4}},
+    quick={"seeds": (0,), "splits": (1,), "options": {"rank": 4, "draws": 4, "warmup": 2}},
     cells=cells,
     blocks=(Table("movielens_gibbs", "Sampled models, and peers", gibbs_table),),
 )

@@ -147,8 +147,8 @@ class TuckerGPRegressor(Storable, ReadsTables, RegressorMixin, BaseEstimator):  
     --------
     >>> import numpy as np
     >>> rng = np.random.default_rng(0)
-    >>> X = rng.uniform(-2, 2, size=(200, 2))
-    >>> y = np.sin(X[:, 0]) * np.cos(X[:, 1]) + 0.05 * rng.standard_normal(200)
+    >>> X = rng.uniform(-2, 2, size=(120, 2))
+    >>> y = np.sin(X[:, 0]) * np.cos(X[:, 1]) + 0.05 * rng.standard_normal(120)
     >>> TuckerGPRegressor(rank=3, random_state=0).fit(X, y).score(X, y) > 0.95
     True
 
@@ -161,7 +161,7 @@ class TuckerGPRegressor(Storable, ReadsTables, RegressorMixin, BaseEstimator):  
 
     Counts, with an exposure of one or two hours each:
 
-    >>> hours = rng.choice([1.0, 2.0], size=200)
+    >>> hours = rng.choice([1.0, 2.0], size=120)
     >>> counts = rng.poisson(hours * np.exp(1.0 + X[:, 0]))
     >>> calls = TuckerGPRegressor(rank=2, likelihood="poisson", inference="sgd", random_state=0)
     >>> calls = calls.fit(X, counts, exposure=hours)
