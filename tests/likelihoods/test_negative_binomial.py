@@ -74,7 +74,8 @@ def test_the_slope_in_the_dispersion_is_that_of_finite_differences(weighted):
         np.testing.assert_allclose(start.log_prior(np.array([log_h]))[1], [(prior[1] - prior[0]) / (2 * step)])
 
 
-def test_given_omega_a_count_is_gaussian():
+@pytest.mark.parametrize("weight", [1.0, 3.0])
+def test_given_omega_a_count_is_gaussian(weight):
     """The density of the working target, averaged over omega, is the density of the count as a function of f.
 
     p(y | f) / p(y | f0) = E exp(kappa (c - c0) - omega (c^2 - c0^2) / 2), omega ~ PG(y + h, c0) as drawn at f0.
@@ -82,12 +83,12 @@ def test_given_omega_a_count_is_gaussian():
     rng = np.random.default_rng(0)
     h, offset, f0 = 2.5, 0.7, 0.4
     for y in (0.0, 3.0, 20.0):
-        data = observed(np.full(40_000, y), offset=np.full(40_000, offset))
+        data = observed(np.full(40_000, y), np.full(40_000, weight), np.full(40_000, offset))
         target, precision = NegativeBinomial().augment(NegativeBinomialState(h), data, lambda: np.full(40_000, f0), rng)
-        for f in (0.1, 0.6):
+        for f in (0.3, 0.5):
             logs = -0.5 * precision.weight * ((target - f) ** 2 - (target - f0) ** 2)
             likelihood = replace(NegativeBinomial(), dispersion=h)
-            expected = np.diff(likelihood.log_density(np.full(2, y), np.array([f0, f]) + offset))[0]
+            expected = weight * np.diff(likelihood.log_density(np.full(2, y), np.array([f0, f]) + offset))[0]
             found = np.exp(logs)
             assert abs(found.mean() - np.exp(expected)) < 4.5 * found.std() / np.sqrt(len(found))
 

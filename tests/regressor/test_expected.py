@@ -109,6 +109,9 @@ class TestGrids:
         np.testing.assert_allclose(found["quantiles"].sel(quantile=0.9).values.ravel(), quantiles[:, 1])
         np.testing.assert_allclose(found["lower"].values.ravel(), interval[:, 0])
         np.testing.assert_allclose(found["upper"].values.ravel(), interval[:, 1])
+        np.testing.assert_allclose(interval, quantiles)  # a tenth is below it, and a tenth above
+        _, *of_f = model.predict(table, quantiles=[0.1, 0.9], interval=0.8, include_noise=False)
+        np.testing.assert_allclose(*of_f)
 
     def test_observed_cells_are_certain_where_they_are_kept(self, grid, model):
         found = model.predict_grid(quantiles=0.9, interval=0.5, keep_observed=True)
