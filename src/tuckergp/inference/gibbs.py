@@ -220,7 +220,7 @@ class Gibbs(HyperPriors, Sampled):
         core = problem.model.core.dense(W) / sd
         for d in alone:
             mode, unfolded = modes[d], np.moveaxis(core, d, 0)
-            by_feature = np.repeat(mode.tau, [block.stop - block.start for block in tables[d].blocks])
+            by_feature = _by_feature(tables[d], mode)
             # Lambda is one scale times the identity
             spread = mode.precision[0, 0] * (mode.B * by_feature[:, None]).T @ mode.B
             M, inverse = stretches(spread, unfolded.reshape(len(unfolded), -1), len(mode.B), rng)
@@ -330,9 +330,14 @@ class Gibbs(HyperPriors, Sampled):
         return draw_of(tables, psi, B, spread, tau, own, state.W, unknowns, factors)
 
 
+def _by_feature(table: ModeTable, mode: ModeState) -> Floats:
+    """The precisions of the blocks of a mode, one for each feature."""
+    return np.repeat(mode.tau, [block.stop - block.start for block in table.blocks])
+
+
 def _scatter(table: ModeTable, mode: ModeState, E: Floats) -> tuple[Floats, int]:
     """The scatter (r, r) of rows N(0, Lambda^-1) that weights and residual E of a mode stand for, and their number."""
-    tau = np.repeat(mode.tau, [block.stop - block.start for block in table.blocks])
+    tau = _by_feature(table, mode)
     Z = table.residual.whitened(E, mode.own)
     return (mode.B * tau[:, None]).T @ mode.B + Z.T @ Z, len(mode.B) + table.residual.n_whitened(Z)
 
