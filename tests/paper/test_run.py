@@ -33,7 +33,7 @@ def test_a_finished_cell_is_not_computed_again(tmp_path):
         fill([Run(made(cells), tmp_path)])
     assert calls == ["a", "b"]
     assert set(stored(tmp_path)["cells"]) == {"a", "b"}
-    assert stored(tmp_path)["cells"]["a"].keys() == {"rmse", "seconds", "cpu_seconds"}
+    assert stored(tmp_path)["cells"]["a"].keys() == {"rmse", "commit", "seconds", "cpu_seconds"}
     assert list(tmp_path.iterdir()) == [tmp_path / "made.json"]
 
 

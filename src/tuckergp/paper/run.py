@@ -10,12 +10,13 @@ import os
 import platform
 import select
 import signal
+import subprocess
 import threading
 import time
 import warnings
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from functools import cached_property
+from functools import cache, cached_property
 from pathlib import Path
 from typing import Any
 
@@ -83,6 +84,7 @@ class Run:
             with stopped_by_ctrl_c():
                 figures = self.work[name]()
             spent = {
+                "commit": commit(),
                 "seconds": round(time.perf_counter() - began, 1),
                 "cpu_seconds": round(time.process_time() - used, 1),
             }
@@ -129,6 +131,19 @@ class Run:
                 )
         cells: dict[str, Figures] = stored["cells"]
         return cells
+
+
+@cache
+def commit() -> str | None:
+    """The commit of the package where it runs from a checkout, with a sign where its files differ from it."""
+    asked = ["git", "describe", "--always", "--dirty", "--exclude", "*"]
+    folder = Path(tuckergp.__file__).parent
+    try:
+        tracked = subprocess.run(["git", "ls-files", "--error-unmatch", "__init__.py"], cwd=folder, capture_output=True)
+        found = subprocess.run(asked, cwd=folder, capture_output=True, text=True)
+    except OSError:
+        return None
+    return found.stdout.strip() if tracked.returncode == found.returncode == 0 else None
 
 
 def read(path: Path) -> dict[str, Any]:
