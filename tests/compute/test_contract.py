@@ -5,7 +5,7 @@ import pytest
 
 from tests.helpers import core_of, dense_f, dense_others
 from tuckergp.compute import contract
-from tuckergp.compute.contract import all_others, evaluate, evaluate_draws, others
+from tuckergp.compute.contract import add_core_gradient, all_others, evaluate, evaluate_draws, others
 from tuckergp.model.tucker import pack
 
 RANKS = [(3,), (2, 3), (1, 1), (3, 1, 2), (5, 1, 1), (1, 1, 4), (2, 3, 2, 4)]
@@ -35,6 +35,21 @@ def test_contractions_equal_tensordot(name, ranks):
             expected = dense_others(core, W, vectors, d)
             np.testing.assert_allclose(z, expected, rtol=1e-12, atol=1e-12)
             np.testing.assert_allclose(np.split(z_all, np.cumsum(ranks)[:-1])[d], expected, rtol=1e-12, atol=1e-12)
+
+
+@pytest.mark.parametrize("name", ["identity", "full", "sparse"])
+@pytest.mark.parametrize("ranks", [(3,), (3, 1, 2)])
+def test_the_gradient_of_a_core_is_f_with_one_weight_at_a_time(name, ranks):
+    """f is linear in the weights; an identity core has none that are learned."""
+    rng = np.random.default_rng(0)
+    ranks = [max(ranks)] * len(ranks) if name == "identity" else list(ranks)
+    core = core_of(name, ranks, rng)
+    vectors = [rng.standard_normal(r) for r in ranks]
+    flat, start = pack([vector[None] for vector in vectors])
+    gradient, work = np.ones(core.n_weights), np.empty(2 * core.n_weights + len(ranks))
+    add_core_gradient(core.kind, core.coords, core.ranks, flat, start[:-1], 0.7, gradient, work)
+    slopes = [dense_f(core, W, vectors) for W in np.eye(core.n_weights)] if core.learned else 0.0
+    np.testing.assert_allclose(gradient, 1 + 0.7 * np.asarray(slopes), rtol=1e-12)
 
 
 @pytest.mark.parametrize("few", [0, 10**6])

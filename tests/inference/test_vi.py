@@ -17,7 +17,7 @@ from tuckergp.model.design import Design
 from tuckergp.model.mode_table import ModeTable
 from tuckergp.model.tucker import TuckerModel, make_core
 from tuckergp.posterior.draws import Draws
-from tuckergp.priors.beliefs import Gammas, Normal, PrecisionBelief, normals
+from tuckergp.priors.beliefs import Gammas, MatrixNormal, Normal, PrecisionBelief, normals
 from tuckergp.priors.hyper import PrecisionPrior
 from tuckergp.random import BLOCK
 from tuckergp.residuals import Rows
@@ -251,6 +251,16 @@ def test_a_block_of_rows_draws_the_same_whatever_follows_it():
     assert then[0] == then[1]
     np.testing.assert_array_equal(whole[:BLOCK], part)
     assert not np.isin(whole[BLOCK : 2 * BLOCK], part).any()
+
+
+def test_deviations_of_a_matrix_normal_have_the_covariances_of_rows_and_columns():
+    """Each covariance of 4,000 draws has a standard error below 2 (2 / 4000)^1/2 = 0.045 times the variances."""
+    rng = np.random.default_rng(0)
+    rows, columns = np.array([[1.0, 0.3], [0.3, 0.5]]), np.array([[4.0, 1.8], [1.8, 1.0]])
+    q = MatrixNormal(np.zeros((2, 2)), rows, columns)
+    root = q.root()
+    drawn = np.stack([q.deviation(root, rng).ravel() for _ in range(4000)])
+    np.testing.assert_allclose(np.cov(drawn.T), np.kron(rows, columns), atol=5 * 0.045 * 4)
 
 
 @pytest.mark.parametrize("core", ["identity", "full"])

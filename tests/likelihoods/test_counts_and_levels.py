@@ -24,6 +24,7 @@ from tuckergp.inference.coordinates import Coordinates
 from tuckergp.inference.nuts import Target
 from tuckergp.inference.weights import LogJoint, parameters_of, vector_of
 from tuckergp.likelihoods import Ordinal, Poisson
+from tuckergp.likelihoods.counts import LARGEST_RATE, poisson_counts
 from tuckergp.likelihoods.levels import level_probabilities
 from tuckergp.model.design import Design
 from tuckergp.model.mode_table import ModeTable
@@ -259,3 +260,10 @@ def test_what_has_no_conditionals_is_refused():
         run(ALS(), problem, 1)
     with pytest.raises(InputError, match="noise is for a Gaussian likelihood"):
         sample(HMC(noise=0.5), tucker("ordinal"), 1)
+
+
+def test_counts_of_huge_rates_are_drawn_with_their_variance():
+    """NumPy draws no such counts. The mean square of 4,000 has the standard deviation (2 / 4000)^1/2 = 0.022."""
+    rate = np.full(4000, 4 * LARGEST_RATE)
+    z = (poisson_counts(rate, np.random.default_rng(0)) - rate) / np.sqrt(rate)
+    assert abs((z**2).mean() - 1) < 5 * 0.022

@@ -25,6 +25,12 @@ def test_of_numbers_with_noise():
     np.testing.assert_allclose(Student(mean=1.0, scale=2.0).log_densities(at, Y), t)
 
 
+def test_quantiles_of_one_draw_are_those_of_its_normal_distribution():
+    at = Predicted(F[2:], {"alpha": ALPHA[2:]}, FACTORS[2:])
+    expected = stats.norm(1 + 2 * F[2], 2 * SD[2]).ppf([[0.05], [0.5], [0.99]]).T
+    np.testing.assert_allclose(Gaussian(mean=1.0, scale=2.0).quantiles(at, [0.05, 0.5, 0.99]), expected, rtol=1e-6)
+
+
 def test_of_counts():
     at, rate = Predicted(F, {"dispersion": H}, exposure=EXPOSURE), EXPOSURE * np.exp(0.3 + F)
     np.testing.assert_allclose(Poisson(mean=0.3).log_densities(at, COUNTS), stats.poisson(rate).logpmf(COUNTS))
@@ -37,6 +43,9 @@ def test_of_levels():
     at = Predicted(F, {"cuts": np.array([[0.0, 1.0]] * 3)}, FACTORS)
     logs = levels.log_densities(at, np.array([1.0, 2.0, 5.0, 3.0]))
     probabilities = levels.probabilities(at)
+    # z = f + e / factor^(1/2) lies between the cut points
+    first, last = stats.norm(F, FACTORS**-0.5).cdf(0.0), stats.norm(F, FACTORS**-0.5).sf(1.0)
+    np.testing.assert_allclose(probabilities, np.stack([first, 1 - first - last, last], axis=2), rtol=1e-9)
     np.testing.assert_allclose(np.exp(logs[:, :3]), probabilities[:, np.arange(3), np.arange(3)])
     assert np.isneginf(logs[:, 3]).all()
 
