@@ -30,7 +30,7 @@ def test_names_follow_rows_that_are_taken_and_joined():
 
 
 def test_weights_given_rows_are_those_of_a_regression_with_the_rows_own_variance():
-    """psi = Phi B + E, E ~ N(0, sd^2 Lambda^-1), B ~ N(0, (tau Lambda)^-1), so with P = Phi'Phi + sd^2 tau B has the mean
+    """psi = Phi B + E, E ~ N(0, sd^2 Lambda^-1), B ~ N(0, (tau Lambda)^-1): with P = Phi'Phi + sd^2 tau B has the mean
     P^-1 Phi'psi and the covariance P^-1 kron sd^2 Lambda^-1, Lambda drawn with it. Of 200 draws of 8 weights the mean
     square, whitened, has the standard deviation (2 / 1600)^1/2 = 0.035."""
     rng = np.random.default_rng(0)
