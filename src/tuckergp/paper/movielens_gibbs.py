@@ -58,10 +58,10 @@ _LONG: dict[str, Any] = {"implicit": True, "draws": 300, "warmup": 60}
 
 SETTINGS: dict[str, Setting] = {
     "ratings": Setting(
-        "ratings alone", "none", {**_PLAIN, "rank": 15}, (10, 15), "0.8963 SMURFF BPMF, noise set by hand"
+        "ratings alone", "none", {**_PLAIN, "rank": 15}, (10, 15, 24, 32), "0.8963 SMURFF BPMF, noise set by hand"
     ),
     "side": Setting(
-        "+ the paper's side information", "paper", {**_PLAIN, "rank": 15}, (10, 15),
+        "+ the paper's side information", "paper", {**_PLAIN, "rank": 15}, (10, 15, 24, 32),
         "0.8887 SMURFF Macau, noise set by hand",
     ),
     "implicit": Setting(
