@@ -320,6 +320,21 @@ def test_components_that_are_not_needed_become_small():
     assert (sizes[:-1] < 0.1).all()
 
 
+def test_sizes_of_components_are_told_by_all_modes():
+    """Lambda drawn with the second mode, of 3 rows, is that of the first, of 4,000: within 5 sd of a gamma, 2.2 % each."""
+    rng = np.random.default_rng(0)
+    index = np.stack([np.arange(4000), np.arange(4000) % 3], axis=1).astype(np.int32)
+    tables = tuple(ModeTable(sparse.csr_array((M, 0)), Rows.of(M), None, ()) for M in (4000, 3))
+    shape = core_of("identity", [2, 2], rng)
+    problem = Problem(
+        TuckerModel(shape, Gaussian(1.0), shape.default_sigma_u(), 1.0), Design(tables, index), np.zeros(4000)
+    )
+    gibbs = Gibbs(shrinkage=True)
+    state, _ = gibbs.step(problem, gibbs.init(problem, rng), rng)
+    first, second = state.modes
+    np.testing.assert_allclose(np.diag(second.precision) * np.square(first.psi).mean(axis=0), 1, atol=5 * 0.0224)
+
+
 def test_shrinkage_is_for_identity_cores_of_several_modes():
     rng = np.random.default_rng(0)
     assert not Gibbs(shrinkage=True).core("auto", [3, 3], rng).learned

@@ -55,6 +55,18 @@ def test_other_coordinates_have_the_same_f_and_the_same_prior(core, ranks, kind)
     np.testing.assert_allclose(np.abs(coordinates.project(lifted)), np.abs(free), atol=1e-9)
 
 
+def test_directions_that_no_row_has_are_drawn_from_the_prior():
+    """Of 400 draws of 3 weights the mean square has the standard deviation (2 / 1200)^1/2 = 0.041."""
+    rng = np.random.default_rng(0)
+    problem = narrow(random_problem(rng, "identity", (3, 3), "dense"))
+    coordinates = Coordinates.of(problem)
+    free = coordinates.project(vector_of(problem.model.init(problem.design, rng)))
+    absent = np.zeros(problem.design.modes[0].n_features)
+    absent[[0, -1]] = np.array([2.0, -1.0]) / 5**0.5
+    drawn = [absent @ parameters_of(problem, coordinates.lift(free, rng)).U[0] for _ in range(400)]
+    assert abs(np.square(drawn).mean() / problem.model.sigma_u[0] ** 2 - 1) < 5 * 0.041
+
+
 def test_prior_draws_have_the_density_of_a_turn():
     """E log |diagonal|, exact for a chi distribution; within 4.5 standard errors (7e-6 by chance each)."""
     from scipy.special import digamma

@@ -26,7 +26,7 @@ def test_test_parts_are_scored_with_whole_training_parts(calls, data_dir):
     fill([run], only="ratings/u1,ratings/u2")
     assert calls == [("ratings", 80_000, 20_000, {})] * 6
     _, row = movielens_gibbs.gibbs_table(run.done)
-    assert row[:6] == ["ratings alone", "15", "0.9010 ± 0.0000", "0.0010", "0.9010", "90.0%"]
+    assert row[:6] == ["ratings alone", "10", "0.9010 ± 0.0000", "0.0010", "0.9010", "90.0%"]
     del run.done["ratings/u2/seed 1"]
     assert len(movielens_gibbs.gibbs_table(run.done)) == 1
 
@@ -34,10 +34,10 @@ def test_test_parts_are_scored_with_whole_training_parts(calls, data_dir):
 def test_ranks_are_chosen_on_a_tenth_of_training_parts(calls, data_dir):
     run = Run(movielens_gibbs.MOVIELENS_GIBBS_CHOICE, data=data_dir)
     fill([run], only="side/")
-    assert calls == [("side", 72_000, 8_000, {"rank": rank}) for rank in (10, 15)] * 2
+    assert calls == [("side", 72_000, 8_000, {"rank": rank}) for rank in (10, 15, 24, 32, 64)] * 2
     assert movielens_gibbs.choice_table(run.done)[1] == [
         "+ the paper's side information",
-        "10: 0.9000, **15: 0.9000**",
+        "10: 0.9000, 15: 0.9000, 24: 0.9000, **32: 0.9000**, 64: 0.9000",
     ]
 
 
@@ -51,10 +51,10 @@ def test_peers_that_were_run_stand_before_those_that_are_quoted():
 
 
 def test_ranks_of_peers_are_chosen_by_their_own_errors():
-    errors = {"side/rank 10": 0.8, "side/rank 15": 0.9, "myFM side/rank 8": 0.95, "myFM side/rank 16": 0.91}
+    errors = {"side/rank 10": 0.8, "side/rank 32": 0.9, "myFM side/rank 8": 0.95, "myFM side/rank 16": 0.91}
     cells = {f"{name}/u1": {"rmse": error} for name, error in errors.items()}
     assert [row[1] for row in movielens_gibbs.choice_table(cells)[1:]] == [
-        "10: 0.8000, **15: 0.9000**",
+        "10: 0.8000, **32: 0.9000**",
         "8: 0.9500, **16: 0.9100**",
     ]
     cells["side/rank 10/u3"] = {"rmse": 0.7}

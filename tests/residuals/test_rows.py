@@ -44,3 +44,8 @@ def test_weights_given_rows_are_those_of_a_regression_with_the_rows_own_variance
     drawn = [rows.update(mode, Solved(psi), given, rng)[0] for _ in range(200)]
     white = [np.linalg.cholesky(P).T @ (one.B - mean) @ np.linalg.cholesky(one.precision / sd**2) for one in drawn]
     assert abs(np.square(white).mean() - 1) < 5 * 0.035
+
+
+def test_whitened_rows_have_no_sd_of_their_own():
+    E = np.random.default_rng(0).standard_normal((3, 2))
+    np.testing.assert_allclose(Rows.of(3, 0.4).whitened(0.4 * E, ()), E)

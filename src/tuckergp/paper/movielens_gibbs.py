@@ -58,21 +58,21 @@ _LONG: dict[str, Any] = {"implicit": True, "draws": 300, "warmup": 60}
 
 SETTINGS: dict[str, Setting] = {
     "ratings": Setting(
-        "ratings alone", "none", {**_PLAIN, "rank": 15}, (10, 15, 24, 32), "0.8963 SMURFF BPMF, noise set by hand"
+        "ratings alone", "none", {**_PLAIN, "rank": 10}, (10, 15, 24, 32), "0.8963 SMURFF BPMF, noise set by hand"
     ),
     "side": Setting(
-        "+ the paper's side information", "paper", {**_PLAIN, "rank": 15}, (10, 15, 24, 32),
+        "+ the paper's side information", "paper", {**_PLAIN, "rank": 32}, (10, 15, 24, 32, 64),
         "0.8887 SMURFF Macau, noise set by hand",
     ),
     "implicit": Setting(
-        "+ release year and co-rating", "all", {**_LONG, "time": None, "rank": 32}, (12, 20, 32, 64, 128),
+        "+ release year and co-rating", "all", {**_LONG, "time": None, "rank": 64}, (12, 20, 32, 64, 128),
         "0.8803 myFM",
     ),
     "week": Setting(
-        "+ the week of the rating", "all", {**_LONG, "time": "week", "rank": 32}, (12, 20, 32, 64), "0.8778 myFM"
+        "+ the week of the rating", "all", {**_LONG, "time": "week", "rank": 64}, (12, 20, 32, 64, 128), "0.8778 myFM"
     ),
     "ordinal": Setting(
-        "the same, ordinal likelihood", "all", {**_LONG, "time": "week", "likelihood": "ordinal", "rank": 32}, (),
+        "the same, ordinal likelihood", "all", {**_LONG, "time": "week", "likelihood": "ordinal", "rank": 64}, (),
         "0.8767 myFM",
     ),
 }  # fmt: skip
