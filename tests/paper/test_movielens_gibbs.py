@@ -58,7 +58,7 @@ def test_ranks_of_peers_are_chosen_by_their_own_errors():
         "8: 0.9500, **16: 0.9100**",
     ]
     cells["side/rank 10/u3"] = {"rmse": 0.7}
-    assert movielens_gibbs.choice_table(cells)[1][1] == "10: 0.7500"  # rank 15 lacks a split
+    assert movielens_gibbs.choice_table(cells)[1][1] == "10: 0.7500"  # rank 32 lacks a split
 
 
 def test_scarce_ratings_are_thinned(calls, data_dir):
