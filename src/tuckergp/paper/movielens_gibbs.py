@@ -76,7 +76,7 @@ SETTINGS: dict[str, Setting] = {
         "0.8767 myFM",
     ),
 }  # fmt: skip
-"""The settings by key; ranks are the best ones on the validation parts."""
+"""The settings by key; ranks are the smallest within 0.0005, about the spread over seeds, of the best of them."""
 
 
 def learned(movielens: MovieLens, setting: Setting, train: Data, seed: int, options: dict[str, Any]) -> Any:
