@@ -1,6 +1,7 @@
 """Modes on a line in Gibbs sampling and ALS: invariance, predictions between and beyond, the dense solution."""
 
 from dataclasses import replace
+from types import SimpleNamespace
 
 import numpy as np
 import pandas as pd
@@ -24,8 +25,11 @@ from tuckergp.model.design import Design
 from tuckergp.model.mode_table import ModeTable
 from tuckergp.model.tucker import Parameters, TuckerModel
 from tuckergp.posterior.draws import Draws
+from tuckergp.priors.given import ModeGiven
+from tuckergp.priors.hyper import PrecisionPrior
+from tuckergp.priors.regressions import regression_of
 from tuckergp.residuals import Line
-from tuckergp.residuals.base import ModeDraws
+from tuckergp.residuals.base import ModeDraws, ModeState
 from tuckergp.residuals.line import Path
 from tuckergp.running.loop import run
 
@@ -39,6 +43,20 @@ def test_rows_are_whitened_in_the_order_of_the_line_whatever_their_own():
     Z = line.whitened(E, Path(np.zeros((4, 2, 2)), 2.0))
     K = Matern32(2.0)(t[:, None]) * 0.5**2
     np.testing.assert_allclose(Z.T @ Z, E.T @ np.linalg.solve(K, E), rtol=1e-8)
+
+
+def test_weights_given_the_factors_are_generalised_least_squares():
+    """Psi = Phi B + E, E ~ N(0, sd^2 K kron Lambda^-1), B ~ N(0, (tau Lambda)^-1): the mean of B, Lambda apart."""
+    rng = np.random.default_rng(0)
+    t, phi, sd, tau = np.array([3.0, 1.0, 2.5, 0.0]), rng.standard_normal((4, 2)), 0.5, 7.0
+    blocks, line = (slice(0, 2),), Line(np.sort(t), t, 1, 2.0, sd)
+    given = ModeGiven(phi, blocks, regression_of(phi, blocks, None), PrecisionPrior(3.0, 1.0, True))
+    own = Path(np.zeros((4, 1, 2)), 2.0)
+    mode = ModeState(np.zeros((4, 2)), np.zeros((2, 2)), np.diag([2.0, 1.0]), np.array([tau]), own)
+    evidence = SimpleNamespace(statistics=lambda: (np.stack([np.eye(2)] * 4), rng.standard_normal((4, 2))))
+    found, _ = line.update(mode, evidence, given, None)
+    weighted = np.linalg.solve(Matern12(2.0)(t[:, None]) * sd**2, phi)
+    np.testing.assert_allclose(found.B, np.linalg.solve(weighted.T @ phi + tau * np.eye(2), weighted.T @ found.psi))
 
 
 def test_a_season_is_found_from_the_lengthscale_of_a_trend():
