@@ -321,7 +321,7 @@ def test_components_that_are_not_needed_become_small():
 
 
 def test_sizes_of_components_are_told_by_all_modes():
-    """Lambda drawn with the second mode, of 3 rows, is that of the first, of 4,000: within 5 sd of a gamma, 2.2 % each."""
+    """Lambda drawn with a mode of 3 rows is that of the one of 4,000 rows, within 5 sd of a gamma, 2.2 % each."""
     rng = np.random.default_rng(0)
     index = np.stack([np.arange(4000), np.arange(4000) % 3], axis=1).astype(np.int32)
     tables = tuple(ModeTable(sparse.csr_array((M, 0)), Rows.of(M), None, ()) for M in (4000, 3))
