@@ -401,6 +401,10 @@ class Likelihood(ABC):
         """The `watched` unknowns in the units of the targets."""
         return dict(watched)
 
+    def in_other_units(self, mean: float, scale: float) -> Self:
+        """The same for targets mean + scale y in place of y; levels and counts have no units."""
+        return self
+
     def figures(self, mean_square: float, log_likelihood: Callable[[], Floats], unknowns: Mapping[str, Floats]) -> Any:
         """Figures of a sweep for progress and learning curves."""
         return {"log_probability": float(log_likelihood().mean())}

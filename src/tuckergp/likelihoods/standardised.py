@@ -6,7 +6,7 @@ Priors and noise are in units of the targets' standard deviation. The noise fact
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
@@ -104,6 +104,10 @@ class Standardised(Likelihood):
     def in_units(self, watched: Mapping[str, Floats]) -> dict[str, Floats]:
         """The noise times the standard deviation of the targets."""
         return {**watched, "noise": self.scale * watched["noise"]}
+
+    def in_other_units(self, mean: float, scale: float) -> Self:
+        """The same for targets mean + scale y in place of y."""
+        return replace(self, mean=mean + scale * self.mean, scale=scale * self.scale)
 
     # Predictions
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from importlib import import_module
 from importlib.metadata import version
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -15,7 +15,7 @@ from tuckergp.inference.base import Info
 from tuckergp.model.fitted_mode import FittedMode
 from tuckergp.posterior.draws import Draws
 
-__all__ = ["as_inference_data", "block_names"]
+__all__ = ["Watched", "as_inference_data", "block_names", "watched_of"]
 
 Floats = npt.NDArray[np.float64]
 
@@ -44,20 +44,34 @@ def block_names(modes: Sequence[FittedMode], names: Sequence[str] | None = None)
     return labels
 
 
-def as_inference_data(draws: Draws, blocks: Sequence[str], steps: Sequence[Info] = ()) -> Any:
-    """ArviZ's container of the watched quantities, in the units of the targets.
+class Watched(NamedTuple):
+    """What was watched while sampling, as ArviZ takes it.
 
-    ``steps`` have the figures of each step; those of the draws become sampler statistics. `arviz.InferenceData` up to
-    ArviZ 0.x, `xarray.DataTree` from 1.0 on. Chains that were stopped early are cut to the shortest.
+    Attributes
+    ----------
+    groups : dict of str to dict of str to ndarray
+        Variables by name in groups by name; chain and draw are the first axes, but of observed data.
+    dims : dict of str to list of str
+        The names of the other axes of variables.
+    coords : dict of str to list
+        What the places along axes are called.
+    """
+
+    groups: dict[str, dict[str, npt.NDArray[Any]]]
+    dims: dict[str, list[str]]
+    coords: dict[str, Sequence[Any]]
+
+
+def watched_of(draws: Draws, blocks: Sequence[str], steps: Sequence[Info] = ()) -> Watched:
+    """The watched quantities in the units of the targets.
+
+    ``steps`` have the figures of each step; those of the draws become sampler statistics. Chains that were stopped
+    early are cut to the shortest.
     """
     if not draws.sampled:
         raise InputError("A MAP estimate has no draws to hand over; use inference='gibbs'.")
     if not draws.watched:
         raise InputError("Variational inference has no chains to hand over; use inference='gibbs'.")
-    try:
-        arviz: Any = import_module("arviz")
-    except ImportError as error:
-        raise ImportError("inference_data() needs ArviZ: pip install 'tuckergp[arviz]'.") from error
     shortest = min(len(chain["f"]) for chain in draws.watched)
     watched = {name: np.stack([chain[name][:shortest] for chain in draws.watched]) for name in draws.watched[0]}
     likelihood = draws.model.likelihood
@@ -66,8 +80,6 @@ def as_inference_data(draws: Draws, blocks: Sequence[str], steps: Sequence[Info]
     log_likelihood = watched.pop("log_likelihood") - np.log(likelihood.scale)
     posterior = {"f": likelihood.mean + likelihood.scale * watched.pop("f")}
     posterior |= {name: values for name, values in likelihood.in_units(watched).items() if values.size}
-    dims = {"f": ["observation"], "y": ["observation"], "tau": ["block"], **likelihood.dims}
-    coords = {"observation": draws.observations, "block": list(blocks)}
     groups = {
         "posterior": posterior,
         "log_likelihood": {"y": log_likelihood},
@@ -75,7 +87,18 @@ def as_inference_data(draws: Draws, blocks: Sequence[str], steps: Sequence[Info]
         "sample_stats": _statistics(steps, at, likelihood.scale),
         "observed_data": {"y": np.asarray(draws.targets)} if draws.targets else {},
     }
-    groups = {name: values for name, values in groups.items() if values}
+    dims = {"f": ["observation"], "y": ["observation"], "tau": ["block"], **likelihood.dims}
+    coords = {"observation": draws.observations, "block": list(blocks)}
+    return Watched({name: values for name, values in groups.items() if values}, dims, coords)
+
+
+def as_inference_data(watched: Watched) -> Any:
+    """ArviZ's container: `arviz.InferenceData` up to ArviZ 0.x, `xarray.DataTree` from 1.0 on."""
+    try:
+        arviz: Any = import_module("arviz")
+    except ImportError as error:
+        raise ImportError("inference_data() needs ArviZ: pip install 'tuckergp[arviz]'.") from error
+    groups, dims, coords = watched
     if int(version("arviz").split(".")[0]) >= 1:
         return arviz.from_dict(groups, dims=dims, coords=coords)
     return arviz.from_dict(**groups, dims=dims, coords=coords)

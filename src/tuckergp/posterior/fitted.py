@@ -80,6 +80,11 @@ class Fit:
         """The same model, to predict counts with these exposures (N,)."""
         return replace(self, exposure=exposure)
 
+    def in_units(self, mean: float, scale: float) -> Self:
+        """The same model of targets mean + scale y in place of y, where targets are numbers with units."""
+        model = replace(self.draws.model, likelihood=self.likelihood.in_other_units(mean, scale))
+        return replace(self, draws=replace(self.draws, model=model))
+
     def only(self, s: int) -> Self:
         """The same model with draw s alone."""
         return replace(self, draws=self.draws.only(s))

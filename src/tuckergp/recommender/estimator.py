@@ -23,7 +23,7 @@ from tuckergp.errors import InputError
 from tuckergp.likelihoods.all_pairs import AllPairs
 from tuckergp.model.cores import CoreSpec
 from tuckergp.params import Estimator, check_fitted
-from tuckergp.posterior.export import as_inference_data, block_names
+from tuckergp.posterior.export import as_inference_data, block_names, watched_of
 from tuckergp.posterior.fitted import Fit
 from tuckergp.posterior.moments import Moments
 from tuckergp.random import stream
@@ -846,7 +846,7 @@ class TuckerRecommender(Storable, Estimator):
         fitted = self._fitted
         layout, fit = fitted.layout, fitted.fit
         names = [shown_kernel(name) for name in block_names(layout.modes, layout.names)]
-        return as_inference_data(fit.draws, names, fit.steps)
+        return as_inference_data(watched_of(fit.draws, names, fit.steps))
 
     def _for_now(self, users: Any, ratings: Any) -> tuple[FittedRecommender, Any]:
         """The model with ratings folded in for one answer, and the users asked for, by default those who have some."""

@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from tuckergp.checks import check, one_of
-from tuckergp.data.grids import GridData, of_cells
+from tuckergp.data.grids import GridData
 from tuckergp.data.tables import Table
 from tuckergp.errors import InputError
 from tuckergp.likelihoods import LIKELIHOODS
@@ -18,9 +18,8 @@ from tuckergp.model.inputs import exposure_of, targets_of
 from tuckergp.posterior.fitted import Fit, predict_with
 from tuckergp.posterior.samples import covariance, samples
 from tuckergp.regressor.learning import FittedRegressor
-from tuckergp.regressor.reading import check_coordinates
 
-__all__ = ["Asked", "log_density", "predict", "predict_grid", "sample"]
+__all__ = ["Asked", "log_density", "on_grid", "predict", "sample"]
 
 Floats = npt.NDArray[np.float64]
 
@@ -61,14 +60,8 @@ def _exposed(fitted: FittedRegressor, exposure: Any, design: Design) -> Fit:
     return fitted.fit if exposures is None else fitted.fit.exposed(exposures)
 
 
-def predict_grid(
-    fitted: FittedRegressor, grid: GridData, names: Sequence[str], asked: Asked, keep_observed: bool, exposure: Any
-) -> Any:
-    """Predictions of all cells of a grid as xarray objects; ``names`` are the coordinates that the model reads."""
-    check_coordinates(grid, names)
-    exposed = of_cells(exposure, "exposure", grid)
-    predicted = predict(fitted, grid.table(names), False, asked, exposed)
-    found = list(predicted) if isinstance(predicted, tuple) else [predicted]
+def on_grid(found: list[Floats], grid: GridData, asked: Asked, keep_observed: bool) -> Any:
+    """Predictions of all cells of a grid, the mean and what else was asked for, as xarray objects."""
     if keep_observed:  # known for certain
         observed = np.flatnonzero(~np.isnan(grid.values.ravel()))
         for place, values in enumerate(found):

@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from itertools import product
 from math import prod
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -89,16 +89,18 @@ class Decomposition(Shown):
 def decomposition_of(
     fit: Fit, modes: tuple[FittedMode, ...], design: Design, table: Table, interval: float
 ) -> Decomposition:
-    """The terms of f at the observations of a design, whose inputs are the rows of a table."""
+    """The terms of f at the observations of a design, whose inputs are the rows of a table.
+
+    Modes of other columns than those of the table are the same at all observations, and belong to the level.
+    """
     check("interval", interval, probability())
     draws = fit.draws
     draws.require_kept()
     design = design.compact()
-    each = [_terms_of(mode, design.modes[d], d, draws, None) for d, mode in enumerate(modes)]
+    each = _terms(modes, design, table, draws, None)
     drawn = each
-    if draws.sampled and any(table.undetermined.any() for table in design.modes):  # as uncertain as in `predict`
-        streams = draws.streams(stream(PREDICTION_SEED))
-        drawn = [_terms_of(mode, design.modes[d], d, draws, streams) for d, mode in enumerate(modes)]
+    if draws.sampled and any(own.undetermined.any() for own in design.modes):  # as uncertain as in `predict`
+        drawn = _terms(modes, design, table, draws, draws.streams(stream(PREDICTION_SEED)))
     count = prod(len(names) for names, _ in each)
     if count > MOST_TERMS:
         raise InputError(f"f is a sum of {count} products of kernel terms; decompose shows at most {MOST_TERMS}.")
@@ -127,9 +129,22 @@ def decomposition_of(
     return replace(made, std=std[:, order], lower=lower[:, order], upper=upper[:, order])
 
 
-def _terms_of(
-    mode: FittedMode, table: ModeTable, d: int, draws: Draws, streams: DrawStreams | None
-) -> tuple[list[str], list[Floats]]:
+Terms: TypeAlias = tuple[list[str], list[Floats]]
+
+
+def _terms(
+    modes: tuple[FittedMode, ...], design: Design, table: Table, draws: Draws, streams: DrawStreams | None
+) -> list[Terms]:
+    """Names and factors of the terms of each mode; a mode of no column of the table is a constant."""
+    return [
+        _terms_of(mode, design.modes[d], d, draws, streams)
+        if any(name in table for name in mode.mode.columns)
+        else (["constant"], [draws.factors(d, design.modes[d], streams)])
+        for d, mode in enumerate(modes)
+    ]
+
+
+def _terms_of(mode: FittedMode, table: ModeTable, d: int, draws: Draws, streams: DrawStreams | None) -> Terms:
     """Names and factors (M, S, r) of the constant, which comes first, and of each other term; some may be 0.
 
     What a draw does not determine has its mean, or with ``streams`` is drawn.

@@ -19,7 +19,7 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
 from tuckergp.checks import check, whole
-from tuckergp.data.grids import GridData, asked_grid, is_grid
+from tuckergp.data.grids import GridData, asked_grid, is_grid, of_cells
 from tuckergp.data.tables import Table
 from tuckergp.errors import InputError
 from tuckergp.likelihoods import LIKELIHOODS
@@ -28,7 +28,7 @@ from tuckergp.model.design import Design
 from tuckergp.model.inputs import Modes, ReadsTables
 from tuckergp.model.mode import Mode
 from tuckergp.params import inner_params, with_inner
-from tuckergp.posterior.export import as_inference_data, block_names
+from tuckergp.posterior.export import as_inference_data, block_names, watched_of
 from tuckergp.random import seed_of
 from tuckergp.regressor import answering, component_plots, partial_dependence
 from tuckergp.regressor.choice import Choice
@@ -40,9 +40,10 @@ from tuckergp.regressor.decomposition import Decomposition, decomposition_of
 from tuckergp.regressor.learning import FittedRegressor, learn
 from tuckergp.regressor.outputs import ONE_OUTPUT, OneOutput, Outputs, read_outputs
 from tuckergp.regressor.partial_dependence import PartialDependence
-from tuckergp.regressor.reading import read_cells
+from tuckergp.regressor.reading import check_coordinates, read_cells
 from tuckergp.regressor.settings import RegressorSettings
 from tuckergp.regressor.trial import choose
+from tuckergp.regressor.watched_outputs import by_output
 from tuckergp.running.control import Callback, Control, kept
 from tuckergp.running.fit import Inference
 from tuckergp.store.checks import check_fit, check_modes
@@ -268,7 +269,7 @@ class TuckerGPRegressor(Storable, ReadsTables, RegressorMixin, BaseEstimator):  
         asked = None if moments_of is None else outputs.inputs(self._read(moments_of, reset=False))
         fitted = learn(outputs.settings(settings, table), data, control, asked, kept(keep, keep_draws), choose)
         if isinstance(outputs, Outputs):
-            self.outputs_ = outputs
+            self.outputs_ = outputs.watching(data, fitted.fit.draws.observations)
         return self._keep(replace(fitted, moments=outputs.moments(fitted.moments)))
 
     def get_params(self, deep: bool = True) -> dict[str, Any]:
@@ -312,11 +313,19 @@ class TuckerGPRegressor(Storable, ReadsTables, RegressorMixin, BaseEstimator):  
         return column_report(self._names, self.column_kinds_, self.column_values_, self.modes_)
 
     @overload
-    def predict(self, X: Any, *, include_noise: bool = ..., exposure: Any = ...) -> Floats: ...
+    def predict(
+        self, X: Any, *, include_noise: bool = ..., exposure: Any = ..., output: str | int | None = ...
+    ) -> Floats: ...
 
     @overload
     def predict(
-        self, X: Any, return_std: Literal[True], *, include_noise: bool = ..., exposure: Any = ...
+        self,
+        X: Any,
+        return_std: Literal[True],
+        *,
+        include_noise: bool = ...,
+        exposure: Any = ...,
+        output: str | int | None = ...,
     ) -> tuple[Floats, Floats]: ...
 
     @overload
@@ -329,6 +338,7 @@ class TuckerGPRegressor(Storable, ReadsTables, RegressorMixin, BaseEstimator):  
         include_noise: bool = ...,
         interval: float | None = ...,
         exposure: Any = ...,
+        output: str | int | None = ...,
     ) -> Any: ...
 
     def predict(
@@ -340,6 +350,7 @@ class TuckerGPRegressor(Storable, ReadsTables, RegressorMixin, BaseEstimator):  
         include_noise: bool = True,
         interval: float | None = None,
         exposure: Any = None,
+        output: str | int | None = None,
     ) -> Any:
         """Predict the targets at inputs X.
 
@@ -361,6 +372,8 @@ class TuckerGPRegressor(Storable, ReadsTables, RegressorMixin, BaseEstimator):  
             probability.
         exposure : number, array of shape (N,), or None
             For counts: the time, area or population of each; None is 1.
+        output : str, int or None
+            The name or number of one of several outputs, of which alone the answer is; None for all.
 
         Returns
         -------
@@ -368,7 +381,8 @@ class TuckerGPRegressor(Storable, ReadsTables, RegressorMixin, BaseEstimator):  
             Standard deviations first, then quantiles, then the interval. With K outputs, K is the second axis of all,
             but for covariances, (N, N, K).
         """
-        fitted, table, outputs = self._fitted, self._rows(X), self._outputs
+        outputs = self._outputs if output is None else self._outputs.chosen(output)
+        fitted, table = outputs.in_units(self._fitted), outputs.inputs(self._read(X, reset=False))
         asked = answering.Asked(return_std, quantiles, interval, include_noise)
         found = answering.predict(fitted, table, return_cov, asked, outputs.exposure(exposure))
         return outputs.covariances(found) if return_cov else outputs.answers(found, return_std)
@@ -429,7 +443,7 @@ class TuckerGPRegressor(Storable, ReadsTables, RegressorMixin, BaseEstimator):  
             answering.sample(fitted, table, n_samples, include_noise, exposed, seed_of(random_state))
         )
 
-    def components(self, X: Any, draw: int = -1, top: int | None = None) -> Components:
+    def components(self, X: Any, draw: int = -1, top: int | None = None, output: str | int | None = None) -> Components:
         """The summands of f at inputs X for one draw: W_ij psi_1i psi_2j with two modes, the largest first.
 
         Summands are not identified: those of different draws do not correspond, so do not average them.
@@ -441,6 +455,8 @@ class TuckerGPRegressor(Storable, ReadsTables, RegressorMixin, BaseEstimator):  
             Number of the draw, counted over all chains; -1 is the last.
         top : int or None
             Return this many and the sum of the others.
+        output : str, int or None
+            The name or number of the output, where there are several.
 
         Returns
         -------
@@ -457,10 +473,10 @@ class TuckerGPRegressor(Storable, ReadsTables, RegressorMixin, BaseEstimator):  
         >>> parts.values.shape, bool(np.allclose(parts.total(), model.predict(X)))
         ((100, 4), True)
         """
-        self._outputs.refuse("components")
-        return components_of(self._fitted.fit, self._inputs(X), draw, top)
+        fitted, _, rows = self._one(X, output)
+        return components_of(fitted.fit, fitted.design(rows), draw, top)
 
-    def decompose(self, X: Any, interval: float = 0.9) -> Decomposition:
+    def decompose(self, X: Any, interval: float = 0.9, output: str | int | None = None) -> Decomposition:
         """f at inputs X as a level and a sum over the terms of the kernels, such as trend, season and rest.
 
         With several modes also their interactions. Unlike `components`, the terms are identified, and means are over
@@ -471,6 +487,8 @@ class TuckerGPRegressor(Storable, ReadsTables, RegressorMixin, BaseEstimator):  
         X : as in `fit`
         interval : float
             The probability of the bands.
+        output : str, int or None
+            The name or number of the output, where there are several; what it has by itself is in the level.
 
         Returns
         -------
@@ -491,12 +509,11 @@ class TuckerGPRegressor(Storable, ReadsTables, RegressorMixin, BaseEstimator):  
         >>> bool(np.allclose(parts.total(), model.predict({"t": t})))
         True
         """
-        self._outputs.refuse("decompose")
-        fitted, table = self._fitted, self._read(X, reset=False)
-        return decomposition_of(fitted.fit, fitted.modes, fitted.design(table), table, interval)
+        fitted, table, rows = self._one(X, output)
+        return decomposition_of(fitted.fit, fitted.modes, fitted.design(rows), table, interval)
 
     def partial_dependence(
-        self, X: Any, column: str | int, values: Any = None, interval: float = 0.9
+        self, X: Any, column: str | int, values: Any = None, interval: float = 0.9, output: str | int | None = None
     ) -> PartialDependence:
         """Predictions as a function of one column, averaged over inputs X, with a band from the draws.
 
@@ -511,6 +528,8 @@ class TuckerGPRegressor(Storable, ReadsTables, RegressorMixin, BaseEstimator):  
             Values of the column. None: all where X has at most 40, else 40 between its 5 % and 95 % quantiles.
         interval : float
             The probability of the band: of the average of the means of observations, without their noise.
+        output : str, int or None
+            The name or number of the output, where there are several.
 
         Returns
         -------
@@ -526,12 +545,16 @@ class TuckerGPRegressor(Storable, ReadsTables, RegressorMixin, BaseEstimator):  
         >>> bool(abs(at_1 - at_0 - 1) < 0.3)
         True
         """
-        self._outputs.refuse("partial_dependence")
-        fitted, table = self._fitted, self._read(X, reset=False)
-        return partial_dependence.partial_dependence(fitted, table, self._named(column), values, interval)
+        fitted, _, rows = self._one(X, output)
+        return partial_dependence.partial_dependence(fitted, rows, self._named(column), values, interval)
 
     def plot_partial_dependence(
-        self, X: Any, columns: Sequence[str | int] | str | int | None = None, interval: float = 0.9, axes: Any = None
+        self,
+        X: Any,
+        columns: Sequence[str | int] | str | int | None = None,
+        interval: float = 0.9,
+        axes: Any = None,
+        output: str | int | None = None,
     ) -> npt.NDArray[Any]:
         """Plot `partial_dependence` on several columns, one panel each (extra ``plot``).
 
@@ -544,13 +567,15 @@ class TuckerGPRegressor(Storable, ReadsTables, RegressorMixin, BaseEstimator):  
             The probability of the bands.
         axes : matplotlib Axes, or an array of them, or None
             Where to draw.
+        output : str, int or None
+            The name or number of the output, where there are several.
 
         Returns
         -------
         ndarray of matplotlib Axes
         """
         asked = self._used if columns is None else [columns] if isinstance(columns, str | int) else columns
-        found = [self.partial_dependence(X, column, interval=interval) for column in asked]
+        found = [self.partial_dependence(X, column, interval=interval, output=output) for column in asked]
         return partial_dependence.plot(found, axes)
 
     def plot_components(
@@ -562,6 +587,7 @@ class TuckerGPRegressor(Storable, ReadsTables, RegressorMixin, BaseEstimator):  
         colour: Colour = "percentile",
         extent: Sequence[float] | None = None,
         axes: Any = None,
+        output: str | int | None = None,
     ) -> npt.NDArray[Any]:
         """Plot the largest summands of f for one draw, one panel each (extra ``plot``).
 
@@ -581,15 +607,16 @@ class TuckerGPRegressor(Storable, ReadsTables, RegressorMixin, BaseEstimator):  
             Bounds of the region to plot: ``(left, right, bottom, top)``; over one column ``(left, right)``.
         axes : matplotlib Axes, or an array of them, or None
             Where to draw.
+        output : str, int or None
+            The name or number of the output, where there are several.
 
         Returns
         -------
         ndarray of matplotlib Axes
         """
-        self._outputs.refuse("plot_components")
-        fitted, table = self._fitted, self._read(X, reset=False)
+        fitted, table, rows = self._one(X, output)
         check("top", top, whole(1))
-        parts = components_of(fitted.fit, fitted.design(table), draw, top)
+        parts = components_of(fitted.fit, fitted.design(rows), draw, top)
         return component_plots.plot(parts, table, columns, colour, extent, axes)
 
     def predict_grid(
@@ -614,7 +641,8 @@ class TuckerGPRegressor(Storable, ReadsTables, RegressorMixin, BaseEstimator):  
         include_noise : bool
             Standard deviations of new observations; False for those of f.
         keep_observed : bool
-            Keep the values of observed cells, with standard deviation 0, and fill in only the missing ones.
+            Keep the values of observed cells, with standard deviation 0, and fill in only the missing ones. With
+            several outputs, observed values are the variables of a Dataset ``like`` that have their names.
         exposure : number, array of the shape of the grid, or None
             For counts, as in `predict`.
         quantiles : sequence of float, float or None
@@ -625,12 +653,16 @@ class TuckerGPRegressor(Storable, ReadsTables, RegressorMixin, BaseEstimator):  
         Returns
         -------
         xarray.DataArray with the dimensions, coordinates and attributes of the grid, or an xarray.Dataset of such with
-        ``mean`` and what else was asked for: ``std``, ``quantiles``, ``lower`` and ``upper``
+        ``mean`` and what else was asked for: ``std``, ``quantiles``, ``lower`` and ``upper``. Several outputs are one more
+        dimension, called ``outputs_.column``, with their names
         """
-        self._outputs.refuse("predict_grid")
-        fitted, grid = self._fitted, asked_grid(self.grid_, like)
+        check_is_fitted(self)
+        grid, outputs = asked_grid(self.grid_, like), self._outputs
+        check_coordinates(grid, self._used)
         asked = answering.Asked(return_std, quantiles, interval, include_noise)
-        return answering.predict_grid(fitted, grid, self._names, asked, keep_observed, exposure)
+        found = self.predict(grid.table(self._used), exposure=of_cells(exposure, "exposure", grid), **asked._asdict())
+        parts = [outputs.flat(part) for part in (found if isinstance(found, tuple) else (found,))]
+        return answering.on_grid(parts, outputs.on_grid(grid, like), asked, keep_observed)
 
     def inference_data(self) -> Any:
         """The draws of identifiable quantities, for ArviZ's plots and summaries (extra ``arviz``).
@@ -643,10 +675,12 @@ class TuckerGPRegressor(Storable, ReadsTables, RegressorMixin, BaseEstimator):  
             ``cuts`` or ``dispersion``. Group ``log_likelihood``: ``y`` at the same observations. Groups
             ``posterior_predictive`` and ``observed_data``: replicated and observed ``y`` there, for ``arviz.plot_ppc``.
             Group ``sample_stats``: figures of each step, of HMC and NUTS also ``energy`` and ``diverging``. Chain and
-            draw are the first dimensions; values are in the units of the targets.
+            draw are the first dimensions; values are in the units of the targets. With several outputs there is a
+            variable of each: ``f_NAME``, ``noise_NAME`` (if all draws were kept), and ``NAME`` in place of ``y``.
         """
-        fit = self._fitted.fit
-        return as_inference_data(fit.draws, block_names(self.modes_), fit.steps)
+        fitted = self._fitted
+        watched = watched_of(fitted.fit.draws, block_names(self.modes_), fitted.fit.steps)
+        return as_inference_data(watched if self.outputs_ is None else by_output(watched, self.outputs_, fitted))
 
     def _inputs(self, X: Any) -> Design:
         """The design of the inputs to predict."""
@@ -662,6 +696,12 @@ class TuckerGPRegressor(Storable, ReadsTables, RegressorMixin, BaseEstimator):  
     def _rows(self, X: Any) -> Table:
         """The rows to predict: the inputs, once for each output."""
         return self._outputs.inputs(self._read(X, reset=False))
+
+    def _one(self, X: Any, output: str | int | None) -> tuple[FittedRegressor, Table, Table]:
+        """The model of one output in its units, the inputs, and the rows of the model that they are."""
+        fitted, chosen = self._fitted, self._outputs.chosen(output)
+        table = self._read(X, reset=False)
+        return chosen.in_units(fitted), table, chosen.inputs(table)
 
     @property
     def _outputs(self) -> OneOutput:

@@ -2,17 +2,19 @@
 
 A table of inputs is repeated for each output, with the name of the output as one more column. Outputs are standardised
 one by one, because their units differ. Inputs come first: rows are (input 0, output 0), (input 0, output 1), and so on.
+What is asked of one output is answered by a model in its units (`ChosenOutput`).
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
+from tuckergp.data.grids import Coordinate, GridData
 from tuckergp.data.standard import mean_and_std
 from tuckergp.data.tables import Table
 from tuckergp.errors import InputError
@@ -22,6 +24,7 @@ from tuckergp.likelihoods import LIKELIHOODS
 from tuckergp.model.inputs import as_modes
 from tuckergp.model.mode import Mode
 from tuckergp.posterior.moments import Moments
+from tuckergp.regressor.learning import FittedRegressor
 from tuckergp.regressor.reading import Observations, read_observations
 from tuckergp.regressor.settings import RegressorSettings
 
@@ -77,11 +80,45 @@ class OneOutput:
         """Moments of predictions."""
         return found
 
-    def refuse(self, what: str) -> None:
-        """Refuse what is for one output."""
+    def chosen(self, output: str | int | None) -> OneOutput:
+        """What answers for one output, which has to be named where there are several."""
+        if output is not None:
+            raise InputError(f"The model has one output; leave output={output!r} out.")
+        return self
+
+    def in_units(self, fitted: FittedRegressor) -> FittedRegressor:
+        """The fitted model, whose answers `answers` and the like read."""
+        return fitted
+
+    def on_grid(self, grid: GridData, like: Any) -> GridData:
+        """A grid with all dimensions that its predictions have."""
+        return grid
+
+    def flat(self, found: Floats) -> Floats:
+        """Answers of `answers` with all rows of the model along the first axis."""
+        return found
 
 
 ONE_OUTPUT = OneOutput()
+
+
+@dataclass(frozen=True)
+class ChosenOutput(OneOutput):
+    """One of several outputs, for which the model is one of a single function in the units of that output."""
+
+    column: str
+    name: str
+    mean: float
+    scale: float
+
+    def inputs(self, table: Table) -> Table:
+        """The same rows with the name of the output in one more column."""
+        names = np.full(len(table), self.name, dtype=object)
+        return Table({**table.columns, self.column: names}, table.name, len(table))
+
+    def in_units(self, fitted: FittedRegressor) -> FittedRegressor:
+        """The model of this output in its units."""
+        return replace(fitted, fit=fitted.fit.in_units(self.mean, self.scale))
 
 
 @dataclass(frozen=True)
@@ -96,12 +133,37 @@ class Outputs(OneOutput):
         The outputs: columns of Y, or ``y0``, ``y1`` and so on.
     means, scales : list of float
         What 0 and 1 stand for in the units of each output.
+    watched : list of int
+        The entries of Y, counted along its rows, at which f was watched while sampling.
     """
 
     column: str
     names: list[str]
     means: list[float]
     scales: list[float]
+    watched: list[int] = field(default_factory=list)
+
+    def watching(self, data: Observations, observations: Sequence[int]) -> Outputs:
+        """The same with the entries of Y that some of the observations are."""
+        code = {name: k for k, name in enumerate(self.names)}
+        inputs, outputs = data.inputs, data.table[self.column]
+        cells = [] if inputs is None else [int(inputs[n]) * len(code) + code[outputs[n]] for n in observations]
+        return replace(self, watched=cells)
+
+    def number(self, output: str | int) -> int:
+        """The place of an output that is given by its name or its number."""
+        if str(output) in self.names:
+            return self.names.index(str(output))
+        if isinstance(output, int | np.integer) and 0 <= output < len(self.names):
+            return int(output)
+        raise InputError(f"The model has no output {output!r}; its outputs are {', '.join(self.names)}.")
+
+    def chosen(self, output: str | int | None) -> OneOutput:
+        """What answers for the output of this name or number."""
+        if output is None:
+            raise InputError(f"The model has the outputs {', '.join(self.names)}; say which one with output=.")
+        k = self.number(output)
+        return ChosenOutput(self.column, self.names[k], self.means[k], self.scales[k])
 
     def inputs(self, table: Table) -> Table:
         """Each row of a table once for each output, which is named in one more column."""
@@ -169,9 +231,25 @@ class Outputs(OneOutput):
         levels = None if found.probabilities is None else self.shaped(found.probabilities)
         return Moments(self.values(found.mean), sd, sd_f, levels, found.draws)
 
-    def refuse(self, what: str) -> None:
-        """Refuse what is for one output."""
-        raise InputError(f"{what} is for one output, but the model has {len(self.names)}; fit the output alone.")
+    def on_grid(self, grid: GridData, like: Any) -> GridData:
+        """A grid with one more dimension, the last: that of the outputs.
+
+        Values are those of the variables of a Dataset that have the names of outputs.
+        """
+        if self.column in grid.columns:
+            raise InputError(f"Predictions have a dimension {self.column!r}, which the grid has already; rename that.")
+        values = np.full((*grid.values.shape, len(self.names)), np.nan)
+        for k, name in enumerate(self.names):
+            if name in getattr(like, "data_vars", ()):
+                values[..., k] = like[name].transpose(*grid.dims).values
+        names = Coordinate((self.column,), np.array(self.names))
+        return replace(
+            grid, dims=(*grid.dims, self.column), coords={**grid.coords, self.column: names}, values=values, name=None
+        )
+
+    def flat(self, found: Floats) -> Floats:
+        """Answers (N, K, ...) as (N K, ...)."""
+        return found.reshape(-1, *found.shape[2:])
 
 
 def read_outputs(
