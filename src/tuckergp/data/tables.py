@@ -60,6 +60,8 @@ class Table(Shown):
         The text files that it was read from, and the rows of each: messages look up the line of a row in them.
     ids : tuple of str
         Columns of a text file that were read as ids, see `tuckergp.data.id_types`.
+    numbers : ndarray, shape (n_rows,), or None
+        What messages call the rows, where they are some of those that a user gave; None counts them from 0.
     """
 
     columns: dict[str, npt.NDArray[Any]]
@@ -68,6 +70,7 @@ class Table(Shown):
     first_line: int | None = None
     sources: tuple[tuple[Source, int], ...] = ()
     ids: tuple[str, ...] = ()
+    numbers: npt.NDArray[np.intp] | None = None
 
     def __len__(self) -> int:
         return self.n_rows
@@ -103,6 +106,8 @@ class Table(Shown):
 
     def row_labels(self, rows: Sequence[int]) -> list[str]:
         """The words for several rows in messages; faster than one label after the other."""
+        if self.numbers is not None:
+            return replace(self, numbers=None).row_labels(self.numbers[list(rows)].tolist())
         if not self.sources or not all(source.is_there for source, _ in self.sources):
             return [f"row {row}" if self.first_line is None else f"line {self.first_line + row}" for row in rows]
         labels: dict[int, str] = {}

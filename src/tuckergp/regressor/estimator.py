@@ -269,7 +269,7 @@ class TuckerGPRegressor(Storable, ReadsTables, RegressorMixin, BaseEstimator):  
         asked = None if moments_of is None else outputs.inputs(self._read(moments_of, reset=False))
         fitted = learn(outputs.settings(settings, table), data, control, asked, kept(keep, keep_draws), choose)
         if isinstance(outputs, Outputs):
-            self.outputs_ = outputs.watching(data, fitted.fit.draws.observations)
+            self.outputs_ = outputs
         return self._keep(replace(fitted, moments=outputs.moments(fitted.moments)))
 
     def get_params(self, deep: bool = True) -> dict[str, Any]:
@@ -653,8 +653,8 @@ class TuckerGPRegressor(Storable, ReadsTables, RegressorMixin, BaseEstimator):  
         Returns
         -------
         xarray.DataArray with the dimensions, coordinates and attributes of the grid, or an xarray.Dataset of such with
-        ``mean`` and what else was asked for: ``std``, ``quantiles``, ``lower`` and ``upper``. Several outputs are one more
-        dimension, called ``outputs_.column``, with their names
+        ``mean`` and what else was asked for: ``std``, ``quantiles``, ``lower`` and ``upper``. Several outputs are one
+        more dimension, called ``outputs_.column``, with their names
         """
         check_is_fitted(self)
         grid, outputs = asked_grid(self.grid_, like), self._outputs

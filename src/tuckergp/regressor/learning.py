@@ -7,6 +7,8 @@ from collections.abc import Callable
 from dataclasses import asdict, dataclass, replace
 from typing import TypeAlias
 
+import numpy as np
+
 from tuckergp.data.tables import Table
 from tuckergp.gp.hyper import Values
 from tuckergp.model.design import Design
@@ -132,5 +134,7 @@ def fit_modes(
         control=replace(control, keep=keep),
         exposure=data.exposure,
     )
+    draws = replace(fit.draws, observations=data.numbers[np.array(fit.draws.observations, dtype=np.intp)].tolist())
+    fit = replace(fit, draws=draws)
     moments = None if moments_of is None else fit.moments()
     return FittedRegressor(fitted_modes, fit, settings.likelihood, hyperparameters, moments)

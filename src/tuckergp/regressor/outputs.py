@@ -8,7 +8,7 @@ What is asked of one output is answered by a model in its units (`ChosenOutput`)
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -21,11 +21,11 @@ from tuckergp.errors import InputError
 from tuckergp.inference import INFERENCES
 from tuckergp.kernels import Identity
 from tuckergp.likelihoods import LIKELIHOODS
-from tuckergp.model.inputs import as_modes
+from tuckergp.model.inputs import as_modes, exposure_of
 from tuckergp.model.mode import Mode
 from tuckergp.posterior.moments import Moments
 from tuckergp.regressor.learning import FittedRegressor
-from tuckergp.regressor.reading import Observations, read_observations
+from tuckergp.regressor.reading import Observations, observations_of, read_observations, read_weights
 from tuckergp.regressor.settings import RegressorSettings
 
 __all__ = ["ONE_OUTPUT", "OneOutput", "Outputs", "read_outputs"]
@@ -133,22 +133,12 @@ class Outputs(OneOutput):
         The outputs: columns of Y, or ``y0``, ``y1`` and so on.
     means, scales : list of float
         What 0 and 1 stand for in the units of each output.
-    watched : list of int
-        The entries of Y, counted along its rows, at which f was watched while sampling.
     """
 
     column: str
     names: list[str]
     means: list[float]
     scales: list[float]
-    watched: list[int] = field(default_factory=list)
-
-    def watching(self, data: Observations, observations: Sequence[int]) -> Outputs:
-        """The same with the entries of Y that some of the observations are."""
-        code = {name: k for k, name in enumerate(self.names)}
-        inputs, outputs = data.inputs, data.table[self.column]
-        cells = [] if inputs is None else [int(inputs[n]) * len(code) + code[outputs[n]] for n in observations]
-        return replace(self, watched=cells)
 
     def number(self, output: str | int) -> int:
         """The place of an output that is given by its name or its number."""
@@ -263,16 +253,17 @@ def read_outputs(
     if len(set(names)) < len(names):
         raise InputError(f"Outputs need names that differ, but the columns of y are {', '.join(names)}.")
     Y = _numbers(y, table, names)
-    outputs = _standardised(_free_name(table), names, Y, LIKELIHOODS[likelihood].linear)
-    weight = sample_weight if np.ndim(sample_weight) == 0 else np.repeat(np.asarray(sample_weight), len(names))
-    target = outputs.targets(Y, table)
-    known = np.flatnonzero(~np.isnan(Y).ravel())
-    weight, exposed = (v if np.ndim(v) == 0 else v[known] for v in (weight, outputs.exposure(exposure)))
-    whole = outputs.inputs(table).take(known)
-    data = read_observations(whole, target[known], weight, exposed, likelihood)
-    inputs = known // len(names)
-    kept = inputs if len(data.target) == len(inputs) else inputs[np.flatnonzero(weight)]
-    return outputs, data._replace(inputs=kept)
+    weights, exposures = read_weights(sample_weight, table), exposure_of(exposure, len(table), likelihood)
+    counted = ~np.isnan(Y) & (np.ones(len(Y)) if weights is None else weights)[:, None].astype(bool)
+    if not counted.any(axis=0).all():
+        raise InputError(f"Output {names[int(np.argmin(counted.any(axis=0)))]!r} has no value; leave it out.")
+    K, rows = len(names), np.flatnonzero(counted)
+    outputs = Outputs(_free_name(table), names, [0.0] * K, [1.0] * K)
+    whole = replace(outputs.inputs(table).take(rows), numbers=rows // K)
+    weight, exposed = (None if values is None else values[rows // K] for values in (weights, exposures))
+    data = observations_of(whole, Y.ravel()[rows], weight, exposed, likelihood)
+    data = data._replace(numbers=rows[data.numbers], outputs=K)
+    return _standardised(outputs, data) if LIKELIHOODS[likelihood].linear else (outputs, data)
 
 
 def _shape(y: Any) -> tuple[int, ...]:
@@ -294,13 +285,14 @@ def _numbers(y: Any, table: Table, names: Sequence[str]) -> Floats:
     return np.stack([numbers.numeric(name, missing=True) for name in names], axis=1)
 
 
-def _standardised(column: str, names: list[str], Y: Floats, linear: bool) -> Outputs:
-    """The outputs with their means and standard deviations, where targets are numbers with units."""
-    empty = [name for name, values in zip(names, Y.T, strict=True) if np.isnan(values).all()]
-    if empty:
-        raise InputError(f"Output {empty[0]!r} has no value; leave it out.")
-    sizes = [mean_and_std(values[~np.isnan(values)]) if linear else (0.0, 1.0) for values in Y.T]
-    return Outputs(column, names, [mean for mean, _ in sizes], [scale or 1.0 for _, scale in sizes])
+def _standardised(outputs: Outputs, data: Observations) -> tuple[Outputs, Observations]:
+    """The outputs with their means and standard deviations, and their targets in these units."""
+    code = data.numbers % data.outputs
+    weight = np.ones(len(code)) if data.weight is None else data.weight
+    sizes = [mean_and_std(data.target[code == k], weight[code == k]) for k in range(data.outputs)]
+    means, scales = [mean for mean, _ in sizes], [scale or 1.0 for _, scale in sizes]
+    target = (data.target - np.array(means)[code]) / np.array(scales)[code]
+    return replace(outputs, means=means, scales=scales), data._replace(target=target)
 
 
 def _free_name(table: Table) -> str:

@@ -7,19 +7,28 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
 from tuckergp.data.grids import GridData, of_cells
-from tuckergp.data.tables import Table
+from tuckergp.data.tables import Table, distinct_rows
 from tuckergp.errors import DataWarning, InputError
 from tuckergp.kernels import Kernel
 from tuckergp.likelihoods import LIKELIHOODS
 from tuckergp.model.inputs import Modes, as_modes, exposure_of, targets_of
 
-__all__ = ["GridCells", "Observations", "check_coordinates", "read_cells", "read_observations"]
+__all__ = [
+    "GridCells",
+    "Observations",
+    "check_coordinates",
+    "observations_of",
+    "read_cells",
+    "read_observations",
+    "read_weights",
+]
 
 Floats = npt.NDArray[np.float64]
 
@@ -33,25 +42,48 @@ LEAST_MEAN = 0.05
 class Observations(NamedTuple):
     """Rows of inputs, their targets (N,), and weights and exposures (N,) where they are given.
 
-    ``inputs`` (N,) says which rows belong to one input, where inputs have several outputs; None: each is its own.
+    ``numbers`` (N,) are their places among the entries of y, row by row; of K ``outputs`` each input has up to K.
     """
 
     table: Table
     target: Floats
     weight: Floats | None
     exposure: Floats | None
-    inputs: npt.NDArray[np.intp] | None = None
+    numbers: npt.NDArray[np.intp]
+    outputs: int = 1
 
     @property
     def several(self) -> bool:
         """Whether inputs have several outputs."""
-        return self.inputs is not None
+        return self.outputs > 1
+
+    @property
+    def inputs(self) -> npt.NDArray[np.intp]:
+        """The row of X of each observation."""
+        return self.numbers // self.outputs
 
     def take(self, rows: npt.NDArray[np.intp]) -> Observations:
         """Some of the rows."""
         weight, exposure = (None if values is None else values[rows] for values in (self.weight, self.exposure))
-        inputs = None if self.inputs is None else self.inputs[rows]
-        return Observations(self.table.take(rows), self.target[rows], weight, exposure, inputs)
+        labels = np.arange(len(self.table)) if self.table.numbers is None else self.table.numbers
+        columns = self.table.take(rows).columns
+        table = replace(self.table, columns=columns, n_rows=len(rows), numbers=labels[rows])
+        return Observations(table, self.target[rows], weight, exposure, self.numbers[rows], self.outputs)
+
+    def merged(self) -> Observations:
+        """Equal observations as one of their total weight, sorted, where there are weights or equal ones.
+
+        A row of weight 2 and two equal rows then give the same draws: sums in another order differ in the last digit,
+        and chains that start so close are apart after some dozens of sweeps.
+        """
+        if self.weight is None and len(np.unique(self.target)) == len(self.target):
+            return self
+        given = (self.target, *(() if self.exposure is None else (self.exposure,)), *self.table.columns.values())
+        columns = {str(k): values for k, values in enumerate(given)}
+        first, code = distinct_rows(Table(columns, self.table.name, len(self.target)), list(columns))
+        if self.weight is None and len(first) == len(code):
+            return self
+        return self.take(first)._replace(weight=np.bincount(code, self.weight).astype(np.float64))
 
 
 class GridCells(NamedTuple):
@@ -65,18 +97,24 @@ class GridCells(NamedTuple):
 
 
 def read_observations(table: Table, y: Any, sample_weight: Any, exposure: Any, likelihood: str) -> Observations:
-    """Read the rows with targets, weights and exposures as numbers; rows of weight 0 are left out."""
-    target = targets_of(y, table)
-    weight = _weights(sample_weight, table)
-    exposed = exposure_of(exposure, len(table), likelihood)
+    """Read the rows with targets, weights and exposures as numbers."""
+    weight, exposed = read_weights(sample_weight, table), exposure_of(exposure, len(table), likelihood)
+    return observations_of(table, targets_of(y, table), weight, exposed, likelihood)
+
+
+def observations_of(
+    table: Table, target: Floats, weight: Floats | None, exposure: Floats | None, likelihood: str
+) -> Observations:
+    """The observations to learn from: rows of weight 0 are left out, and equal ones are one."""
     LIKELIHOODS[likelihood].check(target)
+    data = Observations(table, target, weight, exposure, np.arange(len(table)))
     if weight is not None and not weight.all():  # rows of weight 0 are not in the design either
-        keep = np.flatnonzero(weight)
-        return Observations(table, target, weight, exposed).take(keep)
-    return Observations(table, target, weight, exposed)
+        data = data.take(np.flatnonzero(weight))
+    return data.merged() if LIKELIHOODS[likelihood].repeats else data
 
 
-def _weights(sample_weight: Any, table: Table) -> Floats | None:
+def read_weights(sample_weight: Any, table: Table) -> Floats | None:
+    """Weights (N,) as numbers; None where none are given."""
     if sample_weight is None:
         return None
     try:

@@ -70,7 +70,7 @@ def _parts(data: Observations, seed: int) -> tuple[Observations, Observations]:
     rng = stream(seed, 1, 4)
     order = rng.permutation(len(data.target))
     count = min(HELD_OUT, len(order) // 4)
-    if data.inputs is not None:
+    if data.several:
         order, count = _whole_inputs(data.inputs, count, rng)
     return data.take(np.sort(order[count : count + ROWS])), data.take(np.sort(order[:count]))
 

@@ -6,8 +6,6 @@ import numpy as np
 import numpy.typing as npt
 
 from tuckergp.data.tables import Table
-from tuckergp.errors import InputError
-from tuckergp.posterior.draws import Draws
 from tuckergp.posterior.export import Watched
 from tuckergp.regressor.learning import FittedRegressor
 from tuckergp.regressor.outputs import Outputs
@@ -23,10 +21,7 @@ def by_output(found: Watched, outputs: Outputs, fitted: FittedRegressor) -> Watc
     Observations are then the rows of Y. Other variables have no units, but ``train_rmse``, which stays in standard
     deviations of the outputs.
     """
-    draws = fitted.fit.draws
-    if len(outputs.watched) != len(draws.observations):
-        raise InputError("The file does not say of which outputs its draws are; fit the model again.")
-    inputs, codes = np.divmod(np.array(outputs.watched, dtype=np.intp), len(outputs.names))
+    inputs, codes = np.divmod(np.array(fitted.fit.draws.observations, dtype=np.intp), len(outputs.names))
     groups = {
         group: {k: v for k, v in own.items() if k not in ("f", "y", "noise")} for group, own in found.groups.items()
     }
