@@ -9,7 +9,6 @@ from tuckergp.inference import ALS, Gibbs
 from tuckergp.kernels import SE, Linear
 from tuckergp.regressor.reading import Observations
 from tuckergp.regressor.trial import _parts
-from tuckergp.serve.regressing import ServedRegressor
 
 pd = pytest.importorskip("pandas")
 
@@ -87,19 +86,124 @@ def test_a_model_of_outputs_is_saved_with_them(fitted, tmp_path):
     np.testing.assert_array_equal(again.predict(X), model.predict(X))
 
 
-def test_what_is_for_one_output_is_refused(fitted):
+@pytest.mark.parametrize(("k", "name"), enumerate(["degrees", "pascal"]))
+def test_one_output_can_be_asked_for_by_name_or_number(fitted, k, name):
+    X, _, model = fitted
+    few = {"x": X["x"][:4]}
+    asked = {"return_std": True, "quantiles": [0.1, 0.9], "interval": 0.5}
+    for one, all_of_them in zip(model.predict(few, **asked, output=name), model.predict(few, **asked), strict=True):
+        np.testing.assert_allclose(one, all_of_them[:, k])
+    np.testing.assert_allclose(
+        model.predict(few, return_cov=True, output=k)[1], model.predict(few, return_cov=True)[1][:, :, k]
+    )
+    mean, sd = model.predict(few, return_std=True, include_noise=False)
+    parts = [model.components(few, draw, output=name).total() for draw in range(len(model.fit_.draws))]
+    np.testing.assert_allclose(np.mean(parts, axis=0), mean[:, k])
+    np.testing.assert_allclose(np.std(parts, axis=0, ddof=1), sd[:, k], rtol=1e-3)
+    terms = model.decompose(few, output=name)
+    assert set(terms.terms) == {"Linear(x)", "SE(x)"}
+    np.testing.assert_allclose(terms.total(), mean[:, k])
+    np.testing.assert_allclose(model.partial_dependence(few, "x", few["x"], output=name).mean, mean[:, k])
+
+
+def test_plots_are_of_one_output(fitted):
+    plots = pytest.importorskip("matplotlib.pyplot")
+    plots.switch_backend("agg")
     X, Y, model = fitted
-    for call in (model.components, model.decompose, model.plot_components, model.predict_grid):
-        with pytest.raises(InputError, match="is for one output, but the model has 2"):
+    ends = Y["pascal"].min() - 3000, Y["pascal"].max() + 3000
+    for axes in (model.plot_partial_dependence(X, output="pascal"), model.plot_components(X, top=2, output="pascal")):
+        assert [ax.get_xlabel() for ax in axes.ravel() if ax.get_xlabel()]
+    assert ends[0] < model.plot_partial_dependence(X, output="pascal")[0].get_ylim()[0] < ends[1]
+    model.decompose(X, output="degrees").plot()
+    plots.close("all")
+
+
+def test_outputs_are_the_last_dimension_of_a_grid(fitted):
+    xr = pytest.importorskip("xarray")
+    X, Y, model = fitted
+    x = X["x"][:5]
+    seen = xr.Dataset({"pascal": ("x", [np.nan, 7.0, np.nan, np.nan, 8.0])}, {"x": x})
+    found = model.predict_grid(seen, return_std=True, quantiles=[0.1, 0.9], keep_observed=True)
+    mean, sd, quantiles = model.predict({"x": x}, return_std=True, quantiles=[0.1, 0.9])
+    mean[[1, 4], 1], sd[[1, 4], 1] = (7.0, 8.0), 0.0
+    assert found["mean"].dims == ("x", "output")
+    assert found["output"].values.tolist() == list(Y)
+    np.testing.assert_allclose(found["mean"], mean)
+    np.testing.assert_allclose(found["std"], sd)
+    np.testing.assert_allclose(found["quantiles"].sel(output="degrees"), quantiles[:, 0])
+    with pytest.raises(InputError, match="dimension 'output', which the grid has already"):
+        model.predict_grid(xr.DataArray(np.zeros((2, 2)), {"x": [0.0, 1.0], "output": [0, 1]}))
+
+
+def test_arviz_has_a_variable_of_each_output_in_its_units(fitted):
+    pytest.importorskip("arviz", exc_type=ImportError)
+    X, Y, model = fitted
+    check_exported(model.inference_data(), X, Y, model)
+
+
+def check_exported(found, X, Y, model):
+    """Means are those of predictions, and log densities those of the targets given f and the noise in their units."""
+    from scipy.stats import norm
+
+    groups = [found[name] if hasattr(found, "groups") else getattr(found, name)
+              for name in ("posterior", "log_likelihood", "posterior_predictive", "observed_data")]  # fmt: skip
+    posterior, densities, replicated, observed = groups
+    mean, sd = model.predict(X, return_std=True)
+    for k, name in enumerate(Y):
+        f, rows = posterior[f"f_{name}"].values, posterior[f"row_{name}"].values
+        np.testing.assert_allclose(f[0].mean(axis=0), mean[rows, k], rtol=1e-6)
+        np.testing.assert_allclose(observed[name].values, Y[name].to_numpy()[rows])
+        noise = posterior[f"noise_{name}"].values[..., None]
+        np.testing.assert_allclose(densities[name].values, norm.logpdf(Y[name].to_numpy()[rows], f, noise), rtol=1e-6)
+        apart = (replicated[name].values[0].mean(axis=0) - mean[rows, k]) / sd[rows, k]
+        assert (np.abs(apart) < 0.8).all()  # of 60 draws
+
+
+def test_a_server_answers_for_each_output_and_its_page_shows_one(fitted, tmp_path):
+    pytest.importorskip("fastapi")
+    from fastapi.testclient import TestClient
+
+    from tuckergp.serve.app import create_app
+    from tuckergp.serve.pages import PageState
+
+    X, Y, model = fitted
+    model.save(tmp_path / "model.tgp")
+    app = create_app(tmp_path / "model.tgp", watch=0.0)
+    app.state.page = PageState({**X, **Y}, "pascal")
+    mean, sd, ends = model.predict({"x": X["x"][:2]}, return_std=True, interval=0.9)
+    with TestClient(app, base_url="http://localhost") as client:
+        rows = [{"x": x} for x in X["x"][:2].tolist()]
+        got = client.post("/predict", json={"rows": rows, "interval": 0.9}).json()["predictions"]
+        for part, values in (("mean", mean), ("std", sd), ("low", ends[..., 0]), ("high", ends[..., 1])):
+            np.testing.assert_allclose([list(line[part].values()) for line in got], values)
+        assert list(got[0]["mean"]) == client.get("/version").json()["model"]["outputs"] == list(Y)
+        about = client.get("/page/about").json()
+        assert ([column["name"] for column in about["columns"]], about["outputs"]) == (["x"], list(Y))
+        for output, k in ((None, 0), ("pascal", 1)):
+            found = client.post("/page/surface", json={"along": ["x"], "output": output}).json()
+            at = {"x": found["axes"][0]["values"]}
+            np.testing.assert_allclose(found["mean"], model.predict(at)[:, k], rtol=1e-4)
+        assert client.post("/page/surface", json={"along": ["x"], "output": "kelvin"}).status_code == 422
+        error = Y["pascal"] - model.predict(X)[:, 1]
+        judged = client.get("/page/model/accuracy").json()
+        assert judged["rmse"] == pytest.approx(np.sqrt((error**2).mean()))
+
+
+def test_what_cannot_be_told_is_refused(fitted):
+    X, Y, model = fitted
+    for call in (model.components, model.decompose, model.plot_components, model.plot_partial_dependence):
+        with pytest.raises(InputError, match="has the outputs degrees, pascal; say which one with output="):
             call(X)
-    with pytest.raises(InputError, match="several outputs cannot be served"):
-        ServedRegressor(model)
+    with pytest.raises(InputError, match="no output 'kelvin'; its outputs are degrees, pascal"):
+        model.predict(X, output="kelvin")
     with pytest.raises(InputError, match="60 rows and there are 2 outputs, but y has shape 60 x 3"):
         model.log_predictive_density(X, np.zeros((60, 3)))
     with pytest.raises(InputError, match="'b' has no value"):
         TuckerGPRegressor([MODE]).fit(X, pd.DataFrame({"a": Y["degrees"], "b": np.nan}))
     with pytest.raises(InputError, match="names that differ"):
         TuckerGPRegressor([MODE]).fit(X, pd.concat([Y["degrees"], Y["degrees"]], axis=1))
+    with pytest.raises(InputError, match="one entry for each of the 60 rows"):
+        TuckerGPRegressor([MODE]).fit(X, Y, sample_weight=np.ones(61))
 
 
 def test_one_output_after_several_is_one_output():
@@ -108,6 +212,8 @@ def test_one_output_after_several_is_one_output():
     assert model.fit(X, Y).predict(X).shape == (30, 2)
     assert model.fit(X, Y["degrees"]).predict(X).shape == (30,)
     assert model.outputs_ is None
+    with pytest.raises(InputError, match="one output; leave output='degrees' out"):
+        model.predict(X, output="degrees")
 
 
 def test_weights_count_inputs_and_a_column_called_output_stays_one_of_the_inputs():
@@ -131,6 +237,8 @@ def test_each_output_has_noise_of_its_own():
     assert share["degrees"] < 0.2
     assert share["pascal"] < 0.2
     assert share["noise"] > 0.7
+    pytest.importorskip("arviz", exc_type=ImportError)
+    check_exported(model.inference_data(), X, Y, model)
 
 
 def test_a_trial_holds_out_whole_inputs():

@@ -67,7 +67,7 @@ class PageState:
             fitted = model._fitted
             return accuracy.of_recommender(fitted, fitted.layout.aligned(named_table(self.test, "test", fitted.names)))
         inputs, target = self._observations()
-        return accuracy.of_regressor(model, inputs, target)
+        return accuracy.of_regressor(model, inputs, target, None if model.outputs_ is None else self.target)
 
     def _observations(self) -> tuple[Table, npt.NDArray[np.float64]]:
         table = as_table(self.test, "test")

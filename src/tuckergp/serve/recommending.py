@@ -46,6 +46,7 @@ class ServedRecommender:
     """
 
     kind = "recommender"
+    outputs = None
 
     def __init__(self, model: TuckerRecommender, texts: tuple[Texts, Texts] | None = None) -> None:
         # the usual names of columns, whatever those of the training tables were; and all workers draw the same

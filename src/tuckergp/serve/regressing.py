@@ -17,9 +17,8 @@ class ServedRegressor:
     kind = "regressor"
 
     def __init__(self, model: TuckerGPRegressor) -> None:
-        if model.outputs_ is not None:
-            raise InputError("A model of several outputs cannot be served; fit and serve each output alone.")
         self.model = model
+        self.outputs = None if model.outputs_ is None else model.outputs_.names
 
     @property
     def facts(self) -> dict[str, Any]:
@@ -30,13 +29,14 @@ class ServedRegressor:
             "of": "values",
             "likelihood": fit.likelihood.name,
             "columns": self.columns,
+            **({} if self.outputs is None else {"outputs": self.outputs}),
             "draws": len(fit.draws),
         }
 
     @property
     def columns(self) -> list[str]:
         """The columns of the inputs."""
-        return list(dict.fromkeys(name for mode in self.model.modes_ for name in mode.mode.columns))
+        return self.model._used
 
     def predict(self, rows: Sequence[Mapping[str, Any]], unknown: str, **asked: Any) -> Any:
         """Predictions of rows of inputs, as `TuckerGPRegressor.predict` gives them."""

@@ -62,12 +62,12 @@ class PredictRequest(Strict):
 
 
 class Prediction(BaseModel):
-    """A prediction of one row."""
+    """A prediction of one row; of a model of several outputs, each number is one for each output, by its name."""
 
-    mean: float
-    std: float | None = None
-    low: float | None = None
-    high: float | None = None
+    mean: float | dict[str, float]
+    std: float | dict[str, float] | None = None
+    low: float | dict[str, float] | None = None
+    high: float | dict[str, float] | None = None
 
 
 class Predictions(BaseModel):

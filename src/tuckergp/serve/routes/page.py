@@ -51,6 +51,7 @@ class SurfaceRequest(Strict):
     along: list[Text] = Field(min_length=1, max_length=2, examples=[["longitude", "latitude"]])
     fixed: dict[Text, int] = Field(default_factory=dict)
     draw: int = -1
+    output: Text | None = Field(None, description="Of several outputs, which to show; null is the first.")
 
 
 def state_of(request: Request) -> PageState:
@@ -143,4 +144,4 @@ def over_columns(request: Request, asked: SurfaceRequest) -> Any:
     draws = len(model.fit_.draws)
     if not -draws <= asked.draw < draws:
         raise InputError(f"There are {draws} draws, so draw must be from {-draws} to {draws - 1}, not {asked.draw}.")
-    return Reply(surface(model, asked.along, asked.fixed, asked.draw))
+    return Reply(surface(model, asked.along, asked.fixed, asked.draw, asked.output))

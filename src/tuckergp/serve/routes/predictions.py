@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Annotated, Any
 
 import numpy as np
@@ -27,9 +28,14 @@ def predict(request: Request, asked: PredictRequest) -> Any:
     if std:
         columns["std"] = parts.pop(0)
     if asked.interval is not None:
-        columns["low"], columns["high"] = np.asarray(parts.pop(0)).T
-    listed = [np.asarray(values).tolist() for values in columns.values()]
+        columns["low"], columns["high"] = np.moveaxis(np.asarray(parts.pop(0)), -1, 0)
+    listed = [_named(np.asarray(values).tolist(), served.outputs) for values in columns.values()]
     return Reply({"predictions": [dict(zip(columns, row, strict=True)) for row in zip(*listed, strict=True)]})
+
+
+def _named(values: list[Any], outputs: Sequence[str] | None) -> list[Any]:
+    """A number for each row, or where there are several outputs one for each of them by its name."""
+    return values if outputs is None else [dict(zip(outputs, row, strict=True)) for row in values]
 
 
 @router.get("/explain", response_model=Why, summary="Why an item is predicted so for a user")

@@ -57,15 +57,16 @@ def of_recommender(fitted: FittedRecommender, held: Table) -> dict[str, Any]:
     return {"source": "held out", "of": len(held), **found}
 
 
-def of_regressor(model: Any, inputs: Table, target: Floats) -> dict[str, Any]:
-    """Figures at observations that the fit has not had."""
+def of_regressor(model: Any, inputs: Table, target: Floats, output: str | None = None) -> dict[str, Any]:
+    """Figures at observations that the fit has not had, where there are several outputs of one of them."""
     rows = np.sort(np.random.default_rng(0).permutation(len(target))[:MOST_TESTED])
     some, y = inputs.take(rows), target[rows]
 
     def answer(clip: bool = True, **asked: Any) -> Any:
-        return model.predict(some, **asked)
+        return model.predict(some, output=output, **asked)
 
-    found = figures(answer, y, np.full(len(y), float(model.fit_.mean)), model._fitted)
+    fitted = model._outputs.chosen(output).in_units(model._fitted)
+    found = figures(answer, y, np.full(len(y), float(fitted.fit.mean)), fitted)
     return {"source": "held out", "of": len(target), **found}
 
 

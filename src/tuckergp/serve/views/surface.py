@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -31,7 +32,7 @@ PLACES = (("longitude", "latitude"), ("lon", "lat"), ("lng", "lat"), ("x", "y"))
 
 def columns_of(model: TuckerGPRegressor) -> dict[str, Any]:
     """The columns that a model reads, their usual values, and which one or two of them to show first."""
-    used = list(dict.fromkeys(str(name) for mode in model.modes_ for name in mode.mode.columns))
+    used = model._used
     missing = [name for name in used if not model.column_values_.get(name)]
     if missing:
         raise InputError(
@@ -42,7 +43,8 @@ def columns_of(model: TuckerGPRegressor) -> dict[str, Any]:
         {"name": name, "kind": model.column_kinds_.get(name, "numbers"), "values": model.column_values_[name]}
         for name in used
     ]
-    return {"columns": columns, "first": _first(model, used), "latent": _latent(model)}
+    outputs = [] if model.outputs_ is None else model.outputs_.names
+    return {"columns": columns, "first": _first(model, used), "latent": _latent(model), "outputs": outputs}
 
 
 def _first(model: TuckerGPRegressor, used: list[str]) -> list[str]:
@@ -61,7 +63,9 @@ def _latent(model: TuckerGPRegressor) -> str | None:
     return None if likelihood.linear else likelihood.latent
 
 
-def surface(model: TuckerGPRegressor, along: list[str], fixed: Mapping[str, int], draw: int = -1) -> dict[str, Any]:
+def surface(
+    model: TuckerGPRegressor, along: list[str], fixed: Mapping[str, int], draw: int = -1, output: str | None = None
+) -> dict[str, Any]:
     """Predictions on a grid of one or two columns.
 
     Parameters
@@ -73,6 +77,8 @@ def surface(model: TuckerGPRegressor, along: list[str], fixed: Mapping[str, int]
         For each other column, which of its `column_values_` it has; the middle one where nothing is said.
     draw : int
         The draw whose components are shown.
+    output : str or None
+        The output that is shown, where there are several; None is the first.
 
     Returns
     -------
@@ -80,7 +86,9 @@ def surface(model: TuckerGPRegressor, along: list[str], fixed: Mapping[str, int]
         ``axes``, ``mean`` and ``std`` (flat, the last axis varies fastest), with draws ``low`` and ``high`` of f, for a
         series also of a new observation, and the largest ``components`` of one draw.
     """
-    known = {column["name"]: column for column in columns_of(model)["columns"]}
+    about = columns_of(model)
+    known = {column["name"]: column for column in about["columns"]}
+    output = about["outputs"][0] if output is None and about["outputs"] else output
     for name in [*along, *fixed]:
         if name not in known:
             raise InputError(f"The model reads no column {name!r}; it reads {', '.join(known)}.")
@@ -93,27 +101,27 @@ def surface(model: TuckerGPRegressor, along: list[str], fixed: Mapping[str, int]
         if name not in inputs:
             inputs[name] = [_value(column, fixed.get(name))] * len(cells[0])
     table = as_table({name: inputs[name] for name in known}, "the grid")
-    parts = model.components(table, draw=draw, top=TOP)
+    parts = model.components(table, draw=draw, top=TOP, output=output)
     shown = zip(parts.labels, parts.sizes.tolist(), parts.values.T, strict=True)
     return {
         "axes": [{"name": name, "values": axis} for name, axis in zip(along, axes, strict=True)],
-        **_predicted(model, table, len(along) == 1),
+        **_predicted(partial(model.predict, table, output=output), model.fit_.draws.sampled, len(along) == 1),
         "components": [{"label": label, "size": size, "values": numbers(values)} for label, size, values in shown],
         "base": parts.mean,
         "draws": len(model.fit_.draws),
     }
 
 
-def _predicted(model: TuckerGPRegressor, table: Any, series: bool) -> dict[str, Any]:
+def _predicted(predict: Callable[..., Any], sampled: bool, series: bool) -> dict[str, Any]:
     """Mean and, from draws, the standard deviation and the band of f, and for a series of new observations."""
-    if not model.fit_.draws.sampled:
-        return {"mean": numbers(model.predict(table)), "std": None, "bands": []}
+    if not sampled:
+        return {"mean": numbers(predict()), "std": None, "bands": []}
     if not series:
-        mean, std = model.predict(table, return_std=True, include_noise=False)
+        mean, std = predict(return_std=True, include_noise=False)
         return {"mean": numbers(mean), "std": numbers(std), "bands": []}
     bands = []
     for noise in (False, True):
-        mean, ends = model.predict(table, quantiles=BAND, include_noise=noise)
+        mean, ends = predict(quantiles=BAND, include_noise=noise)
         bands.append({"low": numbers(ends[:, 0]), "high": numbers(ends[:, 1]), "noise": noise})
     return {"mean": numbers(mean), "std": None, "bands": bands}
 

@@ -90,7 +90,7 @@ export const recommended = async (person, asked) => (await post("/recommendation
 export const expected = (user_id, list) => post("/page/expected", { user_id, items: list });
 export const foldIn = (body) => post("/fold-in", body);
 export const forget = (id) => ask("DELETE", `/users/${place(id)}`);
-export const surface = (along, fixed, draw) => post("/page/surface", { along, fixed, draw });
+export const surface = (along, fixed, draw, output) => post("/page/surface", { along, fixed, draw, output });
 
 let drawn = null;
 /** The map of items, asked for once a minute at most: the server may have another model then. */

@@ -19,6 +19,7 @@ class Surface {
     [this.x, this.y] = [about.first[0], about.first[1] ?? ""];
     this.fixed = Object.fromEntries(about.columns.map((column) => [column.name, Math.floor(column.values.length / 2)]));
     this.draw = -1;
+    this.output = about.outputs[0] ?? null;
     this.shown = "mean";
     this.place = h("div", { class: "surface" });
     this.controls = h("div", { class: "controls" });
@@ -40,7 +41,7 @@ class Surface {
     const fixed = Object.fromEntries(Object.entries(this.fixed).filter(([name]) => !along.includes(name)));
     const number = (this.asked += 1);
     try {
-      const found = await api.surface(along, fixed, this.draw);
+      const found = await api.surface(along, fixed, this.draw, this.output);
       if (number === this.asked) this.render(found);
     } catch (error) {
       put(this.place, h("p", { class: "fault" }, error.message));
@@ -57,6 +58,7 @@ class Surface {
     const own = (list) => list.map((name) => [name, name]);
     const others = this.about.columns.filter((column) => column.name !== this.x && column.name !== this.y);
     put(this.controls,
+      this.output === null ? null : choose("Output", this.output, own(this.about.outputs), (name) => { this.output = name; this.refresh(); }),
       choose("Along", this.x, own(names.filter((name) => name !== this.y)), (name) => { this.x = name; this.refresh(); }),
       choose("and", this.y, [["", "nothing else: a series"], ...own(names.filter((name) => name !== this.x))], (name) => { this.y = name; this.refresh(); }),
       others.length ? h("h2", {}, "The other columns") : null,
