@@ -86,7 +86,7 @@ def test_a_model_of_outputs_is_saved_with_them(fitted, tmp_path):
     np.testing.assert_array_equal(again.predict(X), model.predict(X))
 
 
-@pytest.mark.parametrize(("k", "name"), enumerate(["degrees", "pascal"]))
+@pytest.mark.parametrize(("k", "name"), [(0, "degrees"), (1, "pascal")])
 def test_one_output_can_be_asked_for_by_name_or_number(fitted, k, name):
     X, _, model = fitted
     few = {"x": X["x"][:4]}
@@ -154,7 +154,8 @@ def check_exported(found, X, Y, model):
         np.testing.assert_allclose(f[0].mean(axis=0), mean[rows, k], rtol=1e-6)
         np.testing.assert_allclose(observed[name].values, Y[name].to_numpy()[rows])
         noise = posterior[f"noise_{name}"].values[..., None]
-        np.testing.assert_allclose(densities[name].values, norm.logpdf(Y[name].to_numpy()[rows], f, noise), rtol=1e-6)
+        expected = norm.logpdf(Y[name].to_numpy()[rows], f, noise)
+        np.testing.assert_allclose(densities[name].values, expected, rtol=1e-6, atol=1e-6)
         apart = (replicated[name].values[0].mean(axis=0) - mean[rows, k]) / sd[rows, k]
         assert (np.abs(apart) < 0.8).all()  # of 60 draws
 

@@ -660,7 +660,8 @@ class TuckerGPRegressor(Storable, ReadsTables, RegressorMixin, BaseEstimator):  
         grid, outputs = asked_grid(self.grid_, like), self._outputs
         check_coordinates(grid, self._used)
         asked = answering.Asked(return_std, quantiles, interval, include_noise)
-        found = self.predict(grid.table(self._used), exposure=of_cells(exposure, "exposure", grid), **asked._asdict())
+        exposed = of_cells(exposure, "exposure", grid)
+        found: Any = self.predict(grid.table(self._used), exposure=exposed, **asked._asdict())
         parts = [outputs.flat(part) for part in (found if isinstance(found, tuple) else (found,))]
         return answering.on_grid(parts, outputs.on_grid(grid, like), asked, keep_observed)
 

@@ -58,6 +58,6 @@ def _noise(found: Watched, outputs: Outputs, fitted: FittedRegressor) -> Floats 
     if [len(chain["f"]) for chain in draws.watched] != list(draws.lengths):
         return None
     table = Table({outputs.column: np.array(outputs.names, dtype=object)}, "outputs", len(outputs.names))
-    factors = draws.row_factors(d, fitted.modes[d].transform(table))
-    chains = np.split(factors, np.cumsum(draws.lengths)[:-1], axis=1)
+    own, rows = fitted.modes[d].transform(table)
+    chains = np.split(draws.row_factors(d, own)[rows], np.cumsum(draws.lengths)[:-1], axis=1)
     return noise / np.sqrt(np.stack([chain[:, : noise.shape[1]] for chain in chains], axis=1))
