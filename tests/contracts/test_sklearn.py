@@ -13,22 +13,16 @@ ESTIMATORS = [
     TuckerGPRegressor(rank=2, core=SparseCore(2), inference=ALS(iterations=10)),
     TuckerGPRegressor(inference="sgd"),
 ]
-EXPECTED = {"sgd": "mini-batches of repeated rows differ from those of weighted rows"}
-
-
-def expected_to_fail(estimator):
-    reason = EXPECTED.get(estimator.inference) if isinstance(estimator.inference, str) else None
-    return {} if reason is None else {"check_sample_weight_equivalence_on_dense_data": reason}
 
 
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.DataConversionWarning")
-@parametrize_with_checks(ESTIMATORS, expected_failed_checks=expected_to_fail)
+@parametrize_with_checks(ESTIMATORS)
 def test_estimator_contract(estimator, check):
     check(estimator)
 
 
 @pytest.mark.slow
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.DataConversionWarning")
-@parametrize_with_checks([TuckerGPRegressor(inference="als")])
-def test_estimator_contract_with_a_search_for_the_prior_scale(estimator, check):
+@parametrize_with_checks([TuckerGPRegressor(), TuckerGPRegressor(inference="als")])
+def test_estimator_contract_at_the_defaults(estimator, check):
     check(estimator)

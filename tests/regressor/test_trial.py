@@ -23,7 +23,7 @@ TOGETHER = np.sin(X @ RNG.standard_normal((3, 4)) + np.arange(4)).sum(axis=1) + 
 
 def observations(X, y):
     table = as_table({f"x{j}": column for j, column in enumerate(X.T)}, "X")
-    return Observations(table, y, None, None)
+    return Observations(table, y, None, None, np.arange(len(y)))
 
 
 @pytest.fixture(scope="module")
