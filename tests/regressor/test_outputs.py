@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from sklearn.metrics import r2_score
 
 from tuckergp import Mode, TuckerGPRegressor, load
 from tuckergp.errors import InputError
@@ -73,6 +74,9 @@ def test_an_output_that_is_missing_is_told_by_the_other():
     model = TuckerGPRegressor([MODE], 2, Gibbs(draws=60, warmup=60), random_state=0).fit(X, holes)
     errors = (model.predict(X)[20:50, 1] - Y.iloc[20:50, 1]) / Y["pascal"].std()
     assert np.sqrt((errors**2).mean()) < 0.25
+    known = holes["pascal"].notna()
+    each = [r2_score(Y["degrees"], model.predict(X)[:, 0]), r2_score(Y["pascal"][known], model.predict(X)[known, 1])]
+    assert model.score(X, holes) == pytest.approx(np.mean(each))
     density = model.log_predictive_density(X, holes)
     assert np.isnan(density[20:50, 1]).all()
     assert np.isfinite(density[:, 0]).all()

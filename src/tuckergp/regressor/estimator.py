@@ -14,7 +14,6 @@ from typing import Any, Literal, Self, overload
 import numpy as np
 import numpy.typing as npt
 from sklearn.base import BaseEstimator, RegressorMixin
-from sklearn.metrics import r2_score
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
@@ -394,7 +393,7 @@ class TuckerGPRegressor(Storable, ReadsTables, RegressorMixin, BaseEstimator):  
         """
         if y is None and is_grid(X):
             _, X, y, sample_weight, exposure = read_cells(X, sample_weight, exposure, self.modes)
-        return float(r2_score(y, self.predict(X, exposure=exposure), sample_weight=sample_weight))
+        return self._outputs.score(y, self.predict(X, exposure=exposure), sample_weight)
 
     def log_predictive_density(self, X: Any, y: Any, exposure: Any = None) -> Floats:
         """Log density, or probability for levels and counts, of targets y at inputs X: that of the mixture of draws.

@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+from sklearn.metrics import r2_score
 
 from tuckergp.data.grids import Coordinate, GridData
 from tuckergp.data.standard import mean_and_std
@@ -75,6 +76,10 @@ class OneOutput:
     def log_density(self, found: Floats, y: Any) -> Floats:
         """Log densities of targets."""
         return found
+
+    def score(self, y: Any, predicted: Floats, weight: Any) -> float:
+        """R^2 of predictions."""
+        return float(r2_score(y, predicted, sample_weight=weight))
 
     def moments(self, found: Moments | None) -> Moments | None:
         """Moments of predictions."""
@@ -212,6 +217,14 @@ class Outputs(OneOutput):
         """Log densities (N, K) in the units of the outputs; NaN where the target is missing."""
         missing = np.isnan(np.asarray(y, dtype=np.float64))
         return np.where(missing, np.nan, self.shaped(found) - np.log(self.scales))
+
+    def score(self, y: Any, predicted: Floats, weight: Any) -> float:
+        """The mean of R^2 of the outputs, each where it is not missing."""
+        Y = _numbers(y, Table({}, "X", len(predicted)), self.names)
+        weights = np.ones(len(Y)) if weight is None else np.asarray(weight)
+        there = [np.flatnonzero(~np.isnan(values)) for values in Y.T]
+        each = [r2_score(Y[at, k], predicted[at, k], sample_weight=weights[at]) for k, at in enumerate(there)]
+        return float(np.mean(each))
 
     def moments(self, found: Moments | None) -> Moments | None:
         """Moments of predictions, (N, K)."""
