@@ -13,7 +13,7 @@ ROOT = Path(__file__).parents[2] / "src" / "tuckergp"
 # From the bottom to the top. What stands in one line may import each other.
 LAYERS = [
     ["errors"],
-    ["params", "random", "linalg", "files", "checks", "showing", "scratch", "memory"],
+    ["params", "random", "linalg", "files", "checks", "showing", "scratch", "memory", "stopping"],
     ["compute"],
     ["data"],
     ["kernels"],

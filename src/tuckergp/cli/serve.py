@@ -42,6 +42,9 @@ def serve(
     rate: Annotated[float, typer.Option(help="Requests per second, client and worker; 0: no limit.", min=0)] = 1000,
     most_bytes: Annotated[int, typer.Option(help="The longest body of a request.", min=1)] = 2_000_000,
     most_journal: Annotated[int, typer.Option(help="The longest journal in bytes.", min=1)] = 100_000_000,
+    answer_within: Annotated[
+        float, typer.Option(help="Seconds after which an answer is given up; 0: no limit.", min=0)
+    ] = 30.0,
     watch: Annotated[
         float, typer.Option(help="Seconds between looks at whether the file has changed; 0 for SIGHUP alone.", min=0)
     ] = 1.0,
@@ -69,6 +72,7 @@ def serve(
         rate=rate,
         most_bytes=most_bytes,
         most_journal=most_journal,
+        answer_within=answer_within,
         watch=watch,
         workers=workers,
     )

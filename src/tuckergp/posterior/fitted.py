@@ -19,6 +19,7 @@ from tuckergp.model.design import Design
 from tuckergp.posterior.draws import PREDICTION_SEED, Draws
 from tuckergp.posterior.moments import Moments, summarised
 from tuckergp.random import stream
+from tuckergp.stopping import stop_if_unwanted
 
 __all__ = ["Fit", "predict_with"]
 
@@ -97,6 +98,7 @@ class Fit:
         noise = noise or not self.likelihood.linear
         step = self._block(design)
         for first in range(0, design.n_observations, step):
+            stop_if_unwanted()
             rows = slice(first, min(first + step, design.n_observations))
             exposure = None if self.exposure is None else self.exposure[rows]
             block = design if design.n_observations <= step else design.take(np.arange(rows.start, rows.stop))

@@ -14,6 +14,7 @@ import numpy.typing as npt
 
 from tuckergp.posterior.fitted import Fit
 from tuckergp.recommender.layout import Layout
+from tuckergp.stopping import stop_if_unwanted
 
 if TYPE_CHECKING:
     from tuckergp.recommender.serving import Recommended, Request
@@ -40,6 +41,7 @@ def diversified(layout: Layout, fit: Fit, request: Request, shortlists: Recommen
         low, high = bounds[0][0], bounds[-1][1]
         vectors = _vectors(layout, fit, request, shortlists.request[low:high], shortlists.item[low:high])
         for start, end in bounds:
+            stop_if_unwanted()
             own = vectors[start - low : end - low]
             best = marginal_relevance(shortlists.score[start:end], own, request.n, request.diversity)
             chosen.append(start + best)

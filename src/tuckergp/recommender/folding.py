@@ -25,6 +25,7 @@ from tuckergp.posterior.newcomers import prior_of_rows
 from tuckergp.random import Keys, stream
 from tuckergp.recommender.zeros import Zeros
 from tuckergp.residuals.base import ModeDraws
+from tuckergp.stopping import stop_if_unwanted
 
 __all__ = ["SCANS", "TURNS", "Drawn", "FoldIn", "LocalRows"]
 
@@ -273,6 +274,7 @@ class FoldIn:
         normals, gammas = np.zeros((draws, turns, r)), np.empty((draws, 0))
         z, y, w = (np.ascontiguousarray(values, dtype=np.float64) for values in data[:3])
         for m, mine in enumerate(_by_owner(data.owner, free)):
+            stop_if_unwanted()
             if rngs:
                 normals = rngs[d][m].standard_normal((draws, turns, r))
                 if own is not None:

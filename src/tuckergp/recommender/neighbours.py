@@ -16,6 +16,7 @@ import numpy.typing as npt
 from tuckergp.data.tables import Table
 from tuckergp.errors import InputError
 from tuckergp.recommender.factors import Factors
+from tuckergp.stopping import stop_if_unwanted
 
 __all__ = ["Embeddings", "embeddings", "positions", "similarities"]
 
@@ -103,6 +104,7 @@ def _by_predictions(factors: Factors, d: int) -> Singles:
     other = other[:: -(-len(other) // MOST_ROWS)]
     mapped = np.empty(own.shape, dtype=np.float32)
     for s in range(own.shape[1]):
+        stop_if_unwanted()
         spread = other[:, s] - other[:, s].mean(axis=0)
         covariance = (spread.T @ spread).astype(np.float64) / len(spread)
         values, axes = np.linalg.eigh(covariance)

@@ -24,6 +24,7 @@ from tuckergp.recommender.diversity import diversified
 from tuckergp.recommender.entities import Side
 from tuckergp.recommender.factors import Factors
 from tuckergp.recommender.layout import Layout
+from tuckergp.stopping import stop_if_unwanted
 
 __all__ = [
     "Recommended",
@@ -177,6 +178,7 @@ def recommend(layout: Layout, fit: Fit, request: Request) -> Recommended:
     shortlists = {"mean": _by_mean, "ucb": _by_bound, "thompson": _by_chance}[request.strategy]
     lists, wide = [], request.widened
     for rows, items, scores in shortlists(layout, fit, wide):
+        stop_if_unwanted()
         row, place = np.nonzero(items >= 0)
         block = _ranked(layout, fit, wide, rows[row], items[row, place], scores[row, place])
         lists.append(diversified(layout, fit, request, block) if request.diversity else block)

@@ -22,7 +22,7 @@ HOST = "127.0.0.1"
 
 def explore(path: Path, page: PageState, port: int, opened: bool, say: Callable[[str], None]) -> None:
     """Serve the page of a model file until Ctrl-C; port 0 is any that is free, and ``opened`` opens a browser."""
-    settings = ServeSettings(path)
+    settings = ServeSettings(path, answer_within=0.0)  # a copy of the model takes as long as a fit
     app = app_of(settings, page)
     with listen(HOST, port) as listening:
         address = f"http://{HOST}:{listening.getsockname()[1]}/"

@@ -16,8 +16,12 @@ from tuckergp.data.tables import Table, as_table
 from tuckergp.errors import InputError
 from tuckergp.recommender import TuckerRecommender
 from tuckergp.serve.views import accuracy
+from tuckergp.stopping import doing, stop_if_unwanted
 
 __all__ = ["PageState"]
+
+# Seconds between two looks at whether somebody still waits.
+TURN = 0.2
 
 
 @dataclass
@@ -41,15 +45,23 @@ class PageState:
     _lock: Any = field(default_factory=Lock)
 
     def once(self, served: Any, name: str, compute: Callable[[], Any]) -> Any:
-        """The result of a computation that is done once per model file; ratings folded in do not repeat it."""
+        """The result of a computation that is done once per model file; ratings folded in do not repeat it.
+
+        It does not stop where nobody waits any more, so that who asks again has it.
+        """
         of_file = served.texts[0] if served.kind == "recommender" else served.model
         with self._lock:
             known = self._known.setdefault(of_file, {})
             lock = known.setdefault(f"lock of {name}", Lock())
-        with lock:  # who asks meanwhile waits for the same result
+        while not lock.acquire(timeout=TURN):  # who asks meanwhile waits for the same result
+            stop_if_unwanted()
+        try:
             if name not in known:
-                known[name] = compute()
+                with doing(None):
+                    known[name] = compute()
             return known[name]
+        finally:
+            lock.release()
 
     def accuracy(self, served: Any, copy: bool) -> dict[str, Any]:
         """Figures at held-out data or, if that is asked for, of a copy; how to have them where there are none."""

@@ -28,6 +28,7 @@ from tuckergp.recommender.reading import Given
 from tuckergp.recommender.settings import RecommenderSettings
 from tuckergp.recommender.updating import with_ratings
 from tuckergp.serve.entities import Entities, Texts
+from tuckergp.stopping import stop_if_unwanted
 
 __all__ = ["ServedRecommender", "as_columns"]
 
@@ -134,6 +135,7 @@ class ServedRecommender:
         by_user: dict[Any, list[dict[str, Any]]] = {user: [] for user in users}
         lists = self.model.recommend(list(by_user), **asked)
         for user, line in zip(lists[KEYS[0]], self._lines(lists), strict=True):
+            stop_if_unwanted()
             by_user[user].append(self._with_reasons(user, line, reasons, asked.get("by")))
         return [by_user[user] for user in users]
 

@@ -23,6 +23,7 @@ from tuckergp.serve.refusals import NotFound, Unavailable
 from tuckergp.serve.regressing import ServedRegressor
 from tuckergp.serve.settings import ServeSettings
 from tuckergp.showing import plain
+from tuckergp.stopping import commit, doing
 from tuckergp.store.journal import FORGET, RATINGS, USERS, Entry, Journal, JournalEnd, Reading, standing
 from tuckergp.store.model_file import load
 
@@ -119,6 +120,7 @@ class Service:
                 raise Unavailable("The journal is full: let the model learn from it (tuckergp journal learn).")
             ratings = before.read_ratings(ratings)
             after = before.with_ratings(ratings, users)
+            commit()
             self._now = replace(now, served=after, read=journal.append(plain({RATINGS: ratings, USERS: list(users)})))
         return before, after
 
@@ -129,6 +131,7 @@ class Service:
             before = _recommender(now.served)
             known = before.users.known(user)
             after = before.without(known)
+            commit()
             end = journal.append(plain({FORGET: known}))
             journal.erase(lambda value: str(value) == str(known))
             self._now = replace(now, served=after, read=end)
@@ -140,8 +143,12 @@ class Service:
         return self._now
 
     def _advanced(self, reading: Reading) -> Loaded:
-        """The model after some entries; from the file on where they are all that the journal has."""
-        return _replayed(self._now, reading)
+        """The model after some entries; from the file on where they are all that the journal has.
+
+        It does not stop where nobody waits: all others need the same.
+        """
+        with doing(None):
+            return _replayed(self._now, reading)
 
     # Changes of the file
 

@@ -42,6 +42,8 @@ class ServeSettings(Checked):
         Requests that a worker has at the same time, those that wait included; more are told to come back.
     patience : float
         Seconds that a client may take to send the head of a request, its body, and to take what is sent.
+    answer_within : float
+        Seconds after which an answer that is not computed is given up, the wait for a thread included; 0 for no limit.
     watch : float
         Seconds between two looks at whether the model file has changed; 0 looks only on SIGHUP.
     workers, worker : int
@@ -61,6 +63,7 @@ class ServeSettings(Checked):
     threads: int = setting(4, whole(1))
     at_once: int = setting(256, whole(1))
     patience: float = setting(30.0, positive())
+    answer_within: float = setting(30.0, number("a number from 0 on", lambda value: value >= 0))
     watch: float = setting(1.0, number("a number from 0 on", lambda value: value >= 0))
     workers: int = setting(1, whole(1))
     worker: int = setting(0, whole(0))

@@ -7,6 +7,7 @@ from typing import Any
 from fastapi import APIRouter, Request
 
 from tuckergp.errors import InputError
+from tuckergp.serve.computing import TimedRoute
 from tuckergp.serve.people import row_of
 from tuckergp.serve.replies import Reply
 from tuckergp.serve.routes.common import ERRORS, service_of
@@ -15,7 +16,7 @@ from tuckergp.serve.schemas import Folded, FoldInRequest, Forgotten
 
 __all__ = ["router"]
 
-router = APIRouter(tags=["changes"], responses=ERRORS)
+router = APIRouter(tags=["changes"], responses=ERRORS, route_class=TimedRoute)
 
 
 @router.post("/fold-in", response_model=Folded, summary="Add ratings")

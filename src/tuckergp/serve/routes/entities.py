@@ -6,6 +6,7 @@ from typing import Annotated, Any
 
 from fastapi import APIRouter, Query, Request
 
+from tuckergp.serve.computing import TimedRoute
 from tuckergp.serve.replies import Reply
 from tuckergp.serve.routes.common import ERRORS, service_of
 from tuckergp.serve.routes.lists import UserId
@@ -13,7 +14,7 @@ from tuckergp.serve.schemas import Items, UserDetails, Users
 
 __all__ = ["router"]
 
-router = APIRouter(tags=["users and items"], responses=ERRORS)
+router = APIRouter(tags=["users and items"], responses=ERRORS, route_class=TimedRoute)
 
 Search = Annotated[
     str, Query(description="Text in the id or the title, in any case.", max_length=200, examples=["star"])

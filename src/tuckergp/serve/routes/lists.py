@@ -8,6 +8,7 @@ from urllib.parse import unquote
 from fastapi import APIRouter, Path, Query, Request
 from pydantic import AfterValidator
 
+from tuckergp.serve.computing import TimedRoute
 from tuckergp.serve.options import arguments, together
 from tuckergp.serve.people import including
 from tuckergp.serve.replies import Reply
@@ -16,7 +17,7 @@ from tuckergp.serve.schemas import Lists, QueryOptions, Recommendations, Recomme
 
 __all__ = ["router"]
 
-router = APIRouter(tags=["lists"], responses=ERRORS)
+router = APIRouter(tags=["lists"], responses=ERRORS, route_class=TimedRoute)
 
 # Paths come as they were sent; see `Guard`.
 UserId = Annotated[str, Path(description="The user's id as text.", examples=["u0001"]), AfterValidator(unquote)]

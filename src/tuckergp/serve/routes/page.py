@@ -8,6 +8,7 @@ from fastapi import APIRouter, Query, Request
 from pydantic import Field
 
 from tuckergp.errors import InputError
+from tuckergp.serve.computing import TimedRoute
 from tuckergp.serve.page_schemas import (
     About,
     Accuracy,
@@ -33,7 +34,7 @@ from tuckergp.serve.views.surface import columns_of, surface
 
 __all__ = ["router"]
 
-router = APIRouter(prefix="/page", tags=["page"], responses=ERRORS)
+router = APIRouter(prefix="/page", tags=["page"], responses=ERRORS, route_class=TimedRoute)
 
 IdText = Annotated[str, Query(description="The id as text.", max_length=2_000)]
 

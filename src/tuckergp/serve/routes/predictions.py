@@ -8,13 +8,14 @@ from typing import Annotated, Any
 import numpy as np
 from fastapi import APIRouter, Query, Request
 
+from tuckergp.serve.computing import TimedRoute
 from tuckergp.serve.replies import Reply
 from tuckergp.serve.routes.common import ERRORS, service_of
 from tuckergp.serve.schemas import Predictions, PredictRequest, Why
 
 __all__ = ["router"]
 
-router = APIRouter(tags=["predictions"], responses=ERRORS)
+router = APIRouter(tags=["predictions"], responses=ERRORS, route_class=TimedRoute)
 
 
 @router.post("/predict", response_model=Predictions, summary="Predictions of many pairs, or rows")

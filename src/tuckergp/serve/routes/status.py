@@ -9,13 +9,14 @@ from pydantic import BaseModel, Field
 from starlette.responses import PlainTextResponse
 
 import tuckergp
+from tuckergp.serve.computing import TimedRoute
 from tuckergp.serve.metrics import Metrics
 from tuckergp.serve.replies import Reply
 from tuckergp.serve.routes.common import ERRORS, service_of
 
 __all__ = ["router"]
 
-router = APIRouter(tags=["status"], responses=ERRORS)
+router = APIRouter(tags=["status"], responses=ERRORS, route_class=TimedRoute)
 
 
 class Health(BaseModel):
