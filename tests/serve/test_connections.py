@@ -12,7 +12,7 @@ import httpx
 import pytest
 
 from tuckergp.serve.app import app_of
-from tuckergp.serve.connections import listen, server_of
+from tuckergp.serve.connections import Places, listen, server_of
 from tuckergp.serve.settings import ServeSettings
 
 PATIENCE = 0.3
@@ -96,6 +96,27 @@ def test_who_does_not_read_is_cut_off_and_takes_nobodys_place(server):
         except BlockingIOError:  # the server reads no more
             pass
         wait_for(lambda: not running.server_state.connections)
+
+
+def test_who_has_many_connections_open_gets_no_more_until_some_are_closed(files):
+    with running(files["ratings"], connections=2) as server:
+        state = server[0].server_state
+        with connected(server), connected(server):
+            wait_for(lambda: len(state.connections) == 2)
+            with connected(server) as third:
+                answer = b"".join(iter(lambda: third.recv(1 << 16), b""))
+            assert answer.startswith(b"HTTP/1.1 429")
+            assert b"Too many connections are open" in answer
+        wait_for(lambda: not state.connections)
+        assert httpx.get(f"http://127.0.0.1:{server[1]}/health").status_code == 200
+
+
+def test_proxies_have_as_many_connections_as_there_are():
+    places = Places(1, ["10.0.0.9"], total=3)
+    asked = ("10.0.0.9", "10.0.0.9", "10.0.0.1", "10.0.0.2")
+    assert [places.take(address) for address in asked] == [True, True, True, False]
+    places.leave("10.0.0.9")
+    assert places.take("10.0.0.2")
 
 
 def test_what_is_no_http_is_told_so_as_all_else_is(server):

@@ -40,6 +40,7 @@ def serve(
         typer.Option(help="Address of a proxy in front, which says who asks (X-Forwarded-For).", metavar="ADDRESS"),
     ] = None,
     rate: Annotated[float, typer.Option(help="Requests per second, client and worker; 0: no limit.", min=0)] = 1000,
+    connections: Annotated[int, typer.Option(help="Connections that are open, per client and worker.", min=1)] = 256,
     most_bytes: Annotated[int, typer.Option(help="The longest body of a request.", min=1)] = 2_000_000,
     most_journal: Annotated[int, typer.Option(help="The longest journal in bytes.", min=1)] = 100_000_000,
     answer_within: Annotated[
@@ -70,6 +71,7 @@ def serve(
         hosts=tuple(allow_host or ()),
         proxies=tuple(proxy or ()),
         rate=rate,
+        connections=connections,
         most_bytes=most_bytes,
         most_journal=most_journal,
         answer_within=answer_within,

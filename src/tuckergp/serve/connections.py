@@ -1,10 +1,14 @@
-"""Connections of HTTP that wait only so long: for a request to come, and for a client to take its answer."""
+"""Connections of HTTP: only so many at a time, which wait only so long for a request, and for an answer to be taken."""
 
 from __future__ import annotations
 
 import asyncio
 import errno
+import resource
 import socket
+import sys
+from collections import Counter
+from collections.abc import Collection
 from typing import Any
 
 import h11
@@ -21,6 +25,8 @@ __all__ = ["listen", "server_of"]
 # Seconds that requests under way have to end when the server stops.
 GRACE = 30
 BACKLOG = 2048
+# Files and sockets of a worker that are no connections of clients.
+SPARE = 100
 
 
 def listen(host: str, port: int) -> socket.socket:
@@ -41,7 +47,7 @@ def server_of(app: Any, settings: ServeSettings) -> uvicorn.Server:
     return uvicorn.Server(
         uvicorn.Config(
             app,
-            http=_protocol(settings.patience),
+            http=_protocol(settings.patience, Places(settings.connections, settings.proxies)),
             ws="none",
             log_config=None,
             access_log=False,
@@ -54,16 +60,67 @@ def server_of(app: Any, settings: ServeSettings) -> uvicorn.Server:
     )
 
 
-def _protocol(patience: float) -> type[H11Protocol]:
+class Places:
+    """Connections that clients may have open: so many per address, and as many in all as the process may open files.
+
+    Parameters
+    ----------
+    each : int
+    proxies : collection of str
+        Addresses that stand for many clients, and are counted in all alone.
+    total : int or None
+        None: what the limit of open files leaves.
+
+    Examples
+    --------
+    >>> places = Places(1)
+    >>> places.take("10.0.0.1"), places.take("10.0.0.1"), places.take("10.0.0.2")
+    (True, False, True)
+    >>> places.leave("10.0.0.1")
+    >>> places.take("10.0.0.1")
+    True
+    """
+
+    def __init__(self, each: int, proxies: Collection[str] = (), total: int | None = None) -> None:
+        self._each, self._proxies, self._taken = each, proxies, Counter[str]()
+        self._total = _most_connections() if total is None else total
+
+    def take(self, address: str) -> bool:
+        """Whether there is a place for one more connection, which then has it."""
+        most = self._total if address in self._proxies else self._each
+        if self._taken[address] >= most or self._taken.total() >= self._total:
+            return False
+        self._taken[address] += 1
+        return True
+
+    def leave(self, address: str) -> None:
+        """Give a place back."""
+        self._taken[address] -= 1
+        if not self._taken[address]:
+            del self._taken[address]
+
+
+def _most_connections() -> int:
+    files = resource.getrlimit(resource.RLIMIT_NOFILE)[0]
+    return sys.maxsize if files == resource.RLIM_INFINITY else max(SPARE, files - SPARE)
+
+
+def _protocol(patience: float, places: Places) -> type[H11Protocol]:
     class Patient(H11Protocol):
         """HTTP whose clients have so many seconds to send the head of a request, and to take what is sent."""
 
+        _place: str | None = None
         _for_request: asyncio.TimerHandle | None = None
         _for_reader: asyncio.TimerHandle | None = None
 
         def connection_made(self, transport: Any) -> None:
             super().connection_made(transport)
-            self._wait_for_request()
+            address = self.client[0] if self.client else ""
+            if places.take(address):
+                self._place = address
+                self._wait_for_request()
+            else:
+                self._refuse(429, "Too many connections are open; close some, or come back later.")
 
         def data_received(self, data: bytes) -> None:
             super().data_received(data)
@@ -98,16 +155,21 @@ def _protocol(patience: float) -> type[H11Protocol]:
             for timer in (self._for_request, self._for_reader):
                 if timer is not None:
                     timer.cancel()
+            if self._place is not None:
+                places.leave(self._place)
             super().connection_lost(exc)
 
         def send_400_response(self, msg: str) -> None:
             if self.conn.our_state not in (h11.IDLE, h11.SEND_RESPONSE):  # an answer is under way
                 self.transport.close()
                 return
-            body = bytes(Reply({"detail": "This is no HTTP request."}).body)
+            self._refuse(400, "This is no HTTP request.")
+
+        def _refuse(self, status: int, sentence: str) -> None:
+            body = bytes(Reply({"detail": sentence}).body)
             headers = [*HEADERS.items(), ("Content-Type", "application/json"), ("Content-Length", str(len(body))),
                        ("Connection", "close")]  # fmt: skip
-            for event in (h11.Response(status_code=400, headers=headers), h11.Data(data=body), h11.EndOfMessage()):
+            for event in (h11.Response(status_code=status, headers=headers), h11.Data(data=body), h11.EndOfMessage()):
                 self.transport.write(self.conn.send(event) or b"")
             self.transport.close()
 

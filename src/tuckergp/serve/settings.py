@@ -40,6 +40,8 @@ class ServeSettings(Checked):
         Answers that a worker computes at the same time; others wait for their turn.
     at_once : int
         Requests that a worker has at the same time, those that wait included; more are told to come back.
+    connections : int
+        Connections that a worker has open with one client, named proxies apart; more are refused.
     patience : float
         Seconds that a client may take to send the head of a request, its body, and to take what is sent.
     answer_within : float
@@ -62,6 +64,7 @@ class ServeSettings(Checked):
     most_journal: int = setting(100_000_000, whole(1))
     threads: int = setting(4, whole(1))
     at_once: int = setting(256, whole(1))
+    connections: int = setting(256, whole(1))
     patience: float = setting(30.0, positive())
     answer_within: float = setting(30.0, number("a number from 0 on", lambda value: value >= 0))
     watch: float = setting(1.0, number("a number from 0 on", lambda value: value >= 0))
