@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Annotated, Any
 from urllib.parse import unquote
 
@@ -19,9 +20,29 @@ __all__ = ["router"]
 
 router = APIRouter(tags=["lists"], responses=ERRORS, route_class=TimedRoute)
 
-# Paths come as they were sent; see `Guard`.
-UserId = Annotated[str, Path(description="The user's id as text.", examples=["u0001"]), AfterValidator(unquote)]
-ItemId = Annotated[str, Path(description="The item's id as text.", examples=["i0001"]), AfterValidator(unquote)]
+
+def id_of_segment(text: str) -> str:
+    """The id that a segment of a path stands for; paths come as they were sent (see `Guard`).
+
+    Clients take ``.`` and ``..`` out of paths, however they are encoded, and nothing is no segment. So these have a
+    tilde before them, and ids of tildes before such dots have one tilde more.
+
+    Examples
+    --------
+    >>> [id_of_segment(text) for text in ("~..", "~", "~~.", "a%2Fb", "~ann")]
+    ['..', '', '~.', 'a/b', '~ann']
+    """
+    value = unquote(text)
+    return value[1:] if re.fullmatch(r"~+\.{0,2}", value) else value
+
+
+TILDE = "A tilde stands before the ids `.`, `..` and the empty one: `~..`."
+UserId = Annotated[
+    str, Path(description=f"The user's id as text. {TILDE}", examples=["u0001"]), AfterValidator(id_of_segment)
+]
+ItemId = Annotated[
+    str, Path(description=f"The item's id as text. {TILDE}", examples=["i0001"]), AfterValidator(id_of_segment)
+]
 Count = Annotated[int, Query(description="How many.", ge=1, le=1000)]
 
 EXAMPLES: dict[str, Any] = {

@@ -76,7 +76,8 @@ function address(path, asked) {
 export const get = (path, asked) => ask("GET", address(path, asked));
 export const post = (path, body) => ask("POST", path, body ?? {});
 
-const place = encodeURIComponent;
+/** An id as a segment of a path; browsers would take `.` and `..` out of it. */
+const place = (id) => encodeURIComponent(/^~*\.{0,2}$/.test(id) ? `~${id}` : id);
 
 export const about = () => get("/page/about");
 export const people = (search, limit = 8) => get("/users", { search, limit });
