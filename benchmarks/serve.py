@@ -127,9 +127,9 @@ async def answering(port: int) -> None:
     raise SystemExit("the server does not answer")
 
 
-def ours(folder: Path, port: int) -> list[str]:
+def ours(folder: Path, port: int, workers: int = WORKERS) -> list[str]:
     return [sys.executable, "-m", "tuckergp", "serve", str(folder / "model.tgp"), "--port", str(port),
-            "--workers", str(WORKERS), "--rate", "0"]  # fmt: skip
+            "--workers", str(workers), "--rate", "0"]  # fmt: skip
 
 
 def bare(port: int) -> list[str]:
@@ -166,14 +166,14 @@ class Client:
         self.port, self.paths, self.spent, self.failed, self._next = port, paths, list[float](), 0, 0
 
     async def one(self, path: str, sent: Any = None) -> bytes:
-        """The answer to one request, over a connection of its own; with JSON that is sent, to a POST."""
+        """The answer to one request, over a connection of its own; with JSON that is sent (or its bytes), to a POST."""
         reader, writer = await asyncio.open_connection("127.0.0.1", self.port)
         body = (await self._ask(reader, writer, path, sent))[1]
         writer.close()
         return body
 
     async def _ask(self, reader: Any, writer: Any, path: str, sent: Any = None) -> tuple[int, bytes]:
-        text = b"" if sent is None else json.dumps(sent).encode()
+        text = sent if isinstance(sent, bytes) else b"" if sent is None else json.dumps(sent).encode()
         kind = f"Content-Type: application/json\r\nContent-Length: {len(text)}\r\n" if text else ""
         head = f"{'POST' if text else 'GET'} {path} HTTP/1.1\r\nHost: localhost\r\n{kind}\r\n"
         writer.write(head.encode() + text)
@@ -250,6 +250,34 @@ def folded_in_here() -> float:
         return (resident() - start) / FOLDED
 
 
+async def beside_large_bodies(port: int) -> dict[str, float]:
+    """Milliseconds of /health while bodies near the longest are sent, which are parsed, checked and then refused."""
+    ratings = [{"user_id": k, "item_id": k, "rating": 99} for k in range(43_000)]
+    body = json.dumps({"ratings": ratings}, separators=(",", ":")).encode()
+    health, sending = Client(port, ["/health"]), True
+
+    async def send() -> int:
+        count = 0
+        while sending:
+            await Client(port, []).one("/fold-in", body)
+            count += 1
+        return count
+
+    bodies = asyncio.create_task(send())
+    figures = await health.load(10.0, 1, 100.0)
+    sending = False
+    return {"bytes": len(body), "bodies": await bodies, **figures, "worst": max(health.spent)}
+
+
+def large_bodies_here() -> dict[str, float]:
+    """The same, of one worker with a small model."""
+    with tempfile.TemporaryDirectory() as place:
+        folder, port = Path(place) / "data", 8931
+        write_model(QUICK, folder)
+        with running(ours(folder, port, workers=1), port):
+            return asyncio.run(beside_large_bodies(port))
+
+
 def sustained(port: int, users: list[Any], minutes: float, rate: float) -> dict[str, Any]:
     """Load at a rate for some minutes, in pieces of a minute: how memory grows, and what fails."""
     pieces = [measured(port, users, 60.0, rate) | {"memory": memory(port)} for _ in range(max(1, round(minutes)))]
@@ -273,11 +301,15 @@ def main() -> None:
     parser.add_argument("--seconds", type=float, help="how long to ask for the peak")
     parser.add_argument("--port", type=int, default=8931)
     parser.add_argument("--fold-in", action="store_true", help="only measure what users who are folded in take")
+    parser.add_argument("--bodies", action="store_true", help="only measure how long large bodies hold up others")
     parser.add_argument("--bare", action="store_true", help="only serve the bare endpoint")
     parser.add_argument("-o", "--output", type=Path)
     options = parser.parse_args()
     if options.fold_in:
         print(f"{folded_in_here():.0f} bytes for each user who was folded in, with 100 draws of rank 16")
+        return
+    if options.bodies:
+        print(json.dumps(large_bodies_here(), indent=1))
         return
     if options.bare:
         serve_bare(options.port)

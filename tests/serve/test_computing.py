@@ -8,6 +8,7 @@ import time
 
 import pytest
 from anyio import to_thread
+from fastapi import Request, routing
 
 from tests.serve.conftest import serving
 from tuckergp import load
@@ -127,6 +128,26 @@ def test_over_http_it_is_a_sentence_and_the_server_goes_on(files, monkeypatch):
         assert client.get("/health").status_code == 200
     with serving(files["ratings"], answer_within=0) as client:
         assert client.get("/users").status_code == 200
+
+
+def test_bodies_are_parsed_and_checked_off_the_loop(files, monkeypatch):
+    with serving(files["ratings"]) as client:
+        loop, seen = client.portal.call(threading.get_ident), {}
+
+        def watched(place, name):
+            function = getattr(place, name)
+
+            def watching(*given, **named):
+                seen[name] = threading.get_ident()
+                return function(*given, **named)
+
+            monkeypatch.setattr(place, name, watching)
+
+        watched(Request, "json")
+        watched(routing, "solve_dependencies")  # which checks the body
+        assert client.post("/predict", json={"rows": [{"user_id": "u0002", "item_id": "i0003"}]}).status_code == 200
+    assert seen.keys() == {"json", "solve_dependencies"}
+    assert loop not in seen.values()
 
 
 def test_what_the_page_computes_once_goes_on_for_who_asks_again(files):

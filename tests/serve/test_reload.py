@@ -59,9 +59,12 @@ def newer(path, source):
 def test_a_changed_file_is_taken_by_itself(model, files):
     with serving(model, watch=0.05) as client:
         assert scores(client) == pytest.approx(expected(files["ratings"]))
+        taken = []
+        client.app.state.service.taken = lambda: taken.append(True)
         replace_with(model, files["another"])
         wait_for(lambda: client.app.state.service.reloads)
         assert scores(client) == pytest.approx(expected(files["another"]))
+        assert taken == [True]
         assert "tuckergp_reloads_total 1" in client.get("/metrics").text
 
 

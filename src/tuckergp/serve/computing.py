@@ -7,13 +7,13 @@ Until then it keeps its thread, so a worker never computes more than ``threads``
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
-from functools import partial, wraps
+from collections.abc import Callable, Coroutine
+from functools import wraps
 from inspect import iscoroutinefunction
 from typing import Any
 
 from anyio import CancelScope
-from fastapi import Request
+from fastapi import Request, Response
 from fastapi.concurrency import run_in_threadpool
 from fastapi.routing import APIRoute
 
@@ -22,20 +22,55 @@ from tuckergp.stopping import Work, doing
 
 __all__ = ["TimedRoute", "computed"]
 
+Handler = Callable[[Request], Coroutine[Any, Any, Response]]
+
 
 class TimedRoute(APIRoute):
-    """An address whose function is computed in a thread, within the time that the settings say."""
+    """An address whose function is computed in a thread, within the time that the settings say.
+
+    Bodies are parsed and checked there too, so that the loop goes on meanwhile. Functions that are coroutines are left
+    to the loop.
+    """
 
     def __init__(self, path: str, endpoint: Callable[..., Any], **given: Any) -> None:
-        super().__init__(path, endpoint if iscoroutinefunction(endpoint) else _timed(endpoint), **given)
+        super().__init__(path, endpoint if iscoroutinefunction(endpoint) else _in_this_thread(endpoint), **given)
+
+    def get_route_handler(self) -> Handler:
+        """What answers a request: the handler of FastAPI, in a thread once the body is there."""
+        handler = super().get_route_handler()
+        if not hasattr(self.endpoint, "__wrapped__"):
+            return handler
+
+        async def timed(request: Request) -> Response:
+            if self.body_field is not None:
+                await request.body()  # which the request keeps
+            response: Response = await computed(
+                lambda: _result(handler(request)), request.app.state.settings.answer_within
+            )
+            return response
+
+        return timed
 
 
-def _timed(endpoint: Callable[..., Any]) -> Callable[..., Any]:
+def _in_this_thread(endpoint: Callable[..., Any]) -> Callable[..., Any]:
+    """A function as a coroutine, so that FastAPI looks for no other thread."""
+
     @wraps(endpoint)
-    async def timed(request: Request, **given: Any) -> Any:
-        return await computed(partial(endpoint, request, **given), request.app.state.settings.answer_within)
+    async def answer(**given: Any) -> Any:
+        return endpoint(**given)
 
-    return timed
+    return answer
+
+
+def _result(coroutine: Coroutine[Any, Any, Response]) -> Response:
+    """The result of a coroutine that has all it needs, and never waits."""
+    try:
+        coroutine.send(None)
+    except StopIteration as end:
+        response: Response = end.value
+        return response
+    coroutine.close()
+    raise RuntimeError("An address with a plain function waits for something; make it a coroutine.")
 
 
 async def computed(compute: Callable[[], Any], seconds: float) -> Any:

@@ -7,6 +7,7 @@ Ctrl-C let them finish what they have begun, SIGHUP lets them take the model fil
 from __future__ import annotations
 
 import asyncio
+import gc
 import logging
 import multiprocessing
 import os
@@ -58,6 +59,8 @@ def _work(settings: ServeSettings, listening: int, started: Callable[[], None] =
     warnings.simplefilter("ignore", DataWarning)  # of unknown ids and the like, which answers tell
     app = app_of(settings)
     server = server_of(app, settings)
+    set_apart()
+    app.state.service.taken = set_apart
 
     def stop(*_: Any) -> None:
         server.should_exit = True
@@ -70,6 +73,17 @@ def _work(settings: ServeSettings, listening: int, started: Callable[[], None] =
     started()
     with threadpool_limits(limits=max(1, (os.cpu_count() or 1) // settings.workers), user_api="blas"):
         asyncio.run(server.serve([_Fair(fileno=listening)]))
+
+
+def set_apart() -> None:
+    """Take all objects that there are out of garbage collection.
+
+    Large bodies are many objects, which set off collections; these would walk over the model, too, and hold up all
+    requests for up to a second.
+    """
+    gc.unfreeze()  # a model that is not served any more
+    gc.collect()
+    gc.freeze()
 
 
 class _Fair(socket.socket):

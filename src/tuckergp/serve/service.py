@@ -10,7 +10,7 @@ import logging
 import os
 import threading
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -66,6 +66,7 @@ class Service:
         self.settings, self.journal = settings, journal
         self.fault: str | None = None  # why the last file could not be taken
         self.reloads = 0
+        self.taken: Callable[[], None] = lambda: None  # called after another file was taken
         self._turn = threading.RLock()  # of those who change the model
         self._loading = threading.Lock()
         self._now = self._load()
@@ -169,6 +170,7 @@ class Service:
             with self._turn:
                 self._now = new
                 self._caught_up()
+            self.taken()
             self.fault = None
             self.reloads += 1
             log.warning("The model file was loaded again.")
