@@ -7,6 +7,8 @@ sweep, for what it answers does not matter here, its size does. The client is on
     python benchmarks/serve.py -o benchmarks/results/serve.json               # peak, some minutes
     python benchmarks/serve.py --minutes 30 -o benchmarks/results/serve.json  # and 30 minutes at 80 % of it
     python benchmarks/serve.py --quick
+
+``--folder FOLDER`` keeps the model, which takes longest to make, for the next run of the same size.
 """
 
 from __future__ import annotations
@@ -44,19 +46,28 @@ BARE = "TUCKERGP_BARE"
 
 
 def write_model(size: dict[str, Any], folder: Path) -> tuple[list[Any], int]:
-    """Write a model of this size, and the vectors of its items; the ids of its users, and an item."""
+    """Write a model of this size, and the vectors of its items, unless they are there; ids of users, and an item."""
+    if not (folder / "model.tgp").is_file():
+        _write_model(size, folder)
+    data = Data(folder)
+    if [*data.sizes, len(data.y)] != [size[name] for name in ("users", "items", "ratings")]:
+        raise SystemExit(f"{folder} has a model of another size; take another folder")
+    return np.unique(data.user)[:5_000].tolist(), int(data.item[0])
+
+
+def _write_model(size: dict[str, Any], folder: Path) -> None:
     from tuckergp import TuckerRecommender
 
-    write_synthetic(folder, size["users"], size["items"], size["ratings"])
+    if not (folder / "sizes.npy").is_file():  # which is written last
+        write_synthetic(folder, size["users"], size["items"], size["ratings"])
     data = Data(folder)
     given = {"draws": 1, "warmup": 1, "implicit": False, "time": None, "objective": "rating", "noise": "shared"}
     rec = TuckerRecommender(rank=size["rank"], **given, random_state=0)
     rec.fit({"user_id": data.user, "item_id": data.item, "rating": data.y}, progress=False)
     rec.fit_ = replace(rec.fit_, draws=widened(rec.fit_.draws, size["draws"]))
-    rec.save(folder / "model.tgp")
     V = np.asarray(rec.fit_.draws.modes[1].rows["psi"], dtype=np.float32)
     np.save(folder / "bare.npy", V.reshape(len(V), -1))
-    return np.unique(data.user)[:5_000].tolist(), int(data.item[0])
+    rec.save(folder / "model.tgp")
 
 
 def widened(draws: Any, count: int) -> Any:
@@ -299,6 +310,7 @@ def main() -> None:
     parser.add_argument("--minutes", type=float, default=0.0, help="how long to go on at 80 %% of the peak")
     parser.add_argument("--users", type=int, help="another number of users, with ratings in proportion")
     parser.add_argument("--seconds", type=float, help="how long to ask for the peak")
+    parser.add_argument("--folder", type=Path, help="keep the model here, and take the one that is here")
     parser.add_argument("--port", type=int, default=8931)
     parser.add_argument("--fold-in", action="store_true", help="only measure what users who are folded in take")
     parser.add_argument("--bodies", action="store_true", help="only measure how long large bodies hold up others")
@@ -325,7 +337,7 @@ def main() -> None:
     report: dict[str, Any] = {"command": command, "machine": facts(), "size": size}
     report |= {"workers": WORKERS, "connections": CONNECTIONS}
     with tempfile.TemporaryDirectory() as place:
-        folder = Path(place) / "data"
+        folder = options.folder or Path(place) / "data"
         users, item = write_model(size, folder)
         environment = {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
         with running(bare(options.port), options.port, **environment, **{BARE: str(folder / "bare.npy")}):
