@@ -6,17 +6,29 @@ Importing this module imports PySpark. Parameters have the names of ALS where th
 from __future__ import annotations
 
 from copy import copy
+from dataclasses import replace
 from typing import Any
 
 from pyspark import keyword_only
 from pyspark.ml import Estimator, Model
 from pyspark.ml.param import Param, Params, TypeConverters
 from pyspark.ml.param.shared import HasPredictionCol, HasSeed
+from pyspark.ml.util import (
+    DefaultParamsReadable,
+    DefaultParamsReader,
+    DefaultParamsWritable,
+    DefaultParamsWriter,
+    MLReadable,
+    MLReader,
+    MLWritable,
+    MLWriter,
+)
 
 from tuckergp.inference import ALS
 from tuckergp.recommender import TuckerRecommender
 from tuckergp.spark.answering import predict, recommend
 from tuckergp.spark.fitting import fit
+from tuckergp.spark.stored import USERS_FOLDER, StoredRecommender, has_users, load_model, save_model
 
 __all__ = ["TuckerEstimator", "TuckerSparkModel"]
 
@@ -41,7 +53,7 @@ class _Columns(HasPredictionCol):
         return self.getOrDefault(name)
 
 
-class TuckerEstimator(Estimator, _Columns, HasSeed):  # type: ignore[type-arg]
+class TuckerEstimator(Estimator, _Columns, HasSeed, DefaultParamsReadable, DefaultParamsWritable):  # type: ignore[type-arg]
     """Learn a recommender from a data frame of ratings; see `tuckergp.spark.fit`.
 
     Parameters
@@ -57,6 +69,10 @@ class TuckerEstimator(Estimator, _Columns, HasSeed):  # type: ignore[type-arg]
         A folder of the driver; empty for none.
     partitions : int
         0 for as many as Spark has cores.
+    store : str
+        A new folder where users stay in Parquet, as in `tuckergp.spark.fit`; empty for a recommender on the driver.
+    keep : int
+        How many draws of ``"gibbs"`` are kept, 0 for all.
     """
 
     rank = _param("rank", "length of the vectors of users and items", TypeConverters.toInt)
@@ -68,6 +84,8 @@ class TuckerEstimator(Estimator, _Columns, HasSeed):  # type: ignore[type-arg]
     warmup = _param("warmup", "sweeps of gibbs before the draws", TypeConverters.toInt)
     checkpointDir = _param("checkpointDir", "folder of the driver, empty for none", TypeConverters.toString)
     partitions = _param("partitions", "tasks of each sweep, 0 for one on each core", TypeConverters.toInt)
+    store = _param("store", "new folder where users stay in Parquet, empty for none", TypeConverters.toString)
+    keep = _param("keep", "draws of gibbs that are kept, 0 for all", TypeConverters.toInt)
 
     @keyword_only
     def __init__(self, **given: Any) -> None:
@@ -82,6 +100,8 @@ class TuckerEstimator(Estimator, _Columns, HasSeed):  # type: ignore[type-arg]
             warmup=20,
             checkpointDir="",
             partitions=0,
+            store="",
+            keep=0,
             seed=0,
         )
         self._set(**given)
@@ -97,7 +117,7 @@ class TuckerEstimator(Estimator, _Columns, HasSeed):  # type: ignore[type-arg]
             columns["count" if self.value("likelihood") == "clicks" else "rating"] = self.value("ratingCol")
         by_als = self.value("inference") == "als"
         how: dict[str, Any] = {"draws": self.value("draws"), "warmup": self.value("warmup")}
-        learned: Any = fit(
+        learned = fit(
             dataset,
             rank=self.value("rank"),
             inference=ALS(iterations=self.value("maxIter")) if by_als else self.value("inference"),
@@ -106,32 +126,46 @@ class TuckerEstimator(Estimator, _Columns, HasSeed):  # type: ignore[type-arg]
             random_state=self.value("seed"),
             checkpoint=self.value("checkpointDir") or None,
             partitions=self.value("partitions") or None,
+            store=self.value("store") or None,
+            keep=self.value("keep") or None,
             **({} if by_als else how),
         )
         return self._copyValues(TuckerSparkModel(learned))
 
 
-class TuckerSparkModel(Model, _Columns):
+class TuckerSparkModel(Model, _Columns, MLReadable, MLWritable):  # type: ignore[type-arg]
     """A fitted recommender as a transformer: it adds a column of predictions.
+
+    A saved one holds all that it needs; users that are in Parquet are copied with it.
 
     Attributes
     ----------
-    recommender : TuckerRecommender
-        The model itself, with `save`, `explain` and the rest.
+    recommender : TuckerRecommender or StoredRecommender
+        The model itself, with `save`, `explain` and the rest; with ``store`` that whose users are in Parquet.
     """
 
-    def __init__(self, recommender: TuckerRecommender) -> None:
+    def __init__(self, recommender: TuckerRecommender | StoredRecommender) -> None:
         super().__init__()
         self.recommender = recommender
+
+    def write(self) -> MLWriter:
+        """What `save` writes by."""
+        return _Writer(self)
+
+    @classmethod
+    def read(cls) -> MLReader[TuckerSparkModel]:
+        """What `load` reads by."""
+        return _Reader()
 
     def _transform(self, dataset: Any) -> Any:
         return predict(self._named(), dataset, self.value("coldStartStrategy"), self.value("predictionCol"))
 
-    def _named(self) -> TuckerRecommender:
+    def _named(self) -> TuckerRecommender | StoredRecommender:
         """The recommender with the names of columns that are set here."""
-        named = copy(self.recommender)
+        stored = self.recommender if isinstance(self.recommender, StoredRecommender) else None
+        named: Any = copy(self.recommender if stored is None else stored.model)
         named.columns_ = {**named.columns_, "user_id": self.value("userCol"), "item_id": self.value("itemCol")}
-        return named
+        return named if stored is None else replace(stored, model=named)
 
     def recommendForAllUsers(self, numItems: int) -> Any:
         """The best items of every user: a row per user with an array of items and ratings, as ALS gives it."""
@@ -150,3 +184,29 @@ class TuckerSparkModel(Model, _Columns):
         without_rank = F.transform(sorted_items, lambda entry: entry.dropFields("rank"))
         grouped = lists.groupBy("user_id").agg(without_rank.alias("recommendations"))
         return grouped.withColumnRenamed("user_id", self.value("userCol"))
+
+
+class _Writer(MLWriter):
+    """Writes the parameters, the model file, and users in Parquet, into one folder."""
+
+    def __init__(self, instance: TuckerSparkModel) -> None:
+        super().__init__()
+        self.instance = instance
+
+    def saveImpl(self, path: str) -> None:
+        spark, recommender = self.sparkSession, self.instance.recommender
+        DefaultParamsWriter.saveMetadata(self.instance, path, spark)
+        if isinstance(recommender, StoredRecommender):
+            recommender.users.write.parquet(f"{path}/{USERS_FOLDER}")
+            recommender = recommender.model
+        save_model(spark, recommender, path)
+
+
+class _Reader(MLReader[TuckerSparkModel]):
+    def load(self, path: str) -> TuckerSparkModel:
+        metadata = DefaultParamsReader.loadMetadata(path, self.sparkSession)
+        model = load_model(path)
+        found = TuckerSparkModel(StoredRecommender(path, model) if has_users(self.sparkSession, path) else model)
+        found._resetUid(metadata["uid"])
+        DefaultParamsReader.getAndSetParams(found, metadata)
+        return found

@@ -34,7 +34,18 @@ from tuckergp.spark.sessions import returned, session
 from tuckergp.spark.shards import Request, Shard, factors
 from tuckergp.statistics.evidence import Number
 
-__all__ = ["Learned", "StoredRecommender", "check_unused", "load", "of_users", "written"]
+__all__ = [
+    "USERS_FOLDER",
+    "Learned",
+    "StoredRecommender",
+    "check_unused",
+    "has_users",
+    "load",
+    "load_model",
+    "of_users",
+    "save_model",
+    "written",
+]
 
 # Users of one batch of Arrow, and bytes of the model file in one row.
 USERS, PIECE = 4_096, 2**26
@@ -77,6 +88,11 @@ class StoredRecommender:
 
 def load(path: str) -> StoredRecommender:
     """The recommender in a folder that `tuckergp.spark.fit` wrote with ``store``."""
+    return StoredRecommender(path, load_model(path))
+
+
+def load_model(path: str) -> TuckerRecommender:
+    """The model file in a folder."""
     rows = _parquet(session(), f"{path}/{MODEL_FOLDER}")
     if rows is None:
         raise InputError(f"There is no recommender in {path}; a fit with store={path!r} writes one.")
@@ -85,17 +101,34 @@ def load(path: str) -> StoredRecommender:
     with tempfile.TemporaryDirectory() as folder:
         file = Path(folder) / "model.tgp"
         file.write_bytes(b"".join(content for _, content in parts))
-        model = tuckergp.load(file)
-    return StoredRecommender(path, model)
+        model: Any = tuckergp.load(file)
+    return model  # type: ignore[no-any-return]
+
+
+def save_model(spark: Any, model: TuckerRecommender, path: str) -> None:
+    """Write a model file into a folder of any file system that Spark writes to."""
+    with tempfile.TemporaryDirectory() as folder:
+        file = Path(folder) / "model.tgp"
+        model.save(file)
+        content = file.read_bytes()
+    parts = [(k, content[first : first + PIECE]) for k, first in enumerate(range(0, len(content), PIECE))]
+    spark.createDataFrame(parts, "part int, content binary").write.parquet(f"{path}/{MODEL_FOLDER}")
+
+
+def has_users(spark: Any, path: str) -> bool:
+    """Whether the folder of a model holds users, too."""
+    return _exists(spark, f"{path}/{USERS_FOLDER}")
 
 
 def check_unused(spark: Any, store: str | None) -> None:
     """Refuse a folder that holds something, before anything is learned."""
-    if store is None:
-        return
-    place = spark._jvm.org.apache.hadoop.fs.Path(store)
-    if place.getFileSystem(spark._jsc.hadoopConfiguration()).exists(place):
+    if store is not None and _exists(spark, store):
         raise InputError(f"There is something at {store} already; name another folder, or remove it.")
+
+
+def _exists(spark: Any, path: str) -> bool:
+    place = spark._jvm.org.apache.hadoop.fs.Path(path)
+    return bool(place.getFileSystem(spark._jsc.hadoopConfiguration()).exists(place))
 
 
 def _parquet(spark: Any, path: str) -> Any:
@@ -177,12 +210,7 @@ def written(
     none = [np.zeros(0, dtype=np.int32)]
     fitted = replace(of_users(whole, data.ids[0][:1], nobody, none, none), history=counts)
     model._keep(replace(fitted, tables=(_unrated(whole, data), whole.tables[1])))
-    with tempfile.TemporaryDirectory() as folder:
-        file = Path(folder) / "model.tgp"
-        model.save(file)
-        content = file.read_bytes()
-    parts = [(k, content[first : first + PIECE]) for k, first in enumerate(range(0, len(content), PIECE))]
-    spark.createDataFrame(parts, "part int, content binary").write.parquet(f"{store}/{MODEL_FOLDER}")
+    save_model(spark, model, store)
     return StoredRecommender(store, model)
 
 
