@@ -67,6 +67,8 @@ def test_demo_runs_on_movielens(data_dir, monkeypatch, draws, enough):
     [
         (run_process, ("demo", "--data", "no/such/folder"), "tuckergp: The data directory"),
         (run, ("demo", "-o", "no/such/folder/out.json"), "tuckergp: There is no folder"),
+        (run, ("fit", "ratings.csv"), "tuckergp: Say where the model goes"),
+        (run, ("fit", "ratings.csv", "--store", "x"), "tuckergp: --store is for --engine spark"),
     ],
 )
 def test_bad_input_ends_with_one_line_and_exit_code_1(how, arguments, message):
@@ -76,7 +78,6 @@ def test_bad_input_ends_with_one_line_and_exit_code_1(how, arguments, message):
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (("fit", "ratings.csv"), "Missing option '--output' / '-o'. See tuckergp fit --help."),
         (("fit", "ratings.csv", "-o", "model.tgp", "--rank", "0"), "'--rank'"),
         (("nonsense",), "No such command 'nonsense'"),
     ],

@@ -225,6 +225,34 @@ def test_the_estimator_stands_where_als_stood(spark, table):
     assert np.isfinite(other.first()["prediction"])
 
 
+def test_a_pair_with_users_in_parquet_is_saved_and_loaded(spark, stored, learned, tmp_path, monkeypatch):
+    from pyspark.ml import Pipeline, PipelineModel
+
+    from tuckergp.spark import TuckerEstimator, ml
+
+    names = {"userCol": "user_id", "itemCol": "item_id"}
+    estimator = TuckerEstimator(rank=3, store=str(tmp_path / "users"), keep=2, **names)
+    Pipeline(stages=[estimator]).save(str(tmp_path / "estimator"))
+    (again,) = Pipeline.load(str(tmp_path / "estimator")).getStages()
+    asked = {}
+    monkeypatch.setattr(ml, "fit", lambda frame, **settings: asked.update(settings) or stored)
+    pairs = frame(spark, {"user_id": ["u001", "u002"], "item_id": [3, 4]})
+    fitted = again.fit(pairs)
+    assert (asked["store"], asked["keep"], asked["rank"]) == (str(tmp_path / "users"), 2, 3)
+    PipelineModel([fitted]).save(str(tmp_path / "model"))
+    (loaded,) = PipelineModel.load(str(tmp_path / "model")).stages
+    assert loaded.recommender.path.startswith(str(tmp_path / "model"))
+    predicted = loaded.transform(pairs).toPandas().sort_values("user_id")
+    np.testing.assert_allclose(predicted["prediction"], learned.predict(predicted), rtol=1e-6)
+    lists = {row["user_id"]: row["recommendations"] for row in loaded.recommendForAllUsers(2).collect()}
+    assert sorted(lists) == learned.history_.ids[0]
+    expected = learned.recommend(["u009"], n=2, exclude_seen=False)
+    assert [entry["item_id"] for entry in lists["u009"]] == expected["item_id"].tolist()
+    ml.TuckerSparkModel(learned).save(str(tmp_path / "here"))
+    here = ml.TuckerSparkModel.load(str(tmp_path / "here")).recommender
+    np.testing.assert_array_equal(here.predict(predicted), learned.predict(predicted))
+
+
 def test_the_command_line_fits_by_spark_and_a_run_goes_on(spark, table, shuffled, learned, tmp_path):
     from tests.cli.command import refuse, succeed
 
@@ -238,6 +266,19 @@ def test_the_command_line_fits_by_spark_and_a_run_goes_on(spark, table, shuffled
     assert again.recommend("u001", n=2)["rank"].tolist() == [1, 2]
     assert "There is no file or folder file:///nothing" in refuse("fit", "file:///nothing", "-o", model, *options)
     assert "already" in refuse("fit", path, "-o", model, *options, "--master", "local[7]")
+    folder, lists = str(tmp_path / "stored"), str(tmp_path / "lists.parquet")
+    told = succeed("fit", path, "--store", folder, *options, "--checkpoint", run)
+    assert "1,800 ratings of 40 items by 150 users in" in told
+    assert f"Saved as {folder}." in told
+    asked = ("--user", "u001", "--user", "u007", "-n", "2")
+    for source in (folder, model):
+        shown = [float(line.split(",")[2]) for line in succeed("recommend", source, *asked).splitlines()[1:]]
+        expected = load(model).recommend(["u001", "u007"], n=2)["score"]
+        np.testing.assert_allclose(shown, expected, rtol=1e-5)
+    succeed("recommend", folder, "--all", "-n", "2", "-o", lists)
+    assert spark.read.parquet(lists).count() == 300
+    assert "--ratings is for a model file" in refuse("recommend", folder, "--ratings", "x.csv")
+    assert "--master is for a folder" in refuse("recommend", model, *asked, "--master", "local[1]")
     seen = []
     again = fit(shuffled, checkpoint=run, callback=lambda info: seen.append(info.step), **{**SHORT, "draws": 2})
     assert seen == [4]

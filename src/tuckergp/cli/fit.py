@@ -25,14 +25,15 @@ Source = Annotated[
     ),
 ]
 Written = Annotated[
-    Path, typer.Option("--output", "-o", help="Write the model to this file, such as model.tgp.", show_default=False)
+    Path | None,
+    typer.Option("--output", "-o", help="Write the model to this file, such as model.tgp.", show_default=False),
 ]
 
 
 @takes_settings()
 def fit(
     ratings: Source,
-    output: Written,
+    output: Written = None,
     users: Users = None,
     items: Items = None,
     max_time: Annotated[
@@ -50,6 +51,10 @@ def fit(
     ] = "local",
     master: Annotated[
         str | None, typer.Option(help="Spark's master: local[4], spark://host:7077, yarn, ...", show_default=False)
+    ] = None,
+    store: Annotated[
+        str | None,
+        typer.Option(help="New folder where Spark leaves users as Parquet; in place of --output.", show_default=False),
     ] = None,
     out_of_core: Annotated[
         Path | None,
@@ -72,10 +77,14 @@ def fit(
     from tuckergp.errors import InputError
     from tuckergp.files import check_writable
 
-    check_writable(output)
-    if master is not None and engine != "spark":
-        raise InputError("--master is for --engine spark; leave it out, or add that.")
+    if (output is None) == (store is None):
+        raise InputError("Say where the model goes: --output FILE, or for --engine spark --store FOLDER.")
+    if output is not None:
+        check_writable(output)
     here = engine == "local"
+    for name, value in (("master", master), ("store", store)):
+        if value is not None and here:
+            raise InputError(f"--{name} is for --engine spark; leave it out, or add that.")
     if out_of_core is not None and not here:
         raise InputError("--out-of-core is for one machine; leave it out, or --engine spark.")
     names = ratings_names(Path(ratings), settings.columns) if here else settings.columns
@@ -84,7 +93,7 @@ def fit(
         table = read_table(table, "ratings", names, KEYS) if here else _spark_frame(ratings, master)
     sides = [read_side(path, side, names, settings.exclude) for path, side in _sides(users, items)]
     model = settings.recommender(columns=names or None)
-    scratch: dict[str, Any] = {} if out_of_core is None else {"scratch": out_of_core}
+    places: dict[str, Any] = {"scratch": out_of_core, "store": store}
     began = time.perf_counter()
     with collected() as notes:
         show_progress = False if quiet else None
@@ -97,11 +106,12 @@ def fit(
                 max_time=max_time,
                 keep=keep,
                 progress=show_progress,
-                **scratch,
+                **{name: place for name, place in places.items() if place is not None},
             )
     seconds = time.perf_counter() - began
-    model.save(output)
-    result = summary(model, seconds, output, notes)
+    if output is not None:
+        model.save(output)
+    result = _summary_of_stored(model, seconds, notes) if output is None else summary(model, seconds, output, notes)
     if as_json:
         print(to_json(result))
         return
@@ -140,8 +150,14 @@ def _sides(users: Path | None, items: Path | None) -> list[tuple[Path | None, st
     return [(users, "users"), (items, "items")]
 
 
-def summary(model: Any, seconds: float, output: Path, notes: list[str]) -> dict[str, Any]:
-    """A summary of the data, the method and the file written."""
+def _summary_of_stored(stored: Any, seconds: float, notes: list[str]) -> dict[str, Any]:
+    """The same summary of a recommender whose users are in Parquet."""
+    counts = {"ratings": int(stored.model.history_.ratings_per_item.sum()), "users": stored.users.count()}
+    return {**summary(stored.model, seconds, None, notes), **counts, "model": stored.path}
+
+
+def summary(model: Any, seconds: float, output: Path | None, notes: list[str]) -> dict[str, Any]:
+    """A summary of the data, the method and the file written; a folder has no size."""
     from tuckergp.recommender.feature_report import FeatureReport
 
     history = model.history_
@@ -160,7 +176,7 @@ def summary(model: Any, seconds: float, output: Path, notes: list[str]) -> dict[
         "time": model.time_,
         "attributes": [dict(zip(names, row, strict=True)) for row in FeatureReport(model.features_).rows()],
         "seconds": round(seconds, 3),
-        "megabytes": round(output.stat().st_size / 1e6, 3),
+        "megabytes": None if output is None else round(output.stat().st_size / 1e6, 3),
         "notes": notes,
     }
 
@@ -182,4 +198,5 @@ def show(result: dict[str, Any]) -> None:
     print(f"Rank {result['rank']}, {result['inference']}, {result['likelihood']}{draws}{drift}.")
     for row in result["attributes"]:
         print(f"  {row['table']} {row['column']}: {row['use']} ({row['note']})")
-    print(f"Saved as {result['model']} ({result['megabytes']:.1f} MB).")
+    size = "" if result["megabytes"] is None else f" ({result['megabytes']:.1f} MB)"
+    print(f"Saved as {result['model']}{size}.")

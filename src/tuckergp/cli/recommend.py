@@ -7,13 +7,27 @@ from typing import Annotated, Any, Literal
 
 import typer
 
-from tuckergp.cli.options import Json, Model, Output
+from tuckergp.cli.options import Json
 
 __all__ = ["recommend"]
 
+Source = Annotated[
+    str,
+    typer.Argument(metavar="MODEL", help="File that fit has written, or folder of its --store.", show_default=False),
+]
+Written = Annotated[
+    str | None,
+    typer.Option(
+        "--output",
+        "-o",
+        help="Write to this file; the ending says how: .csv, .tsv, .parquet (a folder for --store) or .json.",
+        metavar="PATH",
+    ),
+]
+
 
 def recommend(
-    model: Model,
+    model: Source,
     user: Annotated[
         list[str] | None, typer.Option("--user", help="A user's id; may be repeated.", metavar="ID")
     ] = None,
@@ -58,13 +72,17 @@ def recommend(
         typer.Option(help="One list for all these users: by the mean, or the least, of their scores."),
     ] = None,
     seed: Annotated[int, typer.Option(help="Seed of thompson.", min=0)] = 0,
-    output: Output = None,
+    master: Annotated[
+        str | None, typer.Option(help="Spark's master, for a folder of --store.", show_default=False)
+    ] = None,
+    output: Written = None,
     as_json: Json = False,
 ) -> None:
     """Recommend the best items for each user; prints a table on a terminal, CSV in a pipe."""
     from tuckergp.cli.ids import ids_of_file
     from tuckergp.cli.models import load_recommender
     from tuckergp.cli.notes import collected, say
+    from tuckergp.cli.stored import check_stored, is_stored, put_stored_lists
     from tuckergp.cli.tables import check_output, put_table, read_table
     from tuckergp.cli.titles import own_column, with_titles
     from tuckergp.data.tables import as_table
@@ -72,13 +90,30 @@ def recommend(
     from tuckergp.recommender.questions import first_rows
     from tuckergp.recommender.written import written_conditions
 
-    check_output(output)
     chosen = bool(user) + (users is not None) + everyone
     if chosen > 1 or (not chosen and ratings is None):
         raise InputError("Say for whom: one of --user ID, --users FILE, --ratings FILE and --all.")
     if together and (everyone or strategy != "mean" or diversity):
         raise InputError("--together is for users who are named, and takes no --all, --strategy and --diversity.")
-    recommender = load_recommender(model)
+    plain: dict[str, Any] = {
+        "n": n,
+        "exclude_seen": not include_seen,
+        "titles": own_column(titles),
+        "where": written_conditions(where, "--where"),
+        "min_ratings": min_ratings,
+        "by": by,
+    }
+    ranking: dict[str, Any] = {"strategy": strategy, "kappa": kappa, "random_state": seed, "diversity": diversity}
+    if is_stored(model):
+        check_stored({"--ratings": ratings, "--together": together, "--titles FILE:COLUMN": titles and ":" in titles})
+        files = {"items": items, "exclude": exclude}
+        put_stored_lists(model, master, user, users, files, {**plain, **ranking}, output, as_json)
+        return
+    if master is not None:
+        raise InputError("--master is for a folder of --store; leave it out for a model file.")
+    written = None if output is None else Path(output)
+    check_output(written)
+    recommender = load_recommender(Path(model))
     names = recommender.columns_
     layout = recommender.layout_
     asked: Any = (
@@ -95,21 +130,15 @@ def recommend(
     if user:
         asked = list(user)
     choice: dict[str, Any] = {
-        "n": n,
-        "exclude_seen": not include_seen,
+        **plain,
         "items": None if items is None else ids_of_file(items, items_side, names),
         "exclude": None if exclude is None else ids_of_file(exclude, items_side, names),
-        "titles": own_column(titles),
-        "where": written_conditions(where, "--where"),
-        "min_ratings": min_ratings,
-        "by": by,
     }
     with collected() as notes:
         if together:
             lists = recommender.recommend_together(asked, how=together, **choice)
         else:
-            ranking: dict[str, Any] = {"strategy": strategy, "kappa": kappa, "random_state": seed}
-            lists = recommender.recommend(asked, **choice, **ranking, diversity=diversity)
+            lists = recommender.recommend(asked, **choice, **ranking)
     columns = with_titles(as_table(lists, "recommendations").columns, titles, items_side, names)
-    put_table(columns, output, as_json, "Recommendations")
+    put_table(columns, written, as_json, "Recommendations")
     say(*notes)

@@ -19,6 +19,7 @@ from tuckergp.data.ids import Ids
 from tuckergp.data.names import KEYS, shown_names
 from tuckergp.errors import InputError
 from tuckergp.recommender import TuckerRecommender
+from tuckergp.recommender.questions import known_type
 from tuckergp.spark.reading import kind_of
 from tuckergp.spark.sessions import require_dataframe, returned, session
 from tuckergp.spark.stored import StoredRecommender, columns_of, of_users
@@ -130,10 +131,13 @@ def _stored_users(spark: Any, model: StoredRecommender, users: Any) -> Any:
     """All users in Parquet, or those asked for; those that are not there have neither factors nor items."""
     if users is None:
         return model.users
-    kind = kind_of(model.model.history_.ids[0])
-    listed = (
-        users if hasattr(users, "sparkSession") else spark.createDataFrame([(u,) for u in users], f"{KEYS[0]} {kind}")
-    )
+    kind, listed = kind_of(model.model.history_.ids[0]), users
+    if not hasattr(users, "sparkSession"):
+        ids = known_type(users, model.model.layout_.sides[0])
+        wrong = [user for user in ids if isinstance(user, int) != (kind == "bigint")]
+        if wrong:
+            raise InputError(f"{wrong[0]!r} is no id of a user of {model.path}, where ids are of type {kind}.")
+        listed = spark.createDataFrame([(user,) for user in ids], f"{KEYS[0]} {kind}")
     _check_users(listed)
     return listed.select(listed[KEYS[0]].cast(kind)).dropna().distinct().join(model.users, KEYS[0], "left")
 
