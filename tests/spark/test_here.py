@@ -4,6 +4,7 @@ from types import SimpleNamespace
 
 import numpy as np
 
+from tests.spark.pieces import counted_of, rows_of
 from tuckergp import TuckerRecommender
 from tuckergp.data.history import History
 from tuckergp.data.tables import Table
@@ -16,7 +17,7 @@ from tuckergp.spark.collecting import requests_of
 from tuckergp.spark.encoding import Plan, gathered
 from tuckergp.spark.fitting import _learn, _settings
 from tuckergp.spark.reading import Sharded, SparkRatings
-from tuckergp.spark.shards import factors, features_of
+from tuckergp.spark.shards import Features, factors
 
 
 class Here:
@@ -42,22 +43,18 @@ def learned_here(table, settings, seed):
     users, user = np.unique(table["user_id"], return_inverse=True)
     first = list(dict.fromkeys(table["item_id"]))
     item = np.array([first.index(value) for value in table["item_id"]])
-    rating, per_user = np.array(table["rating"]), np.bincount(user)
     none = np.zeros(0, dtype=np.int32)
     history = History((users.tolist(), first), (none, none), np.zeros(0), Table({}, "ratings", 0))
     _, design = Layout.fit(history, (None, None), rng=stream(seed, 1, 1))
-    plan = Plan.of(per_user, 4)
-    shard = plan.shard_of(user, item, rating)
-    parts = [shard == k for k in range(plan.n_shards)]
-    columns = (user.astype(np.int32), item.astype(np.int32), rating)
-    rows = [(k, b"".join(values[mine].tobytes() for values in columns)) for k, mine in enumerate(parts)]
-    about = [(k, (features_of(design.modes[0].features, *plan.users(k)), None)) for k in range(plan.n_usual)]
-    shards = Shards(gathered([*rows, *about], range(plan.n_shards), plan))
-    sharded = Sharded(Here(), shards, range(0), plan, per_user, None)
+    counted = counted_of(users.tolist(), np.bincount(user))
+    plan = Plan.of(counted, 4)
+    features = Features(len(users), design.modes[0].features[:1])
+    shards = Shards(gathered(rows_of(table, plan), range(plan.n_shards), plan, features.alike))
+    sharded = Sharded(Here(), shards, range(0), plan, None)
     asked = RecommenderSettings.of(TuckerRecommender(**_settings(settings))).decided(True)
-    data = SparkRatings(None, history.ids, (None, None), per_user, np.bincount(item), 1.0, {})
+    data = SparkRatings(None, counted, first, np.bincount(item), 1.0, {})
     control = Control(None, 5.0, None, None, False, None)
-    learned = _learn(asked, asked.inference, data, design, sharded, seed, control, True)
+    learned = _learn(asked, asked.inference, data, design, features, sharded, seed, control, True)
     requests = requests_of(learned.workers, learned.fit.draws, learned.number)
     psi = np.concatenate([rows for _, rows in factors(shards, requests, "f4")])
     return psi, learned.fit.draws

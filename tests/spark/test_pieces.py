@@ -7,9 +7,10 @@ import numpy as np
 import pytest
 
 from tests.spark.conftest import why_not
+from tests.spark.pieces import counted_of, rows_of
 from tuckergp.errors import InputError
 from tuckergp.spark.collecting import collected_ratings
-from tuckergp.spark.encoding import Plan, _larger, gathered
+from tuckergp.spark.encoding import USER, Plan, _larger, gathered
 from tuckergp.spark.sessions import _check_java, _check_master, java
 from tuckergp.spark.shards import Summary
 from tuckergp.spark.summed import Basis
@@ -55,30 +56,58 @@ def test_a_master_that_nobody_answers_at_is_one_sentence():
         _check_master(fine)
 
 
-def bytes_of(user, item, rating):
-    return b"".join([user.astype(np.int32).tobytes(), item.astype(np.int32).tobytes(), rating.tobytes()])
-
-
-def test_ratings_come_back_sorted_whatever_shards_they_were_in():
-    """Among them users with more than a shard, one of whom rated one item very often."""
-    rng = np.random.default_rng(0)
+def skewed(rng, name):
+    """Ratings of 30 users with ids like these, sorted by user: some with more than a shard, one of one item alone."""
     user = np.repeat(np.arange(30), np.where(np.arange(30) % 11 == 3, 120, 10))
     item, rating = rng.integers(40, size=len(user)), rng.integers(10, size=len(user)) / 2.0
     item[user == 3] = 7
-    per_user = np.bincount(user)
-    plan = Plan.of(per_user, 8)
+    return {"user_id": [name(k) for k in user], "item_id": item.tolist(), "rating": rating.tolist()}, user
+
+
+@pytest.mark.parametrize("name", [lambda k: 5 * int(k) - 20, lambda k: f"é{k:02d}"], ids=["numbers", "texts"])
+def test_ratings_come_back_sorted_whatever_shards_they_were_in(name):
+    rng = np.random.default_rng(0)
+    table, user = skewed(rng, name)
+    per_user, ids = np.bincount(user), [name(k) for k in range(30)]
+    plan = Plan.of(counted_of(ids, per_user, 3), 8)
     assert plan.hot.tolist() == [3, 14, 25]
-    shard, shuffled = plan.shard_of(user, item, rating), rng.permutation(len(user))
-    assert np.bincount(shard, minlength=plan.n_shards).max() < 2 * len(user) / 8
-    assert len(set(shard[user == 3])) > 1
-    parts = [shuffled[shard[shuffled] == k] for k in range(plan.n_shards)]
-    rows = [(k, bytes_of(user[mine], item[mine], rating[mine])) for k, mine in enumerate(parts)]
-    shards = list(gathered(reversed(rows), range(plan.n_shards), plan))
+    rows = rows_of(table, plan, rng.permutation(len(user)))
+    shards = list(gathered(reversed(rows), range(plan.n_shards), plan, np.ones(1)))
+    assert max(len(shard.user) for shard in shards) < 2 * len(user) / 8
+    assert sum(shard.piece and shard.first == 3 and len(shard.user) > 0 for shard in shards) > 1
+    assert [each for shard in shards if not shard.piece for each in shard.ids.to_pylist()] == ids
     rdd = SimpleNamespace(map=lambda f: SimpleNamespace(toLocalIterator=lambda: map(f, shards)))
-    found = collected_ratings(SimpleNamespace(per_user=per_user, plan=plan, all=rdd))
+    found = collected_ratings(SimpleNamespace(plan=plan, all=rdd), per_user)
+    number = {item: k for k, item in enumerate(dict.fromkeys(table["item_id"]))}
+    item, rating = np.array([number[value] for value in table["item_id"]]), np.array(table["rating"])
     order = np.lexsort((rating, item, user))
     for mine, theirs in zip(found, (user, item, rating), strict=True):
         np.testing.assert_array_equal(mine, theirs[order])
+
+
+def test_users_that_were_not_counted_leave_a_shard_without_ratings():
+    table, user = skewed(np.random.default_rng(0), int)
+    plan = Plan.of(counted_of(list(range(30)), np.bincount(user)), 8)
+    other = {**table, "user_id": [value + 100 for value in table["user_id"]]}
+    shards = gathered(rows_of(other, plan), range(plan.n_shards), plan, np.ones(1))
+    assert sum(len(shard.user) for shard in shards) == 0
+
+
+def test_shards_are_the_same_for_any_parts_of_the_users():
+    """Ranges of users with about the same costs, by the sums over all of them."""
+    rng = np.random.default_rng(0)
+    per_user = np.where(rng.random(500) < 0.01, 9_000, rng.integers(1, 60, 500))
+    ids, shards = np.arange(500) * 3, 16
+    share = per_user.sum() / shards
+    costs = np.concatenate([[0], np.cumsum(np.where(per_user > share, 0, per_user) + USER)])
+    ends = np.searchsorted(costs, np.linspace(0, costs[-1], shards + 1))
+    for parts in (1, 3, 8, 700):
+        plan = Plan.of(counted_of(ids, per_user, parts), shards)
+        assert plan.bounds.tolist() == ends.tolist()
+        assert plan.last.tolist() == ids[ends[1:] - 1].tolist()
+        assert plan.hot.tolist() == np.flatnonzero(per_user > share).tolist()
+        assert plan.hot_ids == ids[per_user > share].tolist()
+        assert np.diff(plan.pieces).tolist() == np.ceil(9_000 / share * np.ones(len(plan.hot))).tolist()
 
 
 def test_ids_are_hashed_once_for_many_batches():

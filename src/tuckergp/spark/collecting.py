@@ -14,7 +14,7 @@ from tuckergp.errors import InputError
 from tuckergp.memory import physical_memory
 from tuckergp.posterior.draws import Draws, map_draws
 from tuckergp.spark.problem import Workers
-from tuckergp.spark.reading import Sharded
+from tuckergp.spark.reading import Sharded, SparkRatings
 from tuckergp.spark.sessions import returned
 from tuckergp.spark.shards import Request, factors
 from tuckergp.spark.summed import Drawn
@@ -26,9 +26,9 @@ __all__ = ["check_sizes", "collected_draws", "collected_ratings", "requests_of",
 PIECE = 2**26
 
 
-def check_sizes(sharded: Sharded, items: int, rank: int, draws: int, stored: bool) -> None:
+def check_sizes(data: SparkRatings, sharded: Sharded, rank: int, draws: int, stored: bool) -> None:
     """Refuse, before the first sweep, what Spark would not return or the driver could not hold."""
-    plan, users, ratings = sharded.plan, sharded.plan.n_users, int(sharded.per_user.sum())
+    plan, users, items, ratings = sharded.plan, sharded.plan.n_users, len(data.items), len(data)
     partitions = sharded.all.getNumPartitions()
     table = 8 * items * packed_size(rank)
     sweep = table * min(plan.n_shards, 2 * partitions)
@@ -41,7 +41,7 @@ def check_sizes(sharded: Sharded, items: int, rank: int, draws: int, stored: boo
             f"spark.driver.maxResultSize allows {most / 1e9:.2g} GB; raise that setting, or take more partitions."
         )
     rows = users + items if not stored else 3 * items
-    need = 2 * table + 300 * users + 4 * draws * rows * rank + (0 if stored else 16 * ratings)
+    need = 2 * table + 300 * len(data.users.ids) + 4 * draws * rows * rank + (0 if stored else 16 * ratings)
     room = physical_memory()
     if need > room:
         advice = "keep fewer draws (keep=)" if stored else "keep fewer draws (keep=), or leave users where they are"
@@ -90,9 +90,12 @@ def collected_draws(workers: Workers, draws: Draws, number: type[Number]) -> Dra
     return without_requests(draws, psi)
 
 
-def collected_ratings(sharded: Sharded) -> Sequence[npt.NDArray[Any]]:
-    """Users, items and ratings of all shards, sorted by user and item, in arrays of their size."""
-    starts = np.concatenate([[0], np.cumsum(sharded.per_user)])
+def collected_ratings(sharded: Sharded, per_user: npt.NDArray[np.int64]) -> Sequence[npt.NDArray[Any]]:
+    """Users, items and ratings of all shards, sorted by user and item, in arrays of their size.
+
+    ``per_user`` (users,) are numbers of ratings.
+    """
+    starts = np.concatenate([[0], np.cumsum(per_user)])
     n, hot = int(starts[-1]), {int(user): int(starts[user]) for user in sharded.plan.hot}
     user, item, rating = np.empty(n, np.int32), np.empty(n, np.int32), np.empty(n)
     parts = sharded.all.map(lambda shard: (shard.first, shard.piece, shard.user, shard.item, shard.rating))

@@ -39,7 +39,7 @@ from tuckergp.spark.collecting import check_sizes, collected_draws, collected_ra
 from tuckergp.spark.problem import SparkProblem, Workers
 from tuckergp.spark.reading import Sharded, SparkRatings, read_ratings
 from tuckergp.spark.sessions import require_dataframe
-from tuckergp.spark.shards import Summary, Targets
+from tuckergp.spark.shards import Features, Summary, Targets
 from tuckergp.spark.stored import Learned, StoredRecommender, check_unused, written
 from tuckergp.spark.summed import summed
 from tuckergp.statistics.evidence import NUMBERS
@@ -122,7 +122,7 @@ def fit(
     asked = RecommenderSettings.of(model)
     inference_of(asked)
     control = Control(checkpoint, checkpoint_minutes, max_time, callback, progress, None, keep=keep)
-    data, asked = read_ratings(ratings, asked)
+    data, asked = read_ratings(ratings, asked, there=store is not None and users is None)
     inference = inference_of(asked)
     seed = seed_for(asked.random_state, checkpoint)
     given = Given(None, _collected(users), _collected(items))
@@ -131,9 +131,11 @@ def fit(
     tables = (of_users, of_items)
     layout, design = Layout.fit(data.history, tables, choices=attribute_choices(asked), rng=stream(seed, 1, 1))
     check_unused(ratings.sparkSession, store)
-    sharded = data.sharded(design.modes[0].features, partitions, shards)
+    rows = design.modes[0].features
+    features = Features(data.users.totals.users, rows[:1] if of_users is None else rows)
+    sharded = data.sharded(features, partitions, shards)
     try:
-        learned = _learn(asked, inference, data, design, sharded, seed, control, store is not None)
+        learned = _learn(asked, inference, data, design, features, sharded, seed, control, store is not None)
         low, high = asked.rating_scale or asked.kind.target_range(np.array([sharded.summary.low, sharded.summary.high]))
         history = replace(data.history, clicks=asked.kind.all_pairs)
         names = {**(asked.columns or {}), **data.names}
@@ -142,15 +144,16 @@ def fit(
         )
         if store is not None:
             return written(model, whole, learned, data, store, seed)
-        return model._keep(_here(whole, learned, design, seed))
+        return model._keep(_here(whole, learned, data.users, design, seed))
     finally:
         sharded.release()
+        data.users.release()
 
 
-def _here(whole: FittedRecommender, learned: Learned, design: Design, seed: int) -> FittedRecommender:
+def _here(whole: FittedRecommender, learned: Learned, users: Any, design: Design, seed: int) -> FittedRecommender:
     """The recommender with the factors of all users and all ratings in memory."""
     fit = replace(learned.fit, draws=collected_draws(learned.workers, learned.fit.draws, learned.number))
-    user, item, rating = collected_ratings(learned.workers.sharded)
+    user, item, rating = collected_ratings(learned.workers.sharded, users.per_user)
     occasion = Table({}, "ratings", len(rating))
     history = replace(whole.history, codes=(user, item), rating=rating, occasion=occasion)
     if history.clicks:
@@ -191,6 +194,7 @@ def _learn(
     inference: Inference,
     data: SparkRatings,
     design: Design,
+    features: Features,
     sharded: Sharded,
     seed: int,
     control: Control,
@@ -208,9 +212,9 @@ def _learn(
     likelihood, zeros = _likelihood(asked, data, sharded.summary)
     rank, items = int(core.ranks[0]), design.modes[1].n_rows
     drawn = inference.draws // inference.thin if isinstance(inference, Sampled) else 1
-    check_sizes(sharded, items, rank, drawn if control.keep is None else control.keep, stored)
-    workers = Workers(sharded, Targets(likelihood, zeros), design.modes[0].features)
-    few = replace(design, modes=(summed(design.modes[0], rank, items), design.modes[1]))
+    check_sizes(data, sharded, rank, drawn if control.keep is None else control.keep, stored)
+    workers = Workers(sharded, Targets(likelihood, zeros), features)
+    few = replace(design, modes=(summed(design.modes[0], features, rank, items), design.modes[1]))
     derived = {} if zeros is None else {"cells": _cells(zeros, few, workers)}
 
     def pose(algorithm: Inference) -> SparkProblem:
@@ -255,6 +259,6 @@ def _cells(zeros: Floats, design: Design, workers: Workers) -> Cells:
 
 def _trial(problem: SparkProblem, seed: int) -> Problem:
     """The ratings of some users, enough for trials, on the driver."""
-    users, n = problem._whole.modes[0].n_rows, problem.n_observations
+    users, n = problem._workers.features.users, problem.n_observations
     chosen = np.ones(users, dtype=bool) if n <= MOST else stream(seed, 1, 3).random(users) < MOST / n
-    return problem.of_users(chosen)
+    return problem.of_users(lambda user: chosen[user])

@@ -7,7 +7,7 @@ prior asks for. No user's factors are returned or kept; they can be drawn again 
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from math import fsum
@@ -27,7 +27,7 @@ from tuckergp.model.design import Design
 from tuckergp.model.tucker import Core, TuckerModel
 from tuckergp.random import normals, normals_of_rows
 from tuckergp.spark.reading import Sharded
-from tuckergp.spark.shards import Request, Shard, Targets, noise, pieces, split, sweep
+from tuckergp.spark.shards import Features, Request, Shard, Targets, noise, pieces, split, sweep
 from tuckergp.spark.summed import Drawn
 from tuckergp.spark.sums import total
 from tuckergp.statistics.background import NO_BACKGROUND, background_squares, background_statistics
@@ -38,6 +38,8 @@ __all__ = ["SparkEvidence", "SparkProblem", "Workers"]
 
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int32]
+# Which of some users, given by number, are meant.
+Chosen = Callable[[Ints], npt.NDArray[np.bool_]]
 
 # Items that a thread of the driver draws at a time.
 ROWS = 1_024
@@ -63,14 +65,14 @@ class Workers:
     ----------
     sharded : Sharded
     targets : Targets
-    features : ndarray or csr_array, shape (users, n)
+    features : Features
     moved : int
         Bytes that the last sweep brought to the driver.
     """
 
     sharded: Sharded
     targets: Targets
-    features: Matrix
+    features: Features
     last: tuple[Any, Floats] = field(default=(None, np.zeros((0, 0))))
     moved: int = 0
 
@@ -82,9 +84,9 @@ class Workers:
         _, sizes, squares, surplus, fingerprints = zip(*found, strict=True)
         return Facts(np.array(sizes), fsum(squares), fsum(surplus), fingerprints)
 
-    def of_users(self, chosen: npt.NDArray[np.bool_]) -> tuple[Ints, Ints, Floats]:
-        """Users, items and ratings of the users that are chosen, (M,), sorted by user and item."""
-        found = self.sharded.run(lambda shards: (shard.some(chosen[shard.user]) for shard in shards))
+    def of_users(self, chosen: Chosen) -> tuple[Ints, Ints, Floats]:
+        """Users, items and ratings of the users that are chosen, sorted by user and item."""
+        found = self.sharded.run(lambda shards: (shard.some(chosen(shard.user)) for shard in shards))
         user, item, rating = (np.concatenate(arrays) for arrays in zip(*found, strict=True))
         order = np.lexsort((rating, item, user))
         return user[order], item[order], rating[order].astype(np.float64)
@@ -197,7 +199,7 @@ class SparkEvidence:
         hot, r = self.workers.of_hot_users(request), request.items.shape[1]
         users, upper = np.array(list(hot)), np.triu_indices(r)
         T = np.stack([np.concatenate([A[upper], b]) for A, b in hot.values()])
-        shift = np.asarray(self.workers.features[users] @ request.B) @ request.precision
+        shift = np.asarray(self.workers.features.of(users) @ request.B) @ request.precision
         noise = np.zeros_like(shift)
         if request.seed is not None:
             noise = np.concatenate([normals_of_rows(user, user + 1, r, request.seed) for user in users.tolist()])
@@ -252,7 +254,7 @@ class SparkProblem(Problem):
     ) -> SparkProblem:
         """The problem of a model; ``derived`` is what its likelihood computes from the data once.
 
-        ``whole`` is the design with a row for each user.
+        ``whole`` is the design with a row for each user, or with one that stands for each.
         """
         whose = digest(list(workers.facts.fingerprints))
         return cls(model, design, np.zeros(0), None, None, whose, workers, derived, whole)
@@ -299,18 +301,18 @@ class SparkProblem(Problem):
 
     def _shard(self, users: npt.NDArray[Any]) -> Shard:
         """Some users with their ratings on the driver; those in several shards have none here."""
-        chosen = np.zeros(self._workers.sharded.plan.n_users, dtype=bool)
-        chosen[np.setdiff1d(users, self._workers.sharded.plan.hot)] = True
-        user, item, rating = self._workers.of_users(chosen)
+        usual = np.setdiff1d(users, self._workers.sharded.plan.hot)
+        user, item, rating = self._workers.of_users(lambda user: np.isin(user, usual))
         place = np.searchsorted(users, user).astype(np.int32)
-        return Shard(0, 0, len(users), place, item, rating, self._workers.features[users], names=users)
+        return Shard(0, 0, len(users), place, item, rating, self._workers.features.of(users), names=users)
 
-    def of_users(self, chosen: npt.NDArray[np.bool_]) -> Problem:
-        """The same problem with the observations of some users alone, (M,), on the driver."""
+    def of_users(self, chosen: Chosen) -> Problem:
+        """The same problem with the observations of some users alone, on the driver."""
         user, item, rating = self._workers.of_users(chosen)
         y, weight = self._workers.targets.of(rating, item)
-        rows = np.flatnonzero(chosen)
-        table, index = self._whole.modes[0].take(rows), np.stack([np.searchsorted(rows, user), item], axis=1)
+        rows, whole = np.unique(user), self._whole.modes[0]
+        table = whole.take(rows if whole.n_rows > 1 else np.zeros_like(rows))
+        index = np.stack([np.searchsorted(rows, user), item], axis=1)
         alone = replace(table, residual=table.residual.renumbered(len(rows)))
         return Problem(self.model, Design((alone, self._whole.modes[1]), index.astype(np.int32)), y, weight)
 

@@ -19,11 +19,11 @@ from tuckergp.data.history import KEYS, RATING, History
 from tuckergp.data.names import COUNT, USUAL, missing_column, taken_names
 from tuckergp.data.tables import Table
 from tuckergp.errors import InputError
-from tuckergp.linalg import Matrix
 from tuckergp.recommender.settings import RecommenderSettings
+from tuckergp.spark.counting import Counted, CountedHere, CountedThere, Totals, counts_by_user
 from tuckergp.spark.encoding import Plan, encoded, gathered
 from tuckergp.spark.sessions import returned
-from tuckergp.spark.shards import NOTHING, Summary, features_of
+from tuckergp.spark.shards import NOTHING, Features, Summary
 
 __all__ = ["Sharded", "SparkRatings", "kind_of", "read_ratings"]
 
@@ -44,10 +44,10 @@ class SparkRatings:
     ----------
     frame : pyspark.sql.DataFrame
         With user_id, item_id and rating (for clicks: their counts).
-    ids : tuple of list
-    keys : tuple of pyarrow.Array
-        The same ids.
-    per_user, per_item : ndarray, shapes (users,), (items,)
+    users : Counted
+    items : pyarrow.Array
+        The ids of all items.
+    per_item : ndarray, shape (items,)
         How many ratings each has.
     typical : float
         The median of the counts of clicks; 1 for ratings.
@@ -56,15 +56,19 @@ class SparkRatings:
     """
 
     frame: Any
-    ids: tuple[list[Any], list[Any]]
-    keys: tuple[Any, Any]
-    per_user: Ints
+    users: Counted
+    items: Any
     per_item: Ints
     typical: float
     names: dict[str, str]
 
     def __len__(self) -> int:
-        return int(self.per_user.sum())
+        return self.users.totals.ratings
+
+    @cached_property
+    def ids(self) -> tuple[list[Any], list[Any]]:
+        """The ids of users, as far as the driver knows them, and of items."""
+        return self.users.ids, self.items.to_pylist()
 
     @property
     def history(self) -> History:
@@ -72,29 +76,26 @@ class SparkRatings:
         none = np.zeros(0, dtype=np.int32)
         return History(self.ids, (none, none), np.zeros(0), Table({}, "ratings", 0))
 
-    def sharded(self, features: Matrix, partitions: int | None, shards: int | None) -> Sharded:
-        """Send the ratings to the workers, once, with the features of their users (M, n)."""
+    def sharded(self, features: Features, partitions: int | None, shards: int | None) -> Sharded:
+        """Send the ratings to the workers, once, with the features of their users."""
         from pyspark import StorageLevel
 
         context = self.frame.sparkSession.sparkContext
         partitions = partitions or context.defaultParallelism
-        plan = Plan.of(self.per_user, shards or shards_for(len(self)))
-        keys = context.broadcast(self.keys)
+        plan = Plan.of(self.users, shards or shards_for(len(self)))
+        items, alike = context.broadcast(self.items), features.alike
         rows = self.frame.mapInArrow(
-            lambda batches: encoded(batches, keys.value, plan), "shard int, data binary"
-        ).rdd.map(lambda row: (row[0], bytes(row[1])))
-        about = [
-            (number, (features_of(features, *plan.users(number)), self.keys[0][slice(*plan.users(number))]))
-            for number in range(plan.n_usual)
-        ]
+            lambda batches: encoded(batches, items.value, plan), "shard int, users binary, data binary"
+        ).rdd.map(lambda row: (row[0], (bytes(row[1]), bytes(row[2]))))
         places = _places(plan, partitions)
         numbers = [np.flatnonzero(places == part).tolist() for part in range(int(places[-1]) + 1)]
-        placed = rows.union(context.parallelize(about, len(numbers))).partitionBy(
-            len(numbers), lambda shard: int(places[shard])
-        )
-        made = placed.mapPartitionsWithIndex(lambda part, found: gathered(found, numbers[part], plan), True)
+        if alike is None:
+            about = [(number, features.between(*plan.users(number))) for number in range(plan.n_usual)]
+            rows = rows.union(context.parallelize(about, len(numbers)))
+        placed = rows.partitionBy(len(numbers), lambda shard: int(places[shard]))
+        made = placed.mapPartitionsWithIndex(lambda part, found: gathered(found, numbers[part], plan, alike), True)
         hot = range(int(places[plan.n_usual - 1]) + 1, len(numbers))
-        return Sharded(context, made.persist(StorageLevel.MEMORY_AND_DISK), hot, plan, self.per_user, keys)
+        return Sharded(context, made.persist(StorageLevel.MEMORY_AND_DISK), hot, plan, items)
 
 
 def _places(plan: Plan, partitions: int) -> Ints:
@@ -123,7 +124,6 @@ class Sharded:
     hot : range
         The partitions of pieces of hot users.
     plan : Plan
-    per_user : ndarray, shape (users,)
     sent : Broadcast
     """
 
@@ -131,7 +131,6 @@ class Sharded:
     all: Any
     hot: range
     plan: Plan
-    per_user: Ints
     sent: Any
 
     @cached_property
@@ -153,16 +152,20 @@ class Sharded:
         self.sent.destroy()
 
 
-def read_ratings(frame: Any, settings: RecommenderSettings) -> tuple[SparkRatings, RecommenderSettings]:
-    """Check the data frame and number its ids; also the settings with the likelihood that ``"auto"`` means for it."""
+def read_ratings(
+    frame: Any, settings: RecommenderSettings, there: bool = False
+) -> tuple[SparkRatings, RecommenderSettings]:
+    """Check the data frame and number its ids; also the settings with the likelihood that ``"auto"`` means for it.
+
+    ``there`` leaves the ids of users in the workers.
+    """
+    from pyspark.sql import functions as F
+
     frame, names, settings = _usual_names(frame, settings)
     _check_types(frame)
     clicks = settings.kind.all_pairs
-    users = _counted(frame, clicks, names)
-    if not len(users):
-        raise InputError("ratings is empty; there is nothing to learn from.")
-    from pyspark.sql import functions as F
-
+    users = (CountedThere if there else CountedHere).of(counts_by_user(frame, clicks))
+    _check_counts(users.totals, names, clicks)
     number = F.count_distinct(KEYS[0]) if clicks else F.count("*")
     with returned():
         items = frame.groupBy(KEYS[1]).agg(number.alias("n"), F.min(KEYS[0]).alias("first")).toArrow()
@@ -170,15 +173,13 @@ def read_ratings(frame: Any, settings: RecommenderSettings) -> tuple[SparkRating
     typical = 1.0
     if clicks:
         settings.kind.check(
-            users["low"].to_numpy().min(keepdims=True),
+            np.array([users.totals.low]),
             lambda row: f"ratings: a value of column {names.get(COUNT, COUNT)!r}",
         )
         frame = _added_up(frame)
         typical = float(frame.agg(F.median(RATING)).first()[0])
-    keys = tuple(table[key].combine_chunks() for table, key in zip((users, items), KEYS, strict=True))
-    per_user, per_item = (table["n"].to_numpy().astype(np.int64) for table in (users, items))
-    ids = (keys[0].to_pylist(), keys[1].to_pylist())
-    return SparkRatings(frame, ids, (keys[0], keys[1]), per_user, per_item, typical, names), settings
+    per_item = items["n"].to_numpy().astype(np.int64)
+    return SparkRatings(frame, users, items[KEYS[1]].combine_chunks(), per_item, typical, names), settings
 
 
 def _usual_names(frame: Any, settings: RecommenderSettings) -> tuple[Any, dict[str, str], RecommenderSettings]:
@@ -218,32 +219,16 @@ def _check_types(frame: Any) -> None:
         raise InputError(f"ratings column {RATING!r} is of type {kinds[RATING]}; cast it to double.")
 
 
-def _counted(frame: Any, clicks: bool, names: dict[str, str]) -> Any:
-    """Users with the number of their ratings (clicks: items) and the lowest one; refuses what is not there."""
-    from pyspark.sql import functions as F
-
-    value = F.col(RATING).cast("double")
-    no_value = value.isNull() | F.isnan(value) | (F.abs(value) > 1e150)
-    with returned():
-        users = (
-            frame.groupBy(KEYS[0])
-            .agg(
-                (F.count_distinct(KEYS[1]) if clicks else F.count("*")).alias("n"),
-                F.sum(F.col(KEYS[0]).isNull().cast("long")).alias(f"no {KEYS[0]}"),
-                F.sum(F.col(KEYS[1]).isNull().cast("long")).alias(f"no {KEYS[1]}"),
-                F.sum(no_value.cast("long")).alias(f"no {RATING}"),
-                F.min(value).alias("low"),
-            )
-            .toArrow()
-        )
-    for name in (*KEYS, RATING):
-        missing = int(users[f"no {name}"].to_numpy().sum())
+def _check_counts(totals: Totals, names: dict[str, str], clicks: bool) -> None:
+    """Refuse what is empty or has missing values."""
+    for name, missing in zip((*KEYS, RATING), totals.missing, strict=True):
         if missing:
             shown = names.get(COUNT, COUNT) if clicks and name == RATING else name
             raise InputError(
                 f"ratings column {shown!r} has no value in {missing:,} rows; leave them out with ratings.dropna()."
             )
-    return users.sort_by(KEYS[0])
+    if not totals.users:
+        raise InputError("ratings is empty; there is nothing to learn from.")
 
 
 def _added_up(frame: Any) -> Any:

@@ -22,11 +22,12 @@ from tuckergp.likelihoods.background import Background
 from tuckergp.likelihoods.precision import Precision
 from tuckergp.linalg import Matrix
 from tuckergp.model.tucker import Core
+from tuckergp.priors.regression import dense
 from tuckergp.random import normals_of_rows
 from tuckergp.spark.sums import branches
 from tuckergp.statistics.evidence import Evidence, Number, Sorted, sort_index
 
-__all__ = ["NOTHING", "Request", "Shard", "Summary", "Targets", "factors", "noise", "pieces", "sweep"]
+__all__ = ["NOTHING", "Features", "Request", "Shard", "Summary", "Targets", "factors", "noise", "pieces", "sweep"]
 
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int32]
@@ -116,6 +117,40 @@ class Summary(NamedTuple):
 
 
 NOTHING = Summary(0, np.inf, -np.inf, 0.0, 0.0)
+
+
+@dataclass(frozen=True)
+class Features:
+    """Features of all users.
+
+    Attributes
+    ----------
+    users : int
+    table : ndarray or csr_array, shape (users, n) or (1, n)
+        One row where all users have the same, because they have no attributes.
+    """
+
+    users: int
+    table: Matrix
+
+    @property
+    def alike(self) -> Floats | None:
+        """The features of each user, (n,), where they are the same for all."""
+        return dense(self.table)[0] if self.table.shape[0] == 1 else None
+
+    @cached_property
+    def gram(self) -> Floats:
+        """Phi'Phi, (n, n)."""
+        return np.asarray(dense(self.table.T @ self.table)) * (self.users if self.alike is not None else 1)
+
+    def of(self, users: npt.NDArray[Any]) -> Matrix:
+        """Of some users, by number."""
+        return self.table[users if self.alike is None else np.zeros_like(users)]
+
+    def between(self, first: int, last: int) -> Matrix:
+        """Of the users of a shard."""
+        rows = self.table[first:last]
+        return sparse.csr_array(rows) if sparse.issparse(rows) else np.ascontiguousarray(rows)
 
 
 @dataclass(frozen=True)
@@ -291,9 +326,3 @@ def pieces(shards: Iterable[Shard], request: Request) -> Iterator[tuple[int, int
     for shard in shards:
         A, b = shard.of_users(request).statistics()
         yield shard.first, shard.number, A[0], b[0]
-
-
-def features_of(features: Matrix, first: int, last: int) -> Matrix:
-    """Some rows of a table of features."""
-    rows = features[first:last]
-    return sparse.csr_array(rows) if sparse.issparse(rows) else np.ascontiguousarray(rows)

@@ -28,6 +28,7 @@ from tuckergp.recommender.choice_trial import NEGATIVES, recentred
 from tuckergp.recommender.entities import as_objects
 from tuckergp.recommender.fitted import FittedRecommender
 from tuckergp.spark.collecting import requests_of, without_requests
+from tuckergp.spark.encoding import Plan
 from tuckergp.spark.problem import Workers
 from tuckergp.spark.reading import SparkRatings, kind_of
 from tuckergp.spark.sessions import returned, session
@@ -259,19 +260,19 @@ def _write_users(spark: Any, workers: Workers, requests: list[Request], data: Sp
 
     users = rows("not hot", f"{KEYS[0]} {kind_of(data.ids[0])}")
     if len(plan.hot):
-        users = users.unionByName(_hot(rows("hot", "number bigint"), requests, data, plan.hot))
+        users = users.unionByName(_hot(rows("hot", "number bigint"), requests, data, plan))
     users.write.parquet(path)
     sent.destroy()
 
 
-def _hot(pieces: Any, requests: list[Request], data: SparkRatings, hot: npt.NDArray[Any]) -> Any:
+def _hot(pieces: Any, requests: list[Request], data: SparkRatings, plan: Plan) -> Any:
     """The users whose ratings are in several shards."""
     from pyspark.sql import functions as F
 
     lists = [F.flatten(F.collect_list(name)).alias(name) for name in ("items", "ratings")]
     known = [
-        (user, data.ids[0][user], [float(value) for request in requests for value in request.hot[user]])
-        for user in hot.tolist()
+        (user, name, [float(value) for request in requests for value in request.hot[user]])
+        for user, name in zip(plan.hot.tolist(), plan.hot_ids, strict=True)
     ]
     schema = f"number bigint, {KEYS[0]} {kind_of(data.ids[0])}, factors array<float>"
     ids = pieces.sparkSession.createDataFrame(known, schema)

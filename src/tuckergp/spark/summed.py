@@ -15,12 +15,13 @@ import numpy.typing as npt
 from tuckergp.errors import InputError
 from tuckergp.model.mode_table import ModeTable
 from tuckergp.priors.given import ModeGiven
-from tuckergp.priors.regression import LARGEST_DENSE, dense
+from tuckergp.priors.regression import LARGEST_DENSE
 from tuckergp.priors.regressions import weights_given_factors
 from tuckergp.priors.scales import scales_given_factors
 from tuckergp.random import normals_of_rows
 from tuckergp.residuals import Rows
 from tuckergp.residuals.base import ModeState
+from tuckergp.spark.shards import Features
 
 __all__ = ["Basis", "Drawn", "SummedRows", "summed"]
 
@@ -137,7 +138,7 @@ class SummedRows(Rows):
         return {}, dict(zip(Drawn._fields, own, strict=True))
 
 
-def summed(table: ModeTable, rank: int, items: int) -> ModeTable:
+def summed(table: ModeTable, users: Features, rank: int, items: int) -> ModeTable:
     """The table of few rows that stand for those of all users."""
     n = int(table.features.shape[1])
     if n > LARGEST_DENSE:
@@ -145,10 +146,10 @@ def summed(table: ModeTable, rank: int, items: int) -> ModeTable:
             f"Users have {n:,} features, and tuckergp.spark takes {LARGEST_DENSE:,}; leave columns of many values out "
             f"with attributes=, or fit locally."
         )
-    basis = Basis.of(dense(table.features.T @ table.features))
+    basis = Basis.of(users.gram)
     rows = len(basis.root) + rank
     features = np.vstack([basis.features, np.zeros((rank, n))])
     place = np.arange(rows, dtype=np.int32)
-    residual = SummedRows(place, rows, table.residual.sd, users=table.n_rows, basis=basis, numbers=2 * items)
+    residual = SummedRows(place, rows, table.residual.sd, users=users.users, basis=basis, numbers=2 * items)
     constant = None if table.constant is None else table.constant - table.residual.n_columns + rows
     return replace(table, features=features, residual=residual, constant=constant)
