@@ -43,18 +43,27 @@ def test_scratch_files_change_no_bit(movielens, tmp_path, monkeypatch, precision
         return made[-1]
 
     monkeypatch.setattr("tuckergp.statistics.evidence.empty", watched)
+    monkeypatch.setattr("tuckergp.data.filed_history.empty", watched)
+    monkeypatch.setattr("tuckergp.data.filed_history.ROWS", 17_000)
     monkeypatch.setattr("tuckergp.recommender.out_of_core.ROWS", 17_000)
     monkeypatch.setattr("tuckergp.scratch.CHUNK", 30_000)
     ours = TuckerRecommender(**how).fit(tmp_path / "ratings.parquet", scratch=tmp_path)
     assert_same(ours, local)
-    assert len(made) >= 4
+    users = local.history_.ids[0][:3]
+    assert ours.recommend(users, n=3)["item_id"].tolist() == local.recommend(users, n=3)["item_id"].tolist()
+    mine, theirs = ours.history_.sorted(), local.history_.sorted()
+    for name in ("starts", "item", "value", "place"):
+        np.testing.assert_array_equal(getattr(mine, name), getattr(theirs, name))
+    np.testing.assert_array_equal(ours.history_.ratings_per_item, local.history_.ratings_per_item)
+    np.testing.assert_array_equal(
+        ours.history_.of_users(np.array([5, 2])).rating, theirs.of_users(np.array([5, 2])).rating
+    )
+    assert len(made) >= 7
     for array in made:
         while isinstance(array.base, np.ndarray):
             array = array.base
         assert isinstance(array, np.memmap)
     assert [path.name for path in tmp_path.iterdir()] == ["ratings.parquet"]
-    users = local.history_.ids[0][:3]
-    assert ours.recommend(users, n=3)["item_id"].tolist() == local.recommend(users, n=3)["item_id"].tolist()
 
 
 def test_the_command_line_learns_in_scratch_files(small, tmp_path):

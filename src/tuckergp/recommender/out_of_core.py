@@ -12,9 +12,9 @@ from typing import Any
 
 import numpy as np
 
+from tuckergp.data.filed_history import FiledHistory
 from tuckergp.data.frames import backend_of
-from tuckergp.data.history import KEYS, RATING, History
-from tuckergp.data.names import USUAL, missing_column, taken_names
+from tuckergp.data.names import KEYS, RATING, USUAL, missing_column, taken_names
 from tuckergp.data.tables import Table
 from tuckergp.errors import InputError
 from tuckergp.likelihoods.standardised import LARGEST
@@ -52,7 +52,7 @@ def learn_in_files(settings: RecommenderSettings, given: Given, run: Run, folder
             "trials and other methods need the ratings in memory."
         )
     with in_files(folder):
-        history, names = _read(given.ratings, settings)
+        history, names = _read(given.ratings, settings, Path(folder))
         seed = seed_for(settings.random_state, run.control.checkpoint)
         sources = zip(attribute_tables(given, settings, names), SIDES, KEYS, history.ids, strict=True)
         users, items = (read_attributes(source, name, key, ids) for source, name, key, ids in sources)
@@ -78,7 +78,7 @@ def _settled(settings: RecommenderSettings) -> RecommenderSettings:
     return replace(settings, **HERE)
 
 
-def _read(path: Any, settings: RecommenderSettings) -> tuple[History, dict[str, str]]:
+def _read(path: Any, settings: RecommenderSettings, folder: Path) -> tuple[FiledHistory, dict[str, str]]:
     """The ratings of a Parquet file in scratch files, with ids by first appearance, and the names of its columns."""
     from pyarrow import ArrowInvalid, parquet
 
@@ -108,7 +108,8 @@ def _read(path: Any, settings: RecommenderSettings) -> tuple[History, dict[str, 
         rating[rows] = _ratings(batch.column(columns[RATING]), str(path), settings)
         begin += len(batch)
     ids = list(numbers[0]), list(numbers[1])
-    return History(ids, (index[:, 0], index[:, 1]), rating, Table({}, "ratings", n)), taken
+    codes = (index[:, 0], index[:, 1])
+    return FiledHistory(ids, codes, rating, Table({}, "ratings", n), folder=folder.absolute()), taken
 
 
 def _batches(file: Any, columns: list[str], name: str) -> Iterator[Any]:

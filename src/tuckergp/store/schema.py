@@ -19,6 +19,7 @@ import numpy as np
 
 from tuckergp import features as feature_maps
 from tuckergp import kernels
+from tuckergp.data.filed_history import FiledHistory
 from tuckergp.data.history import SortedHistory
 from tuckergp.data.tables import Table
 from tuckergp.inference import INFERENCES
@@ -117,7 +118,7 @@ def _listed() -> dict[str, type]:
 
 @cache
 def _names() -> dict[type, str]:
-    return {kind: name for name, kind in _listed().items()} | {SortedHistory: "History"}
+    return {kind: name for name, kind in _listed().items()} | dict.fromkeys((SortedHistory, FiledHistory), "History")
 
 
 @cache
