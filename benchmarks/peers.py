@@ -5,9 +5,10 @@ r"""Peers beside the experiments of `tuckergp reproduce`: more cells in the same
         -o benchmarks/results --python peer/bin/python
 
 Random forests on California, gradient boosting and ridge regression on many columns (scikit-learn); factorisation
-machines on ratings (myFM) and ALS and BPR on lists of recommendations (`implicit`), run by the Python that ``--python``
-names, and left out where it does not have them; implicit ALS with a penalty scaled by frequency (`ials.py`). Settings
-of forests, machines and models of lists were chosen on the validation parts, as those of our own contestants.
+machines on ratings (myFM) and ALS and BPR on lists of recommendations (`implicit`), and a hybrid (LightFM), run by the
+Python that ``--python`` names, and left out where it does not have them; implicit ALS with a penalty scaled by
+frequency (`ials.py`). Settings of forests, machines and models of lists were chosen on the validation parts, as those
+of our own contestants.
 """
 
 from __future__ import annotations
@@ -36,25 +37,42 @@ def grid(**values: tuple[Any, ...]) -> list[Options]:
 GRIDS = {
     "als": grid(factors=(8, 16, 32), regularization=(1.0, 10.0, 100.0), alpha=(1.0, 4.0, 16.0)),
     "bpr": grid(factors=(16, 64), learning_rate=(0.003, 0.01), regularization=(0.003, 0.01, 0.1), iterations=(30, 100)),
+    "ials": grid(factors=(16, 32, 64), unobserved=(0.1, 0.3, 1.0), regularization=(0.003, 0.01, 0.02, 0.04)),
+    "lightfm": grid(
+        no_components=(16, 64),
+        learning_rate=(0.02, 0.05),
+        epochs=(10, 30),
+        item_alpha=(0.0, 1e-5),
+        shares=(True, False),
+    ),
 }
-"""What is compared on validation parts; the defaults of `implicit` where nothing is said."""
-SCALED_GRID = grid(factors=(16, 32, 64), unobserved=(0.1, 0.3, 1.0), regularization=(0.003, 0.01, 0.02, 0.04))
-SCALED_CHOSEN: dict[str, Options] = {
-    "user": {"factors": 32, "unobserved": 0.3, "regularization": 0.02},
-    "time": {"factors": 16, "unobserved": 1.0, "regularization": 0.003},
+"""What is compared on validation parts; the defaults of `implicit` and LightFM where nothing is said."""
+SCALED_CHOSEN: dict[str, dict[str, Options]] = {
+    "user": {
+        "ials": {"factors": 32, "unobserved": 0.3, "regularization": 0.02},
+        "ials_liked": {"factors": 32, "unobserved": 0.3, "regularization": 0.02},
+    },
+    "time": {"ials": {"factors": 16, "unobserved": 1.0, "regularization": 0.003}},
 }
-"""The same for implicit ALS with a penalty scaled by frequency, and what was best by split."""
-CHOSEN = {
+CHOSEN: dict[str, dict[str, Options]] = {
     "user": {
         "als": {"factors": 16, "regularization": 10.0, "alpha": 1.0},
         "bpr": {"factors": 16, "learning_rate": 0.003, "regularization": 0.003, "iterations": 100},
+        "als_liked": {"factors": 16, "regularization": 10.0, "alpha": 1.0},
+        "bpr_liked": {"factors": 16, "learning_rate": 0.003, "regularization": 0.003, "iterations": 100},
     },
     "time": {
         "als": {"factors": 16, "regularization": 10.0, "alpha": 4.0},
         "bpr": {"factors": 64, "learning_rate": 0.01, "regularization": 0.01, "iterations": 100},
     },
 }
-"""By split and contestant: the best of the grid on the validation part."""
+HYBRID_CHOSEN: dict[str, dict[str, Options]] = {
+    "user": {
+        "lightfm": {"no_components": 16, "learning_rate": 0.02, "epochs": 30, "item_alpha": 0.0, "shares": True},
+    },
+}
+"""By split and contestant, for those of our own Python, of `implicit` and of LightFM: the best of the grid on the
+validation part. ``shares``: the features of a row sum to 1."""
 
 FORESTS = [
     *grid(turns=(1, 2, 4), min_samples_leaf=(1, 2, 4), max_features=(0.25, 0.5, 1.0)),
@@ -163,61 +181,68 @@ def movielens_gibbs_choice(run: Any, python: str) -> Iterator[tuple[str, Callabl
         yield f"myFM {key}/rank {rank}/u{number}", partial(machines.figures, *given, **lengths)
 
 
-# Lists of recommendations, with implicit
+# Lists of recommendations, with implicit, LightFM and our own implicit ALS
 
 
-def ranking(run: Any, python: str) -> Iterator[tuple[str, Callable[[], Options]]]:
+def ranking(run: Any, python: str, chosen: dict[str, dict[str, Options]] = CHOSEN) -> Iterator[tuple[str, Any]]:
     from tuckergp.paper.ranking import SPLITS, contest_of
 
     for seed, split in product(run.settings["seeds"], SPLITS):
         contest = contest_of(run, split, seed)
-        for name, options in CHOSEN[split].items():
+        for name, options in chosen.get(split, {}).items():
             yield f"{split}/{name}/seed {seed}", partial(lists_of, contest, name, options, seed, python)
 
 
-def ranking_choice(run: Any, python: str) -> Iterator[tuple[str, Callable[[], Options]]]:
-    from tuckergp.paper.ranking import validation
+def ranking_choice(run: Any, python: str, chosen: dict[str, dict[str, Options]] = CHOSEN) -> Iterator[tuple[str, Any]]:
+    from tuckergp.paper.ranking import LIKED_ALONE, validation
 
     for split in run.settings["splits"]:
         contest = validation(run.load("ml-100k"), split)
-        for name, settings in GRIDS.items():
-            for options in settings:
+        for name in chosen.get(split, {}):
+            for options in GRIDS[name.removesuffix(LIKED_ALONE)][: 1 if run.identity["quick"] else None]:
                 yield f"{split}/{name}/{json.dumps(options)}", partial(lists_of, contest, name, options, 0, python)
-
-
-def scaled(run: Any, python: str) -> Iterator[tuple[str, Callable[[], Options]]]:
-    from tuckergp.paper.ranking import SPLITS, contest_of
-
-    for seed, split in product(run.settings["seeds"], SPLITS):
-        contest = contest_of(run, split, seed)
-        yield f"{split}/ials/seed {seed}", partial(lists_of, contest, "ials", SCALED_CHOSEN[split], seed, python)
-
-
-def scaled_choice(run: Any, python: str) -> Iterator[tuple[str, Callable[[], Options]]]:
-    from tuckergp.paper.ranking import validation
-
-    for split in run.settings["splits"]:
-        contest = validation(run.load("ml-100k"), split)
-        for options in SCALED_GRID[: 1 if run.identity["quick"] else None]:
-            yield f"{split}/ials/{json.dumps(options)}", partial(lists_of, contest, "ials", options, 0, python)
 
 
 def lists_of(contest: Any, name: str, options: Options, seed: int, python: str) -> Options:
     """Figures of a peer's lists; it has nothing to say of users without a training part: popularity for them."""
     from tuckergp.evaluation.metrics.intervals import numbered
-    from tuckergp.paper.ranking import lists
+    from tuckergp.paper.ranking import LIKED_ALONE, lists
 
-    users, items = contest.rated.users, contest.rated.items
+    users, items, train = contest.rated.users, contest.rated.items, contest.learned(name)
     number: dict[Hashable, int] = {}
-    user = numbered(contest.train["user_id"].tolist(), number)
-    item = numbered(contest.train["item_id"].tolist(), {item: place for place, item in enumerate(items)})
+    user = numbered(train["user_id"].tolist(), number)
+    item = numbered(train["item_id"].tolist(), {item: place for place, item in enumerate(items)})
     shape = (len(number), len(items))
-    if name == "ials":
+    kind = name.removesuffix(LIKED_ALONE)
+    if kind == "ials":
         found = scaled_scores(options, user, item, shape, seed)
+    elif kind == "lightfm":
+        found = hybrid_scores(contest.movielens, options, user, item, list(number), items, seed, python)
     else:
-        found = scores_of(python, name, options, user, item, shape, seed)
+        found = scores_of(python, kind, options, user, item, shape, seed)
     row = np.array([number.get(value, -1) for value in users])
     return lists(contest, np.where(row[:, None] >= 0, found[row], contest.popularity))
+
+
+def hybrid_scores(
+    movielens: Any, options: Options, user: Any, item: Any, users: list[Any], items: list[Any], seed: int, python: str
+) -> Any:
+    """Scores of all pairs by LightFM with age group, sex, occupation, genres and the decade of release."""
+    import hybrids
+    from scipy import sparse
+
+    from tuckergp.paper.movielens_data import age_bins
+
+    people, films = movielens.users, movielens.items
+    words = zip(people["user_id"], age_bins(people["age"]), people["sex"], people["occupation"], strict=True)
+    of_user = {key: [f"{k}: {word}" for k, word in enumerate(some)] for key, *some in words}
+    of_item = {
+        key: [*genres, *([f"{int(year) // 10}0s"] if year == year else [])]
+        for key, genres, year in zip(films["item_id"], films["genres"], films["year"], strict=True)
+    }
+    attributes = [hybrids.flags([table[key] for key in ids]) for table, ids in ((of_user, users), (of_item, items))]
+    clicks = sparse.csr_array((np.ones(len(user)), (user, item)), shape=(len(users), len(items)))
+    return hybrids.scores_of(python, options, clicks, attributes, seed)
 
 
 def scaled_scores(options: Options, user: Any, item: Any, shape: tuple[int, int], seed: int, weight: Any = 1.0) -> Any:
@@ -285,8 +310,16 @@ PEERS: dict[str, dict[str, Callable[..., Any]]] = {
     "columns": {"scikit-learn": columns},
     "movielens_gibbs_choice": {"myfm": movielens_gibbs_choice},
     "movielens_gibbs": {"myfm": movielens_gibbs},
-    "ranking_choice": {"scipy": scaled_choice, "implicit": ranking_choice},
-    "ranking": {"scipy": scaled, "implicit": ranking},
+    "ranking_choice": {
+        "scipy": partial(ranking_choice, chosen=SCALED_CHOSEN),
+        "implicit": ranking_choice,
+        "lightfm-next": partial(ranking_choice, chosen=HYBRID_CHOSEN),
+    },
+    "ranking": {
+        "scipy": partial(ranking, chosen=SCALED_CHOSEN),
+        "implicit": ranking,
+        "lightfm-next": partial(ranking, chosen=HYBRID_CHOSEN),
+    },
 }
 """By experiment, then by the package that they need: its cells."""
 HERE = ("scikit-learn", "scipy")

@@ -31,6 +31,8 @@ from tuckergp.paper.experiment import Experiment, Figures, Table, Text, Work
 from tuckergp.paper.movielens_data import attribute_tables
 from tuckergp.paper.ranking_tables import (
     CONTESTANTS,
+    LIKED_ALONE,
+    PEERS,
     SPLITS,
     by_split_table,
     choice_table,
@@ -84,7 +86,12 @@ ITEM_GRIDS: dict[str, list[dict[str, Any]]] = {
 }
 """What is compared on validation parts for the baselines that score items by other items."""
 ITEM_CHOSEN: dict[str, dict[str, dict[str, Any]]] = {
-    "user": {"ease": {"l2": 1_000.0}, "nearest_items": {"neighbours": 300, "shrinkage": 10.0}},
+    "user": {
+        "ease": {"l2": 1_000.0},
+        "nearest_items": {"neighbours": 300, "shrinkage": 10.0},
+        "ease_liked": {"l2": 1_000.0},
+        "nearest_items_liked": {"neighbours": 300, "shrinkage": 10.0},
+    },
     "time": {"ease": {"l2": 100.0}, "nearest_items": {"neighbours": 300, "shrinkage": 10.0}},
 }
 """By split and baseline: the best of the grid on the validation part."""
@@ -126,9 +133,15 @@ class Contest:
         rated = Candidates.of(train, test, movielens.items, lambda y, _: np.ones(len(y), dtype=bool), seed=0)
         return cls(movielens, train, test, liked, rated)
 
-    def known(self, users: Iterable[Hashable]) -> npt.NDArray[np.bool_]:
-        """Which users are in the training part."""
-        learned = set(self.train["user_id"].tolist())
+    def learned(self, name: str) -> Data:
+        """The rows of the training part from which a contestant learns."""
+        if not name.endswith(LIKED_ALONE):
+            return self.train
+        return self.train.take(np.flatnonzero(self.train.numeric("rating") >= LIKED))
+
+    def known(self, users: Iterable[Hashable], name: str = "") -> npt.NDArray[np.bool_]:
+        """Which users are in what a contestant learns from, usually the training part."""
+        learned = set(self.learned(name)["user_id"].tolist())
         return np.array([user in learned for user in users])
 
     @property
@@ -172,12 +185,11 @@ def measure(contest: Contest, name: str, options: dict[str, Any], seed: int) -> 
         return lists(contest, np.tile(contest.popularity, (len(contest.rated.users), 1)))
     if name in ("mean", "biases"):
         return errors(contest, (GlobalMean if name == "mean" else Biases)(**options).fit(contest.train))
-    if name in ITEM_BASELINES:
-        baseline = ITEM_BASELINES[name](**options).fit(contest.train.select(KEYS))
+    if (kind := name.removesuffix(LIKED_ALONE)) in ITEM_BASELINES:
+        baseline = ITEM_BASELINES[kind](**options).fit(contest.learned(name).select(KEYS))
         users, items = contest.rated.users, contest.rated.items
-        return lists(
-            contest, np.where(contest.known(users)[:, None], baseline.scores(users, items), contest.popularity)
-        )
+        known = contest.known(users, name)[:, None]
+        return lists(contest, np.where(known, baseline.scores(users, items), contest.popularity))
     train = contest.train.select(KEYS) if name in CLICKS else contest.train
     model = TuckerRecommender(**{**OWN[name], **options}, random_state=seed)
     quietly(model.fit, train, *attribute_tables(contest.movielens))
@@ -253,7 +265,7 @@ def cells(run: Run) -> Work:
         contest = contest_of(run, split, seed)
         chosen: dict[str, dict[str, Any]] = {"clicks": CHOSEN[split], **ITEM_CHOSEN[split]}
         work[f"{split}/counts/seed {seed}"] = partial(counts, contest)
-        for name in ("popularity", *ITEM_BASELINES, *CLICKS, "mean", "biases", "plain", "none", "week", "value"):
+        for name in ("popularity", *ITEM_CHOSEN[split], *CLICKS, "mean", "biases", "plain", "none", "week", "value"):
             options = chosen.get(name, {}) | at["options"].get(name, {})
             work[f"{split}/{name}/seed {seed}"] = partial(measure, contest, name, options, seed)
         work[f"{split}/auto/seed {seed}"] = partial(decision, contest, seed)
@@ -267,8 +279,8 @@ def choice_cells(run: Run) -> Work:
     for split in at["splits"]:
         contest = validation(movielens, split)
         work[f"{split}/popularity/{{}}"] = partial(measure, contest, "popularity", {}, 0)
-        for baseline, grid in at["items"].items():
-            for options in grid:
+        for baseline in ITEM_CHOSEN[split]:
+            for options in at["items"][baseline.removesuffix(LIKED_ALONE)]:
                 work[f"{split}/{baseline}/{json.dumps(options)}"] = partial(measure, contest, baseline, options, 0)
         for options in at["clicks"]:
             name = f"{split}/clicks/{json.dumps(options)}"
@@ -282,7 +294,7 @@ PROTOCOL = (
     "of the first seed's training part, split alike; users without a training part get popularity from contestants "
     "that know nothing of them; predicted ratings are clipped to 1..5"
 )
-LISTED = ("popularity", "nearest_items", "ease", "als", "ials", "bpr", *CLICKS)
+LISTED = ("popularity", *PEERS, *CLICKS)
 LIST_COLUMNS = [
     ("user", "ndcg", "by user: NDCG@10"),
     ("user", "recall", "recall@10"),

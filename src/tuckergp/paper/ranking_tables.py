@@ -9,7 +9,17 @@ import numpy as np
 from tuckergp.paper.experiment import Cells, Rows
 from tuckergp.paper.tables import median, starting, with_sd
 
-__all__ = ["CONTESTANTS", "SPLITS", "by_split_table", "choice_table", "decision_table", "parts_table", "tries_table"]
+__all__ = [
+    "CONTESTANTS",
+    "LIKED_ALONE",
+    "PEERS",
+    "SPLITS",
+    "by_split_table",
+    "choice_table",
+    "decision_table",
+    "parts_table",
+    "tries_table",
+]
 
 SPLITS = {"user": "a fifth of every user's ratings, at random", "time": "the last fifth of all ratings"}
 CONTESTANTS = {
@@ -19,6 +29,12 @@ CONTESTANTS = {
     "ials": "ALS with a penalty scaled by frequency",
     "ease": "EASE",
     "nearest_items": "nearest items",
+    "als_liked": "ALS of `implicit`, 4 and 5 alone",
+    "bpr_liked": "BPR of `implicit`, 4 and 5 alone",
+    "ials_liked": "ALS with a penalty scaled by frequency, 4 and 5 alone",
+    "ease_liked": "EASE, 4 and 5 alone",
+    "nearest_items_liked": "nearest items, 4 and 5 alone",
+    "lightfm": "LightFM (WARP, attributes)",
     "clicks": '`TuckerRecommender(likelihood="bernoulli")` on clicks',
     "pairs": "`TuckerRecommender(rank=32)` on clicks",
     "pairs_alone": "`TuckerRecommender(rank=32, side_information=False)` on clicks",
@@ -32,6 +48,10 @@ CONTESTANTS = {
     "value": '`TuckerRecommender(time=None, objective="value")`, lists by value',
     "auto": '`TuckerRecommender()` on ratings, which takes `time="auto"`',
 }
+LIKED_ALONE = "_liked"
+"""How names of contestants end that learn from the liked items of the training part alone."""
+_CLICKS_PEERS = ("nearest_items", "ease", "als", "ials", "bpr")
+PEERS = (*_CLICKS_PEERS, *(f"{name}{LIKED_ALONE}" for name in _CLICKS_PEERS), "lightfm")
 
 
 def figures(cells: Cells, split: str, name: str, what: str) -> list[float]:
@@ -81,7 +101,7 @@ def decision_table(cells: Cells) -> Rows:
 def choice_table(cells: Cells) -> Rows:
     """Validation NDCG@10: the number of settings compared, the best one, which was chosen, the worst and the median."""
     rows = [["split", "contestant", "compared", "chosen", "its NDCG@10", "the least, the median"]]
-    for split, name in product(SPLITS, ("als", "ials", "bpr", "ease", "nearest_items", "clicks")):
+    for split, name in product(SPLITS, (*PEERS, "clicks")):
         start = f"{split}/{name}/"
         scores = {key.removeprefix(start): cell["ndcg"] for key, cell in cells.items() if key.startswith(start)}
         if scores:
