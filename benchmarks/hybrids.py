@@ -29,6 +29,7 @@ def scores_of(
     """Learn from clicks (n_users, n_items) and score all items for some users (all), shape (n_rows, n_items).
 
     ``attributes`` has one row per user, then per item. Besides them, each user and item with clicks has an embedding.
+    In ``options``, ``alpha`` is the penalty of both sides, and with ``shares`` the features of a row sum to 1.
     """
     counts = np.diff(clicks.indptr), np.bincount(clicks.indices, minlength=clicks.shape[1])
     sides = zip(attributes, counts, strict=True)
@@ -74,8 +75,8 @@ def work(asked: str, answered: str) -> None:
     given = {"user_features": users.tocsr(), "item_features": items.tocsr()}
     if what.pop("shares"):
         given = {name: shares(part) for name, part in given.items()}
-    seed, epochs = what.pop("seed"), what.pop("epochs")
-    model = LightFM(loss="warp", random_state=seed, **what)
+    seed, epochs, alpha = what.pop("seed"), what.pop("epochs"), what.pop("alpha")
+    model = LightFM(loss="warp", random_state=seed, item_alpha=alpha, user_alpha=alpha, **what)
     model.fit(clicks, **given, epochs=epochs, num_threads=1)
     item_bias, item = model.get_item_representations(given["item_features"])
     _, user = model.get_user_representations(given["user_features"])

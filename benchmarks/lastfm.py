@@ -1,11 +1,11 @@
 r"""Lists of artists from plays: Last.fm 2K, a fifth of each user's artists held out, cold artists apart.
 
-Settings of `implicit` are chosen by NDCG@100 on a fifth of the first seed's training part; ours are the defaults. Each
-cell is added to the file when it is done, and a run goes on where the file ends::
+Settings of peers are chosen by NDCG@100 on a fifth of the first seed's training part; ours are the defaults. Each cell
+is added to the file when it is done, and a run goes on where the file ends::
 
     TUCKERGP_DATA=... python benchmarks/lastfm.py -o benchmarks/results/lastfm.json --python peer/bin/python
 
-``--python`` names a Python that has `implicit`; without it, that contestant is left out.
+``--python`` names a Python that has `implicit` and LightFM; without it, these contestants are left out.
 """
 
 from __future__ import annotations
@@ -19,10 +19,13 @@ from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import hybrids
+import item_models
 import numpy as np
 from gibbs import facts
-from peers import grid, scores_of, version_of
+from peers import grid, scaled_scores, scores_of, version_of
 from reports import Resumed
+from scipy import sparse
 
 SEEDS, VALIDATION = (0, 1, 2), 1_000
 # Users for whom lists are made, the same for all contestants; draws that score them.
@@ -33,7 +36,25 @@ OURS: dict[str, dict[str, Any]] = {
     "gibbs, no attributes": {"side_information": False},
     "gibbs": {},
 }
-GRID = grid(counting=("none", "log"), regularization=(1.0, 10.0, 100.0, 300.0, 1_000.0), alpha=(1.0, 4.0, 16.0, 64.0))
+COUNTING = ("none", "log")
+GRIDS = {
+    "implicit": grid(
+        counting=COUNTING, regularization=(1.0, 10.0, 100.0, 300.0, 1_000.0), alpha=(1.0, 4.0, 16.0, 64.0)
+    ),
+    "ials": grid(counting=COUNTING, unobserved=(0.01, 0.03, 0.1), regularization=(0.003, 0.01, 0.03)),
+    "ease": grid(counting=COUNTING, l2=(10.0, 30.0, 100.0, 300.0, 1_000.0)),
+    "nearest items": grid(counting=COUNTING, neighbours=(10, 30, 100, 300, 1_000), shrinkage=(0.0, 1.0, 3.0, 10.0)),
+    "lightfm": grid(
+        no_components=(32, 64), learning_rate=(0.02, 0.05), epochs=(30, 90), alpha=(0.0, 1e-5), shares=(True, False)
+    ),
+}
+"""What is compared on the validation part. Counting "log" weighs a play by 1 + log(1 + n / median)."""
+PACKAGES = {"implicit": "implicit", "lightfm": "lightfm-next"}
+"""By peer: what the other Python must have."""
+JUDGES = {name: {name: "warm_ndcg_100"} for name in GRIDS} | {
+    "lightfm": {"lightfm": "warm_ndcg_100", "lightfm, cold": "cold_ndcg_100"}
+}
+"""By grid: the contestants that come from it, and what is best for each on the validation part."""
 
 
 class Contest(NamedTuple):
@@ -108,18 +129,71 @@ def ours(contest: Contest, lastfm: Any, options: dict[str, Any], size: dict[str,
     return {**spent, "chosen": chosen, **figures(contest, model.scores(contest.users, contest.items))}
 
 
-def peer(contest: Contest, options: dict[str, Any], python: str, seed: int) -> dict[str, Any]:
-    """ALS of `implicit` with 32 factors; what it does not know has the lowest score."""
+class Played(NamedTuple):
+    """The training part as numbers of users and of its artists, with weights, and where the users of lists are."""
+
+    user: Any
+    item: Any
+    weight: Any
+    items: Any
+    rows: Any
+
+    @classmethod
+    def of(cls, contest: Contest, counting: str) -> Played:
+        """The training part with weights by this way of counting."""
+        count = contest.train["count"].astype(np.float64)
+        weight = np.log1p(count / np.median(count)) + 1 if counting == "log" else np.ones(len(count))
+        (users, user), (items, item) = (
+            np.unique(contest.train[key], return_inverse=True) for key in ("user_id", "item_id")
+        )
+        return cls(user, item, weight, items, np.searchsorted(users, contest.users))
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """The numbers of users and of artists."""
+        return int(self.user.max()) + 1, len(self.items)
+
+    @property
+    def clicks(self) -> sparse.csr_array:
+        """The weights of all plays, users by artists."""
+        return sparse.csr_array((self.weight, (self.user, self.item)), shape=self.shape)
+
+
+def peer(contest: Contest, kind: str, options: dict[str, Any], python: str, seed: int) -> dict[str, Any]:
+    """A peer that knows no attributes; models with factors have 32. What it does not know has the lowest score."""
     began = time.perf_counter()
-    settings = {"factors": 32, **options}
-    count = contest.train["count"].astype(np.float64)
-    weight = np.log1p(count / np.median(count)) + 1 if settings.pop("counting") == "log" else np.ones(len(count))
-    (users, user), (items, item) = (
-        np.unique(contest.train[key], return_inverse=True) for key in ("user_id", "item_id")
-    )
-    found = scores_of(python, "als", settings, user, item, (len(users), len(items)), seed, weight)
+    settings = dict(options)
+    played = Played.of(contest, settings.pop("counting"))
+    given = (played.user, played.item, played.shape, seed, played.weight)
+    if kind == "implicit":
+        found = scores_of(python, "als", {"factors": 32, **settings}, *given)[played.rows]
+    elif kind == "ials":
+        found = scaled_scores({"factors": 32, **settings}, *given)[played.rows]
+    elif kind == "ease":
+        found = item_models.ease(played.clicks, played.rows, **settings)
+    else:
+        found = item_models.nearest_items(played.clicks, played.rows, **settings)
     scores = np.full((len(contest.users), len(contest.items)), -1e9)
-    scores[:, np.searchsorted(contest.items, items)] = found[np.searchsorted(users, contest.users)]
+    scores[:, np.searchsorted(contest.items, played.items)] = found
+    return {"seconds": time.perf_counter() - began, **figures(contest, scores)}
+
+
+def hybrid(contest: Contest, lastfm: Any, options: dict[str, Any], python: str, seed: int) -> dict[str, Any]:
+    """LightFM with tags of artists and friends of users."""
+    began = time.perf_counter()
+    users, user = np.unique(contest.train["user_id"], return_inverse=True)
+    item = np.searchsorted(contest.items, contest.train["item_id"])
+    clicks = sparse.csr_array((np.ones(len(user)), (user, item)), shape=(len(users), len(contest.items)))
+    words = (
+        dict(zip(table[key], table[name], strict=True))
+        for table, key, name in ((lastfm.users, "user_id", "friends"), (lastfm.artists, "item_id", "tags"))
+    )
+    attributes = [
+        hybrids.flags([known.get(value, []) for value in ids])
+        for known, ids in zip(words, (users, contest.items), strict=True)
+    ]
+    rows = np.searchsorted(users, contest.users)
+    scores = hybrids.scores_of(python, options, clicks, attributes, seed, rows)
     return {"seconds": time.perf_counter() - began, **figures(contest, scores)}
 
 
@@ -129,23 +203,31 @@ def popularity(contest: Contest) -> dict[str, Any]:
     return figures(contest, np.tile(count, (len(contest.users), 1)))
 
 
-def chosen_of(plays: Any, python: str, report: Resumed, tried: list[dict[str, Any]]) -> dict[str, Any]:
-    """The settings of `implicit` with the best lists on the validation part."""
+Try = Callable[[Contest, str, dict[str, Any], int], dict[str, Any]]
+
+
+def chosen_of(plays: Any, report: Resumed, names: list[str], attempt: Try, quick: bool) -> dict[str, Any]:
+    """By contestant: its grid and the settings of it with the best lists on the validation part."""
     base, _ = parts(plays, SEEDS[0])
     contest = contest_of(plays, VALIDATION, *parts(base, VALIDATION))
-    for options in tried:
-        report.cell(("validation", json.dumps(options)), partial(peer, contest, options, python, 0))
-    scores = report.cells["validation"]
-    return json.loads(max(scores, key=lambda name: scores[name]["warm_ndcg_100"]))
+    chosen = {}
+    for name in names:
+        group = "validation" if name == "implicit" else f"validation, {name}"
+        for options in GRIDS[name][: 1 if quick else None]:
+            report.cell((group, json.dumps(options)), partial(attempt, contest, name, options, 0))
+        scores = report.cells[group]
+        for contestant, judge in JUDGES[name].items():
+            chosen[contestant] = name, json.loads(max(scores, key=lambda one: scores[one][judge]))
+    return chosen
 
 
 def cells(
-    plays: Any, lastfm: Any, seed: int, size: dict[str, int], python: str | None, chosen: dict[str, Any] | None
+    plays: Any, lastfm: Any, seed: int, size: dict[str, int], attempt: Try, chosen: dict[str, Any]
 ) -> Iterator[tuple[str, Callable[[], dict[str, Any]]]]:
     contest = contest_of(plays, seed, *parts(plays, seed))
     yield "popularity", partial(popularity, contest)
-    if python is not None and chosen is not None:
-        yield "implicit", partial(peer, contest, chosen, python, seed)
+    for name, (kind, options) in chosen.items():
+        yield name, partial(attempt, contest, kind, options, seed)
     for name, options in OURS.items():
         yield name, partial(ours, contest, lastfm, options, size, seed)
 
@@ -156,20 +238,30 @@ def main() -> None:
     warnings.simplefilter("ignore")
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--quick", action="store_true", help="every tenth user, one seed, few draws of a small model")
-    parser.add_argument("--python", help="a Python that has implicit")
+    parser.add_argument("--python", help="a Python that has implicit and LightFM")
+    parser.add_argument("--only", help="names of contestants, separated by semicolons")
     parser.add_argument("-o", "--output", type=Path, required=True)
     given = parser.parse_args()
     lastfm = load_lastfm_2k()
     some = np.flatnonzero(lastfm.plays["user_id"] % (10 if given.quick else 1) == 0)
     plays, size = lastfm.plays.take(some), {"rank": 2, "draws": 5, "warmup": 2} if given.quick else {"rank": 32}
-    version = version_of("implicit", given.python) if given.python else None
-    head = {"command": "python benchmarks/lastfm.py", "machine": facts(), "size": size, "implicit": version}
+    versions = {name: version_of(package, given.python) for name, package in PACKAGES.items()} if given.python else {}
+    head = {"command": "python benchmarks/lastfm.py", "machine": facts(), "size": size, **versions}
     report = Resumed(head, "cells", given.output)
-    tried = GRID[:1] if given.quick else GRID
-    chosen = chosen_of(plays, given.python, report, tried) if version else None
+    wanted = given.only.split(";") if given.only else None
+
+    def attempt(contest: Contest, kind: str, options: dict[str, Any], seed: int) -> dict[str, Any]:
+        if kind == "lightfm":
+            return hybrid(contest, lastfm, options, given.python, seed)
+        return peer(contest, kind, options, given.python, seed)
+
+    names = [name for name in GRIDS if name not in PACKAGES or versions.get(name)]
+    names = [name for name in names if wanted is None or {name, *JUDGES[name]} & set(wanted)]
+    chosen = chosen_of(plays, report, names, attempt, given.quick)
     for seed in SEEDS[: 1 if given.quick else None]:
-        for name, run in cells(plays, lastfm, seed, size, given.python, chosen):
-            report.cell((f"seed {seed}", name), run)
+        for name, run in cells(plays, lastfm, seed, size, attempt, chosen):
+            if wanted is None or name in wanted:
+                report.cell((f"seed {seed}", name), run)
 
 
 if __name__ == "__main__":

@@ -38,13 +38,16 @@ GRIDS = {
     "als": grid(factors=(8, 16, 32), regularization=(1.0, 10.0, 100.0), alpha=(1.0, 4.0, 16.0)),
     "bpr": grid(factors=(16, 64), learning_rate=(0.003, 0.01), regularization=(0.003, 0.01, 0.1), iterations=(30, 100)),
     "ials": grid(factors=(16, 32, 64), unobserved=(0.1, 0.3, 1.0), regularization=(0.003, 0.01, 0.02, 0.04)),
-    "lightfm": grid(
-        no_components=(16, 64),
-        learning_rate=(0.02, 0.05),
-        epochs=(10, 30),
-        item_alpha=(0.0, 1e-5),
-        shares=(True, False),
-    ),
+    "lightfm": [
+        *grid(
+            no_components=(8, 16, 32),
+            learning_rate=(0.005, 0.01, 0.02),
+            epochs=(30, 60),
+            alpha=(0.0, 1e-4),
+            shares=(False,),
+        ),
+        *grid(no_components=(16, 32), learning_rate=(0.01, 0.02), epochs=(30,), alpha=(0.0,), shares=(True,)),
+    ],
 }
 """What is compared on validation parts; the defaults of `implicit` and LightFM where nothing is said."""
 SCALED_CHOSEN: dict[str, dict[str, Options]] = {
@@ -68,11 +71,11 @@ CHOSEN: dict[str, dict[str, Options]] = {
 }
 HYBRID_CHOSEN: dict[str, dict[str, Options]] = {
     "user": {
-        "lightfm": {"no_components": 16, "learning_rate": 0.02, "epochs": 30, "item_alpha": 0.0, "shares": True},
+        "lightfm": {"no_components": 16, "learning_rate": 0.02, "epochs": 30, "alpha": 0.0, "shares": False},
     },
 }
 """By split and contestant, for those of our own Python, of `implicit` and of LightFM: the best of the grid on the
-validation part. ``shares``: the features of a row sum to 1."""
+validation part."""
 
 FORESTS = [
     *grid(turns=(1, 2, 4), min_samples_leaf=(1, 2, 4), max_features=(0.25, 0.5, 1.0)),
