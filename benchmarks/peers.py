@@ -35,8 +35,12 @@ def grid(**values: tuple[Any, ...]) -> list[Options]:
 
 
 GRIDS = {
-    "als": grid(factors=(8, 16, 32), regularization=(1.0, 10.0, 100.0), alpha=(1.0, 4.0, 16.0)),
-    "bpr": grid(factors=(16, 64), learning_rate=(0.003, 0.01), regularization=(0.003, 0.01, 0.1), iterations=(30, 100)),
+    "als": grid(factors=(8, 16, 32), regularization=(1.0, 10.0, 100.0), alpha=(0.5, 1.0, 2.0, 4.0, 16.0)),
+    "bpr": [
+        *grid(factors=(16, 64), learning_rate=(0.003, 0.01), regularization=(0.003, 0.01, 0.1), iterations=(30, 100)),
+        *grid(factors=(8,), learning_rate=(0.001, 0.003), regularization=(0.001, 0.003), iterations=(100, 300)),
+        *grid(factors=(16, 32), learning_rate=(0.001, 0.003), regularization=(0.001,), iterations=(100, 300)),
+    ],
     "ials": grid(factors=(16, 32, 64), unobserved=(0.1, 0.3, 1.0), regularization=(0.003, 0.01, 0.02, 0.04)),
     "lightfm": [
         *grid(
@@ -53,7 +57,7 @@ GRIDS = {
 SCALED_CHOSEN: dict[str, dict[str, Options]] = {
     "user": {
         "ials": {"factors": 32, "unobserved": 0.3, "regularization": 0.02},
-        "ials_liked": {"factors": 32, "unobserved": 0.3, "regularization": 0.02},
+        "ials_liked": {"factors": 32, "unobserved": 0.3, "regularization": 0.01},
     },
     "time": {"ials": {"factors": 16, "unobserved": 1.0, "regularization": 0.003}},
 }

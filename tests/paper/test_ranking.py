@@ -87,6 +87,20 @@ def test_models_of_clicks_do_not_read_ratings(contest, name):
     assert figures["ndcg"] > 0
 
 
+@pytest.mark.parametrize("name", ranking.ITEM_BASELINES)
+def test_who_learns_from_liked_items_alone_sees_no_others(contest, name):
+    """The lists are those of a training part without the others, and of popularity for who is left without any."""
+    user = contest.train["user_id"]
+    rating = np.where(user == contest.rated.users[0], 1.0, contest.train["rating"])
+    train = dataclasses.replace(contest.train, columns={**contest.train.columns, "rating": rating})
+    figures = ranking.measure(dataclasses.replace(contest, train=train), f"{name}_liked", {}, 0)
+    liked = train.take(np.flatnonzero(rating >= 4)).select(("user_id", "item_id"))
+    scores = ranking.ITEM_BASELINES[name]().fit(liked).scores(contest.rated.users, contest.rated.items)
+    known = np.isin(contest.rated.users, liked["user_id"])
+    assert not known[0]
+    assert figures == ranking.lists(contest, np.where(known[:, None], scores, contest.popularity))
+
+
 def test_test_parts_are_measured_with_what_was_chosen(data_dir, monkeypatch):
     calls = []
 
@@ -131,7 +145,7 @@ def test_what_was_chosen_was_the_best_on_the_validation_parts():
     rows = ranking.choice_table(cells)
     for split, chosen in ranking.ITEM_CHOSEN.items():
         for name, options in chosen.items():
-            grid = ranking.ITEM_GRIDS[name]
+            grid = ranking.ITEM_GRIDS[name.removesuffix(ranking.LIKED_ALONE)]
             scores = [cells[f"{split}/{name}/{json.dumps(each)}"]["ndcg"] for each in grid]
             assert grid[int(np.argmax(scores))] == options
             for key, value in options.items():  # the best is inside the grid

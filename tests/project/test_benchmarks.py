@@ -166,7 +166,7 @@ def test_the_benchmark_of_plays_runs_without_its_peer(data_dir, tmp_path):
     subprocess.run(command, check=True, env={**os.environ, "TUCKERGP_DATA": str(data_dir)}, capture_output=True)
     ((seed, models),) = json.loads(output.read_text())["cells"].items()
     assert seed == "seed 0"
-    assert len(models) == 5
+    assert len(models) == 8
     cold = {name: cells["cold_recall_50"] for name, cells in models.items()}
     assert cold["popularity"] == cold["als, no attributes"] == cold["gibbs, no attributes"]  # a random order
     assert cold["gibbs"] > cold["popularity"]
@@ -231,7 +231,7 @@ def test_peers_are_put_beside_our_cells_or_left_out(data_dir, tmp_path):
         *(f"{d}/{m}" for d in ("made", "diabetes") for m in ("gradient boosting", "ridge")),
     }
     lists = json.loads((tmp_path / "ranking.json").read_text())
-    assert set(lists["cells"]) == {"user/ials/seed 0", "time/ials/seed 0"}
+    assert set(lists["cells"]) == {"user/ials/seed 0", "user/ials_liked/seed 0", "time/ials/seed 0"}
     assert "implicit" not in lists["versions"]
 
 
@@ -273,10 +273,38 @@ def test_implicit_is_given_numbers_and_newcomers_get_popularity(data_dir, monkey
     monkeypatch.setattr(peers, "scores_of", scores_of)
     monkeypatch.setattr(ranking, "lists", lambda contest, scores: {"scores": scores})
     contest = ranking.contest_of(Run(ranking.RANKING, data=data_dir, quick=True), "time", 0)
-    scores = peers.lists_of(contest, "als", {"factors": 2}, 5, "python")["scores"]
-    known = contest.known(contest.rated.users)
-    assert (scores[known] == -1).all()
-    assert (scores[~known] == contest.popularity).all()
+    some = contest.train["rating"] >= 4
+    for name, learned in (("als", contest.train["user_id"]), ("als_liked", contest.train["user_id"][some])):
+        scores = peers.lists_of(contest, name, {"factors": 2}, 5, "python")["scores"]
+        known = np.isin(contest.rated.users, learned)
+        assert (scores[known] == -1).all()
+        assert (scores[~known] == contest.popularity).all()
+
+
+def test_items_without_a_dense_matrix_have_the_scores_of_the_baselines(monkeypatch):
+    from tuckergp.evaluation.baselines import EASE, NearestItems
+
+    monkeypatch.syspath_prepend(str(BENCHMARKS))
+    models = importlib.import_module("item_models")
+    chosen = np.random.default_rng(0).random((12, 30)) < 0.3
+    chosen[0, ~chosen.any(axis=0)] = True
+    clicks, rows, items = sparse.csr_array(chosen.astype(np.float64)), [3, 5, 0], list(range(30))
+    table = dict(zip(("user_id", "item_id"), np.nonzero(chosen), strict=True))
+    for found, baseline in (
+        (models.ease(clicks, rows, l2=2.0), EASE(l2=2.0)),
+        (models.nearest_items(clicks, rows, neighbours=4, shrinkage=1.0), NearestItems(neighbours=4, shrinkage=1.0)),
+    ):
+        np.testing.assert_allclose(found, baseline.fit(table).scores(rows, items), atol=1e-12)
+
+
+def test_hybrids_have_ids_of_what_was_clicked_beside_attributes(monkeypatch):
+    monkeypatch.syspath_prepend(str(BENCHMARKS))
+    hybrids = importlib.import_module("hybrids")
+    attributes = hybrids.flags([["b", "a"], [], ["b", "b"]])
+    np.testing.assert_array_equal(attributes.toarray(), [[1, 1], [0, 0], [0, 1]])
+    found = hybrids.features(attributes, np.array([2, 0, 1])).toarray()
+    np.testing.assert_array_equal(found, [[1, 0, 0, 1, 1], [0, 0, 0, 0, 0], [0, 0, 1, 0, 1]])
+    np.testing.assert_allclose(hybrids.shares(sparse.csr_matrix(found)).sum(axis=1), [[1], [0], [1]])
 
 
 def test_settings_of_peers_are_among_those_compared(monkeypatch):
@@ -289,10 +317,11 @@ def test_settings_of_peers_are_among_those_compared(monkeypatch):
     assert len(errors) == len(peers.FORESTS)
     assert min(errors, key=errors.get) == f"forest/{json.dumps(peers.CHOSEN_FOREST)}"
     cells = json.loads((BENCHMARKS / "results" / "ranking_choice.json").read_text())["cells"]
-    for split, chosen in peers.SCALED_CHOSEN.items():
-        scores = {name: cell["ndcg"] for name, cell in cells.items() if name.startswith(f"{split}/ials/")}
-        assert len(scores) == len(peers.SCALED_GRID)
-        assert max(scores, key=scores.get) == f"{split}/ials/{json.dumps(chosen)}"
+    for by_split in (peers.SCALED_CHOSEN, peers.CHOSEN, peers.HYBRID_CHOSEN):
+        for split, name, options in ((split, *each) for split, chosen in by_split.items() for each in chosen.items()):
+            scores = {key: cell["ndcg"] for key, cell in cells.items() if key.startswith(f"{split}/{name}/")}
+            assert len(scores) == len(peers.GRIDS[name.removesuffix("_liked")])
+            assert max(scores, key=scores.get) == f"{split}/{name}/{json.dumps(options)}"
 
 
 def test_machines_have_the_features_of_our_settings(data_dir, monkeypatch):

@@ -89,8 +89,8 @@ ITEM_CHOSEN: dict[str, dict[str, dict[str, Any]]] = {
     "user": {
         "ease": {"l2": 1_000.0},
         "nearest_items": {"neighbours": 300, "shrinkage": 10.0},
-        "ease_liked": {"l2": 1_000.0},
-        "nearest_items_liked": {"neighbours": 300, "shrinkage": 10.0},
+        "ease_liked": {"l2": 300.0},
+        "nearest_items_liked": {"neighbours": 300, "shrinkage": 3.0},
     },
     "time": {"ease": {"l2": 100.0}, "nearest_items": {"neighbours": 300, "shrinkage": 10.0}},
 }
