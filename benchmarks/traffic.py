@@ -28,8 +28,8 @@ GAPS = {"random 40 %": ("random", 0.4), "random 60 %": ("random", 0.6), "days 40
 HOURS = {"nyc": 24}
 """How many times of day the last axis of a tensor has per day, where it has days as well."""
 
-RANKS = {"birmingham": (30, 50), "hangzhou": (10, 30), "nyc": (10, 20)}
-LENGTHS = {"birmingham": (6, 40, 15), "hangzhou": (3, 30, 15), "nyc": (2, 20, 10)}
+RANKS = {"birmingham": (30, 50, 75, 100), "hangzhou": (5, 10, 30, 50), "nyc": (48, 64, 96, 128)}
+LENGTHS = {"birmingham": (6, 40, 15), "hangzhou": (3, 30, 15), "nyc": (4, 40, 15)}
 """Chains, sweeps before the draws, and draws per chain."""
 
 PUBLISHED = {
