@@ -202,6 +202,7 @@ def test_sigterm_lets_a_request_finish(two):
         "POST /recommendations HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n"
         f"Content-Type: application/json\r\nContent-Length: {len(body)}\r\n\r\n"
     )
+    wait_for(lambda: "tuckergp_requests_active 1" in running.get("/metrics").text)  # a new worker counts from 0 on
     client = socket.create_connection(("127.0.0.1", running.port))
     client.sendall(head.encode() + body)
     wait_for(lambda: "tuckergp_requests_active 2" in running.get("/metrics").text)
