@@ -64,18 +64,18 @@ SCALED_CHOSEN: dict[str, dict[str, Options]] = {
 CHOSEN: dict[str, dict[str, Options]] = {
     "user": {
         "als": {"factors": 16, "regularization": 10.0, "alpha": 1.0},
-        "bpr": {"factors": 16, "learning_rate": 0.003, "regularization": 0.003, "iterations": 100},
-        "als_liked": {"factors": 16, "regularization": 10.0, "alpha": 1.0},
-        "bpr_liked": {"factors": 16, "learning_rate": 0.003, "regularization": 0.003, "iterations": 100},
+        "bpr": {"factors": 16, "learning_rate": 0.003, "regularization": 0.001, "iterations": 100},
+        "als_liked": {"factors": 16, "regularization": 10.0, "alpha": 4.0},
+        "bpr_liked": {"factors": 8, "learning_rate": 0.003, "regularization": 0.001, "iterations": 300},
     },
     "time": {
-        "als": {"factors": 16, "regularization": 10.0, "alpha": 4.0},
-        "bpr": {"factors": 64, "learning_rate": 0.01, "regularization": 0.01, "iterations": 100},
+        "als": {"factors": 16, "regularization": 1.0, "alpha": 2.0},
+        "bpr": {"factors": 8, "learning_rate": 0.003, "regularization": 0.001, "iterations": 300},
     },
 }
 HYBRID_CHOSEN: dict[str, dict[str, Options]] = {
     "user": {
-        "lightfm": {"no_components": 16, "learning_rate": 0.02, "epochs": 30, "alpha": 0.0, "shares": False},
+        "lightfm": {"no_components": 32, "learning_rate": 0.02, "epochs": 60, "alpha": 0.0001, "shares": False},
     },
 }
 """By split and contestant, for those of our own Python, of `implicit` and of LightFM: the best of the grid on the
@@ -333,11 +333,6 @@ HERE = ("scikit-learn", "scipy")
 """Packages that this Python has."""
 
 
-def stored_versions(path: Path) -> Options:
-    """The versions of packages in a results file, of those that this run does not have too."""
-    return json.loads(path.read_text()).get("versions", {}) if path.is_file() else {}
-
-
 def main() -> None:
     from tuckergp.paper.experiments import EXPERIMENTS
     from tuckergp.paper.run import Run, fill
@@ -353,7 +348,7 @@ def main() -> None:
     runs = []
     for one in (one for one in EXPERIMENTS if one.name in given.names):
         run = Run(one, given.output, given.data, given.quick)
-        run.work, run.versions = {}, {**stored_versions(given.output / f"{one.name}.json"), **run.versions}
+        run.work = {}
         for package, cells in PEERS[one.name].items():
             python = sys.executable if package in HERE else given.python
             if version := version_of(package, python):

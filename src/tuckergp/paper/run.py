@@ -129,6 +129,7 @@ class Run:
                 raise InputError(
                     f"{path} holds results with {key}={stored.get(key)!r}, not {value!r}; name another folder."
                 )
+        self.versions = {**stored["versions"], **self.versions}  # of peers, which only their command knows
         cells: dict[str, Figures] = stored["cells"]
         return cells
 
