@@ -85,6 +85,14 @@ def test_dates_may_be_text_where_training_had_dates(tmp_path):
         model.predict({"t": ["2000-01-05", "soon"]})
 
 
+def test_dates_are_no_numbers_nor_numbers_dates():
+    days = np.arange("2000-01-01", "2000-01-21", dtype="datetime64[D]")
+    for given, other in ((days, np.arange(20.0)), (np.arange(20.0), days)):
+        model = make([Mode("t", SE(3.0))]).fit({"t": given}, np.arange(20.0))
+        with pytest.raises(InputError, match="column 't' held (dates|numbers) in training, and now holds"):
+            model.predict({"t": other})
+
+
 def test_text_is_dates_for_a_kernel_of_numbers_alone():
     text = pd.DataFrame({"t": DAYS.astype(str)})
     smooth = [Mode("t", SE(1.0), whiten=True)]

@@ -19,7 +19,7 @@ from tuckergp.data.tables import Table, as_table, require_finite
 from tuckergp.errors import InputError
 from tuckergp.kernels import SE, Identity, Kernel
 from tuckergp.likelihoods import LIKELIHOODS
-from tuckergp.model.kinds import as_dates, kinds_of, plain, reads_levels, values_of, warn_of_levels
+from tuckergp.model.kinds import as_dates, check_kinds, kinds_of, plain, reads_levels, values_of, warn_of_levels
 from tuckergp.model.mode import Mode
 
 __all__ = ["Modes", "ReadsTables", "as_modes", "default_modes", "exposure_of", "targets_of"]
@@ -56,6 +56,7 @@ class ReadsTables:
             self.column_kinds_, self.column_values_ = kinds_of(table), values_of(table.select(used))
         else:
             table = as_dates(table, [name for name in used if self.column_kinds_.get(name) == "dates"])
+            check_kinds(table, [name for name in used if name not in levels], self.column_kinds_)
             warn_of_levels(table, sorted(levels), self.column_kinds_)
         for column in used:
             if table[column].dtype.kind in "fiub":

@@ -20,7 +20,7 @@ from tuckergp.data.tables import Table, is_missing, show_cell
 from tuckergp.errors import DataWarning, InputError
 from tuckergp.kernels import Identity, Kernel, Linear
 
-__all__ = ["as_dates", "kinds_of", "plain", "reads_levels", "values_of", "warn_of_levels"]
+__all__ = ["as_dates", "check_kinds", "kinds_of", "plain", "reads_levels", "values_of", "warn_of_levels"]
 
 MOST_VALUES = 101
 """How many values of a column a model keeps."""
@@ -138,6 +138,16 @@ def _kind(values: npt.NDArray[Any]) -> str:
 def reads_levels(kernel: Kernel) -> bool:
     """Whether a kernel compares some values as levels, as Identity does, or may do so."""
     return any(isinstance(leaf, Identity | Linear) for leaf in kernel.leaves())
+
+
+def check_kinds(table: Table, columns: Iterable[str], known: Mapping[str, str]) -> None:
+    """Refuse dates in columns that held numbers in training, and numbers in columns that held dates."""
+    for name in columns:
+        now, before = _kind(table[name]), known.get(name)
+        if before is not None and now != before and {now, before} == {"numbers", "dates"}:
+            raise InputError(
+                f"{table.name} column {name!r} held {before} in training, and now holds {now}; give {before}."
+            )
 
 
 def warn_of_levels(table: Table, columns: Iterable[str], known: Mapping[str, str]) -> None:

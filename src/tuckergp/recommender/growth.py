@@ -58,7 +58,7 @@ def rows_of(side: Side, ids: Sequence[Any], table: Table | None, sets: Sequence[
     """
     if table is not None:
         check_keys(table, side.key)
-    rows = join(table, side.key, ids, side.key)
+    rows = join(table, side.key, ids, side.key if table is None else table.name)
     now = side.realise(rows, sets)
     listed = set() if table is None else set(table[side.key].tolist())
     rows_before = side.numbers(ids)
