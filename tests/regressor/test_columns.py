@@ -89,7 +89,7 @@ def test_dates_are_no_numbers_nor_numbers_dates():
     days = np.arange("2000-01-01", "2000-01-21", dtype="datetime64[D]")
     for given, other in ((days, np.arange(20.0)), (np.arange(20.0), days)):
         model = make([Mode("t", SE(3.0))]).fit({"t": given}, np.arange(20.0))
-        with pytest.raises(InputError, match="column 't' held (dates|numbers) in training, and now holds"):
+        with pytest.raises(InputError, match=r"column 't' held (dates|numbers) in training, and now holds"):
             model.predict({"t": other})
 
 
