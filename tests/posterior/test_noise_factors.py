@@ -6,12 +6,19 @@ import numpy as np
 import pytest
 from scipy import stats
 
+from tests.helpers import model_of
 from tuckergp import Mode, TuckerGPRegressor, TuckerRecommender
 from tuckergp.data.tables import as_table
+from tuckergp.inference.base import Problem
 from tuckergp.kernels import Identity
 from tuckergp.likelihoods.row_noise import NU
 from tuckergp.model.design import Design
+from tuckergp.model.draw import Draw, ModeDraw
+from tuckergp.model.mode_table import ModeTable
+from tuckergp.model.tucker import make_core
+from tuckergp.posterior.replicates import replicates
 from tuckergp.random import stream
+from tuckergp.residuals import Rows
 
 pytestmark = pytest.mark.filterwarnings("ignore::tuckergp.errors.NotConvergedWarning")
 
@@ -50,6 +57,28 @@ def test_strangers_have_factors_from_the_prior_of_each_draw(weeks):
     psi = draws.factors(0, design.modes[0], draws.streams(stream(1)))
     for k in range(2):  # independent of the rows' own random numbers
         assert abs(np.corrcoef(psi[:, :15, k].ravel(), factors[:, :15].ravel())[0, 1]) < 4 / np.sqrt(400 * 15)
+
+
+def test_factors_of_strangers_share_no_random_numbers_with_their_rows(weeks):
+    draws, items = weeks.fit_.draws, np.arange(1_000, 1_400)
+    table = {"user": [0] * 400, "week": [0] * 400, "item": items}
+    mode = Design.transform(weeks.modes_, as_table(table, "asked")).modes[1]
+    psi = draws.factors(1, mode, draws.streams(stream(1)))
+    factors = draws.row_factors(1, mode, draws.streams(stream(1)))
+    for k in range(2):
+        assert abs(stats.spearmanr(psi[:, :, k].ravel(), factors.ravel()).statistic) < 4 / np.sqrt(400 * 30)
+
+
+def test_replicated_targets_have_the_noise_factors_of_all_modes():
+    """4,000 targets in each of 4 cells: a standard deviation has a relative error of 8000^-1/2 = 0.011."""
+    index = np.repeat([[0, 0], [0, 1], [1, 0], [1, 1]], 4_000, axis=0).astype(np.int32)
+    factors, alpha = np.array([[1.0, 9.0], [4.0, 0.25]]), 2.0
+    nothing, table = np.zeros((0, 1)), ModeTable(np.zeros((2, 0)), Rows.of(2))
+    modes = tuple(ModeDraw(nothing, np.eye(1), {"psi": np.zeros((2, 1))}, {}, own) for own in factors)
+    problem = Problem(model_of(make_core("identity", [1, 1])), Design((table, table), index), np.zeros(16_000))
+    draw = Draw(modes, np.zeros(0), {"alpha": np.asarray(alpha)})
+    found = replicates(problem, draw, np.full(16_000, 3.0), stream(0)).reshape(2, 2, 4_000)
+    np.testing.assert_allclose(found.std(axis=2), (alpha * np.outer(*factors)) ** -0.5, rtol=5 * 0.011)
 
 
 def test_their_noise_is_in_predictive_variances(weeks):

@@ -4,6 +4,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from scipy import stats
 
 from tests.helpers import quick_and_long
 from tuckergp import TuckerRecommender
@@ -40,7 +41,7 @@ def small_ratings():
 NEW = {
     "user_id": ["d", "b", "new", "d", "new"],
     "item_id": [1, 2, 3, 4, 1],
-    "rating": [5.0, 1.0, 2.0, 4.0, 3.0],
+    "rating": [5.0, 1.0, 2.0, 3.0, 3.0],
     "timestamp": ["1998-01-05", "1998-01-01", "1998-02-01", None, "1998-05-01"],
     "device": ["tv", "tv", "watch", None, "phone"],
 }
@@ -49,6 +50,8 @@ SETTINGS = {
     "shared": {"inference": Gibbs(draws=4, warmup=3), "implicit": False, "side_information": False},
     "drift and context": {"inference": Gibbs(draws=3, warmup=3, noise="rows"), "time": "week", "context": "device"},
     "full core": {"inference": Gibbs(draws=3, warmup=3), "core": "full"},
+    "pairwise core": {"inference": Gibbs(draws=3, warmup=3), "core": "pairwise"},
+    "ordinal": {"inference": Gibbs(draws=3, warmup=3, noise="rows"), "likelihood": "ordinal", "implicit": False},
     "als": {"inference": "als"},
 }
 
@@ -77,8 +80,11 @@ def dense_conditional(rec, s, ratings, user, features, users=USERS):
     Mean, covariance, and the squared residuals at the mean in units of their variance under a noise factor of 1.
     """
     design, draws = rec.layout_.pairs(as_table(ratings, "all")), rec.fit_.draws
-    core, alpha = draws.model.core.dense(draws.W[s]), float(draws.unknowns["alpha"][s])
+    core, alpha = draws.model.core.dense(draws.W[s]), float(draws.unknowns.get("alpha", np.ones(s + 1))[s])
     psi = [draws.factors(d, mode)[:, s] for d, mode in enumerate(design.modes)]
+    if draws.model.core.leaves_out:  # the last place of an axis stands for a factor 1
+        psi = [np.column_stack([table, np.ones(len(table))]) for table in psi]
+    r = draws.modes[0].covariance.shape[1]
     P = np.linalg.inv(draws.modes[0].covariance[s] + variance_of_new_levels(rec, s, user, features, users))
     A, b, each = P.copy(), P @ (features @ draws.modes[0].B[:, s]), []
     for row in np.flatnonzero(np.array([u == user for u in ratings["user_id"]])):
@@ -90,12 +96,24 @@ def dense_conditional(rec, s, ratings, user, features, users=USERS):
             group = design.modes[d].groups[design.index[row, d]]
             factors.append(1.0 if mode.row_noise is None or group < 0 else float(mode.row_noise[group, s]))
         w = alpha * np.prod(factors)
-        y = (ratings["rating"][row] - rec.fit_.mean) / rec.fit_.scale
+        f = z @ psi[0][design.index[row, 0]]
+        y = target_of(rec, s, ratings["rating"][row], f, w) - z[r:].sum()
+        z = z[:r]
         A += w * np.outer(z, z)
         b += w * z * y
         each.append((w / factors[0], z, y))
     mean = np.linalg.solve(A, b)
     return mean, np.linalg.inv(A), sum(w * (y - z @ mean) ** 2 for w, z, y in each)
+
+
+def target_of(rec, s, rating, f, precision):
+    """A rating as the model takes it: standardised, or the median of N(f, 1 / precision) between two cut points."""
+    likelihood, unknowns = rec.fit_.likelihood, rec.fit_.draws.unknowns
+    if "cuts" not in unknowns:
+        return (rating - rec.fit_.mean) / rec.fit_.scale
+    level, latent = likelihood.values.index(rating), stats.norm(f, precision**-0.5)
+    ends = np.array([-np.inf, *unknowns["cuts"][s], np.inf])[level : level + 2]
+    return latent.ppf(latent.cdf(ends).mean())
 
 
 def variance_of_new_levels(rec, s, user, features, users=USERS):
@@ -135,7 +153,8 @@ def features_by_hand(rec, user, items):
 def users_with(monkeypatch):
     """Rows and noise factors of users after one turn, with one unit vector, or zeros, for all normal numbers.
 
-    Gamma numbers are at their mean, so that newcomers start with the noise factor 1.
+    Gamma numbers are at their mean, so that newcomers start with the noise factor 1. Latent utilities are at their
+    medians given the rows before.
     """
 
     class Plain:
@@ -152,6 +171,8 @@ def users_with(monkeypatch):
 
     def found(part, k=None):
         monkeypatch.setattr("tuckergp.recommender.folding.TURNS", 1)
+        monkeypatch.setattr("tuckergp.recommender.folding.SCANS", 1)
+        monkeypatch.setattr("tuckergp.likelihoods.ordinal.uniforms", lambda shape, rng: np.full(shape, 0.5))
         monkeypatch.setattr(LocalRows, "streams", lambda self, seed, d: [Plain(k)] * self.free)
         monkeypatch.setattr(
             "tuckergp.posterior.draws.keyed_gammas",
@@ -449,6 +470,12 @@ def test_attribute_tables_with_an_id_twice_are_refused():
     users = {"user_id": ["n", "n"], "age": [1, 2]}
     with pytest.raises(InputError, match="user_id 'n' twice"):
         rec.fold_in({"user_id": ["n"], "item_id": [1], "rating": [2]}, users)
+
+
+def test_text_where_an_attribute_held_numbers_is_refused_by_the_name_of_its_column():
+    rec = fitted(inference="als")
+    with pytest.raises(InputError, match="users column 'age'"):
+        rec.fold_in({"user_id": ["n"], "item_id": [1], "rating": [2]}, {"user_id": ["n"], "age": ["old"]})
 
 
 def test_draws_that_were_not_kept_cannot_be_folded_into():

@@ -4,6 +4,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from scipy import stats
 
 from tests.helpers import core_of, quick_and_long, z_scores
 from tests.inference.test_gibbs import TIGHT, draw_data, draw_prior, kernel_of, summary, tiny_design, with_targets
@@ -21,7 +22,11 @@ from tuckergp.model.design import Design
 from tuckergp.model.mode_table import ModeTable
 from tuckergp.model.tucker import TuckerModel
 from tuckergp.posterior.draws import Draws
-from tuckergp.residuals import places
+from tuckergp.priors.given import ModeGiven
+from tuckergp.priors.hyper import PrecisionPrior
+from tuckergp.random import DrawStreams
+from tuckergp.residuals import lengthscales, places
+from tuckergp.residuals.base import ModeDraws
 from tuckergp.residuals.field import Field as FieldResidual
 from tuckergp.residuals.places import Places
 
@@ -106,6 +111,41 @@ def test_sampler_and_data_together_keep_the_prior(core, ranks, kinds, noise, res
     assert changes.shape[1] <= 60
     z = z_scores(changes)
     assert np.abs(z).max() < 4.5, np.round(z, 1)
+
+
+def test_new_places_are_drawn_with_the_covariance_of_the_components():
+    """200 places far from all others in 40 draws: a variance of 1 has the standard deviation (2 / 8000)^1/2 = 0.016."""
+    far = 1_000.0 * np.arange(1, 201)[:, None] * np.ones(2)
+    field = FieldResidual(Places(np.zeros((1, 2)), 1, 4, 4), far, np.ones(1), 1.0)
+    covariance = np.array([[1.0, 0.8], [0.8, 1.0]])
+    kept, own = {"values": np.zeros((1, 40, 2))}, {"lengthscale": np.ones((40, 1))}
+    draws = ModeDraws(np.zeros((1, 40, 2)), np.tile(covariance, (40, 1, 1)), kept, own)
+    names = np.column_stack([np.zeros(40, dtype=np.int64), np.arange(40)])
+    E = field.factors(np.zeros((200, 1)), draws, DrawStreams(0, names))
+    np.testing.assert_allclose(np.cov(E.reshape(-1, 2).T), covariance, atol=5 * 0.016)
+
+
+def test_lengthscales_given_values_have_the_density_of_a_multivariate_t(monkeypatch):
+    """Lambda = lambda I, lambda ~ Gamma(nu r / 2, square r / 2): E has nu r degrees of freedom, scale square / nu."""
+    rng = np.random.default_rng(0)
+    X, E, sd, nu, square = 2 * rng.random((7, 2)), rng.standard_normal((7, 3)), 0.7, 5.0, 2.0
+    where = Places(X, 2, 8, 8)
+    state = lengthscales.FieldState(where, np.ones(1), np.ones(1), np.eye(3), sd, np.ones(1))
+    given = ModeGiven(np.zeros((7, 0)), (), None, PrecisionPrior(nu, square, True))
+    nothing = np.zeros((7, 3, 3)), np.zeros((7, 3))
+    densities = []
+    monkeypatch.setattr(lengthscales.FieldState, "drawn", lambda self, f, rng: densities.append(f) or self)
+    lengthscales.given_values(state, E, nothing, np.zeros((7, 3)), np.zeros((3, 3)), given, rng)
+
+    def log_density(lengthscale):
+        scale = square / nu * sd**2 * np.kron(kernel_of(2, lengthscale)(X), np.eye(3))
+        return stats.multivariate_t(np.zeros(21), scale, nu * 3).logpdf(E.ravel())
+
+    found, expected = zip(
+        *((densities[-1](state.with_lengthscale(0, np.log(x))), log_density(np.array([x]))) for x in (0.3, 1.0, 2.0)),
+        strict=True,
+    )
+    np.testing.assert_allclose(np.diff(found), np.diff(expected), rtol=1e-4)
 
 
 # One mode of rank 1: plain Gaussian process regression

@@ -5,8 +5,9 @@ import numpy as np
 from tuckergp.priors.given import ModeGiven
 from tuckergp.priors.hyper import PrecisionPrior
 from tuckergp.priors.regressions import regression_of
+from tuckergp.random import DrawStreams
 from tuckergp.residuals import Rows
-from tuckergp.residuals.base import ModeState
+from tuckergp.residuals.base import ModeDraws, ModeState
 
 
 class Solved:
@@ -49,3 +50,14 @@ def test_weights_given_rows_are_those_of_a_regression_with_the_rows_own_variance
 def test_whitened_rows_have_no_sd_of_their_own():
     E = np.random.default_rng(0).standard_normal((3, 2))
     np.testing.assert_allclose(Rows.of(3, 0.4).whitened(0.4 * E, ()), E)
+
+
+def test_new_rows_are_drawn_with_the_covariance_of_each_draw():
+    """Of 8,000 rows a covariance c_jk has the standard deviation ((c_jj c_kk + c_jk^2) / 8000)^1/2 < 0.064."""
+    new = np.full(8_000, -1, dtype=np.int32)
+    rows = Rows(new, 1, names=np.arange(8_000, dtype=np.uint64))
+    covariance = np.array([[[4.0, 1.5], [1.5, 1.0]], [[1.0, -0.8], [-0.8, 4.0]]])
+    draws = ModeDraws(np.zeros((1, 2, 2)), covariance, {"psi": np.zeros((1, 2, 2))})
+    psi = rows.factors(np.zeros((8_000, 1)), draws, DrawStreams(0, np.array([[0, 0], [0, 1]])))
+    for s in range(2):
+        np.testing.assert_allclose(np.cov(psi[:, s].T), covariance[s], atol=5 * 0.064)
