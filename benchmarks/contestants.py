@@ -53,6 +53,24 @@ def write_synthetic(folder: Path, n_users: int, n_items: int, n: int) -> None:
     store(folder, pairs // n_items, pairs % n_items, y, (n_users, n_items))
 
 
+def write_stars(given: Path, folder: Path) -> Path:
+    """Another set with its ratings as people give them, from half a star to five."""
+    user, item, y, sizes = arrays(given)
+    store(folder, user, item, np.clip(np.round(2 * y) / 2, 0.5, 5.0), sizes)
+    return folder
+
+
+def write_attributed(given: Path, folder: Path) -> Path:
+    """Another set with attributes as 0 and 1: three of users, with 7, 2 and 21 levels, and 18 flags of items."""
+    rng = np.random.default_rng(SEED)
+    user, item, y, sizes = arrays(given)
+    store(folder, user, item, y, sizes)
+    of_users = [rng.integers(levels, size=sizes[0])[:, None] == np.arange(levels) for levels in (7, 2, 21)]
+    np.save(folder / "user_attributes.npy", np.hstack(of_users).astype(float))
+    np.save(folder / "item_attributes.npy", (rng.random((sizes[1], 18)) < 0.1).astype(float))
+    return folder
+
+
 def write_movielens(folder: Path, n: int) -> None:
     """MovieLens 100K; attributes of users (age, sex, occupation) and of items (genres) as 0 and 1."""
     from tuckergp.data.datasets import load_movielens_100k
@@ -71,19 +89,21 @@ def write_movielens(folder: Path, n: int) -> None:
     np.save(folder / "user_groups.npy", np.array([block.shape[1] for block in attributes]))
 
 
-def store(folder: Path, user: Any, item: Any, y: Any, sizes: tuple[int, int]) -> None:
+def store(folder: Path, user: Any, item: Any, y: Any, sizes: Any) -> None:
     folder.mkdir()
     for name, values in {"user": np.int32(user), "item": np.int32(item), "y": y, "sizes": np.array(sizes)}.items():
         np.save(folder / f"{name}.npy", values)
+
+
+def arrays(folder: Path) -> list[np.ndarray]:
+    return [np.load(folder / f"{name}.npy") for name in ("user", "item", "y", "sizes")]
 
 
 class Data:
     """What `store` wrote."""
 
     def __init__(self, folder: Path) -> None:
-        self.user, self.item, self.y, self.sizes = (
-            np.load(folder / f"{name}.npy") for name in ("user", "item", "y", "sizes")
-        )
+        self.user, self.item, self.y, self.sizes = arrays(folder)
         self.folder = folder
 
     @property
@@ -103,17 +123,14 @@ class Ours:
 
     def __init__(self, data: Data, rank: int) -> None:
         from tuckergp.inference.base import Problem
-        from tuckergp.inference.gibbs import Gibbs
-        from tuckergp.likelihoods import Gaussian
         from tuckergp.model.design import Design
         from tuckergp.model.mode_table import ModeTable
-        from tuckergp.model.tucker import TuckerModel, make_core
+        from tuckergp.model.tucker import make_core
         from tuckergp.random import stream
         from tuckergp.residuals import Rows
-        from tuckergp.running.loop import few_threads
+        from tuckergp.running.threads import few_threads
 
-        index = np.stack([data.user, data.item], axis=1)
-        y = (data.y - data.y.mean()) / data.y.std()
+        index, y = np.stack([data.user, data.item], axis=1), self.targets(data.y)
         attributes = data.attributes
         modes = []
         for d, rows in enumerate(map(int, data.sizes)):
@@ -121,26 +138,38 @@ class Ours:
             ends = np.cumsum([0, *(part.shape[1] for part in parts)])
             blocks = tuple(slice(int(a), int(b)) for a, b in pairwise(ends))
             modes.append(ModeTable(np.hstack(parts), Rows.of(rows), rows, blocks))
-        core = make_core("identity", (rank, rank))
-        model = TuckerModel(core, Gaussian(0.5), core.default_sigma_u(), core.default_sigma_w())
-        self.few_threads, self.stream, self.sampler = few_threads, stream, Gibbs(precision=self.precision)
-        self.sweeps = SMALL_SWEEPS if len(y) < 1_000_000 else 1
+        self.few_threads, self.stream = few_threads, stream
+        self.algorithm, model = self.learning(make_core("identity", (rank, rank)))
+        self.steps = SMALL_SWEEPS if len(y) < 1_000_000 else 1
         small = Problem(model, Design(tuple(modes), index[:100].copy()), y[:100].copy())
-        self.sampler.step(small, self.sampler.init(small, stream(SEED, 0)), stream(SEED, 1))  # compiles
+        self.algorithm.step(small, self.algorithm.init(small, stream(SEED, 0)), stream(SEED, 1))  # compiles
         del data.user, data.item, data.y
         self.problem = Problem(model, Design(tuple(modes), index), y)
         self.bound = 2 * (16 * len(y) + sum(8 * rank * mode.n_rows for mode in modes))
         self.before = start_peak()
-        self.state = self.sampler.init(self.problem, stream(SEED, 0))
+        self.state = self.algorithm.init(self.problem, stream(SEED, 0))
+        self.step = 0
+
+    def targets(self, y: np.ndarray) -> np.ndarray:
+        """What is learned, standardised."""
+        return np.asarray((y - y.mean()) / y.std())
+
+    def learning(self, core: Any) -> tuple[Any, Any]:
+        """The algorithm, and its model with this core."""
+        from tuckergp.inference.gibbs import Gibbs
+        from tuckergp.likelihoods import Gaussian
+
+        algorithm = Gibbs(precision=self.precision)
+        return algorithm, algorithm.model(core, Gaussian(0.5))
 
     def __call__(self) -> Timing:
         """Some sweeps."""
         start = clock()
         with self.few_threads(self.problem):
-            for _ in range(self.sweeps):
-                rng = self.stream(SEED, self.state.sweep + 1)
-                self.state, _ = self.sampler.step(self.problem, self.state, rng)
-        return timing((clock() - start) / self.sweeps)
+            for _ in range(self.steps):
+                self.step += 1
+                self.state, _ = self.algorithm.step(self.problem, self.state, self.stream(SEED, self.step))
+        return timing((clock() - start) / self.steps)
 
     def facts(self) -> dict[str, float | None]:
         """Growth of memory since the data were there, sorting them included, and twice data and factors."""
@@ -152,6 +181,37 @@ class OursSingle(Ours):
     """The same with products of factors in float32."""
 
     precision = "float32"
+
+
+class OursClicks(Ours):
+    """Gibbs sampling of clicks: every pair is a choice, and all others are zeros."""
+
+    def targets(self, y: np.ndarray) -> np.ndarray:
+        """Choices without counts."""
+        return np.ones(len(y))
+
+    def learning(self, core: Any) -> tuple[Any, Any]:
+        """The algorithm, and its model with usual weights of zeros."""
+        from tuckergp.likelihoods import Clicks
+
+        algorithm = self.algorithm_of(core)
+        return algorithm, algorithm.model(core, Clicks(counting="none").settled())
+
+    def algorithm_of(self, core: Any) -> Any:
+        """What learns."""
+        from tuckergp.inference.gibbs import Gibbs
+
+        return Gibbs(precision=self.precision)
+
+
+class OursClicksALS(OursClicks):
+    """ALS of clicks."""
+
+    def algorithm_of(self, core: Any) -> Any:
+        """What learns."""
+        from tuckergp.inference.als import ALS
+
+        return ALS(sigma_u=2 * float(core.default_sigma_u()[0]))
 
 
 class OursStatistics:
@@ -285,6 +345,7 @@ class Cmfrec:
 
 CONTESTANTS: dict[str, Any] = {
     "ours": Ours, "ours, float32": OursSingle, "statistics": OursStatistics,
+    "clicks, Gibbs": OursClicks, "clicks, ALS": OursClicksALS,
     "myfm": MyFM, "implicit": Implicit, "cmfrec": Cmfrec,
 }  # fmt: skip
 

@@ -20,11 +20,11 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
-from contestants import THREADS, Timing, work, write_movielens, write_synthetic
-from reports import put
+from contestants import THREADS, Timing, work, write_attributed, write_movielens, write_stars, write_synthetic
 
 RANKS = (16, 64)
 PEERS = ("myfm", "implicit", "cmfrec")
+SETS = ("movielens", "synthetic", "stars", "clicks")
 
 
 class Process:
@@ -136,13 +136,11 @@ def compete(
         }
         for name, entries in timings.items()
     }
-    for name, row in results.items():
-        if name in PEERS:
-            for label, ours in (("ours", results["ours"]), ("ours, float32", results["ours, float32"])):
-                for clock in ("wall", "cpu"):
-                    row[f"{label.replace(', ', '_')}_by_this_{clock}"] = (
-                        ours[f"{clock}_seconds"] / row[f"{clock}_seconds"]
-                    )
+    for row in (results[name] for name in results if name in PEERS):
+        for name in (name for name in results if name not in (*PEERS, "statistics")):
+            for clock in ("wall", "cpu"):
+                ratio = results[name][f"{clock}_seconds"] / row[f"{clock}_seconds"]
+                row[f"{name.replace(', ', '_').lower()}_by_this_{clock}"] = ratio
     return results, missing
 
 
@@ -161,33 +159,42 @@ def facts() -> dict[str, Any]:
     }
 
 
+def sets(
+    options: argparse.Namespace, place: Path, shape: tuple[int, int, int]
+) -> dict[str, tuple[Path, tuple[str, ...]]]:
+    """Data sets that are asked for: their titles, folders and contestants."""
+    ours, clicks = ("ours", "ours, float32"), ("clicks, Gibbs", "clicks, ALS")
+    title = f"synthetic, {shape[0]:,} x {shape[1]:,}, {shape[2]:,} ratings"
+    found: dict[str, tuple[Path, tuple[str, ...]]] = {}
+    if "movielens" in options.sets and os.environ.get("TUCKERGP_DATA"):
+        found["movielens-100k, attributes"] = place / "movielens", (*ours, "myfm")
+        write_movielens(place / "movielens", 5_000 if options.quick else 100_000)
+    if options.sets != ["movielens"]:
+        write_synthetic(place / "synthetic", *shape)
+    if "synthetic" in options.sets:
+        found[title] = place / "synthetic", (*ours, *PEERS, "statistics")
+    if "stars" in options.sets:
+        found[f"{title} of half stars"] = write_stars(place / "synthetic", place / "stars"), (*ours, "implicit")
+    if "clicks" in options.sets:
+        folder = write_attributed(place / "synthetic", place / "clicks")
+        found[f"{title.replace('ratings', 'clicks')}, attributes of ours"] = folder, (*clicks, "implicit")
+    return found
+
+
 def run(options: argparse.Namespace) -> dict[str, Any]:
     shape = (1_000, 500, 20_000) if options.quick else (138_000, 27_000, 20_000_000)
     report: dict[str, Any] = {"command": options.command, "threads": THREADS, "machine": facts(), "results": {}}
     missing: dict[str, str] = {}
     with tempfile.TemporaryDirectory() as place:
-        folders: dict[str, Path] = {}
-        if os.environ.get("TUCKERGP_DATA"):
-            folders["movielens-100k, attributes"] = Path(place) / "movielens"
-            write_movielens(folders["movielens-100k, attributes"], 5_000 if options.quick else 100_000)
-        title = f"synthetic, {shape[0]:,} x {shape[1]:,}, {shape[2]:,} ratings"
-        folders[title] = Path(place) / "synthetic"
-        write_synthetic(folders[title], *shape)
-        for name, folder in folders.items():
-            large = name == title and not options.quick
+        for title, (folder, names) in sets(options, Path(place), shape).items():
+            large = title.startswith("synthetic") and not options.quick
             for rank in options.ranks:
-                rounds = {
-                    "ours": options.rounds,
-                    "ours, float32": options.rounds,
-                    "myfm": 1 if large else options.rounds,
-                }
-                if large and rank > options.myfm_rank:
-                    del rounds["myfm"]
-                    missing[f"myfm, {name}, rank {rank}"] = "not run: too slow"
-                if name == title:
-                    rounds |= {"implicit": options.rounds, "cmfrec": 1 if large else options.rounds}
-                    rounds |= {"statistics": options.rounds} if rank == max(options.ranks) else {}
-                report["results"][f"{name} | rank {rank}"], more = compete(name, folder, rank, rounds, options)
+                rounds = {name: 1 if large and name in ("myfm", "cmfrec") else options.rounds for name in names}
+                if large and rank > options.myfm_rank and rounds.pop("myfm", None):
+                    missing[f"myfm, {title}, rank {rank}"] = "not run: too slow"
+                if rank != max(options.ranks):
+                    rounds.pop("statistics", None)
+                report["results"][f"{title} | rank {rank}"], more = compete(title, folder, rank, rounds, options)
                 missing |= more
     report["missing"] = missing
     report["first_fit_seconds"] = {} if options.no_first_fit else compile_times()
@@ -209,9 +216,10 @@ def show(report: dict[str, Any]) -> None:
                 table.add_row(title, name, f"{row['wall_seconds']:.4f}", f"{row['cpu_seconds']:.4f}", *ratios)
     console.print(table)
     for title, rows in report["results"].items():
-        if rows["ours"]["growth_bytes"] is not None:
-            growth, bound = rows["ours"]["growth_bytes"] / 1e6, rows["ours"]["bound_bytes"] / 1e6
-            console.print(f"{title}: memory grew by {growth:,.0f} MB; twice data and factors: {bound:,.0f} MB")
+        for name, row in rows.items():
+            if row.get("growth_bytes") is not None:
+                growth, bound = row["growth_bytes"] / 1e6, row["bound_bytes"] / 1e6
+                console.print(f"{title}, {name}: memory grew by {growth:,.0f} MB; twice data and factors: {bound:,.0f}")
         if "statistics" in rows:
             rate, peak = rows["statistics"]["statistics_gigaflops"], rows["statistics"]["sgemm_gigaflops"]
             double = rows["statistics"]["dgemm_gigaflops"]
@@ -232,6 +240,7 @@ def main() -> None:
     parser.add_argument("--no-first-fit", action="store_true", help="do not time a first fit, which compiles")
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--ranks", type=int, nargs="+", default=list(RANKS))
+    parser.add_argument("--sets", nargs="+", choices=SETS, default=list(SETS), help="which data sets")
     parser.add_argument("--myfm-rank", type=int, default=16, help="largest rank of myFM on 20 million ratings")
     parser.add_argument("-o", "--output", type=Path, help="write JSON here")
     parser.add_argument("--worker", help=argparse.SUPPRESS)
@@ -240,8 +249,11 @@ def main() -> None:
     if options.worker:
         work(options.worker, options.folder, options.ranks[0])
         return
+    from reports import put  # needs tuckergp, which a peer's environment lacks
+
     shown = ["python benchmarks/gibbs.py", *(["--peer-python PATH"] if options.peer_python else [])]
     shown += ["--quick"] if options.quick else []
+    shown += [] if options.sets == list(SETS) else ["--sets", *options.sets]
     options.command = " ".join([*shown, f"--rounds {options.rounds}", f"--ranks {' '.join(map(str, options.ranks))}"])
     report = run(options)
     show(report)

@@ -453,6 +453,13 @@ def spark_als(report: Report) -> Rows:
     return rows
 
 
+def spark_penalties(report: Report) -> Rows:
+    """The error of Spark's ALS on held-out training ratings, by its penalty."""
+    errors = sorted((float(penalty), error) for penalty, error in report["results"]["penalties"].items())
+    return [["`regParam` of ALS", *(f"{penalty:g}" for penalty, _ in errors)],
+            ["RMSE on a tenth of the training ratings", *(f"{error:.4f}" for _, error in errors)]]  # fmt: skip
+
+
 def spark_partitions(report: Report) -> Rows:
     """Time and traffic of a sweep by the number of partitions."""
     what = f"partitions, {report['size']['ratings']:,} ratings"
@@ -601,7 +608,11 @@ TABLES: dict[str, dict[str, Callable[[Report], Rows]]] = {
     "stations.json": {"stations_left_out": stations_left_out},
     "traffic.json": {"traffic_errors": traffic_errors, "traffic_chains": traffic_chains},
     "outofcore.json": {"out_of_core": out_of_core},
-    "spark.json": {"spark_als": spark_als, "spark_partitions": spark_partitions},
+    "spark.json": {
+        "spark_als": spark_als,
+        "spark_penalties": spark_penalties,
+        "spark_partitions": spark_partitions,
+    },
     "sparse_core.json": {
         "sparse_core_entries": lambda report: sparse_core_times(report["by_entries"], "Q"),
         "sparse_core_modes": lambda report: sparse_core_times(report["by_modes"], "D"),

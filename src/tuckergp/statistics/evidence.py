@@ -6,10 +6,10 @@ Observations are sorted by row once for every mode; each update then passes over
 from __future__ import annotations
 
 import weakref
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -26,6 +26,7 @@ from tuckergp.model.tucker import Core, pack
 from tuckergp.random import normals
 from tuckergp.scratch import counts, empty
 from tuckergp.statistics.background import NO_BACKGROUND, background_squares, background_statistics
+from tuckergp.statistics.coding import coded
 
 __all__ = ["NUMBERS", "Evidence", "Number", "Sorted", "sort_by_row", "sort_index"]
 
@@ -33,6 +34,7 @@ Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
 Singles = npt.NDArray[np.float32]
 Number: TypeAlias = np.float64 | np.float32
+Made = TypeVar("Made")
 
 # What factors may be rounded to, by name.
 NUMBERS: dict[str, type[Number]] = {"float64": np.float64, "float32": np.float32}
@@ -73,17 +75,36 @@ class Sorted:
         return order
 
     @cached_property
-    def _rounded(self) -> dict[str, tuple[weakref.ref[Floats], Singles]]:
+    def _kept(self) -> dict[str, tuple[weakref.ref[Floats], Any]]:
         return {}
 
-    def rounded(self, name: str, values: Floats) -> Singles:
-        """Values of the observations in the order of the rows, rounded; those last asked for by this name are kept."""
-        kept = self._rounded.get(name)
+    def _keep(self, name: str, values: Floats, make: Callable[[Floats], Made]) -> Made:
+        """What is made of values of the observations; that last made by this name is kept while they are."""
+        kept = self._kept.get(name)
         if kept is None or kept[0]() is not values:
-            out = empty(len(values), np.float32)
-            sort_values(self.index, self.d, self.ptr, values, out)
-            kept = self._rounded[name] = (weakref.ref(values), out)
-        return kept[1]
+            kept = self._kept[name] = (weakref.ref(values), make(values))
+        made: Made = kept[1]
+        return made
+
+    def _in_order(self, values: npt.NDArray[Any], number: type) -> npt.NDArray[Any]:
+        out = empty(len(values), number)
+        sort_values(self.index, self.d, self.ptr, values, out)
+        return out
+
+    def rounded(self, name: str, values: Floats) -> Singles:
+        """Values of the observations in the order of the rows, rounded."""
+        return self._keep(name, values, lambda given: self._in_order(given, np.float32))
+
+    def coded(self, values: Floats) -> tuple[npt.NDArray[np.int32], Floats] | None:
+        """Distinct values, such as ratings of half stars, and in the order of the rows which of them each is.
+
+        These few stay in the nearest cache, which saves fetching values by their numbers. None if there are many.
+        """
+        return self._keep("levels", values, self._coded)
+
+    def _coded(self, values: Floats) -> tuple[npt.NDArray[np.int32], Floats] | None:
+        found = coded(values)
+        return None if found is None else (self._in_order(found[0], np.int32), found[1])
 
     @cached_property
     def pieces(self) -> Ints:
@@ -195,9 +216,12 @@ class Evidence:
         return observations, _noise(self.precision, weight), tensor, d
 
     def _values(self) -> tuple[npt.NDArray[Any], npt.NDArray[Any], npt.NDArray[Any]]:
-        """Numbers of the observations in targets and weights, and these; no numbers where both are sorted."""
+        """Where targets and weights of the observations lie, and these; nowhere else where both are sorted."""
         data, y, weight = self.data, self.y, self.precision.weight
         if self.number is np.float64:
+            coded = data.coded(y) if weight is None else None
+            if coded is not None:
+                return *coded, _NONE
             return data.order, _contiguous(y), _NONE if weight is None else _contiguous(weight)
         rounded = _NONE.astype(np.float32) if weight is None else data.rounded("weight", weight)
         return _NOWHERE[:0], data.rounded("y", y), rounded
