@@ -13,10 +13,13 @@ Rows = list[list[str]]
 PROGRAMS = {
     "ours": "ours",
     "ours, float32": "ours, float32",
+    "clicks, ALS": "clicks, ALS",
+    "clicks, Gibbs": "clicks, Gibbs sampling",
     "myfm": "myFM",
     "implicit": "implicit",
     "cmfrec": "cmfrec",
 }
+PEERS = ("myfm", "implicit", "cmfrec")
 SAMPLERS = {"gibbs": "Gibbs sampling", "nuts": "NUTS", "stan": "NUTS by Stan"}
 PASSES = {
     "gradient": "gradient of the log joint",
@@ -27,27 +30,46 @@ PASSES = {
 }
 
 
+def _programs(report: Report) -> dict[str, str]:
+    """Those that were run, and what they are called."""
+    return {
+        name: shown for name, shown in PROGRAMS.items() if any(name in found for found in report["results"].values())
+    }
+
+
 def gibbs_times(report: Report) -> Rows:
     """Seconds of a sweep, wall time."""
-    rows = [["seconds for a sweep, wall", *PROGRAMS.values()]]
+    programs = _programs(report)
+    rows = [["seconds for a sweep, wall", *programs.values()]]
     for title, found in report["results"].items():
-        times = [f"{found[name]['wall_seconds']:.3g}" if name in found else "" for name in PROGRAMS]
+        times = [f"{found[name]['wall_seconds']:.3g}" if name in found else "" for name in programs]
         rows.append([title.replace(" | ", ", "), *times])
     return rows
 
 
 def gibbs_ratios(report: Report) -> Rows:
     """Our time by that of every peer in the same run, wall and CPU."""
-    peers = {name: shown for name, shown in PROGRAMS.items() if not name.startswith("ours")}
+    programs = _programs(report)
+    peers = {name: shown for name, shown in programs.items() if name in PEERS}
     rows = [["ours / it: wall, CPU", "", *peers.values()]]
     for title, found in report["results"].items():
-        for ours in (name for name in PROGRAMS if name.startswith("ours") and name in found):
-            key = ours.replace(", ", "_") + "_by_this"
+        for ours in (name for name in programs if name not in peers and name in found):
+            key = ours.replace(", ", "_").lower() + "_by_this"
             by = [
                 f"{found[name][f'{key}_wall']:.2f}, {found[name][f'{key}_cpu']:.2f}" if name in found else ""
                 for name in peers
             ]
-            rows.append([title.replace(" | ", ", "), ours, *by])
+            rows.append([title.replace(" | ", ", "), programs[ours], *by])
+    return rows
+
+
+def gibbs_memory(report: Report) -> Rows:
+    """By how much memory grew since the data were there."""
+    programs = {name: shown for name, shown in _programs(report).items() if name not in PEERS}
+    rows = [["MB of memory grown", *programs.values()]]
+    for title, found in report["results"].items():
+        grown = [f"{found[name]['growth_bytes'] / 1e6:,.0f}" if name in found else "" for name in programs]
+        rows.append([title.replace(" | ", ", "), *grown])
     return rows
 
 
@@ -577,6 +599,11 @@ def _of_field(cells: list[Report]) -> list[str]:
 
 
 TABLES: dict[str, dict[str, Callable[[Report], Rows]]] = {
+    "gibbs_clicks.json": {
+        "gibbs_clicks_times": gibbs_times,
+        "gibbs_clicks_ratios": gibbs_ratios,
+        "gibbs_clicks_memory": gibbs_memory,
+    },
     "gibbs.json": {
         "gibbs_times": gibbs_times,
         "gibbs_ratios": gibbs_ratios,
