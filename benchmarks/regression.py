@@ -2,7 +2,9 @@
 
 Observations lie at random cells of a 5,000 x 5,000 grid. Ours is `TuckerGPRegressor` with a Matern-1/2 chain on either
 axis, rank 5, a full core, through its public API; the peer is scikit-learn's GaussianProcessRegressor with a
-Matern-1/2 kernel (isotropic; the same work), its numbers given, where it still runs. Each is a process of its own::
+Matern-1/2 kernel (isotropic; the same work), its numbers given, where it still runs. Then `TuckerGPRegressor()` as
+it is on two columns whose values all differ, so that a line has as many knots as there are rows. Each is a process of
+its own::
 
     python benchmarks/regression.py -o benchmarks/results/regression.json
 """
@@ -27,18 +29,19 @@ import numpy as np
 GRID, RANK, NOISE, LENGTHSCALE = 5_000, 5, 0.3, 300.0
 OURS = (10_000, 100_000, 1_000_000, 10_000_000)
 PEER = (1_000, 2_000, 4_000, 8_000)
+DEFAULT = (10_000, 100_000, 1_000_000)
 WARMUP, DRAWS, HELD = 5, 10, 10_000
+LONGEST = 600.0  # seconds of learning with the defaults
 
 
-def problem(n: int) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
-    """A sum of three products of smooth waves at random cells, with noise; and cells held out, without."""
+def problem(n: int, cells: bool = True) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+    """A sum of three products of smooth waves with noise, at random cells or anywhere; and inputs held out, without."""
     rng = np.random.default_rng(0)
-    at = np.arange(GRID) / GRID
-    waves = [np.stack([np.sin((k + 2) * np.pi * at + shift) for k in range(3)], axis=1) for shift in (0.0, 1.0)]
-    cells = rng.integers(GRID, size=(n + HELD, 2))
-    f = (waves[0][cells[:, 0]] * waves[1][cells[:, 1]]).sum(axis=1)
+    X = (rng.integers(GRID, size=(n + HELD, 2)) if cells else GRID * rng.random((n + HELD, 2))).astype(float)
+    at = np.pi * X / GRID
+    f = sum(np.sin(k * at[:, 0]) * np.sin(k * at[:, 1] + 1) for k in (2, 3, 4))
     y = f[:n] + NOISE * rng.standard_normal(n)
-    return cells[:n].astype(float), y, cells[n:].astype(float), f[n:]
+    return X[:n], y, X[n:], f[n:]
 
 
 def peak() -> int:
@@ -73,6 +76,27 @@ def ours(n: int) -> dict[str, Any]:
     }
 
 
+def default(n: int) -> dict[str, Any]:
+    """A fit that is given nothing: what it chose, its sweeps in the time allowed, seconds and bytes."""
+    from tuckergp import TuckerGPRegressor
+
+    TuckerGPRegressor(random_state=0).fit(*problem(1_000, cells=False)[:2])  # compiles
+    X, y, new, truth = problem(n, cells=False)
+    before, began, times = peak(), time.perf_counter(), []
+    fitted = TuckerGPRegressor(random_state=0).fit(
+        X, y, max_time=LONGEST, callback=lambda info: times.append(time.perf_counter())
+    )
+    total, grown = time.perf_counter() - began, peak() - before
+    return {
+        "chosen": fitted.choice_.modes,
+        "sweeps": len(times),
+        "sweep_seconds": float(np.median(np.diff(times))),
+        "total_seconds": total,
+        "grown_bytes": grown,
+        "rmse": float(np.sqrt(np.mean((fitted.predict(new) - truth) ** 2))),
+    }
+
+
 def peer(n: int) -> dict[str, Any]:
     """One fit of the exact GP with numbers given: seconds and bytes."""
     from sklearn.gaussian_process import GaussianProcessRegressor
@@ -91,6 +115,9 @@ def peer(n: int) -> dict[str, Any]:
     }
 
 
+WORKERS = {"ours": ours, "peer": peer, "default": default}
+
+
 def elsewhere(name: str, n: int) -> dict[str, Any]:
     """Run a contestant in a process of its own."""
     command = [sys.executable, "-W", "ignore", __file__, "--worker", name, "--sizes", str(n)]
@@ -105,14 +132,16 @@ def main() -> None:
     parser.add_argument("-o", "--output", type=Path)
     parser.add_argument("--sizes", default=",".join(map(str, OURS)))
     parser.add_argument("--peer-sizes", default=",".join(map(str, PEER)))
-    parser.add_argument("--worker", choices=("ours", "peer"), help=argparse.SUPPRESS)
+    parser.add_argument("--default-sizes", default=",".join(map(str, DEFAULT)))
+    parser.add_argument("--worker", choices=tuple(WORKERS), help=argparse.SUPPRESS)
     options = parser.parse_args()
     if options.worker:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            print(json.dumps({"ours": ours, "peer": peer}[options.worker](int(options.sizes))))
+            print(json.dumps(WORKERS[options.worker](int(options.sizes))))
         return
-    sizes, peers = ([int(n) for n in text.split(",") if n] for text in (options.sizes, options.peer_sizes))
+    asked = (options.sizes, options.peer_sizes, options.default_sizes)
+    sizes, peers, defaults = ([int(n) for n in text.split(",") if n] for text in asked)
     report = {
         "command": "python benchmarks/regression.py",
         "grid": GRID,
@@ -121,6 +150,7 @@ def main() -> None:
         "versions": {name: version(name) for name in ("tuckergp", "numpy", "scipy", "numba", "scikit-learn")},
         "peer": {str(n): elsewhere("peer", n) for n in peers},
         "ours": {str(n): elsewhere("ours", n) for n in sizes},
+        "default": {str(n): elsewhere("default", n) for n in defaults},
     }
     text = json.dumps(report, indent=1) + "\n"
     if options.output:

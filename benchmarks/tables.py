@@ -380,7 +380,12 @@ def diversity_choice(report: Report) -> Rows:
 
 LISTENERS = {
     "popularity": "popularity",
+    "nearest items": "nearest items",
+    "ease": "EASE",
     "implicit": "implicit, ALS",
+    "ials": "ALS with a penalty scaled by frequency",
+    "lightfm": "LightFM, chosen by known artists",
+    "lightfm, cold": "LightFM, chosen by cold artists",
     "als, no attributes": "ours, ALS without attributes",
     "als": "ours, ALS",
     "gibbs, no attributes": "ours, Gibbs sampling without attributes",
