@@ -75,16 +75,17 @@ class Sorted:
         return order
 
     @cached_property
-    def _kept(self) -> dict[str, tuple[weakref.ref[Floats], Any]]:
+    def _kept(self) -> dict[str, tuple[list[weakref.ref[Floats]], Any]]:
         return {}
 
-    def _keep(self, name: str, values: Floats, make: Callable[[Floats], Made]) -> Made:
+    def _keep(self, name: str, columns: Sequence[Floats], make: Callable[..., Made]) -> Made:
         """What is made of values of the observations; that last made by this name is kept while they are."""
-        kept = self._kept.get(name)
-        if kept is None or kept[0]() is not values:
-            kept = self._kept[name] = (weakref.ref(values), make(values))
-        made: Made = kept[1]
-        return made
+        of, made = self._kept.get(name, ([], None))
+        if len(of) != len(columns) or any(kept() is not given for kept, given in zip(of, columns, strict=True)):
+            made = make(*columns)
+            self._kept[name] = [weakref.ref(column) for column in columns], made
+        result: Made = made
+        return result
 
     def _in_order(self, values: npt.NDArray[Any], number: type) -> npt.NDArray[Any]:
         out = empty(len(values), number)
@@ -93,17 +94,18 @@ class Sorted:
 
     def rounded(self, name: str, values: Floats) -> Singles:
         """Values of the observations in the order of the rows, rounded."""
-        return self._keep(name, values, lambda given: self._in_order(given, np.float32))
+        return self._keep(name, [values], lambda given: self._in_order(given, np.float32))
 
-    def coded(self, values: Floats) -> tuple[npt.NDArray[np.int32], Floats] | None:
-        """Distinct values, such as ratings of half stars, and in the order of the rows which of them each is.
+    def coded(self, *columns: Floats) -> tuple[npt.NDArray[np.int32], list[Floats]] | None:
+        """In the order of the rows a code of the values of each observation, and by code these values.
 
-        These few stay in the nearest cache, which saves fetching values by their numbers. None if there are many.
+        Few values, such as ratings of half stars, stay in the nearest cache, which saves fetching them by the numbers
+        of their observations. None if there are many.
         """
-        return self._keep("levels", values, self._coded)
+        return self._keep("codes", columns, self._coded)
 
-    def _coded(self, values: Floats) -> tuple[npt.NDArray[np.int32], Floats] | None:
-        found = coded(values)
+    def _coded(self, *columns: Floats) -> tuple[npt.NDArray[np.int32], list[Floats]] | None:
+        found = coded(*columns)
         return None if found is None else (self._in_order(found[0], np.int32), found[1])
 
     @cached_property
@@ -219,9 +221,10 @@ class Evidence:
         """Where targets and weights of the observations lie, and these; nowhere else where both are sorted."""
         data, y, weight = self.data, self.y, self.precision.weight
         if self.number is np.float64:
-            coded = data.coded(y) if weight is None else None
+            coded = data.coded(y, *(() if weight is None else (weight,)))
             if coded is not None:
-                return *coded, _NONE
+                codes, values = coded
+                return codes, values[0], _NONE if weight is None else values[1]
             return data.order, _contiguous(y), _NONE if weight is None else _contiguous(weight)
         rounded = _NONE.astype(np.float32) if weight is None else data.rounded("weight", weight)
         return _NOWHERE[:0], data.rounded("y", y), rounded
