@@ -230,6 +230,16 @@ def serve_load(report: Report) -> Rows:
     return [*rows, ["ratio", "", f"{ratios['p50']:.2f}", f"{ratios['p99']:.2f}", ""]]
 
 
+def serve_sustained(report: Report) -> Rows:
+    """Requests, failures and memory of a server under load for a long time."""
+    found = report["sustained"]
+    first, last = (found["memory"][k] / 1e6 for k in (1, -1))
+    return [
+        ["minutes", "requests", "failed", "MB of both workers after 2 minutes", "at the end"],
+        [str(found["minutes"]), f"{found['requests']:,}", str(found["failed"]), f"{first:,.0f}", f"{last:,.0f}"],
+    ]
+
+
 def kept_draws(report: Report) -> Rows:
     """Error, coverage and size with some of the draws, means over seeds."""
     rows = [["draws kept", "test RMSE", "coverage of 90 % intervals", "MB"]]
@@ -617,7 +627,7 @@ TABLES: dict[str, dict[str, Callable[[Report], Rows]]] = {
     },
     "recommend.json": {"recommend_times": recommend_times, "recommend_memory": recommend_memory},
     "latency.json": {"latency_answers": latency_answers, "latency_ratios": latency_ratios},
-    "serve.json": {"serve_load": serve_load},
+    "serve.json": {"serve_load": serve_load, "serve_sustained": serve_sustained},
     "keep.json": {"kept_draws": kept_draws},
     "cold.json": {"cold_start": cold_start},
     "defaults.json": {"defaults_errors": defaults_errors, "defaults_coverage": defaults_coverage},
