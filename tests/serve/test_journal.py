@@ -368,13 +368,51 @@ def test_lines_that_are_damaged_are_passed_over(files, journal):
     with serving(files["ratings"], journal=journal) as client:
         post(client, *RATINGS)
     whole = journal.read_bytes()
-    journal.write_bytes(b'{"nonsense": 1}\n[]\n' + whole + b'{"ratings": [{"user_id": "ha')
+    journal.write_bytes(b"\n" + whole + b'{"nonsense": 1}\n[]\n' + whole + b'{"ratings": [{"user_id": "ha')
     with serving(files["ratings"], journal=journal) as client:
         assert len(client.get("/users/anna").json()["ratings"]) == 2
         post(client, {"user_id": "bea", "item_id": "i0003", "rating": 2})
         assert client.get("/users/bea").status_code == 200
     with serving(files["ratings"], journal=journal) as client:
         assert client.get("/users/bea").status_code == 200
+
+
+def test_a_damaged_line_is_said_once_with_its_number(files, journal, caplog):
+    with serving(files["ratings"], journal=journal) as client:
+        post(client, *RATINGS)
+    with open(journal, "ab") as file:
+        file.write(b"[]\n\n{\n")
+    with serving(files["ratings"], journal=journal) as client:
+        assert client.delete("/users/u0003").status_code == 200
+        assert client.app.state.service.reload()
+        with open(journal, "ab") as file:
+            file.write(b"damaged\n" * 7)
+        assert client.get("/users").status_code == 200
+        assert client.app.state.service.reload()
+    said = [record.message for record in caplog.records if "damaged" in record.message]
+    assert said == [
+        "Lines 2, 4 of the journal are damaged and passed over.",
+        "Lines 6, 7, 8, 9, 10 and 2 more of the journal are damaged and passed over.",
+    ]
+
+
+@pytest.mark.parametrize("content", [b"user_id,item_id\n", b'\n{"nonsense": 1}\n', b"[" * 100_000, b"\n[]"])
+def test_a_file_that_is_no_journal_is_refused_and_left_alone(files, tmp_path, content):
+    other = tmp_path / "other"
+    for before in (content, files["another"].read_bytes()):
+        other.write_bytes(before)
+        with pytest.raises(InputError, match="other is no journal"), serving(files["ratings"], journal=other):
+            pass
+        with pytest.raises(InputError, match="other is no journal"):
+            rotate(other, tmp_path / "to", files["ratings"])
+        assert other.read_bytes() == before
+
+
+def test_a_crash_in_the_first_line_leaves_a_journal(files, journal):
+    journal.write_bytes(b'{"at":1.0,"ratings":[{"user')
+    with serving(files["ratings"], journal=journal) as client:
+        post(client, *RATINGS)
+        assert client.get("/users/anna").status_code == 200
 
 
 def test_entries_that_a_model_cannot_take_are_passed_over(files, journal):
