@@ -358,6 +358,21 @@ def test_times_are_circumstances(files):
         refused(client.get("/explain", params={**row, "timestamp": "soon"}), 422, "timestamp")
 
 
+def test_contexts_are_circumstances_of_explanations(files):
+    with serving(files["contexts"]) as client:
+        rec = load(files["contexts"])
+        assert client.get("/version").json()["model"]["circumstances"] == ["device", "people"]
+        pair = {"user_id": USER, "item_id": "i0003"}
+        why = client.get("/explain", params={**pair, "device": "tv", "people": "2"}).json()
+        assert why["total"] == pytest.approx(rec.explain(USER, "i0003", device="tv", people=2).total)
+        assert {"context device=tv", "context people=2"} <= {part["label"] for part in why["parts"]}
+        assert why["total"] != pytest.approx(client.get("/explain", params=pair).json()["total"])
+        refused(client.get("/explain", params={**pair, "people": "two"}), 422, "people must be a number")
+        refused(client.get("/explain", params={**pair, "devise": "tv"}), 422, "no parameter 'devise'")
+        refused(client.get("/explain", params={**pair, "timestamp": "2024-01-10"}), 422, "no parameter 'timestamp'")
+        refused(client.get("/explain", params={**pair, "device": ["tv", "phone"]}), 422, "given twice")
+
+
 def test_regression_models_predict(files):
     with serving(files["regression"]) as client:
         reg = load(files["regression"])

@@ -20,6 +20,7 @@ from tuckergp.data.periods import times
 from tuckergp.data.tables import as_table
 from tuckergp.errors import InputError
 from tuckergp.recommender import TuckerRecommender
+from tuckergp.recommender.answering import explain_pair
 from tuckergp.recommender.explanation import Contribution, Explanation
 from tuckergp.recommender.fitted import FittedRecommender
 from tuckergp.recommender.fold_in import ratings_of
@@ -147,9 +148,15 @@ class ServedRecommender:
         """The users (d = 0) or items (d = 1) most similar to a known one."""
         return self._lines((self.model.similar_users, self.model.similar_items)[d](value, n), d)
 
-    def explain(self, user: Any, item: Any, **circumstances: Any) -> dict[str, Any]:
-        """The parts of a prediction, and of that of a choice where the model knows both."""
-        found = self.model.explain(user, item, **circumstances)
+    def explain(self, user: Any, item: Any, circumstances: Mapping[str, str]) -> dict[str, Any]:
+        """The parts of a prediction, and of that of a choice where the model knows both; circumstances are text."""
+        occasion = self.model.history_.base.occasion
+        for name in circumstances:
+            if name not in occasion.columns:
+                taken = ", ".join([*KEYS, *occasion.columns])
+                raise InputError(f"For this model there is no parameter {name[:80]!r}; it takes {taken}.")
+        read = {name: _as_in(occasion[name], name, text) for name, text in circumstances.items()}
+        found = explain_pair(self.fitted, user, item, None, read)
         (title,) = self.items.titles([item])
         known = {"user_id": user, "item_id": item, "title": title}
         choice = None if found.choice is None else _explained(found.choice)
@@ -267,6 +274,22 @@ def _explained(found: Explanation) -> dict[str, Any]:
     parts = [_part(row, found) for row in found.rows[1:]]
     sums = {"total": found.total, "std": found.std, "predicted": found.predicted, "latent": found.latent}
     return {"base": found.rows[0].contribution, "parts": parts, **sums, "words": found.words}
+
+
+def _as_in(column: Any, name: str, text: str) -> Any:
+    """The text of a circumstance as a value such as a training column has."""
+    if name == TIMESTAMP or column.dtype.kind not in "biuf":
+        return text
+    if column.dtype.kind == "b" and text.casefold() in ("true", "false"):
+        return text.casefold() == "true"
+    try:
+        number = float(text)
+    except ValueError:
+        number = np.nan
+    if column.dtype.kind == "b" or not np.isfinite(number):
+        what = "true or false" if column.dtype.kind == "b" else "a number"
+        raise InputError(f"{name} must be {what}, as in training, not {text[:80]!r}.")
+    return int(number) if number.is_integer() else number
 
 
 def _parts(found: Explanation) -> list[dict[str, Any]]:
