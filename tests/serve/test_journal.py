@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import threading
+import warnings
 
 import numpy as np
 import pytest
@@ -11,7 +12,7 @@ import pytest
 from tests.cli.command import run
 from tests.serve.conftest import serving
 from tuckergp import load
-from tuckergp.errors import InputError
+from tuckergp.errors import DataWarning, InputError
 from tuckergp.recommender import growth
 from tuckergp.serve.journal import forgotten_in, learn, ratings_in, rotate
 from tuckergp.serve.recommending import ServedRecommender
@@ -527,6 +528,24 @@ def test_nightly_refits_learn_each_rating_once(files, journal, tmp_path):
     assert dict(zip(own.ids[1], own.rating[np.argsort(own.codes[1])], strict=True)) == {3: 2.0, 4: 3.0}
 
 
+def test_learning_says_its_warnings_as_fit_does(files, journal, tmp_path, monkeypatch):
+    model = tmp_path / "model.tgp"
+    load(files["numbered"]).save(model)
+    with serving(model, journal=journal) as client:
+        post(client, {"user_id": 77, "item_id": 3, "rating": 5})
+        client.delete("/users/2")
+    fit = type(load(model)).partial_fit
+
+    def doubtful(*given, **more):
+        warnings.warn("Something is odd.", DataWarning, stacklevel=2)
+        return fit(*given, **more)
+
+    monkeypatch.setattr(type(load(model)), "partial_fit", doubtful)
+    learned = run("journal", "learn", model, journal, "--warmup", 1, "--quiet")
+    assert learned.stdout.strip() == f"{model} has learned from 1 rating, and forgotten 1 person."
+    assert learned.stderr.splitlines()[-1] == "tuckergp: Something is odd."
+
+
 def test_clicks_are_learned_once_and_what_comes_meanwhile_stays(files, journal, tmp_path, monkeypatch):
     model = tmp_path / "model.tgp"
     load(files["clicks"]).save(model)
@@ -558,7 +577,7 @@ def test_a_journal_is_rotated_without_anybody_coming_back(files, journal, tmp_pa
         client.delete("/users/u0003")
         post(client, *RATINGS)
         moved = run("journal", "rotate", journal, "--to", tmp_path / "done", "--model", files["ratings"])
-        assert "with 1 lines that forget somebody" in moved.stdout
+        assert "with 1 line that forgets somebody" in moved.stdout
         assert client.get("/users/u0003").status_code == 404
         assert client.get("/users/anna").status_code == 404
         assert forgotten_in(journal) == ["u0003"]

@@ -57,7 +57,7 @@ class PredictRequest(Strict):
     std: bool = Field(True, description="Also standard deviations of a new rating; null for a MAP estimate.")
     interval: float | None = Field(None, gt=0, lt=1, description="Also an interval of this probability.")
     unknown: Literal["refuse", "average"] = Field(
-        "refuse", description="Ids that the model does not know: status 404, or predictions for the average."
+        "refuse", description="Ids that a recommender does not know: status 404, or predictions for the average."
     )
 
 

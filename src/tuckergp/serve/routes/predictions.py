@@ -25,7 +25,9 @@ def predict(request: Request, asked: PredictRequest) -> Any:
     """The mean of each row, its standard deviation, and an interval if one is asked for, in the order of the rows."""
     served = service_of(request).current()
     std = asked.std and served.model.fit_.draws.sampled
-    parts = served.predict(asked.rows, asked.unknown, return_std=std, interval=asked.interval)
+    is_asked = served.kind == "recommender" or "unknown" in asked.model_fields_set
+    unknown = asked.unknown if is_asked else None
+    parts = served.predict(asked.rows, unknown, return_std=std, interval=asked.interval)
     parts = list(parts) if isinstance(parts, tuple) else [parts]
     columns = {"mean": parts.pop(0)}
     if std:
