@@ -104,6 +104,16 @@ def test_a_worker_that_was_idle_gives_the_same_answers_to_the_last_digit(two):
     assert [items(first, f"new {k}") for k in range(7)] == [items(second, f"new {k}") for k in range(7)]
 
 
+def test_the_page_shows_the_same_map_whichever_worker_is_asked_when(two):
+    first, second = two
+    paths = ("/page/map", "/page/model/weights")
+    before = [first.get(path).json() for path in paths]
+    post(first, *RATINGS, {"user_id": "anna", "item_id": "brand new", "rating": 3})
+    first.delete("/users/u0003")
+    assert [second.get(path).json() for path in paths] == before
+    assert "brand new" not in before[0]["ids"]
+
+
 def test_rows_of_one_person_do_not_pile_up(files, monkeypatch):
     """Stars of one person and of others: the rows in use are kept, and answers are what they would be anyway."""
     served, other = (ServedRecommender(load(files["value"])) for _ in range(2))

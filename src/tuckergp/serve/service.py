@@ -88,12 +88,20 @@ class Service:
         """The same, if it is a recommender."""
         return _recommender(self.current())
 
+    def recommender_of_file(self) -> ServedRecommender:
+        """The model as its file has it, if it is a recommender."""
+        return _recommender(self.of_file())
+
     def regressor(self) -> ServedRegressor:
         """The same, if it is a regression model."""
         served = self.current()
         if not isinstance(served, ServedRegressor):
             raise NotFound("This model is a recommender; only a regression model has this.")
         return served
+
+    def of_file(self) -> Served:
+        """The model as its file has it, the same in all workers, without what was folded in or forgotten since."""
+        return self._now.base
 
     @property
     def facts(self) -> dict[str, Any]:
