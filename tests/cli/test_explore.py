@@ -16,7 +16,7 @@ pytest.importorskip("fastapi", reason="needs the extra serve")
 
 from tuckergp.datasets import make_ratings
 
-from tuckergp import TuckerRecommender, load
+from tuckergp import TuckerGPRegressor, TuckerRecommender, load
 
 from .command import refuse
 
@@ -61,6 +61,29 @@ def test_what_it_cannot_show_is_refused_with_a_line(model, tmp_path):
         other.listen()
         port = other.getsockname()[1]
         assert f"Port {port} is in use" in refuse("explore", model, "--port", str(port), "--no-browser")
+
+
+def test_faults_of_the_test_table_are_said_at_once(model, tmp_path):
+    def tested(name, text, *more, of=model):
+        (tmp_path / name).write_text(text)
+        return refuse("explore", of, "--test", tmp_path / name, "--no-browser", *more)
+
+    assert "nofile.csv" in refuse("explore", model, "--test", tmp_path / "nofile.csv", "--no-browser")
+    assert "'rating'" in tested("unrated.csv", "user_id,item_id\nu0001,i0001\n")
+    assert "must be numeric" in tested("words.csv", "user_id,item_id,rating\nu0001,i0001,much\n")
+    assert "has no rows" in tested("empty.csv", "user_id,item_id,rating\n")
+    assert "leave it out" in tested("good.csv", "user_id,item_id,rating\nu0001,x,3\n", "--target", "rating")
+    assert "give one with --test" in refuse("explore", model, "--target", "y", "--no-browser")
+    history = load(model).history_.flat
+    known = f"{history.ids[0][history.codes[0][0]]},{history.ids[1][history.codes[1][0]]},3"
+    assert "has learned from all 1 rows" in tested("known.csv", f"user_id,item_id,rating\n{known}\n")
+    rows = {"x": [0.1 * k for k in range(40)], "z": [float(k % 7) for k in range(40)]}
+    smooth = TuckerGPRegressor(rank=2, draws=5, warmup=5, random_state=0).fit(rows, rows["x"])
+    smooth.save(tmp_path / "smooth.tgp")
+    held = "x,z,y\n0.5,1,0.5\n"
+    assert "--target" in tested("held.csv", held, of=tmp_path / "smooth.tgp")
+    assert "no 'q' in held.csv" in tested("held.csv", held, "--target", "q", of=tmp_path / "smooth.tgp")
+    assert "'z'" in tested("less.csv", "x,y\n0.5,0.5\n", "--target", "y", of=tmp_path / "smooth.tgp")
 
 
 def test_the_demo_shows_the_model_of_the_demo(tmp_path, monkeypatch):

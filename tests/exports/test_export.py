@@ -128,6 +128,22 @@ def test_value_is_exported_in_parts(both, tmp_path):
     assert list(export(both, tmp_path, "faiss", by="rating")["parts"]) == ["rating"]
 
 
+def test_what_a_refusal_of_value_advises_is_taken(both, tmp_path):
+    with pytest.raises(InputError, match=r"export by='rating' .*by='choice' also needs latent=True \(--latent\)"):
+        export(both, tmp_path, "faiss")
+    pytest.importorskip("faiss")
+    export(both, tmp_path, "faiss", by="rating")
+    export(both, tmp_path, "faiss", by="choice", latent=True)
+    with pytest.raises(InputError, match="latent=True"):
+        export(both, tmp_path, "faiss", by="choice")
+
+
+def test_a_map_estimate_is_called_so(data, tmp_path):
+    model = TuckerRecommender(rank=2, time=None, inference="als", random_state=0).fit(data.train)
+    part = export(model, tmp_path, "parquet")["parts"]["rating"]
+    assert part["inner_product"] == "MAP estimate of the rating"
+
+
 @pytest.mark.parametrize("likelihood", ["ordinal", "clicks"])
 def test_latent_utilities_are_exported_when_that_is_wanted(data, likelihood, tmp_path):
     ratings = data.train if likelihood == "ordinal" else data.train.select(["user_id", "item_id"])
@@ -189,4 +205,7 @@ def test_the_command_says_what_it_wrote(model, tmp_path):
     about = json.loads((tmp_path / "out" / "about.json").read_text())["parts"]["rating"]
     error = about["offset"] + U @ V.T - predictions(load(tmp_path / "model.tgp"), users, items)
     assert np.sqrt(np.mean(error**2)) < 2 * about["error"]["rms"]
+    both = ("--exact", "--width", "5")
+    said = refuse("export", tmp_path / "model.tgp", "--to", "parquet", "-o", tmp_path / "x", *both)
+    assert "leave out --width, or --exact" in said
     assert "Missing option '--to'" in refuse("export", tmp_path / "model.tgp", "-o", tmp_path / "x", code=2)

@@ -188,6 +188,23 @@ def test_lists_pairs_and_explanations_agree_on_the_standard_deviation_without_a_
     np.testing.assert_allclose([rec.explain(user, item).std for item in pairs["item_id"]], std, rtol=1e-5)
 
 
+@pytest.mark.parametrize("missing", [3, 0])
+def test_texts_that_are_missing_are_called_so(data, missing):
+    """Where training texts lack some cells, and where only those of an unknown item are not there."""
+    items = {name: values.tolist() for name, values in data.items.columns.items()}
+    words = ["quiet house", "loud old street", "night train home", "long winter evening"]
+    items["plot"] = [None if k < missing else f"{words[k % 4]} and {words[k // 4 % 4]}" for k in range(len(data.items))]
+    rec = TuckerRecommender(rank=2, time=None, inference="als", attributes={"items": {"plot": "text"}}, random_state=0)
+    rec.fit(table(data), None, items)
+    user, ids = data.train["user_id"][0], items["item_id"]
+
+    def shown(item):
+        return next(row.value for row in rec.explain(user, item).rows if row.what == "plot")
+
+    assert shown(ids[9]) == items["plot"][9]
+    assert [shown(item) for item in (*ids[:missing], "nobody has seen it")] == ["missing"] * (missing + 1)
+
+
 def test_after_fold_in_new_users_are_explained_too(data):
     rec = fitted(data, **SETTINGS["gibbs"])
     rec.fold_in({"user_id": ["new"] * 2, "item_id": data.items["item_id"][:2].tolist(), "rating": [1.0, 1.0]})

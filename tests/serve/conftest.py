@@ -77,6 +77,15 @@ class Files(dict):
         days = np.datetime64("2024-01-01") + rng.integers(0, 30, size=len(ratings["rating"]))
         return TuckerRecommender(**{**SMALL, "time": "week"}).fit({**ratings, "timestamp": days.tolist()}, users, items)
 
+    def _contexts(self):
+        """Ratings with a device, which is text, and a number of people."""
+        ratings, users, items = tables()
+        rng, n = np.random.default_rng(0), len(ratings["rating"])
+        device, people = rng.choice(["tv", "phone"], size=n).tolist(), rng.integers(1, 4, size=n).tolist()
+        ratings["rating"] = [r + (d == "tv") for r, d in zip(ratings["rating"], device, strict=True)]
+        rec = TuckerRecommender(**SMALL, context=["device", "people"])
+        return rec.fit({**ratings, "device": device, "people": people}, users, items)
+
     def _regression(self):
         rng = np.random.default_rng(0)
         table = {"x": rng.random(80), "y": rng.random(80), "kind": rng.choice(["a", "b"], size=80).tolist()}

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import json
+import re
+from pathlib import Path
+
 import numpy as np
 import pytest
 
@@ -35,6 +39,27 @@ def test_says_what_it_serves(client, rec):
     assert model["attributes"]["items"] == ["title", "year", "genres"]
 
 
+def documented():
+    """The statuses of errors that the page on serving lists."""
+    text = (Path(__file__).parents[2] / "docs" / "serving.md").read_text()
+    start = text.index("An error is")
+    return set(re.findall(r"\b([45]\d\d) \(", text[start : text.index("\n\n", start)]))
+
+
+def test_a_group_takes_the_options_that_the_page_says(client):
+    text = (Path(__file__).parents[2] / "docs" / "serving.md").read_text()
+    said = re.search(r"such a list takes no ([^.]+)\. All lists", text)[1]
+    changed = {"strategy": "ucb", "kappa": 2, "seed": 3, "diversity": 0.5, "reasons": 2, "min_ratings": 1, "n": 3,
+               "boosts": [{"item_id": "i0003", "boost": 1}], "exclude": ["i0003"], "items": FEW, "by": "rating",
+               "exclude_seen": False, "where": {"year": {"low": 1900}},
+               "stock": [{"item_id": "i0003", "left": 0}]}  # fmt: skip
+    group = {"users": [{"user_id": USER}, {"user_id": "u0003"}], "together": "mean"}
+    statuses = {name: client.post("/recommendations", json={**group, name: value}).status_code
+                for name, value in changed.items()}  # fmt: skip
+    refusing = set(re.findall(r"`(\w+)`", said))
+    assert statuses == {name: 422 if name in refusing else 200 for name in changed}
+
+
 def test_every_operation_has_a_summary_and_an_example(client):
     paths = client.get("/openapi.json").json()["paths"]
     assert len(paths) >= 12
@@ -43,6 +68,7 @@ def test_every_operation_has_a_summary_and_an_example(client):
             assert operation["summary"], (path, method)
             assert "example" in str(operation) or "$ref" in str(operation), (path, method)
             assert {"401", "404", "405", "413", "422", "429", "500", "503"} <= set(operation["responses"])
+            assert set(operation["responses"]) - {"200"} == documented()
             content = operation["responses"]["200"]["content"]
             assert "text/plain" in content or content["application/json"]["schema"], (path, method)
 
@@ -105,9 +131,11 @@ def test_predicts_as_the_model_does(client, rec):
 def test_unknown_ids_are_refused_unless_the_average_will_do(client, rec):
     row = {"user_id": "nobody", "item_id": "i0003"}
     refused(client.post("/predict", json={"rows": [row]}), 404, "knows no user 'nobody'")
-    refused(client.post("/predict", json={"rows": [{"user_id": USER}]}), 422, "Row 0 has no 'item_id'")
+    refused(client.post("/predict", json={"rows": [{"user_id": USER}]}), 422, "rows, row 1: item_id is missing")
     refused(
-        client.post("/predict", json={"rows": [row, {**row, "typo": 1}]}), 422, "row 1 has 'typo'; it takes item_id"
+        client.post("/predict", json={"rows": [row, {**row, "typo": 1}]}),
+        422,
+        "row 2: there is no column 'typo' in this model; it takes item_id",
     )
     got = client.post("/predict", json={"rows": [row], "unknown": "average"}).json()["predictions"][0]["mean"]
     assert got == pytest.approx(rec.predict({"user_id": ["nobody"], "item_id": ["i0003"]})[0])
@@ -120,7 +148,7 @@ def test_explains_as_the_model_does(client, rec):
     assert got["total"] == pytest.approx(expected.total)
     assert [part["label"] for part in got["parts"]] == [row.label for row in expected.rows[1:]]
     refused(client.get("/explain", params={"user_id": USER, "item_id": "x"}), 404, "knows no item 'x'")
-    refused(client.get("/explain", params={"user_id": USER}), 422, "query.item_id: Field required")
+    refused(client.get("/explain", params={"user_id": USER}), 422, "parameter item_id: is missing")
 
 
 # Lists
@@ -252,12 +280,14 @@ def test_similar_items_and_users(client, rec):
     ("path", "status", "text"),
     [
         ("/users/U0002/recommendations", 404, "Did you mean 'u0002'?"),
-        ("/users/u0002/recommendations?n=0", 422, "query.n"),
-        ("/users/u0002/recommendations?colour=red", 422, "query.colour: Extra inputs"),
+        ("/users/u0002/recommendations?n=0", 422, "parameter n: must be at least 1."),
+        ("/users/u0002/recommendations?colour=red", 422, "parameter colour: there is no such parameter."),
         ("/users/u0002/recommendations?where=height=3", 422, "no such column"),
         ("/users/u0002/recommendations?where=3", 422, "where takes a column and a value"),
         ("/users/u0002/recommendations?boost=i0003", 422, "boost takes an id and points"),
         ("/users/u0002/recommendations?boost=i0003:nan", 422, "a boost must be"),
+        ("/users/u0002/recommendations?boost=nope:1", 404, "knows no item 'nope'"),
+        ("/users/u0002/recommendations?where=year=1999..1990", 422, "'year' to be from 1999 to 1990, but the first"),
         ("/users/u0002/recommendations?by=value", 422, "by='value' needs"),
         ("/users/u0002/recommendations?reasons=3&n=500", 422, "Reasons are given for at most"),
         ("/users/u0002/recommendations?items=x", 404, "knows no item 'x'"),
@@ -275,6 +305,50 @@ def test_bodies_that_are_none(client, body):
     answer = client.post("/predict", content=body, headers={"content-type": "application/json"})
     assert answer.status_code == 422
     assert isinstance(answer.json()["detail"], str)
+
+
+@pytest.mark.parametrize(
+    ("path", "body", "sentence"),
+    [
+        ("/predict", "{", "The body is broken JSON: Expecting property name enclosed in double quotes at character 1."),
+        ("/predict", "[" * 100_000, "The body is broken JSON, or no UTF-8 text."),
+        ("/predict", "", "The body is missing; send JSON, with the header Content-Type: application/json."),
+        ("/predict", [], "body: must be an object."),
+        ("/predict", {"rows": []}, "rows: must be a list of at least 1."),
+        ("/predict", {"rows": [{}] * 100_001}, "rows: must be a list of at most 100,000."),
+        ("/predict", {"rows": [{}], "interval": 1, "st": 1}, "interval: must be below 1. st: there is no such field."),
+        ("/fold-in", {"users": [{"user_id": "a"}, {"user_id": [1]}]},
+         "users, row 2, user_id: must be a whole number, a number or text of at most 2,000 characters."),
+        ("/fold-in", {"users": [{"age": 3}]}, "users, row 1, user_id: is missing."),
+        ("/fold-in", {"ratings": [{"user_id": 1, "item_id": 2, "rating": "x"}]},
+         "ratings, row 1, rating: must be a whole number or a number."),
+        ("/fold-in", {"ratings": [{"user_id": "a", "item_id": "i0003", "rating": 3}, {"user_id": "a", "item_id": "x"}]},
+         "ratings, row 2: rating is missing; a model of ratings needs one in each row."),
+        ("/fold-in", {"users": [{"user_id": 1, **dict.fromkeys(map(str, range(100)))}]},
+         "users, row 1: a row has at most 100 names."),
+        ("/recommendations", {"users": [{"user_id": USER}], "together": "x", "stock": [{"item_id": 1, "left": -1}]},
+         "stock, row 1, left: must be at least 0. together: must be 'mean' or 'least'."),
+        ("/recommendations", {"users": [{"user_id": USER}], "where": {"year": [1990, {"lo": 1}]}},
+         "where, year, element 2, lo: there is no such field."),
+        ("/recommendations", {"users": [{"user_id": USER}], "where": {"year": {"low": {}}}},
+         "where, year, low: must be a whole number, a number or text of at most 2,000 characters."),
+        ("/recommendations", {"users": [{"ratings": [{"item_id": "i0003"}]}]},
+         "ratings, row 1: rating is missing; a model of ratings needs one in each row."),
+    ],
+)  # fmt: skip
+def test_what_is_wrong_with_a_body_is_a_plain_sentence(client, path, body, sentence):
+    content = body if isinstance(body, str) else json.dumps(body)
+    answer = client.post(path, content=content, headers={"content-type": "application/json"})
+    assert (answer.status_code, answer.json()["detail"]) == (422, sentence)
+
+
+def test_the_header_that_is_missing_is_named(client):
+    body = b'{"rows": [{"user_id": "u0002", "item_id": "i0003"}]}'
+    refused(client.post("/predict", content=body), 422, "The header Content-Type: application/json is missing")
+    other = client.post("/predict", content=body, headers={"content-type": "text/plain"})
+    refused(other, 422, "The header Content-Type must be application/json")
+    boosted = {"users": [{"user_id": USER}], "boosts": [{"item_id": "nope", "boost": 1}]}
+    refused(client.post("/recommendations", json=boosted), 404, "knows no item 'nope'")
 
 
 def test_other_methods_are_refused(client):
@@ -358,6 +432,21 @@ def test_times_are_circumstances(files):
         refused(client.get("/explain", params={**row, "timestamp": "soon"}), 422, "timestamp")
 
 
+def test_contexts_are_circumstances_of_explanations(files):
+    with serving(files["contexts"]) as client:
+        rec = load(files["contexts"])
+        assert client.get("/version").json()["model"]["circumstances"] == ["device", "people"]
+        pair = {"user_id": USER, "item_id": "i0003"}
+        why = client.get("/explain", params={**pair, "device": "tv", "people": "2"}).json()
+        assert why["total"] == pytest.approx(rec.explain(USER, "i0003", device="tv", people=2).total)
+        assert {"context device=tv", "context people=2"} <= {part["label"] for part in why["parts"]}
+        assert why["total"] != pytest.approx(client.get("/explain", params=pair).json()["total"])
+        refused(client.get("/explain", params={**pair, "people": "two"}), 422, "people must be a number")
+        refused(client.get("/explain", params={**pair, "devise": "tv"}), 422, "no parameter 'devise'")
+        refused(client.get("/explain", params={**pair, "timestamp": "2024-01-10"}), 422, "no parameter 'timestamp'")
+        refused(client.get("/explain", params={**pair, "device": ["tv", "phone"]}), 422, "given twice")
+
+
 def test_regression_models_predict(files):
     with serving(files["regression"]) as client:
         reg = load(files["regression"])
@@ -368,6 +457,9 @@ def test_regression_models_predict(files):
         np.testing.assert_allclose([line["mean"] for line in got], mean)
         np.testing.assert_allclose([line["std"] for line in got], std)
         assert client.get("/version").json()["model"]["columns"] == ["x", "y", "kind"]
-        refused(client.post("/predict", json={"rows": [{"x": 1}]}), 422, "Row 0 has no 'y'")
+        refused(client.post("/predict", json={"rows": [{"x": 1}]}), 422, "rows, row 1: y is missing")
+        bad = {**rows[0], "bogus": 1}
+        refused(client.post("/predict", json={"rows": [rows[0], bad]}), 422, "row 2: 'bogus' is no input of this model")
+        refused(client.post("/predict", json={"rows": rows, "unknown": "refuse"}), 422, "leave out unknown")
         refused(client.get("/users"), 404, "has no users and items")
         refused(client.post("/fold-in", json={"ratings": [{"user_id": 1, "item_id": 2, "rating": 3}]}), 404, "no users")

@@ -90,7 +90,9 @@ def ask(operation, filled, seen, examples):
     def one(case, data):
         if data.draw(st.booleans()):
             case.path_parameters = filled(case.path_parameters or {}, data.draw)
-            case.query = filled(case.query or {}, data.draw)
+            case.query = {
+                name: value for name, value in filled(case.query or {}, data.draw).items() if name != "rating"
+            }
             if isinstance(case.body, dict):
                 case.body = filled(case.body, data.draw)
         answer = case.call(headers={"Host": "localhost"})

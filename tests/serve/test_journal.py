@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import threading
+import warnings
 
 import numpy as np
 import pytest
@@ -11,7 +12,7 @@ import pytest
 from tests.cli.command import run
 from tests.serve.conftest import serving
 from tuckergp import load
-from tuckergp.errors import InputError
+from tuckergp.errors import DataWarning, InputError
 from tuckergp.recommender import growth
 from tuckergp.serve.journal import forgotten_in, learn, ratings_in, rotate
 from tuckergp.serve.recommending import ServedRecommender
@@ -101,6 +102,16 @@ def test_a_worker_that_was_idle_gives_the_same_answers_to_the_last_digit(two):
     for k in range(60):
         post(first, {"user_id": f"new {k % 7}", "item_id": f"i00{10 + k % 20}", "rating": 1 + k % 5})
     assert [items(first, f"new {k}") for k in range(7)] == [items(second, f"new {k}") for k in range(7)]
+
+
+def test_the_page_shows_the_same_map_whichever_worker_is_asked_when(two):
+    first, second = two
+    paths = ("/page/map", "/page/model/weights")
+    before = [first.get(path).json() for path in paths]
+    post(first, *RATINGS, {"user_id": "anna", "item_id": "brand new", "rating": 3})
+    first.delete("/users/u0003")
+    assert [second.get(path).json() for path in paths] == before
+    assert "brand new" not in before[0]["ids"]
 
 
 def test_rows_of_one_person_do_not_pile_up(files, monkeypatch):
@@ -368,13 +379,51 @@ def test_lines_that_are_damaged_are_passed_over(files, journal):
     with serving(files["ratings"], journal=journal) as client:
         post(client, *RATINGS)
     whole = journal.read_bytes()
-    journal.write_bytes(b'{"nonsense": 1}\n[]\n' + whole + b'{"ratings": [{"user_id": "ha')
+    journal.write_bytes(b"\n" + whole + b'{"nonsense": 1}\n[]\n' + whole + b'{"ratings": [{"user_id": "ha')
     with serving(files["ratings"], journal=journal) as client:
         assert len(client.get("/users/anna").json()["ratings"]) == 2
         post(client, {"user_id": "bea", "item_id": "i0003", "rating": 2})
         assert client.get("/users/bea").status_code == 200
     with serving(files["ratings"], journal=journal) as client:
         assert client.get("/users/bea").status_code == 200
+
+
+def test_a_damaged_line_is_said_once_with_its_number(files, journal, caplog):
+    with serving(files["ratings"], journal=journal) as client:
+        post(client, *RATINGS)
+    with open(journal, "ab") as file:
+        file.write(b"[]\n\n{\n")
+    with serving(files["ratings"], journal=journal) as client:
+        assert client.delete("/users/u0003").status_code == 200
+        assert client.app.state.service.reload()
+        with open(journal, "ab") as file:
+            file.write(b"damaged\n" * 7)
+        assert client.get("/users").status_code == 200
+        assert client.app.state.service.reload()
+    said = [record.message for record in caplog.records if "damaged" in record.message]
+    assert said == [
+        "Lines 2, 4 of the journal are damaged and passed over.",
+        "Lines 6, 7, 8, 9, 10 and 2 more of the journal are damaged and passed over.",
+    ]
+
+
+@pytest.mark.parametrize("content", [b"user_id,item_id\n", b'\n{"nonsense": 1}\n', b"[" * 100_000, b"\n[]"])
+def test_a_file_that_is_no_journal_is_refused_and_left_alone(files, tmp_path, content):
+    other = tmp_path / "other"
+    for before in (content, files["another"].read_bytes()):
+        other.write_bytes(before)
+        with pytest.raises(InputError, match="other is no journal"), serving(files["ratings"], journal=other):
+            pass
+        with pytest.raises(InputError, match="other is no journal"):
+            rotate(other, tmp_path / "to", files["ratings"])
+        assert other.read_bytes() == before
+
+
+def test_a_crash_in_the_first_line_leaves_a_journal(files, journal):
+    journal.write_bytes(b'{"at":1.0,"ratings":[{"user')
+    with serving(files["ratings"], journal=journal) as client:
+        post(client, *RATINGS)
+        assert client.get("/users/anna").status_code == 200
 
 
 def test_entries_that_a_model_cannot_take_are_passed_over(files, journal):
@@ -489,6 +538,24 @@ def test_nightly_refits_learn_each_rating_once(files, journal, tmp_path):
     assert dict(zip(own.ids[1], own.rating[np.argsort(own.codes[1])], strict=True)) == {3: 2.0, 4: 3.0}
 
 
+def test_learning_says_its_warnings_as_fit_does(files, journal, tmp_path, monkeypatch):
+    model = tmp_path / "model.tgp"
+    load(files["numbered"]).save(model)
+    with serving(model, journal=journal) as client:
+        post(client, {"user_id": 77, "item_id": 3, "rating": 5})
+        client.delete("/users/2")
+    fit = type(load(model)).partial_fit
+
+    def doubtful(*given, **more):
+        warnings.warn("Something is odd.", DataWarning, stacklevel=2)
+        return fit(*given, **more)
+
+    monkeypatch.setattr(type(load(model)), "partial_fit", doubtful)
+    learned = run("journal", "learn", model, journal, "--warmup", 1, "--quiet")
+    assert learned.stdout.strip() == f"{model} has learned from 1 rating, and forgotten 1 person."
+    assert learned.stderr.splitlines()[-1] == "tuckergp: Something is odd."
+
+
 def test_clicks_are_learned_once_and_what_comes_meanwhile_stays(files, journal, tmp_path, monkeypatch):
     model = tmp_path / "model.tgp"
     load(files["clicks"]).save(model)
@@ -520,7 +587,7 @@ def test_a_journal_is_rotated_without_anybody_coming_back(files, journal, tmp_pa
         client.delete("/users/u0003")
         post(client, *RATINGS)
         moved = run("journal", "rotate", journal, "--to", tmp_path / "done", "--model", files["ratings"])
-        assert "with 1 lines that forget somebody" in moved.stdout
+        assert "with 1 line that forgets somebody" in moved.stdout
         assert client.get("/users/u0003").status_code == 404
         assert client.get("/users/anna").status_code == 404
         assert forgotten_in(journal) == ["u0003"]

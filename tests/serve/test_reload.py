@@ -127,6 +127,7 @@ def test_a_file_that_was_away_for_a_moment_is_no_fault(model):
         model.rename(model.with_suffix(".away"))
         assert not served.reload(always=False)
         assert client.get("/health").json()["fault"]
+        assert client.get("/version").json()["model"]["fault"] == f"There is no file {model.name}."
         model.with_suffix(".away").rename(model)
         assert not served.reload(always=False)
         assert not client.get("/health").json()["fault"]

@@ -20,7 +20,9 @@ def export(
         Literal["value", "rating", "choice"] | None,
         typer.Option(help="What inner products sort by; else what recommend sorts by.", show_default=False),
     ] = None,
-    width: Annotated[int, typer.Option(help="Width of the vectors.", min=1)] = 128,
+    width: Annotated[
+        int | None, typer.Option(help="Width of the vectors; 128 unless it is given.", min=1, show_default=False)
+    ] = None,
     exact: Annotated[
         bool, typer.Option("--exact", help="All draws side by side: wide vectors, exact products.")
     ] = False,
@@ -32,9 +34,14 @@ def export(
     """Export vectors of users and items whose inner products are predictions, for an index or a graph of your own."""
     from tuckergp.cli.models import load_recommender
     from tuckergp.cli.tables import to_json
+    from tuckergp.errors import InputError
     from tuckergp.exports import export as write
+    from tuckergp.exports.export import WIDTH
 
-    about = write(load_recommender(model), output, to, by=by, width=None if exact else width, latent=latent)
+    if exact and width is not None:
+        raise InputError("--exact vectors are as wide as all draws; leave out --width, or --exact.")
+    wide = None if exact else width or WIDTH
+    about = write(load_recommender(model), output, to, by=by, width=wide, latent=latent)
     if as_json:
         print(to_json(about))
         return

@@ -30,12 +30,17 @@ def learn(
     as_json: Json = False,
 ) -> None:
     """Let a model go on learning from the journal of its server, forget whom it says, and take out what is learned."""
+    from tuckergp.cli.notes import collected, say
     from tuckergp.cli.tables import to_json
     from tuckergp.serve.journal import learn as learn_from
 
-    learned = learn_from(model, journal, warmup, False if quiet else None)
-    text = f"{model} has learned from {learned.ratings:,} ratings, and forgotten {learned.forgotten:,} people."
+    with collected() as notes:
+        learned = learn_from(model, journal, warmup, False if quiet else None)
+    ratings = f"{learned.ratings:,} {'rating' if learned.ratings == 1 else 'ratings'}"
+    people = f"{learned.forgotten:,} {'person' if learned.forgotten == 1 else 'people'}"
+    text = f"{model} has learned from {ratings}, and forgotten {people}."
     print(to_json(learned._asdict()) if as_json else text)
+    say(*notes)
 
 
 @app.command()
@@ -52,5 +57,6 @@ def rotate(
     from tuckergp.serve.journal import rotate as move
 
     left = move(journal, to, model)
-    text = f"{journal} is begun anew, with {left:,} lines that forget somebody; {to} has what it held."
+    lines = f"{left:,} {'line that forgets' if left == 1 else 'lines that forget'} somebody"
+    text = f"{journal} is begun anew, with {lines}; {to} has what it held."
     print(to_json({"left": left}) if as_json else text)

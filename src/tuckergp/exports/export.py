@@ -87,7 +87,7 @@ def _refuse_what_no_index_holds(kind: Format, models: dict[str, TuckerRecommende
     if len(models) > 1:
         raise InputError(
             "Lists of this model are by value, a product of two predictions and no inner product; export by='rating' "
-            "or by='choice', or to='parquet', which has both parts."
+            "(--by rating), or to='parquet', which has both parts. by='choice' also needs latent=True (--latent)."
         )
     (likelihood,) = (own.fit_.likelihood for own in models.values())
     if not likelihood.linear and not latent:

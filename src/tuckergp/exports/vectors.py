@@ -53,7 +53,8 @@ class Vectors:
         likelihood = model.fit_.likelihood
         exact = model.embeddings()
         small = exact if width is None or exact.users.shape[1] <= width else exact.compressed(width)
-        meaning = f"posterior mean of the {likelihood.predicts if likelihood.linear else likelihood.latent}"
+        estimate = "posterior mean" if model.fit_.draws.sampled else "MAP estimate"
+        meaning = f"{estimate} of the {likelihood.predicts if likelihood.linear else likelihood.latent}"
         link = {name: float(getattr(likelihood, name)) for name in cls.links if hasattr(likelihood, name)}
         error = {"rms": 0.0, "largest": 0.0} if small is exact else _difference(exact, small)
         return cls(part, meaning, not likelihood.linear, small, small is exact, error, link)

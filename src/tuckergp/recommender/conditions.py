@@ -76,7 +76,7 @@ def conditions_of(where: Any, table: Table | None, attributes: Attributes) -> li
         try:
             holds = _any_of(cells, asked)
         except _Impossible as error:
-            raise InputError(f"where asks for {column!r} to be {show_cell(asked)}, but {error}; {listed}") from None
+            raise InputError(f"where asks for {column!r} to be {_shown(asked)}, but {error}; {listed}") from None
         found.append(Condition(table[attributes.key], holds, f"{column!r} {cells.available(asked)}"))
     return found
 
@@ -199,6 +199,17 @@ def _any_of(cells: _Cells, asked: Any) -> Bools:
     if is_null(asked) or isinstance(asked, Mapping):
         raise _Impossible(f"{show_cell(asked)} is no value")
     return cells.equal(asked)
+
+
+def _shown(asked: Any) -> str:
+    """A condition in words."""
+    if isinstance(asked, tuple) and len(asked) == 2:
+        low, high = asked
+        ends = [*([] if low is None else [f"from {low}"]), *([] if high is None else [f"to {high}"])]
+        return " ".join(ends) or "anything"
+    if isinstance(asked, list) and asked:
+        return " or ".join(map(_shown, asked[:NAMED])) + (" or ..." if len(asked) > NAMED else "")
+    return show_cell(asked)
 
 
 def _same(level: Any, value: Any) -> bool:

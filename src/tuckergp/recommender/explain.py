@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from tuckergp.data.cells import is_null
 from tuckergp.data.history import History
 from tuckergp.data.tables import Table
 from tuckergp.kernels import Constant
@@ -29,7 +30,6 @@ from tuckergp.random import DrawStreams, stream
 from tuckergp.recommender.attributes import WHO_RATED_WHAT, join
 from tuckergp.recommender.circumstances import Context, Drift
 from tuckergp.recommender.decisions import shown_name
-from tuckergp.recommender.entities import Side
 from tuckergp.recommender.explanation import OWN, Contribution, Explanation, Importance
 from tuckergp.recommender.layout import Layout
 from tuckergp.residuals.base import ModeDraws
@@ -40,6 +40,9 @@ Floats = npt.NDArray[np.float64]
 
 # The largest numbers of ratings and draws from which shares of variance are computed.
 MOST_RATINGS, MOST_DRAWS = 10_000, 100
+
+# How a value that is not there is shown.
+MISSING = "missing"
 
 # How many values are shown of a cell that holds many, and how many characters of a text.
 SHOWN, LONGEST = 4, 40
@@ -167,8 +170,9 @@ def explain(layout: Layout, fit: Fit, pair: Table, tables: Sequence[Table | None
         for k, name in enumerate(part.names):
             mean, deviation = fit.scale * float(shares[d][k][0].mean()), _deviation(fit.scale * drawn[d][k][0])
             shown = _value(part, name, design.modes[d], layout, d, pair)
-            if d < len(layout.sides) and shown.endswith(" words"):
-                shown = _text_of(tables[d], layout.sides[d], pair, name) or shown
+            if shown.endswith(" words"):
+                known = tables[d] if d < len(layout.sides) else pair
+                shown = _text_of(known, layout.sides[d].key if d < len(layout.sides) else None, pair, name) or shown
             lines.append(Contribution(part.name, shown_name(name), shown, mean, deviation))
     total = starts + sum(value[0] for each in drawn for value in each)
     predicted = float(fit.predict(design)[0])
@@ -183,12 +187,13 @@ def _deviation(values: Floats) -> float:
     return float(np.std(values, ddof=1)) if len(values) > 1 else 0.0
 
 
-def _text_of(table: Table | None, side: Side, pair: Table, column: str) -> str:
-    """A text attribute of the user or item of a pair, shortened; empty if the table does not have it."""
+def _text_of(table: Table | None, key: str | None, pair: Table, column: str) -> str:
+    """A text attribute of the user or item of a pair, or of the pair itself, shortened; empty if nothing tells it."""
     if table is None or column not in table:
-        return ""
-    (text,) = join(table, side.key, pair[side.key].tolist(), table.name)[column].tolist()
-    return "" if text is None else shorten(str(text), LONGEST, placeholder=" ...")
+        return "" if key is not None else MISSING
+    rows = table if key is None else join(table, key, pair[key].tolist(), table.name)
+    (text,) = rows[column].tolist()
+    return MISSING if is_null(text) else shorten(str(text), LONGEST, placeholder=" ...")
 
 
 def _value(part: ModeParts, name: str, table: ModeTable, layout: Layout, d: int, pair: Table) -> str:
@@ -211,8 +216,10 @@ def _value(part: ModeParts, name: str, table: ModeTable, layout: Layout, d: int,
     if any(a.column == name and a.use == "kernel" for a in used):
         return "by its kernel"
     if any(a.column == name and a.use == "text" for a in used):
-        count = sum(int(np.count_nonzero(_dense(table, block))) for block in part.groups[name])
-        return f"{count} words"
+        found = [str(block.map.feature_names_[j]) for block in part.groups[name]
+                 for j in np.flatnonzero(_dense(table, block))]  # fmt: skip
+        alone = [word.split("=", 1)[-1] for word in found] == ["<missing>"]
+        return MISSING if alone else f"{len(found)} words"
     for block in part.groups[name]:
         row = _dense(table, block)
         places = np.flatnonzero(row)
@@ -225,9 +232,9 @@ def _value(part: ModeParts, name: str, table: ModeTable, layout: Layout, d: int,
         elif number is None:
             words += [word.split("=", 1)[-1] for word in names]
         elif not names or "missing" in names[0]:
-            return "missing"  # a missing number counts as average, with a level of its own
+            return MISSING  # a missing number counts as average, with a level of its own
     if not words or words == ["<missing>"]:
-        return "missing"
+        return MISSING
     return ", ".join(words[:SHOWN]) + (", ..." if len(words) > SHOWN else "")
 
 

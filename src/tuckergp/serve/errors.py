@@ -10,6 +10,7 @@ from fastapi.exceptions import RequestValidationError
 from starlette.exceptions import HTTPException
 
 from tuckergp.errors import InputError
+from tuckergp.serve.faults import sentences
 from tuckergp.serve.refusals import NotFound, Unavailable
 from tuckergp.serve.replies import Reply
 from tuckergp.store.journal import JournalFault
@@ -19,8 +20,6 @@ __all__ = ["say_errors"]
 
 log = logging.getLogger("tuckergp.serve")
 
-# The most faults of one request that are named.
-NAMED, MOST_READ = 3, 100
 SENTENCES = {
     404: "There is nothing at this address; /openapi.json lists what there is.",
     405: "This address takes no such method; /openapi.json lists what it takes.",
@@ -50,20 +49,13 @@ async def _refused(request: Request, error: Exception) -> Reply:
 async def _invalid(request: Request, error: Exception) -> Reply:
     """What is wrong with a request, without what it sent."""
     assert isinstance(error, RequestValidationError)
-    faults = [f"{_place(fault['loc'])}: {fault['msg']}" for fault in error.errors()[:MOST_READ]]
-    distinct = list(dict.fromkeys(faults))
-    more = " And more." if len(distinct) > NAMED else ""
-    return _sentence(422, "; ".join(distinct[:NAMED]) + "." + more)
-
-
-def _place(location: tuple[Any, ...]) -> str:
-    return ".".join(map(str, location)) or "request"
+    return _sentence(422, sentences(error.errors(), error.body, request.headers.get("content-type")))
 
 
 async def _http(request: Request, error: Exception) -> Reply:
     assert isinstance(error, HTTPException)
     if error.status_code == 400:  # what FastAPI says of bodies that it cannot read
-        return _sentence(422, "The body is no JSON that can be read.")
+        return _sentence(422, "The body is broken JSON, or no UTF-8 text.")
     plain = error.detail == _phrase(error.status_code)
     return _sentence(error.status_code, SENTENCES.get(error.status_code, error.detail) if plain else error.detail,
                      error.headers)  # fmt: skip

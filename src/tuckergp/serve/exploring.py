@@ -24,6 +24,7 @@ def explore(path: Path, page: PageState, port: int, opened: bool, say: Callable[
     """Serve the page of a model file until Ctrl-C; port 0 is any that is free, and ``opened`` opens a browser."""
     settings = ServeSettings(path, answer_within=0.0)  # a copy of the model takes as long as a fit
     app = app_of(settings, page)
+    page.check(app.state.service.current().model)
     with listen(HOST, port) as listening:
         address = f"http://{HOST}:{listening.getsockname()[1]}/"
         server = server_of(app, settings)

@@ -46,12 +46,12 @@ def _common(asked: ListOptions) -> dict[str, Any]:
 
 
 def _of_query(served: ServedRecommender, asked: QueryOptions) -> dict[str, Any]:
-    read = served.items.read
+    boosts = [_written_boost(text) for text in asked.boost]
     return {
         "where": written_conditions(asked.where),
         "items": served.items.known_all(asked.items) or None,
         "exclude": served.items.read_all(asked.exclude) or None,
-        "boosts": {read(item): points for item, points in map(_written_boost, asked.boost)} or None,
+        "boosts": _boosts(served, [item for item, _ in boosts], [points for _, points in boosts]),
     }
 
 
@@ -64,15 +64,19 @@ def _written_boost(text: str) -> tuple[str, float]:
 
 
 def _of_body(served: ServedRecommender, asked: BodyOptions) -> dict[str, Any]:
-    read = served.items.read
     sold_out = [line.item_id for line in asked.stock if not line.left]
     items = asked.items
     return {
         "where": {column: _condition(value) for column, value in asked.where.items()} or None,
         "items": None if items is None else served.items.known_all(items),
         "exclude": served.items.read_all([*asked.exclude, *sold_out]) or None,
-        "boosts": {read(line.item_id): line.boost for line in asked.boosts} or None,
+        "boosts": _boosts(served, [line.item_id for line in asked.boosts], [line.boost for line in asked.boosts]),
     }
+
+
+def _boosts(served: ServedRecommender, items: Sequence[Any], points: Sequence[float]) -> dict[Any, float] | None:
+    """Points by item; an item that is not known is a mistake, as among ``items``."""
+    return dict(zip(served.items.known_all(items), points, strict=True)) or None
 
 
 def _condition(value: Any) -> Any:

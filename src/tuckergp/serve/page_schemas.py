@@ -190,6 +190,7 @@ class Accuracy(Answer):
     source: Literal["held out", "copy"] | None
     can_copy: bool | None = None
     of: int | None = None
+    left_out: int | None = Field(None, description="Rows of the table whose pairs the model has learned from.")
     n: int | None = None
     rmse: float | None = None
     mae: float | None = None

@@ -11,7 +11,7 @@ from weakref import WeakKeyDictionary
 import numpy as np
 import numpy.typing as npt
 
-from tuckergp.data.names import named_table
+from tuckergp.data.names import KEYS, RATING, named_table
 from tuckergp.data.tables import Table, as_table
 from tuckergp.errors import InputError
 from tuckergp.recommender import TuckerRecommender
@@ -74,16 +74,48 @@ class PageState:
             return dict(self.once(served, "copy", lambda: accuracy.of_copy(served.model)))
         return {"source": None, "can_copy": can_copy}
 
+    def check(self, model: Any) -> None:
+        """Refuse a test table, or a target, that the model cannot be judged by, before anybody asks for figures."""
+        if self.test is None:
+            if self.target is not None:
+                raise InputError("--target names a column of the test table; give one with --test.")
+            return
+        if isinstance(model, TuckerRecommender):
+            accuracy.check_held_out(model._fitted, self._pairs(model))
+            return
+        inputs, _ = self._observations(model)
+        model.predict(inputs.head(1))
+
     def _held_out(self, model: Any) -> dict[str, Any]:
         if isinstance(model, TuckerRecommender):
-            fitted = model._fitted
-            return accuracy.of_recommender(fitted, fitted.layout.aligned(named_table(self.test, "test", fitted.names)))
-        inputs, target = self._observations()
+            return accuracy.of_recommender(model._fitted, self._pairs(model))
+        inputs, target = self._observations(model)
         return accuracy.of_regressor(model, inputs, target, None if model.outputs_ is None else self.target)
 
-    def _observations(self) -> tuple[Table, npt.NDArray[np.float64]]:
-        table = as_table(self.test, "test")
+    def _pairs(self, model: TuckerRecommender) -> Table:
+        """The test table of a recommender, with the usual names of columns."""
+        if self.target is not None:
+            raise InputError("--target is for regression models; this one is a recommender, so leave it out.")
+        fitted = model._fitted
+        table = named_table(self._read(), "test", fitted.names)
+        for key in KEYS:
+            table[key]  # refuses a table without it
+        if not fitted.history.clicks:
+            table.numeric(RATING)
+        return fitted.layout.aligned(table)
+
+    def _observations(self, model: Any) -> tuple[Table, npt.NDArray[np.float64]]:
+        table = self._read()
         if self.target is None or self.target not in table:
             known = ", ".join(table.columns)
-            raise InputError(f"Say with --target which column of the test table has the targets; it has {known}.")
+            has = "" if self.target is None else f"there is no {self.target!r} in {table.name}; "
+            raise InputError(f"Say with --target which column of the test table has the targets; {has}it has {known}.")
+        if model.outputs_ is not None and self.target not in model.outputs_.names:
+            raise InputError(f"--target must be an output of the model: {', '.join(map(str, model.outputs_.names))}.")
         return table.select(name for name in table.columns if name != self.target), table.numeric(self.target)
+
+    def _read(self) -> Table:
+        """The test table; a file is read once."""
+        if not isinstance(self.test, Table):
+            self.test = as_table(self.test, "test")
+        return self.test

@@ -17,9 +17,10 @@ from tuckergp.data.frames import COLUMNS
 from tuckergp.data.history import History
 from tuckergp.data.names import COUNT, KEYS, RATING, TIMESTAMP
 from tuckergp.data.periods import times
-from tuckergp.data.tables import as_table
+from tuckergp.data.tables import Table, as_table
 from tuckergp.errors import InputError
 from tuckergp.recommender import TuckerRecommender
+from tuckergp.recommender.answering import explain_pair
 from tuckergp.recommender.explanation import Contribution, Explanation
 from tuckergp.recommender.fitted import FittedRecommender
 from tuckergp.recommender.fold_in import ratings_of
@@ -30,7 +31,7 @@ from tuckergp.recommender.updating import with_ratings
 from tuckergp.serve.entities import Entities, Texts
 from tuckergp.stopping import stop_if_unwanted
 
-__all__ = ["ServedRecommender", "as_columns"]
+__all__ = ["ServedRecommender", "as_columns", "counted"]
 
 Row = Mapping[str, Any]
 
@@ -119,16 +120,16 @@ class ServedRecommender:
 
     # Answers
 
-    def predict(self, rows: Sequence[Row], unknown: str = "average", **asked: Any) -> Any:
+    def predict(self, rows: Sequence[Row], unknown: str | None = "average", **asked: Any) -> Any:
         """Predictions of pairs, as `TuckerRecommender.predict` gives them."""
-        self._refuse_other_columns("row", rows, {*KEYS, TIMESTAMP})
+        self._refuse_other_columns("rows", rows, {*KEYS, TIMESTAMP})
         columns = as_columns(rows)
         for key, side in zip(KEYS, (self.users, self.items), strict=True):
             missing = next((number for number, row in enumerate(rows) if row.get(key) is None), None)
             if missing is not None:
-                raise InputError(f"Row {missing} has no {key!r}; a pair has user_id and item_id.")
+                raise InputError(f"rows, row {missing + 1}: {key} is missing; a pair has user_id and item_id.")
             columns[key] = (side.known_all if unknown == "refuse" else side.read_all)(columns[key])
-        return self.model.predict(columns, **asked)
+        return self.model.predict(counted(columns, "rows"), **asked)
 
     def recommend(self, users: Sequence[Any], reasons: int = 0, **asked: Any) -> list[list[dict[str, Any]]]:
         """The best items for each of some users, best first, with titles and with so many reasons."""
@@ -147,9 +148,15 @@ class ServedRecommender:
         """The users (d = 0) or items (d = 1) most similar to a known one."""
         return self._lines((self.model.similar_users, self.model.similar_items)[d](value, n), d)
 
-    def explain(self, user: Any, item: Any, **circumstances: Any) -> dict[str, Any]:
-        """The parts of a prediction, and of that of a choice where the model knows both."""
-        found = self.model.explain(user, item, **circumstances)
+    def explain(self, user: Any, item: Any, circumstances: Mapping[str, str]) -> dict[str, Any]:
+        """The parts of a prediction, and of that of a choice where the model knows both; circumstances are text."""
+        occasion = self.model.history_.base.occasion
+        for name in circumstances:
+            if name not in occasion.columns:
+                taken = ", ".join([*KEYS, *occasion.columns])
+                raise InputError(f"For this model there is no parameter {name[:80]!r}; it takes {taken}.")
+        read = {name: _as_in(occasion[name], name, text) for name, text in circumstances.items()}
+        found = explain_pair(self.fitted, user, item, None, read)
         (title,) = self.items.titles([item])
         known = {"user_id": user, "item_id": item, "title": title}
         choice = None if found.choice is None else _explained(found.choice)
@@ -191,12 +198,20 @@ class ServedRecommender:
                for key, side in zip(KEYS, (self.users, self.items), strict=True)]  # fmt: skip
         read = [{**row, KEYS[0]: user, KEYS[1]: item} for row, user, item in zip(ratings, *ids, strict=True)]
         if not clicks:
+            self._refuse_no_rating(read)
             self._refuse_off_scale(read)
         if TIMESTAMP in self.model.history_.base.occasion_columns:
-            column = times(as_table(as_columns(read, TIMESTAMP), "ratings"), TIMESTAMP)
+            column = times(counted(as_columns(read, TIMESTAMP), "ratings"), TIMESTAMP)
             read = [{**row, TIMESTAMP: None if np.isnat(time) else str(time)}
                     for row, time in zip(read, column, strict=True)]  # fmt: skip
         return read
+
+    def _refuse_no_rating(self, ratings: Sequence[Row]) -> None:
+        missing = next((number for number, row in enumerate(ratings) if row.get(RATING) is None), None)
+        if missing is not None:
+            raise InputError(
+                f"ratings, row {missing + 1}: rating is missing; a model of ratings needs one in each row."
+            )
 
     def _refuse_off_scale(self, ratings: Sequence[Row]) -> None:
         """Refuse what the scale does not have: one such rating would change it for everybody."""
@@ -205,8 +220,8 @@ class ServedRecommender:
             rating = row.get(RATING)
             if isinstance(rating, int | float) and not low <= rating <= high:
                 raise InputError(
-                    f"ratings {number} has rating {rating:g}, but those of this model are from {low:g} to {high:g}; "
-                    f"fit with rating_scale=(low, high) for others."
+                    f"ratings, row {number + 1}: rating is {rating:g}, but those of this model are from {low:g} to "
+                    f"{high:g}; fit with rating_scale=(low, high) for others."
                 )
 
     def with_ratings(self, ratings: Sequence[Row], users: Sequence[Row] = ()) -> ServedRecommender:
@@ -225,7 +240,8 @@ class ServedRecommender:
             return self.with_people(users)
         model = _copied(self.model)
         settings = replace(RecommenderSettings.of(model), duplicates="keep" if clicks else "last")
-        fitted = with_ratings(fitted, settings, Given(as_columns(rows), described))
+        table = counted(as_columns(rows), "ratings", 1 + len(ratings) - len(rows))
+        fitted = with_ratings(fitted, settings, Given(table, described))
         model._keep(repacked(fitted))
         return ServedRecommender(model, self.texts)
 
@@ -235,7 +251,10 @@ class ServedRecommender:
         for number, row in enumerate(rows):
             other = next((name for name in row if name not in known), None)
             if other is not None:
-                raise InputError(f"{what} {number} has {other!r}; it takes {', '.join(sorted(known))}.")
+                raise InputError(
+                    f"{what}, row {number + 1}: there is no column {other[:80]!r} in this model; it takes "
+                    f"{', '.join(sorted(known))}."
+                )
 
     def with_people(self, people: Sequence[Row]) -> ServedRecommender:
         """The model with new users who are known by their attributes."""
@@ -267,6 +286,22 @@ def _explained(found: Explanation) -> dict[str, Any]:
     parts = [_part(row, found) for row in found.rows[1:]]
     sums = {"total": found.total, "std": found.std, "predicted": found.predicted, "latent": found.latent}
     return {"base": found.rows[0].contribution, "parts": parts, **sums, "words": found.words}
+
+
+def _as_in(column: Any, name: str, text: str) -> Any:
+    """The text of a circumstance as a value such as a training column has."""
+    if name == TIMESTAMP or column.dtype.kind not in "biuf":
+        return text
+    if column.dtype.kind == "b" and text.casefold() in ("true", "false"):
+        return text.casefold() == "true"
+    try:
+        number = float(text)
+    except ValueError:
+        number = np.nan
+    if column.dtype.kind == "b" or not np.isfinite(number):
+        what = "true or false" if column.dtype.kind == "b" else "a number"
+        raise InputError(f"{name} must be {what}, as in training, not {text[:80]!r}.")
+    return int(number) if number.is_integer() else number
 
 
 def _parts(found: Explanation) -> list[dict[str, Any]]:
@@ -310,6 +345,12 @@ def as_columns(rows: Sequence[Row], *also: str) -> dict[str, list[Any]]:
     """Rows as columns, None where a row lacks one; also some that no row has."""
     names = dict.fromkeys([*also, *(name for row in rows for name in row)])
     return {name: [row.get(name) for row in rows] for name in names}
+
+
+def counted(columns: Mapping[str, Sequence[Any]], name: str, first: int = 1) -> Table:
+    """Columns of a request as a table whose rows messages count from 1, as those of its other faults."""
+    table = as_table(columns, name)
+    return replace(table, numbers=np.arange(first, first + len(table)))
 
 
 def _copied(model: TuckerRecommender, **changed: Any) -> TuckerRecommender:

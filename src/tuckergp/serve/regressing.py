@@ -38,11 +38,18 @@ class ServedRegressor:
         """The columns of the inputs."""
         return self.model._used
 
-    def predict(self, rows: Sequence[Mapping[str, Any]], unknown: str, **asked: Any) -> Any:
+    def predict(self, rows: Sequence[Mapping[str, Any]], unknown: str | None, **asked: Any) -> Any:
         """Predictions of rows of inputs, as `TuckerGPRegressor.predict` gives them."""
-        for number, row in enumerate(rows):
-            missing = [name for name in self.columns if name not in row]
-            if missing:
-                raise InputError(f"Row {number} has no {missing[0]!r}; the inputs are {', '.join(self.columns)}.")
+        if unknown is not None:
+            raise InputError("A regression model has no ids that could be unknown; leave out unknown.")
+        known = set(self.columns)
+        inputs = f"the inputs are {', '.join(self.columns)}"
+        for number, row in enumerate(rows, start=1):
+            missing = next((name for name in self.columns if name not in row), None)
+            if missing is not None:
+                raise InputError(f"rows, row {number}: {missing} is missing; {inputs}.")
+            other = next((name for name in row if name not in known), None)
+            if other is not None:
+                raise InputError(f"rows, row {number}: {other[:80]!r} is no input of this model; {inputs}.")
         columns = {name: [row[name] for row in rows] for name in self.columns}
         return self.model.predict(columns, **asked)

@@ -6,8 +6,8 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, StrictBool, model_validator
 
-MOST_ROWS, MOST_NAMES = 100_000, 100
-Text = Annotated[str, Field(strict=True, max_length=2_000)]
+MOST_ROWS, MOST_NAMES, MOST_TEXT = 100_000, 100, 2_000
+Text = Annotated[str, Field(strict=True, max_length=MOST_TEXT)]
 Whole = Annotated[int, Field(strict=True, ge=-(2**63), lt=2**64)]
 Number = Annotated[float, Field(strict=True, allow_inf_nan=False)]
 # An id keeps the type that it has in JSON.
@@ -57,7 +57,7 @@ class PredictRequest(Strict):
     std: bool = Field(True, description="Also standard deviations of a new rating; null for a MAP estimate.")
     interval: float | None = Field(None, gt=0, lt=1, description="Also an interval of this probability.")
     unknown: Literal["refuse", "average"] = Field(
-        "refuse", description="Ids that the model does not know: status 404, or predictions for the average."
+        "refuse", description="Ids that a recommender does not know: status 404, or predictions for the average."
     )
 
 

@@ -88,12 +88,20 @@ class Service:
         """The same, if it is a recommender."""
         return _recommender(self.current())
 
+    def recommender_of_file(self) -> ServedRecommender:
+        """The model as its file has it, if it is a recommender."""
+        return _recommender(self.of_file())
+
     def regressor(self) -> ServedRegressor:
         """The same, if it is a regression model."""
         served = self.current()
         if not isinstance(served, ServedRegressor):
             raise NotFound("This model is a recommender; only a regression model has this.")
         return served
+
+    def of_file(self) -> Served:
+        """The model as its file has it, the same in all workers, without what was folded in or forgotten since."""
+        return self._now.base
 
     @property
     def facts(self) -> dict[str, Any]:
@@ -178,7 +186,7 @@ class Service:
 
     def _keep_old(self, error: Exception) -> None:
         """Say once why the new file is not taken."""
-        why = str(error) if isinstance(error, InputError) else "it cannot be read; the log says why."
+        why = _reason(error, self.settings.path.name)
         if self.fault != why:
             expected = isinstance(error, InputError | OSError)
             log.error("The new model file is not taken, the old model is kept: %s", error, exc_info=not expected)
@@ -192,6 +200,15 @@ class Service:
         model: Any = load(self.settings.path)
         served = ServedRecommender(model) if isinstance(model, TuckerRecommender) else ServedRegressor(model)
         return Loaded(served, served, stamp, stamp[0] / 1e9, time.time())
+
+
+def _reason(error: Exception, file: str) -> str:
+    """Why a file is not taken, without the folder that it is in."""
+    if isinstance(error, FileNotFoundError):
+        return f"There is no file {file}."
+    if isinstance(error, OSError):
+        return f"{file} cannot be read: {error.strerror or 'the log says why'}."
+    return str(error) if isinstance(error, InputError) else "it cannot be read; the log says why."
 
 
 def _recommender(served: Served) -> ServedRecommender:

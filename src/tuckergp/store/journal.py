@@ -2,7 +2,8 @@
 
 It only grows, but for lines of somebody who is forgotten: their rows are overwritten, with spaces where they end, so
 that what others have read of the file stays where it was. A line that does not fit makes a new file. Readers and
-writers lock the file; a line that a crash left incomplete is passed over.
+writers lock the file; a line that a crash left incomplete is passed over, and reported once. A file whose first line is
+none of a journal is refused, so that no other file is written into.
 """
 
 from __future__ import annotations
@@ -44,6 +45,11 @@ log = logging.getLogger("tuckergp.serve")
 RATINGS, USERS, FORGET = "ratings", "users", "forget"
 Entry = dict[str, Any]
 
+# How each line that is appended begins, also one that a crash left incomplete.
+BEGINNING = b'{"at":'
+# How many damaged lines are named in a message.
+NAMED = 5
+
 
 class JournalFault(InputError):
     """A journal that cannot be read or written now."""
@@ -71,7 +77,10 @@ class Journal:
         self.path = path
         # The file that was read last stays open, so that no other file can have its number.
         self._last: BinaryIO | None = None
+        self._said: set[tuple[int, int]] = set()  # damaged lines that were reported, by file and place
         self._make()
+        with self._opened() as file:
+            _refuse_other_files(path, file)
 
     def end(self) -> JournalEnd:
         """Where it ends now."""
@@ -86,13 +95,13 @@ class Journal:
     def read(self, since: JournalEnd | None = None) -> Reading:
         """The entries since an earlier end; all of them if the file is another one, or if none is given."""
         with self._locked(exclusive=False) as file:
-            return _read(file, since)
+            return _read(file, since, self._said)
 
     @contextmanager
     def writing(self) -> Iterator[Writer]:
         """Keep all others from reading and writing."""
         with self._locked(exclusive=True) as file:
-            yield Writer(self.path, file)
+            yield Writer(self.path, file, self._said)
 
     @contextmanager
     def _locked(self, exclusive: bool) -> Iterator[BinaryIO]:
@@ -130,12 +139,12 @@ def _saying(path: Path) -> Iterator[None]:
 class Writer:
     """A journal that one worker has for itself."""
 
-    def __init__(self, path: Path, file: BinaryIO) -> None:
-        self._path, self._file = path, file
+    def __init__(self, path: Path, file: BinaryIO, said: set[tuple[int, int]]) -> None:
+        self._path, self._file, self._said = path, file, said
 
     def read(self, since: JournalEnd | None = None) -> Reading:
         """As `Journal.read`."""
-        return _read(self._file, since)
+        return _read(self._file, since, self._said)
 
     def append(self, entry: Entry) -> JournalEnd:
         """Add an entry, safely on disk, and return where the journal ends then; after an error it is as it was."""
@@ -205,13 +214,42 @@ def _line(entry: Entry) -> bytes:
     return json.dumps(entry, separators=(",", ":")).encode() + b"\n"
 
 
-def _read(file: BinaryIO, since: JournalEnd | None) -> Reading:
+def _refuse_other_files(path: Path, file: BinaryIO) -> None:
+    """Refuse a file whose first line that is not empty is none of a journal."""
+    first = next((line for line in map(bytes.strip, file) if line), b"")
+    if first and not first.startswith(BEGINNING) and _entry(first) is None:
+        raise InputError(
+            f"{path} is no journal, for its first line is none that tuckergp serve writes; name another file, or one "
+            f"that does not exist."
+        )
+
+
+def _read(file: BinaryIO, since: JournalEnd | None, said: set[tuple[int, int]]) -> Reading:
     facts = os.fstat(file.fileno())
     now = JournalEnd(facts.st_ino, facts.st_size)
     anew = since is None or since.file != now.file or since.bytes > now.bytes
     start = 0 if since is None or anew else since.bytes
-    lines = os.pread(file.fileno(), now.bytes - start, start).splitlines()
-    return Reading([entry for entry in map(_entry, lines) if entry is not None], now, anew)
+    lines = os.pread(file.fileno(), now.bytes - start, start).splitlines(keepends=True)
+    entries, damaged, place = [], [], start
+    for number, line in enumerate(lines):
+        entry = _entry(line)
+        if entry is not None:
+            entries.append(entry)
+        elif line.strip() and (now.file, place) not in said:
+            said.add((now.file, place))
+            damaged.append(number)
+        place += len(line)
+    if damaged:
+        before = len(os.pread(file.fileno(), start, 0).splitlines())
+        _say_damaged([before + number + 1 for number in damaged])
+    return Reading(entries, now, anew)
+
+
+def _say_damaged(numbers: Sequence[int]) -> None:
+    named = ", ".join(f"{number:,}" for number in numbers[:NAMED])
+    more = f" and {len(numbers) - NAMED:,} more" if len(numbers) > NAMED else ""
+    what = f"Line {named} of the journal is" if len(numbers) == 1 else f"Lines {named}{more} of the journal are"
+    log.warning("%s damaged and passed over.", what)
 
 
 def _entry(line: bytes) -> Entry | None:
@@ -220,11 +258,10 @@ def _entry(line: bytes) -> Entry | None:
         return None
     try:
         entry = json.loads(line)
-    except ValueError:
-        entry = None
+    except (ValueError, RecursionError):
+        return None
     if isinstance(entry, dict) and (FORGET in entry or (_is_table(entry.get(RATINGS)) and _is_table(_users(entry)))):
         return entry
-    log.warning("A line of the journal is damaged and passed over.")
     return None
 
 

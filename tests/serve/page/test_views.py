@@ -8,6 +8,7 @@ from tuckergp.metrics import rmse
 
 from tuckergp import load
 from tuckergp.data.tables import as_table
+from tuckergp.errors import InputError
 from tuckergp.recommender import answering
 from tuckergp.recommender.factors import Factors
 from tuckergp.recommender.neighbours import positions
@@ -126,6 +127,27 @@ def test_figures_at_held_out_ratings_are_those_of_predict(recommender, ratings):
     assert {row["share"]: row["inside"] for row in found["coverage"]}[0.8] == pytest.approx(inside)
     assert found["usual_rmse"] == pytest.approx(np.sqrt(np.mean((y - ratings.train["rating"].mean()) ** 2)), rel=1e-6)
     assert len(mean) == found["n"]
+
+
+def test_rows_that_the_model_has_learned_from_do_not_judge_it(recommender, clicks, ratings):
+    both = {name: [*ratings.train[name], *ratings.test[name]] for name in ("user_id", "item_id", "rating")}
+    apart = PageState(ratings.test).accuracy(_served(recommender), copy=False)
+    found = PageState(both).accuracy(_served(recommender), copy=False)
+    assert apart["left_out"] == 0
+    assert found == {**apart, "left_out": len(ratings.train)}
+    pairs = {key: both[key] for key in ("user_id", "item_id")}
+    held = accuracy.of_recommender(clicks._fitted, as_table({key: ratings.test[key] for key in pairs}, "test"))
+    found = accuracy.of_recommender(clicks._fitted, as_table(pairs, "test"))
+    assert found == {**held, "left_out": len(pairs["user_id"]) - held["n"]}
+    for model in (recommender, clicks):
+        with pytest.raises(InputError, match="has learned from all"):
+            PageState(ratings.train).accuracy(_served(model), copy=False)
+
+
+def test_a_file_without_ratings_cannot_tell_what_it_has_learned_from(recommender, ratings, tmp_path):
+    recommender.save(tmp_path / "private.tgp", ratings=False)
+    found = PageState(ratings.test).accuracy(_served(load(tmp_path / "private.tgp")), copy=False)
+    assert (found["left_out"], found["n"]) == (None, len(ratings.test))
 
 
 def test_a_copy_is_judged_by_ratings_that_it_has_not_had(recommender, ratings):

@@ -12,6 +12,7 @@ from tuckergp.serve.service import Service
 __all__ = ["ERRORS", "service_of"]
 
 ERRORS: dict[int | str, dict[str, Any]] = {
+    400: {"model": Error, "description": "This is no HTTP request."},
     401: {"model": Error, "description": "The token is missing or wrong."},
     403: {"model": Error, "description": "Asked by another name, or by a page of another site."},
     404: {"model": Error, "description": "The model does not know it."},

@@ -101,8 +101,8 @@ def expected(request: Request, asked: ExpectedRequest) -> Any:
 
 @router.get("/map", response_model=ItemMap, summary="A map of items")
 def map_of_items(request: Request) -> Any:
-    """Places of items: close together where the same people are predicted to like them."""
-    served = service_of(request).recommender()
+    """Places of the items of the model file: close together where the same people are predicted to like them."""
+    served = service_of(request).recommender_of_file()
     return Reply(state_of(request).once(served, "map", lambda: item_map(served.fitted)))
 
 
@@ -115,7 +115,7 @@ def data(request: Request) -> Any:
 @router.get("/model/weights", response_model=Weights, summary="How much each attribute counts")
 def learned_weights(request: Request) -> Any:
     """The share of the variance of predictions that each attribute explains."""
-    served = service_of(request).recommender()
+    served = service_of(request).recommender_of_file()
     return Reply({"weights": state_of(request).once(served, "weights", lambda: weights(served.model))})
 
 
@@ -129,13 +129,13 @@ def chains(request: Request) -> Any:
 @router.get("/model/accuracy", response_model=Accuracy, summary="How far predictions are off")
 def accuracy(request: Request) -> Any:
     """Errors and coverage at held-out data, where the operator gave some."""
-    return Reply(state_of(request).accuracy(service_of(request).current(), copy=False))
+    return Reply(state_of(request).accuracy(service_of(request).of_file(), copy=False))
 
 
 @router.post("/model/accuracy", response_model=Accuracy, summary="Judge a copy of the model")
 def accuracy_of_copy(request: Request) -> Any:
     """Learn a copy from nine tenths of the ratings and judge it by the rest; `tuckergp explore` allows it."""
-    return Reply(state_of(request).accuracy(service_of(request).current(), copy=True))
+    return Reply(state_of(request).accuracy(service_of(request).of_file(), copy=True))
 
 
 @router.post("/surface", response_model=Surface, summary="A regression model over one or two columns")

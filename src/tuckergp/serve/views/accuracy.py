@@ -2,7 +2,8 @@
 
 Ratings that it has learned from do not tell, however they are weighted or hidden afterwards: the items know them. So
 there are two sources, and the page says which: a table that was held out of the fit, or a copy of the model that is
-learned from nine tenths of the ratings in its file and predicts the rest.
+learned from nine tenths of the ratings in its file and predicts the rest. Pairs of such a table that the file has as
+ratings are left out.
 """
 
 from __future__ import annotations
@@ -15,7 +16,9 @@ import numpy as np
 import numpy.typing as npt
 
 from tuckergp.data.history import History
+from tuckergp.data.names import KEYS
 from tuckergp.data.tables import Table
+from tuckergp.errors import InputError
 from tuckergp.inference import INFERENCES
 from tuckergp.recommender import TuckerRecommender
 from tuckergp.recommender.answering import best_items, predict
@@ -26,7 +29,7 @@ from tuckergp.recommender.reading import Given
 from tuckergp.recommender.settings import RecommenderSettings
 from tuckergp.running.control import Control
 
-__all__ = ["figures", "of_copy", "of_recommender", "of_regressor"]
+__all__ = ["check_held_out", "figures", "of_copy", "of_recommender", "of_regressor"]
 
 Floats = npt.NDArray[np.float64]
 
@@ -45,6 +48,43 @@ LIST = 10
 
 def of_recommender(fitted: FittedRecommender, held: Table) -> dict[str, Any]:
     """Figures at ratings, or clicks, that the fit has not had; ``held`` has the usual names of columns."""
+    given, held = len(held), unseen(fitted, held)
+    left_out = None if fitted.history.is_withheld else given - len(held)
+    return {**_of_unseen(fitted, held), "left_out": left_out}
+
+
+def unseen(fitted: FittedRecommender, held: Table) -> Table:
+    """The rows of a test table whose pairs the model has not learned from, as far as its file has ratings."""
+    if not len(held):
+        raise InputError(f"{held.name} has no rows to judge the model by; give another table.")
+    history = fitted.history.base
+    if history.is_withheld:
+        return held
+    numbers = [np.array([known.get(value, -1) for value in held[key].tolist()], dtype=np.int64)
+               for key, known in zip(KEYS, (history.users, history.items), strict=True)]  # fmt: skip
+    users = np.unique(numbers[0][numbers[0] >= 0])
+    items, starts = history.items_of(users)
+    width = len(history.ids[1])
+    learned = np.repeat(users, np.diff(starts)) * width + items
+    is_known = np.isin(numbers[0] * width + numbers[1], learned) & (numbers[0] >= 0) & (numbers[1] >= 0)
+    if is_known.all():
+        raise InputError(
+            f"The model has learned from all {len(held):,} rows of {held.name}, which cannot judge it; give ratings or "
+            f"clicks that were held out of the fit."
+        )
+    return held.take(np.flatnonzero(~is_known))
+
+
+def check_held_out(fitted: FittedRecommender, held: Table) -> None:
+    """Refuse a table that figures cannot be computed from, at the cost of one prediction."""
+    held = unseen(fitted, held)
+    if fitted.history.clicks:
+        _wanted(fitted, held)
+    else:
+        _of_unseen(fitted, held.head(1))
+
+
+def _of_unseen(fitted: FittedRecommender, held: Table) -> dict[str, Any]:
     rows = np.random.default_rng(0).permutation(len(held))[:MOST_TESTED]
     if fitted.history.clicks:
         return {"source": "held out", **_hits(fitted, held)}
@@ -80,7 +120,7 @@ def of_copy(model: TuckerRecommender) -> dict[str, Any]:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UserWarning)
         copy = learn(replace(settings, **short), Given(kept, *fitted.tables), Run(Control(progress=False)))
-    return {**of_recommender(copy, held), "source": "copy", "learned_from": len(kept)}
+    return {**_of_unseen(copy, held), "source": "copy", "learned_from": len(kept)}
 
 
 def _parts(history: History) -> tuple[Table, Table]:
@@ -120,10 +160,7 @@ def figures(answer: Any, y: Floats, usual: Floats, fitted: Any) -> dict[str, Any
 
 def _hits(fitted: FittedRecommender, held: Table) -> dict[str, Any]:
     """For how many people a list of ten holds a held-out item: the model's list, and that of the most chosen items."""
-    wanted: dict[Any, set[Any]] = {}
-    for person, item in zip(held["user_id"].tolist(), held["item_id"].tolist(), strict=True):
-        if person in fitted.history.users:
-            wanted.setdefault(person, set()).add(item)
+    wanted = _wanted(fitted, held)
     people = list(wanted)[:MOST_TESTED]
     listed = best_items(fitted, people, LIST, True, None, None, "mean", 1.0, 0, None)
     names = fitted.names or {}
@@ -145,3 +182,14 @@ def _hits(fitted: FittedRecommender, held: Table) -> dict[str, Any]:
         "hit_rate": float(np.mean([bool(wanted[person] & ours[person]) for person in people])),
         "usual_hit_rate": float(np.mean(usual)),
     }
+
+
+def _wanted(fitted: FittedRecommender, held: Table) -> dict[Any, set[Any]]:
+    """The held-out items of each person whom the model knows."""
+    wanted: dict[Any, set[Any]] = {}
+    for person, item in zip(held["user_id"].tolist(), held["item_id"].tolist(), strict=True):
+        if person in fitted.history.users:
+            wanted.setdefault(person, set()).add(item)
+    if not wanted:
+        raise InputError(f"The model knows nobody in {held.name}, so that there are no lists to judge; give others.")
+    return wanted

@@ -28,6 +28,8 @@ const SOURCES = {
   copy: "Of a copy of the model that was learned, with fewer draws, from nine tenths of the ratings in the file, at the other tenth. The model itself knows all of them, and is about as accurate on new ones.",
 };
 
+const leftOut = (figures) => figures.left_out ? ` ${count(figures.left_out)} rows of the table are left out, for the model has learned from them.` : "";
+
 function show(place, about, figures) {
   if (!figures.source) {
     const learn = async (event) => {
@@ -45,12 +47,12 @@ function show(place, about, figures) {
   }
   if (figures.hit_rate !== undefined) {
     put(place, big([[`${number(100 * figures.hit_rate, 0)} %`, "of people find something they chose among ten"], [`${number(100 * figures.usual_hit_rate, 0)} %`, "with the ten most chosen items instead"]]),
-      h("p", { class: "quiet small" }, `${SOURCES[figures.source]} ${count(figures.people)} people.`));
+      h("p", { class: "quiet small" }, `${SOURCES[figures.source]} ${count(figures.people)} people.${leftOut(figures)}`));
     return;
   }
   put(place, big([[number(figures.rmse, 3), "root mean squared error"], [number(figures.mae, 3), "mean absolute error"], [number(figures.usual_rmse, 3), "error of always saying the average"]]),
     figures.coverage.length ? [h("h3", {}, "Calibration"), h("p", { class: "small" }, "An interval of probability 80 % should hold 80 % of new values. Points on the diagonal: it does. Below it, the model is too sure."), calibration(figures.coverage, figures.n)] : h("p", { class: "quiet small" }, "A point estimate has no intervals to check."),
-    h("p", { class: "quiet small" }, `${SOURCES[figures.source]} ${figures.of > figures.n ? `${count(figures.n)} of ${count(figures.of)} values, chosen at random.` : `${count(figures.n)} values.`}`));
+    h("p", { class: "quiet small" }, `${SOURCES[figures.source]} ${figures.of > figures.n ? `${count(figures.n)} of ${count(figures.of)} values, chosen at random.` : `${count(figures.n)} values.`}${leftOut(figures)}`));
 }
 
 const big = (pairs) => h("dl", { class: "big" }, pairs.map(([value, label]) => h("div", {}, h("dt", {}, label), h("dd", {}, value))));
