@@ -32,6 +32,11 @@ def items(client, user, **query):
     return answer.json()["items"]
 
 
+def refused(answer, status, text):
+    assert answer.status_code == status, answer.text
+    assert text in answer.json()["detail"]
+
+
 @pytest.fixture
 def journal(tmp_path):
     return tmp_path / "journal.jsonl"
@@ -204,6 +209,21 @@ def test_attributes_alone_can_change(files):
             post(client, users=[{"user_id": "anna", "age": 33}])
             assert client.get("/users/anna").json()["ratings"] == []
     assert client.post("/fold-in", json={"ratings": []}).status_code == 422
+
+
+def test_an_implausible_attribute_is_refused_and_nobody_notices(files):
+    asked = ("/users/u0004/similar", "/items/i0003/similar", "/page/map", "/users/u0004/recommendations")
+    with serving(files["ratings"]) as client:
+        before = [client.get(path).json() for path in asked]
+        for age in (1.7e9, 1e25, 1e308, -(10**18)):
+            for users in ([{"user_id": "bad", "age": age}], [{"user_id": "u0003", "age": age}]):
+                ratings = [{"user_id": users[0]["user_id"], "item_id": "i0003", "rating": 5}]
+                for body in ({"users": users}, {"users": users, "ratings": ratings}):
+                    refused(client.post("/fold-in", json=body), 422, "users column 'age' holds")
+            person = {"attributes": {"age": age}}
+            refused(client.post("/recommendations", json={"users": [person]}), 422, "far from the training values")
+        assert [client.get(path).json() for path in asked] == before
+        assert client.get("/users/bad").status_code == 404
 
 
 def test_a_full_journal_takes_no_more(files, journal):

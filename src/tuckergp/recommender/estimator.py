@@ -305,6 +305,7 @@ class TuckerRecommender(Storable, Estimator):
         users, items : table with user_id (item_id) and attributes, or None
             Attributes of these users and items, or of new ones. Columns that `fit` did not know are ignored, and other
             ids keep their attributes, until `partial_fit`.
+            Numbers more than ten times the width of the training range away from it are refused.
         duplicates : {"keep", "mean", "last", "refuse"} or None
             What to do with a new rating of an item that the user rated before: ``"last"`` takes it in place of the
             earlier one. None is the estimator's own choice.
