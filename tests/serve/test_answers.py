@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import datetime
+import uuid
+
 import numpy as np
 import pytest
 
 from tests.serve.conftest import MARKUP, serving
-from tuckergp import load
+from tuckergp import TuckerRecommender, load
 
 USER = "u0002"
 FEW = ["i0003", "i0004", "i0005"]
@@ -186,6 +189,23 @@ def test_attributes_alone_describe_somebody(client, rec):
     assert [line["score"] for each in lists for line in each["items"]] == pytest.approx(expected["score"].tolist())
     assert [each["user_id"] for each in lists] == [None, None]
     refused(client.post("/recommendations", json={"users": [{"attributes": {"height": 1}}]}), 422, "it uses age, sex")
+
+
+@pytest.mark.parametrize("kind", [datetime.date, datetime.datetime, uuid.UUID, tuple, bytes])
+def test_new_people_have_an_id_of_the_type_of_the_others(kind, tmp_path):
+    make = {
+        datetime.date: lambda k: datetime.date(2020, 1, k + 1),
+        datetime.datetime: lambda k: datetime.datetime(2020, 1, k + 1),
+        uuid.UUID: lambda k: uuid.UUID(int=k),
+        tuple: lambda k: (k, "x"),
+        bytes: lambda k: bytes([k]),
+    }[kind]
+    rows = [{"user_id": make(k), "item_id": k * j % 5, "rating": 1 + (k + j) % 5} for k in range(6) for j in range(3)]
+    model = TuckerRecommender(rank=2, inference="als", random_state=0).fit(rows)
+    model.save(tmp_path / "model.tgp")
+    with serving(tmp_path / "model.tgp") as client:
+        people = [{"ratings": [{"item_id": k, "rating": 5}]} for k in range(2)]
+        assert len(client.post("/recommendations", json={"users": people}).json()["lists"]) == 2
 
 
 def test_somebody_new_is_nobody_else(files):

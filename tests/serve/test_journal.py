@@ -226,6 +226,23 @@ def test_an_implausible_attribute_is_refused_and_nobody_notices(files):
         assert client.get("/users/bad").status_code == 404
 
 
+def test_ids_of_another_type_than_those_of_the_model_are_refused(files, journal, tmp_path):
+    model = tmp_path / "model.tgp"
+    load(files["numbered"]).save(model)
+    with serving(model, journal=journal) as client:
+        for user, item, text in (("ann", 3, "'user_id' holds 'ann' at row 0"), (77, "x", "'item_id' holds 'x' at row")):
+            body = {"ratings": [{"user_id": user, "item_id": item, "rating": 5}]}
+            refused(client.post("/fold-in", json=body), 422, text)
+        post(client, {"user_id": 77, "item_id": 3, "rating": 5}, {"user_id": 9.5, "item_id": 3, "rating": 5})
+        assert client.get("/users/9.5").json()["user_id"] == 9.5
+        assert client.delete("/users/9.5").status_code == 200
+    assert learn(model, journal, warmup=1, progress=False).ratings == 1
+    with serving(files["ratings"]) as client:
+        refused(client.post("/fold-in", json={"users": [{"user_id": 9.5, "age": 30}]}), 422, "'user_id' holds 9.5 at")
+        post(client, users=[{"user_id": 9, "age": 30}])
+        assert client.get("/users/9").json()["user_id"] == "9"
+
+
 def test_a_full_journal_takes_no_more(files, journal):
     with serving(files["ratings"], journal=journal, most_journal=10) as client:
         post(client, *RATINGS)

@@ -83,9 +83,14 @@ class Entities:
 
     def read_all(self, values: Sequence[Any]) -> list[Any]:
         """Ids of paths or bodies as the model spells them, known or not."""
-        by_text = self.texts.by_text
-        return [by_text.get(value, value) if isinstance(value, str) else value
+        by_text, later = self.texts.by_text, self._later
+        return [by_text.get(value, later.get(value, value)) if isinstance(value, str) else value
                 for value in known_type(list(values), self.side)]  # fmt: skip
+
+    @cached_property
+    def _later(self) -> dict[str, Any]:
+        """Ids by their text, for those that were added since and are neither text nor integers."""
+        return {str(value): value for value in self.side.more if type(value) not in SPELLED}
 
     def read(self, value: Any) -> Any:
         """One id as the model spells it, known or not."""

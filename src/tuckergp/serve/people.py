@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import datetime
+import uuid
 from collections.abc import Sequence
 from itertools import count
 from typing import Any
@@ -54,4 +56,11 @@ def _new_id(example: Any, number: int) -> Any:
         return -1e300 - number * 1e290
     if isinstance(example, int):
         return -(2**62) - number
-    return f"\0new person {number}"
+    if isinstance(example, datetime.datetime):
+        return datetime.datetime.max.replace(tzinfo=example.tzinfo) - datetime.timedelta(microseconds=number)
+    if isinstance(example, datetime.date):
+        return datetime.date.max - datetime.timedelta(days=number)
+    if isinstance(example, uuid.UUID):
+        return uuid.UUID(int=2**128 - 1 - number)
+    name = f"\0new person {number}"
+    return (name,) if isinstance(example, tuple) else name.encode() if isinstance(example, bytes) else name

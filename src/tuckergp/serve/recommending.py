@@ -283,7 +283,7 @@ def _enlarged(fitted: FittedRecommender, table: Any) -> FittedRecommender:
     users, items = fitted.layout.sides
     return replace(
         fitted,
-        layout=replace(fitted.layout, sides=(users.enlarged(users.aligned(table)), items)),
+        layout=replace(fitted.layout, sides=(users.enlarged(users.to_keep(table)), items)),
         tables=(merged_tables(fitted.tables[0], table, KEYS[0]), fitted.tables[1]),
         choice=fitted.choice and _enlarged(fitted.choice, table),
     )
