@@ -191,6 +191,20 @@ def test_attributes_alone_describe_somebody(client, rec):
     refused(client.post("/recommendations", json={"users": [{"attributes": {"height": 1}}]}), 422, "it uses age, sex")
 
 
+def test_attributes_of_known_people_count_for_one_answer(client, rec, files):
+    known = client.get("/users/u0003").json()["attributes"]
+    older, same = ({"user_id": "u0003", "attributes": {"age": age}} for age in (70, known["age"]))
+    asked = {"users": [older, {"user_id": "cold", "attributes": {"age": 70}}], "n": 3}
+    lists = [each["items"] for each in client.post("/recommendations", json=asked).json()["lists"]]
+    with serving(files["ratings"]) as other:
+        other.post("/fold-in", json={"users": [{"user_id": person["user_id"], "age": 70} for person in asked["users"]]})
+        for user, got in zip(("u0003", "cold"), lists, strict=True):
+            assert got == other.get(f"/users/{user}/recommendations", params={"n": 3}).json()["items"]
+            assert got != client.get(f"/users/{user}/recommendations", params={"n": 3}).json()["items"]
+    assert client.get("/users/u0003").json()["attributes"] == known
+    assert client.post("/recommendations", json={"users": [same]}).status_code == 200
+
+
 @pytest.mark.parametrize("kind", [datetime.date, datetime.datetime, uuid.UUID, tuple, bytes])
 def test_new_people_have_an_id_of_the_type_of_the_others(kind, tmp_path):
     make = {

@@ -122,6 +122,18 @@ class Entities:
             return self.texts.rows
         return rows_by_id(self.table, self.side.key)
 
+    def cells(self, ids: Sequence[Any], columns: Sequence[str]) -> list[dict[str, Any]]:
+        """What the attribute table has in some columns for each of some ids, None where nothing."""
+        there = [] if self.table is None else [name for name in columns if name in self.table]
+        nothing = dict.fromkeys(columns)
+        if self.table is None or not there:
+            return [nothing] * len(ids)
+        rows = join(self.table.select([self.side.key, *there]), self.side.key, ids, self.table.name, self._rows)
+        listed = [
+            (v.astype("datetime64[us]") if v.dtype.kind == "M" else v).tolist() for v in map(rows.__getitem__, there)
+        ]
+        return [nothing | dict(zip(there, cells, strict=True)) for cells in zip(*listed, strict=True)]
+
     def described(self, ids: Sequence[Any]) -> list[dict[str, Any]]:
         """Id, title and attributes of each."""
         if self.table is None:

@@ -22,10 +22,9 @@ def including(served: ServedRecommender, people: Sequence[Person]) -> tuple[Serv
     Whoever is not known, and of whom nothing is said, must be a mistake: 404.
     """
     ids = _ids_of(served, people)
-    rows = [_of(user, person.attributes) for user, person in zip(ids, people, strict=True)]
+    rows = [_of(user, person.attributes) for user, person in zip(ids, people, strict=True) if person.attributes]
     ratings = [_of(user, row_of(rating)) for user, person in zip(ids, people, strict=True) for rating in person.ratings]
-    served = served.with_people(rows)
-    return (served.with_ratings(ratings) if ratings else served), ids
+    return (served.with_ratings(ratings, rows) if ratings or rows else served), ids
 
 
 def _of(user: Any, row: dict[str, Any]) -> dict[str, Any]:
