@@ -59,8 +59,15 @@ def test_ids_of_another_type_than_those_learned_are_noticed():
     model = TuckerRecommender(**FAST).fit(GOOD)
     with pytest.warns(UnknownIdWarning, match=r"item_id '01' has neither ratings nor attributes.*did you mean 1\?"):
         model.predict({"user_id": ["a"], "item_id": ["01"]})
-    with pytest.warns(DataWarning, match="No item_id of ratings is known: ids are like 'x' there, and the model's"):
-        model.fold_in({"user_id": ["a"], "item_id": ["x"], "rating": [1.0]})
+    for method in (model.fold_in, model.partial_fit):
+        with pytest.raises(
+            InputError, match=r"ratings column 'item_id' holds 'x' at row 1, and the model's ids are like 1"
+        ):
+            method({"user_id": ["a", "a"], "item_id": [1, "x"], "rating": [1.0, 2.0]})
+        with pytest.raises(
+            InputError, match=r"users column 'user_id' holds 9.5 at row 0, and the model's ids are like 'a"
+        ):
+            method({"user_id": ["a"], "item_id": [1], "rating": [1.0]}, {"user_id": [9.5], "age": [1]})
 
 
 def test_an_empty_history():

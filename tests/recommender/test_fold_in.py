@@ -472,6 +472,17 @@ def test_attribute_tables_with_an_id_twice_are_refused():
         rec.fold_in({"user_id": ["n"], "item_id": [1], "rating": [2]}, users)
 
 
+@pytest.mark.parametrize("method", ["fold_in", "partial_fit"])
+def test_columns_that_a_table_lacks_stay_as_they_were(method):
+    about = {"user_id": ["a", "b"], "age": [20, 40], "city": ["x", "y"], "name": ["Ann", "Bob"]}
+    rec = TuckerRecommender(rank=2, draws=2, warmup=1, time=None, random_state=0).fit(small_ratings(), about)
+    new = {"user_id": ["a", "n"], "item_id": [1, 1], "rating": [2, 2]}
+    getattr(rec, method)(new, {"user_id": ["a", "n"], "age": [30, 50], "city": [None, "z"]})
+    table = rec.tables_[0]
+    rows = {row[0]: row[1:] for row in zip(*(table[name].tolist() for name in about), strict=True)}
+    assert rows == {"a": (30, None, "Ann"), "b": (40, "y", "Bob"), "n": (50, "z", None)}
+
+
 def test_text_where_an_attribute_held_numbers_is_refused_by_the_name_of_its_column():
     rec = fitted(inference="als")
     with pytest.raises(InputError, match="users column 'age'"):

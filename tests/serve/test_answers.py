@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import datetime
 import json
 import re
+import uuid
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 from tests.serve.conftest import MARKUP, serving
-from tuckergp import load
+from tuckergp import TuckerRecommender, load
 
 USER = "u0002"
 FEW = ["i0003", "i0004", "i0005"]
@@ -214,6 +216,37 @@ def test_attributes_alone_describe_somebody(client, rec):
     assert [line["score"] for each in lists for line in each["items"]] == pytest.approx(expected["score"].tolist())
     assert [each["user_id"] for each in lists] == [None, None]
     refused(client.post("/recommendations", json={"users": [{"attributes": {"height": 1}}]}), 422, "it uses age, sex")
+
+
+def test_attributes_of_known_people_count_for_one_answer(client, rec, files):
+    known = client.get("/users/u0003").json()["attributes"]
+    older, same = ({"user_id": "u0003", "attributes": {"age": age}} for age in (70, known["age"]))
+    asked = {"users": [older, {"user_id": "cold", "attributes": {"age": 70}}], "n": 3}
+    lists = [each["items"] for each in client.post("/recommendations", json=asked).json()["lists"]]
+    with serving(files["ratings"]) as other:
+        other.post("/fold-in", json={"users": [{"user_id": person["user_id"], "age": 70} for person in asked["users"]]})
+        for user, got in zip(("u0003", "cold"), lists, strict=True):
+            assert got == other.get(f"/users/{user}/recommendations", params={"n": 3}).json()["items"]
+            assert got != client.get(f"/users/{user}/recommendations", params={"n": 3}).json()["items"]
+    assert client.get("/users/u0003").json()["attributes"] == known
+    assert client.post("/recommendations", json={"users": [same]}).status_code == 200
+
+
+@pytest.mark.parametrize("kind", [datetime.date, datetime.datetime, uuid.UUID, tuple, bytes])
+def test_new_people_have_an_id_of_the_type_of_the_others(kind, tmp_path):
+    make = {
+        datetime.date: lambda k: datetime.date(2020, 1, k + 1),
+        datetime.datetime: lambda k: datetime.datetime(2020, 1, k + 1),
+        uuid.UUID: lambda k: uuid.UUID(int=k),
+        tuple: lambda k: (k, "x"),
+        bytes: lambda k: bytes([k]),
+    }[kind]
+    rows = [{"user_id": make(k), "item_id": k * j % 5, "rating": 1 + (k + j) % 5} for k in range(6) for j in range(3)]
+    model = TuckerRecommender(rank=2, inference="als", random_state=0).fit(rows)
+    model.save(tmp_path / "model.tgp")
+    with serving(tmp_path / "model.tgp") as client:
+        people = [{"ratings": [{"item_id": k, "rating": 5}]} for k in range(2)]
+        assert len(client.post("/recommendations", json={"users": people}).json()["lists"]) == 2
 
 
 def test_somebody_new_is_nobody_else(files):

@@ -33,6 +33,15 @@ def items(client, user, **query):
     return answer.json()["items"]
 
 
+def scores(client, user):
+    return [line["score"] for line in items(client, user)]
+
+
+def refused(answer, status, text):
+    assert answer.status_code == status, answer.text
+    assert text in answer.json()["detail"]
+
+
 @pytest.fixture
 def journal(tmp_path):
     return tmp_path / "journal.jsonl"
@@ -215,6 +224,97 @@ def test_attributes_alone_can_change(files):
             post(client, users=[{"user_id": "anna", "age": 33}])
             assert client.get("/users/anna").json()["ratings"] == []
     assert client.post("/fold-in", json={"ratings": []}).status_code == 422
+
+
+def test_attributes_that_are_not_named_stay_as_they_were(files, journal, tmp_path):
+    """In the answers, after a restart, and after the model has learned from the journal."""
+    model = tmp_path / "model.tgp"
+    load(files["ratings"]).save(model)
+    with serving(model, journal=journal) as client:
+        before = {user: client.get(f"/users/{user}").json()["attributes"] for user in ("u0003", "u0004")}
+        post(client, users=[{"user_id": "u0003", "age": 41}, {"user_id": "u0004", "sex": "F", "age": None}])
+        post(client, {"user_id": "u0003", "item_id": "i0003", "rating": 5},
+             users=[{"user_id": "u0003", "occupation": "doctor"}])  # fmt: skip
+        expected = {
+            "u0003": {**before["u0003"], "age": 41, "occupation": "doctor"},
+            "u0004": {**before["u0004"], "sex": "F"},
+        }
+        assert {user: client.get(f"/users/{user}").json()["attributes"] for user in before} == expected
+    with serving(model, journal=journal) as client:
+        assert {user: client.get(f"/users/{user}").json()["attributes"] for user in before} == expected
+    learn(model, journal, warmup=1, progress=False)
+    with serving(model) as client:
+        assert {user: client.get(f"/users/{user}").json()["attributes"] for user in before} == expected
+
+
+def test_a_changed_attribute_changes_what_it_says_alone(files):
+    """With all attributes as they were, but for one, the row is that of a table with all of them."""
+    for kind in ("ratings", "value"):
+        with serving(files[kind]) as one, serving(files[kind]) as other:
+            for user in ("u0003", "cold"):
+                known = one.get(f"/users/{user}").json()["attributes"]
+                post(one, users=[{"user_id": user, "age": 60}])
+                post(other, users=[{**known, "user_id": user, "age": 60}])
+                assert items(one, user) == items(other, user)
+
+
+def test_attributes_of_a_known_user_without_ratings_can_change(files):
+    with serving(files["ratings"]) as client:
+        before = scores(client, "cold")
+        assert client.post("/fold-in", json={"users": [{"user_id": "cold", "age": 70}]}).status_code == 200
+        assert scores(client, "cold") != before
+        post(client, users=[{"user_id": "cold", "age": 30}])
+        assert scores(client, "cold") == pytest.approx(before)
+
+
+def test_an_implausible_attribute_is_refused_and_nobody_notices(files):
+    asked = ("/users/u0004/similar", "/items/i0003/similar", "/page/map", "/users/u0004/recommendations")
+    with serving(files["ratings"]) as client:
+        before = [client.get(path).json() for path in asked]
+        for age in (1.7e9, 1e25, 1e308, -(10**18)):
+            for users in ([{"user_id": "bad", "age": age}], [{"user_id": "u0003", "age": age}]):
+                ratings = [{"user_id": users[0]["user_id"], "item_id": "i0003", "rating": 5}]
+                for body in ({"users": users}, {"users": users, "ratings": ratings}):
+                    refused(client.post("/fold-in", json=body), 422, "users column 'age' holds")
+            person = {"attributes": {"age": age}}
+            refused(client.post("/recommendations", json={"users": [person]}), 422, "far from the training values")
+        assert [client.get(path).json() for path in asked] == before
+        assert client.get("/users/bad").status_code == 404
+
+
+def test_ids_of_another_type_than_those_of_the_model_are_refused(files, journal, tmp_path):
+    model = tmp_path / "model.tgp"
+    load(files["numbered"]).save(model)
+    with serving(model, journal=journal) as client:
+        for user, item, text in (("ann", 3, "'user_id' holds 'ann' at row 0"), (77, "x", "'item_id' holds 'x' at row")):
+            body = {"ratings": [{"user_id": user, "item_id": item, "rating": 5}]}
+            refused(client.post("/fold-in", json=body), 422, text)
+        post(client, {"user_id": 77, "item_id": 3, "rating": 5}, {"user_id": 9.5, "item_id": 3, "rating": 5})
+        assert client.get("/users/9.5").json()["user_id"] == 9.5
+        assert client.delete("/users/9.5").status_code == 200
+    assert learn(model, journal, warmup=1, progress=False).ratings == 1
+    with serving(files["ratings"]) as client:
+        refused(client.post("/fold-in", json={"users": [{"user_id": 9.5, "age": 30}]}), 422, "'user_id' holds 9.5 at")
+        post(client, users=[{"user_id": 9, "age": 30}])
+        assert client.get("/users/9").json()["user_id"] == "9"
+
+
+def test_an_id_alone_adds_nobody_and_is_refused(files):
+    with serving(files["ratings"]) as client:
+        for user in ({"user_id": "alone"}, {"user_id": "alone", "age": None}, {"user_id": "u0003"}):
+            answer = client.post("/fold-in", json={"users": [{"user_id": "anna", "age": 30}, user]})
+            refused(answer, 422, "users 1 has neither attributes nor ratings")
+        assert client.get("/users/anna").status_code == 404
+        post(client, *RATINGS, users=[{"user_id": "anna"}])
+        assert client.get("/users/anna").status_code == 200
+
+
+def test_attributes_of_users_whose_ratings_were_left_out_are_refused(files, tmp_path):
+    load(files["ratings"]).save(tmp_path / "model.tgp", ratings=False)
+    with serving(tmp_path / "model.tgp") as client:
+        answer = client.post("/fold-in", json={"users": [{"user_id": "u0003", "age": 40}]})
+        refused(answer, 422, "ratings that were left out of the file")
+        post(client, users=[{"user_id": "anna", "age": 40}])
 
 
 def test_a_full_journal_takes_no_more(files, journal):
@@ -554,6 +654,19 @@ def test_learning_says_its_warnings_as_fit_does(files, journal, tmp_path, monkey
     learned = run("journal", "learn", model, journal, "--warmup", 1, "--quiet")
     assert learned.stdout.strip() == f"{model} has learned from 1 rating, and forgotten 1 person."
     assert learned.stderr.splitlines()[-1] == "tuckergp: Something is odd."
+
+
+@pytest.mark.parametrize("kind", ["ratings", "clicks", "value"])
+def test_attributes_of_a_journal_without_ratings_are_learned_too(kind, files, journal, tmp_path):
+    model = tmp_path / "model.tgp"
+    load(files[kind]).save(model)
+    with serving(model, journal=journal) as client:
+        post(client, users=[{"user_id": "anna", "age": 33}, {"user_id": "u0003", "age": 44}])
+    assert learn(model, journal, warmup=1, progress=False) == (0, 0)
+    assert journal.read_bytes() == b""
+    with serving(model) as client:
+        assert client.get("/users/anna").json()["attributes"]["age"] == 33
+        assert client.get("/users/u0003").json()["attributes"]["age"] == 44
 
 
 def test_clicks_are_learned_once_and_what_comes_meanwhile_stays(files, journal, tmp_path, monkeypatch):

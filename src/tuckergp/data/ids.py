@@ -17,10 +17,10 @@ import numpy as np
 import numpy.typing as npt
 
 from tuckergp.data.id_types import aligned
-from tuckergp.data.tables import Table, is_missing
+from tuckergp.data.tables import Table, is_missing, show_cell
 from tuckergp.errors import InputError
 
-__all__ = ["Ids", "number_ids", "with_aligned_ids"]
+__all__ = ["Ids", "number_ids", "refuse_other_types", "with_aligned_ids"]
 
 Codes = npt.NDArray[np.int32]
 
@@ -149,6 +149,21 @@ def with_aligned_ids(table: Table, key: str, example: Any) -> Table:
     if values.dtype.kind == "f" and table.sources and (np.abs(values) >= EXACT).any():
         raise _no_ids(table, key)
     return replace(table, columns={**table.columns, key: aligned(table[key], example)})
+
+
+def refuse_other_types(table: Table, key: str, example: Any) -> None:
+    """Refuse ids that cannot be in one column with known ones, of which one is given: text among numbers, say."""
+    family = _family(type(example))
+    values = table[key]
+    listed = values.tolist() if values.dtype.kind == "O" else _natives(values[:1])  # other columns are of one type
+    other = {kind for kind in set(map(type, listed)) if _family(kind) != family}
+    row = next((row for row, value in enumerate(listed) if type(value) in other), None) if other else None
+    if row is None or is_missing(values[row : row + 1]).all():
+        return
+    raise InputError(
+        f"{table.name} column {key!r} holds {show_cell(listed[row])} at {table.row_label(row)}, and the model's ids "
+        f"are like {show_cell(example)}; give ids of the same type."
+    )
 
 
 def _number_objects(table: Table, key: str, values: npt.NDArray[Any]) -> tuple[list[Any], Codes]:

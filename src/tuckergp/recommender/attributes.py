@@ -19,6 +19,7 @@ from tuckergp.data.tables import Table, is_missing, show_cell
 from tuckergp.errors import DataWarning, InputError
 from tuckergp.kernels import Cosine, Identity, Kernel, Linear, Scaled
 from tuckergp.recommender.decisions import WHO_RATED_WHAT, Attribute, Choice, as_numbers, as_vectors, decide
+from tuckergp.recommender.ranges import refuse_far
 from tuckergp.recommender.words import buckets
 
 __all__ = ["WHO_RATED_WHAT", "Attribute", "Attributes", "check_keys", "join", "two_rows"]
@@ -90,16 +91,21 @@ class Attributes:
         """Encode the key and the used columns: numbers standardised, everything else as sets of values.
 
         Each number has a further column with its level or, if it has a kernel of its own, with whether it is missing.
+        A number that is far from all those of training is refused.
         """
         encoded: dict[str, npt.NDArray[Any]] = {self.key: table[self.key]}
         for attribute in self.used:
             values = table[attribute.column]
             if attribute.means:
-                vectors = as_vectors(table, attribute.column, len(attribute.means)) - attribute.means
-                standardised = np.nan_to_num(vectors / attribute.spreads)  # a missing vector counts as the mean
+                vectors = as_vectors(table, attribute.column, len(attribute.means))
+                refuse_far(table, attribute, vectors)
+                standardised = np.nan_to_num(
+                    (vectors - attribute.means) / attribute.spreads
+                )  # a missing vector counts as the mean
                 encoded |= dict(zip(attribute.vector_columns, standardised.T, strict=True))
             elif attribute.numeric:
                 numbers = as_numbers(table, attribute.column)
+                refuse_far(table, attribute, numbers)
                 missing = np.isnan(numbers)
                 numbers[missing] = attribute.mean
                 encoded[attribute.column] = (numbers - attribute.mean) / attribute.spread
@@ -190,7 +196,7 @@ def join(
     for column, values in table.columns.items():
         if column != key:
             columns[column] = _at(values, rows)
-    return Table(columns, name, len(ids))
+    return Table(columns, name, len(ids), table.first_line, numbers=rows)
 
 
 def rows_by_id(table: Table, key: str) -> dict[Any, int]:

@@ -83,6 +83,10 @@ class Attribute:
         Whether the column is standardised.
     means, spreads : tuple of float
         Mean and standard deviation of each coordinate of a vector; a missing vector is replaced by the means.
+    lows, highs : tuple of float
+        The least and the largest training value of a number, or of each coordinate of a vector; empty in older files.
+    dates : bool
+        Whether its numbers are dates, as days since 1970-01-01.
     says_nothing : bool
         Whether it is left out because all its values are missing or the same.
     """
@@ -99,6 +103,9 @@ class Attribute:
     says_nothing: bool = False
     means: tuple[float, ...] = ()
     spreads: tuple[float, ...] = ()
+    lows: tuple[float, ...] = ()
+    highs: tuple[float, ...] = ()
+    dates: bool = False
 
     @property
     def vector_columns(self) -> list[str]:
@@ -181,8 +188,10 @@ def _number(table: Table, column: str, missing: npt.NDArray[np.bool_]) -> Attrib
         return _constant(column)
     present = numbers[~np.isnan(numbers)]
     edges = tuple(float(edge) for edge in np.unique(np.quantile(present, np.arange(1, N_LEVELS) / N_LEVELS)))
-    note = f"{'dates, ' if holds_dates(table[column][~missing]) else ''}standardised, and by tenths{_how_many(missing)}"
-    return Attribute(column, "number", note, float(present.mean()), spread, edges, numeric=True)
+    dates = holds_dates(table[column][~missing])
+    note = f"{'dates, ' if dates else ''}standardised, and by tenths{_how_many(missing)}"
+    read = Attribute(column, "number", note, float(present.mean()), spread, edges, numeric=True, dates=dates)
+    return _with_range(read, present)
 
 
 def _category(table: Table, column: str, missing: npt.NDArray[np.bool_]) -> Attribute:
@@ -231,7 +240,8 @@ def _vector(table: Table, column: str, missing: npt.NDArray[np.bool_]) -> Attrib
         return _constant(column)
     note = f"vector of {vectors.shape[1]}, standardised{_how_many(missing)}"
     spreads = np.where(constant, 1.0, spreads)
-    return Attribute(column, "vector", note, means=tuple(means.tolist()), spreads=tuple(spreads.tolist()))
+    read = Attribute(column, "vector", note, means=tuple(means.tolist()), spreads=tuple(spreads.tolist()))
+    return _with_range(read, vectors)
 
 
 def as_vectors(table: Table, column: str, size: int | None = None) -> npt.NDArray[np.float64]:
@@ -275,7 +285,8 @@ def _with_kernel(table: Table, column: str, kernel: Kernel) -> Attribute:
             return _constant(column)
         note = f"{kernel!r} on the standardised numbers{_how_many(missing)}"
         bound = _bind(kernel, table, column, spread)
-        return Attribute(column, "kernel", note, float(np.nanmean(numbers)), spread, kernel=bound, numeric=True)
+        read = Attribute(column, "kernel", note, float(np.nanmean(numbers)), spread, kernel=bound, numeric=True)
+        return _with_range(replace(read, dates=holds_dates(present)), numbers[~np.isnan(numbers)])
     if not all(isinstance(leaf, Identity | Linear | Constant) for leaf in kernel.leaves()):  # others need numbers
         row = int(np.argmax(~missing))
         raise InputError(
@@ -283,6 +294,12 @@ def _with_kernel(table: Table, column: str, kernel: Kernel) -> Attribute:
             f"{table.row_label(row)}; choose 'category', 'bag' or 'text', or Identity() or Linear()."
         )
     return Attribute(column, "kernel", f"{kernel!r} as asked", kernel=_bind(kernel, table, column, 1.0))
+
+
+def _with_range(attribute: Attribute, present: npt.NDArray[np.float64]) -> Attribute:
+    """The attribute with the range of its training values, (n,) or (n, k)."""
+    lows, highs = (np.atleast_1d(end(present, axis=0)).tolist() for end in (np.min, np.max))
+    return replace(attribute, lows=tuple(lows), highs=tuple(highs))
 
 
 def _bind(kernel: Kernel, table: Table, column: str | list[str], spread: float) -> Kernel:

@@ -17,9 +17,9 @@ import numpy.typing as npt
 
 from tuckergp.data.columns import row_keys
 from tuckergp.data.history import Nobody
-from tuckergp.data.ids import Ids, with_aligned_ids
+from tuckergp.data.ids import Ids, refuse_other_types, with_aligned_ids
 from tuckergp.data.tables import Table, as_table, show_cell
-from tuckergp.errors import DataWarning, InputError, UnknownIdWarning
+from tuckergp.errors import InputError, UnknownIdWarning
 from tuckergp.model.fitted_mode import FittedMode
 from tuckergp.model.mode_table import ModeTable
 from tuckergp.model.whitening import whiten
@@ -165,19 +165,12 @@ class Side:
             return table
         return with_aligned_ids(table, self.key, self.example)
 
-    def warn_of_other_types(self, table: Table) -> None:
-        """Warn if no id of a table is known and their type differs from that of known ids, as text from numbers."""
-        asked = table[self.key]
-        if len(asked) == 0 or not len(self.base) or (self.numbers(asked) != self.unknown).any():
-            return
-        known, example = self.example, asked.tolist()[0]
-        if isinstance(known, str) != isinstance(example, str):
-            warnings.warn(
-                f"No {self.key} of {table.name} is known: ids are like {example!r} there, and the model's like "
-                f"{known!r}. Give both the same type.",
-                DataWarning,
-                stacklevel=3,
-            )
+    def to_keep(self, table: Table) -> Table:
+        """The same for a table whose ids become known ones, so that those of other types are refused."""
+        table = self.aligned(table)
+        if self.key in table and self.example is not None:
+            refuse_other_types(table, self.key, self.example)
+        return table
 
     def alike(self, unknown: Any) -> Any:
         """A known id that differs by case, surrounding spaces and leading zeros alone; None if there is none."""

@@ -303,8 +303,9 @@ class TuckerRecommender(Storable, Estimator):
             The timestamp and context columns may be missing. For Bernoulli clicks, negative pairs are sampled for these
             users.
         users, items : table with user_id (item_id) and attributes, or None
-            Attributes of these users and items, or of new ones. Columns that `fit` did not know are ignored, and other
-            ids keep their attributes, until `partial_fit`.
+            Attributes of these users and items, or of new ones. What the table has no column for stays as it was.
+            Columns that `fit` did not know are ignored, and other ids keep their attributes, until `partial_fit`.
+            Numbers more than ten times the width of the training range away from it are refused.
         duplicates : {"keep", "mean", "last", "refuse"} or None
             What to do with a new rating of an item that the user rated before: ``"last"`` takes it in place of the
             earlier one. None is the estimator's own choice.
@@ -398,7 +399,7 @@ class TuckerRecommender(Storable, Estimator):
         ratings : table with columns user_id, item_id, rating, or a path to one
             Only the new ones; may be empty.
         users, items : table with user_id (item_id) and attributes, or None
-            New rows, which replace those of the same id.
+            New rows, which replace those of the same id in the columns that the table has.
         warmup : int
             Sweeps before draws are kept again.
         checkpoint, checkpoint_minutes, max_time, callback, progress, moments_of, keep, keep_draws

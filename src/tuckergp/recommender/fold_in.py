@@ -32,7 +32,7 @@ from tuckergp.recommender.questions import cells
 from tuckergp.recommender.reading import rating_label
 from tuckergp.recommender.zeros import Zeros
 
-__all__ = ["Folded", "fold_in", "ratings_of"]
+__all__ = ["Folded", "check_withheld", "fold_in", "ratings_of"]
 
 Ints = npt.NDArray[np.integer]
 
@@ -84,7 +84,7 @@ def _problem(
 ) -> FoldIn:
     fit.draws.require_kept()
     more = read_more(history, ratings, scale, duplicates)
-    _check_withheld(history, more)
+    check_withheld(history, more.ids[0])
     if not more.clicks:
         fit.likelihood.check_more(ratings.numeric(RATING), rating_label(ratings))
     users, items = layout.sides
@@ -125,15 +125,15 @@ def _problem(
     return FoldIn(fit, (local_users, local_items), design, fit.likelihood.targets(y), more, replaced, zeros)
 
 
-def _check_withheld(history: History, more: History) -> None:
-    """Refuse what needs ratings that were left out of the file."""
+def check_withheld(history: History, users: Sequence[Any]) -> None:
+    """Refuse to draw users again whose ratings were left out of the file."""
     if not history.is_withheld:
         return
-    known = next((value for value in more.ids[0] if value in history.base.users), None)
+    known = next((value for value in users if value in history.base.users), None)
     if known is not None:
         raise InputError(
             f"User {known!r} has ratings that were left out of the file (save(ratings=False)), so that more of them "
-            f"cannot be added; give all of them under a new id, or load the file with ratings."
+            f"or attributes cannot be added; give all of them under a new id, or load the file with ratings."
         )
 
 

@@ -24,7 +24,7 @@ from tuckergp.linalg import Matrix
 from tuckergp.model.mode_table import ModeTable
 from tuckergp.posterior.draws import map_draws
 from tuckergp.posterior.fitted import Fit
-from tuckergp.recommender.attributes import WHO_RATED_WHAT, check_keys, join
+from tuckergp.recommender.attributes import WHO_RATED_WHAT, check_keys, join, rows_by_id
 from tuckergp.recommender.entities import Side, as_objects, average_of
 from tuckergp.recommender.fitted import FittedRecommender
 from tuckergp.recommender.forgetting import new_numbers, renumbered_circumstances, renumbered_sets
@@ -32,7 +32,7 @@ from tuckergp.recommender.layout import Layout
 from tuckergp.residuals.base import ModeDraws
 from tuckergp.residuals.grown import GrownRows
 
-__all__ = ["compacted", "merged_tables", "read_more", "repacked", "rows_of"]
+__all__ = ["compacted", "described", "merged_tables", "read_more", "repacked", "rows_of"]
 
 Ints = npt.NDArray[np.integer]
 # Up to so many rows without use are kept.
@@ -50,11 +50,11 @@ def read_more(history: History, table: Table, scale: tuple[float, float] | None,
     return History.read(whole, occasion, history.clicks, scale, duplicates)
 
 
-def rows_of(side: Side, ids: Sequence[Any], table: Table | None, sets: Sequence[Sequence[int]]) -> ModeTable:
+def rows_of(side: Side, ids: Sequence[Any], table: Table | None, sets: Sequence[Sequence[int]] | None) -> ModeTable:
     """Some ids with their updated features, also those that training did not have.
 
     Known ids keep the attributes that the table does not give. Who rated what comes from ``sets``, restricted to those
-    users or items that were there at the fit.
+    users or items that were there at the fit; without them it stays as it was.
     """
     if table is not None:
         check_keys(table, side.key)
@@ -75,10 +75,23 @@ def rows_of(side: Side, ids: Sequence[Any], table: Table | None, sets: Sequence[
     new: list[NewFeatures | None] = []
     for g, block in enumerate(side.mode.blocks):
         columns = set(block.kernel.reads(side.mode.mode.columns))
-        anew = is_new | (is_listed & bool(columns <= read)) | (columns == {WHO_RATED_WHAT})
+        anew = is_new | (is_listed & bool(columns <= read)) | (sets is not None and columns == {WHO_RATED_WHAT})
         parts.append(_chosen(anew, now.features[:, block.columns], before.features[:, block.columns]))
         new += [source.new and source.new.only(g, rows) for source, rows in ((now, anew), (before, ~anew))]
     return replace(now, features=hstack(parts), new=side_by_side(new))
+
+
+def described(fitted: FittedRecommender, table: Table) -> FittedRecommender:
+    """The model with users, new ones or such without ratings, as a table describes them."""
+    users, items = fitted.layout.sides
+    table = users.to_keep(table)
+    ids = table[users.key].tolist()
+    return replace(
+        fitted,
+        layout=replace(fitted.layout, sides=(users.grown(ids, rows_of(users, ids, table, None)), items)),
+        tables=(merged_tables(fitted.tables[0], table, users.key), fitted.tables[1]),
+        choice=fitted.choice and described(fitted.choice, table),
+    )
 
 
 def _chosen(first: npt.NDArray[np.bool_], a: Matrix, b: Matrix) -> Matrix:
@@ -189,13 +202,18 @@ def _required(value: T | None) -> T:
 
 
 def merged_tables(first: Table | None, second: Table | None, key: str) -> Table | None:
-    """Two attribute tables as one; for an id in both, the row of the second."""
+    """Two attribute tables as one; for an id in both, the second counts, and the first in columns that only it has."""
     if second is None:
         return first
     check_keys(second, key)
     second = replace(second, columns={**second.columns, key: as_objects(second[key])})
     if first is None:
         return second
+    lacking = [column for column in first.columns if column not in second.columns]
+    if lacking:
+        ids = second[key].tolist()
+        known = join(first.select([key, *lacking]), key, ids, second.name, rows_by_id(first, key))
+        second = replace(second, columns={**second.columns, **{column: known[column] for column in lacking}})
     replaced = set(second[key].tolist())
     kept = np.array([row for row, value in enumerate(first[key].tolist()) if value not in replaced], dtype=np.intp)
     return stacked(first.take(kept), second)

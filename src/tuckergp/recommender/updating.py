@@ -27,8 +27,6 @@ def with_ratings(fitted: FittedRecommender, settings: RecommenderSettings, given
     """The recommender with new ratings folded in, as `TuckerRecommender.fold_in` describes."""
     table, tables = _read(fitted, settings, given)
     seed = int(stream(seed_of(settings.random_state), 4).integers(2**63))  # each row has a stream named by its id
-    for side in fitted.layout.sides:
-        side.warn_of_other_types(table)
     layout, fit, history = fold_in(
         fitted.layout, fitted.fit, fitted.history, table, tables, **_reading(settings), seed=seed
     )
@@ -79,11 +77,13 @@ def go_on(
 def _read(fitted: FittedRecommender, settings: RecommenderSettings, given: Given) -> tuple[Table, AttributeTables]:
     """The new ratings and attributes, with ids of the types that were decided at the fit."""
     layout = fitted.layout
-    table = layout.aligned(named_table(given.ratings, "ratings", fitted.names))
+    table = named_table(given.ratings, "ratings", fitted.names)
+    for side in layout.sides:
+        table = side.to_keep(table)
     if fitted.fit.likelihood.all_pairs:  # every row is a choice, whatever its rating
         table = table.select(name for name in table.columns if name != RATING)
     users, items = (
-        None if one is None else side.aligned(one)
+        None if one is None else side.to_keep(one)
         for side, one in zip(layout.sides, attribute_tables(given, settings, fitted.names), strict=True)
     )
     return table, (users, items)

@@ -83,9 +83,14 @@ class Entities:
 
     def read_all(self, values: Sequence[Any]) -> list[Any]:
         """Ids of paths or bodies as the model spells them, known or not."""
-        by_text = self.texts.by_text
-        return [by_text.get(value, value) if isinstance(value, str) else value
+        by_text, later = self.texts.by_text, self._later
+        return [by_text.get(value, later.get(value, value)) if isinstance(value, str) else value
                 for value in known_type(list(values), self.side)]  # fmt: skip
+
+    @cached_property
+    def _later(self) -> dict[str, Any]:
+        """Ids by their text, for those that were added since and are neither text nor integers."""
+        return {str(value): value for value in self.side.more if type(value) not in SPELLED}
 
     def read(self, value: Any) -> Any:
         """One id as the model spells it, known or not."""
@@ -116,6 +121,18 @@ class Entities:
         if self.table is None or self.table is self.texts.table:
             return self.texts.rows
         return rows_by_id(self.table, self.side.key)
+
+    def cells(self, ids: Sequence[Any], columns: Sequence[str]) -> list[dict[str, Any]]:
+        """What the attribute table has in some columns for each of some ids, None where nothing."""
+        there = [] if self.table is None else [name for name in columns if name in self.table]
+        nothing = dict.fromkeys(columns)
+        if self.table is None or not there:
+            return [nothing] * len(ids)
+        rows = join(self.table.select([self.side.key, *there]), self.side.key, ids, self.table.name, self._rows)
+        listed = [
+            (v.astype("datetime64[us]") if v.dtype.kind == "M" else v).tolist() for v in map(rows.__getitem__, there)
+        ]
+        return [nothing | dict(zip(there, cells, strict=True)) for cells in zip(*listed, strict=True)]
 
     def described(self, ids: Sequence[Any]) -> list[dict[str, Any]]:
         """Id, title and attributes of each."""

@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from tuckergp.data.names import KEYS, RATING
 from tuckergp.errors import InputError
 from tuckergp.recommender import TuckerRecommender
 from tuckergp.serve.recommending import ServedRecommender, as_columns
@@ -81,17 +82,18 @@ def learn(model: str | Path, journal: str | Path, warmup: int = 10, progress: bo
     if not isinstance(rec, TuckerRecommender):
         raise InputError(f"{model} is a regression model; a journal is learned from by a recommender.")
     entries, end, _ = file.read()
-    served = ServedRecommender(rec)
-    known = [user for user in served.users.read_all(_forgotten(entries)) if user in served.users.side.number]
+    users = ServedRecommender(rec).users
+    known = [user for user in users.read_all(_forgotten(entries)) if user in users.side.number]
     for user in known:
         rec.forget(user)
+    served = ServedRecommender(rec)
     rest = standing(entries)
     ratings = [row for entry in rest for row in served.read_ratings(entry.get(RATINGS) or [])]
-    users = [row for entry in rest for row in entry.get(USERS) or []]
-    if ratings:
+    about = served.described([row for entry in rest for row in entry.get(USERS) or []])
+    if ratings or about:
         clicks = rec.history_.clicks
-        described = as_columns(list({str(row["user_id"]): row for row in users}.values())) if users else None
-        rec.partial_fit(as_columns(ratings), described, warmup=warmup, progress=progress,
+        new = as_columns(ratings, *KEYS, *(() if clicks else (RATING,)))
+        rec.partial_fit(new, as_columns(about) if about else None, warmup=warmup, progress=progress,
                         duplicates=None if clicks else "last")  # fmt: skip
     rec.save(model)
     with file.writing() as writer:

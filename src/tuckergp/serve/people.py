@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import datetime
+import uuid
 from collections.abc import Sequence
 from itertools import count
 from typing import Any
@@ -20,10 +22,9 @@ def including(served: ServedRecommender, people: Sequence[Person]) -> tuple[Serv
     Whoever is not known, and of whom nothing is said, must be a mistake: 404.
     """
     ids = _ids_of(served, people)
-    rows = [_of(user, person.attributes) for user, person in zip(ids, people, strict=True)]
+    rows = [_of(user, person.attributes) for user, person in zip(ids, people, strict=True) if person.attributes]
     ratings = [_of(user, row_of(rating)) for user, person in zip(ids, people, strict=True) for rating in person.ratings]
-    served = served.with_people(rows)
-    return (served.with_ratings(ratings) if ratings else served), ids
+    return (served.with_ratings(ratings, rows) if ratings or rows else served), ids
 
 
 def _of(user: Any, row: dict[str, Any]) -> dict[str, Any]:
@@ -54,4 +55,11 @@ def _new_id(example: Any, number: int) -> Any:
         return -1e300 - number * 1e290
     if isinstance(example, int):
         return -(2**62) - number
-    return f"\0new person {number}"
+    if isinstance(example, datetime.datetime):
+        return datetime.datetime.max.replace(tzinfo=example.tzinfo) - datetime.timedelta(microseconds=number)
+    if isinstance(example, datetime.date):
+        return datetime.date.max - datetime.timedelta(days=number)
+    if isinstance(example, uuid.UUID):
+        return uuid.UUID(int=2**128 - 1 - number)
+    name = f"\0new person {number}"
+    return (name,) if isinstance(example, tuple) else name.encode() if isinstance(example, bytes) else name

@@ -23,8 +23,8 @@ from tuckergp.recommender import TuckerRecommender
 from tuckergp.recommender.answering import explain_pair
 from tuckergp.recommender.explanation import Contribution, Explanation
 from tuckergp.recommender.fitted import FittedRecommender
-from tuckergp.recommender.fold_in import ratings_of
-from tuckergp.recommender.growth import merged_tables, repacked
+from tuckergp.recommender.fold_in import check_withheld, ratings_of
+from tuckergp.recommender.growth import described, repacked
 from tuckergp.recommender.reading import Given
 from tuckergp.recommender.settings import RecommenderSettings
 from tuckergp.recommender.updating import with_ratings
@@ -229,19 +229,29 @@ class ServedRecommender:
 
         Clicks add up. Users who have no rating among these, but new attributes, are drawn again with those.
         """
-        rows, described = self.read_ratings(ratings), self._described(users)
-        fitted, clicks = self.fitted, self.model.history_.clicks
+        rows = self.read_ratings(ratings)
         given = {row[KEYS[0]] for row in rows}
-        again = [] if described is None else [user for user in described[KEYS[0]] if user not in given]
-        if again:
-            mine = ratings_of(fitted.history, again, fitted.layout.sides[0])
-            fitted, rows = _unrated(fitted, again), [*_rows(mine), *rows]
-        if not rows:
-            return self.with_people(users)
+        self._refuse_other_attributes(users)
+        self._refuse_no_attributes(users, given)
+        about = {row[KEYS[0]]: row for row in self.described(users)}
+        fitted, again = self.fitted, [user for user in about if user not in given]
+        check_withheld(fitted.history, again)
+        mine = _rows(ratings_of(fitted.history, again, fitted.layout.sides[0])) if again else []
+        rated = given | {row[KEYS[0]] for row in mine}
+        with_none, with_some = (
+            [row for user, row in about.items() if (user in rated) is some] for some in (False, True)
+        )
+        if with_none:
+            fitted = described(fitted, as_table(as_columns(with_none), "users"))
+        if mine:
+            fitted = _unrated(fitted, [user for user in again if user in rated])
+        if rated:
+            settings = RecommenderSettings.of(self.model)
+            settings = replace(settings, duplicates="keep" if self.model.history_.clicks else "last")
+            table = counted(as_columns([*mine, *rows]), "ratings", 1 - len(mine))
+            new = Given(table, as_columns(with_some) if with_some else None)
+            fitted = with_ratings(fitted, settings, new)
         model = _copied(self.model)
-        settings = replace(RecommenderSettings.of(model), duplicates="keep" if clicks else "last")
-        table = counted(as_columns(rows), "ratings", 1 + len(ratings) - len(rows))
-        fitted = with_ratings(fitted, settings, Given(table, described))
         model._keep(repacked(fitted))
         return ServedRecommender(model, self.texts)
 
@@ -256,30 +266,39 @@ class ServedRecommender:
                     f"{', '.join(sorted(known))}."
                 )
 
-    def with_people(self, people: Sequence[Row]) -> ServedRecommender:
-        """The model with new users who are known by their attributes."""
-        table = self._described(people)
-        if table is None:
-            return self
-        model = _copied(self.model)
-        model._keep(_enlarged(self.fitted, as_table(table, "users")))
-        return ServedRecommender(model, self.texts)
-
     def without(self, user: Any) -> ServedRecommender:
         """The model that has forgotten a known user."""
         return ServedRecommender(_copied(self.model).forget(user), self.texts)
 
-    def _described(self, users: Sequence[Row]) -> dict[str, list[Any]] | None:
-        """Attributes of users as a table; None where there are none."""
+    def _refuse_other_attributes(self, users: Sequence[Row]) -> None:
         known = self.attributes_of_users
         for row in users:
             other = next((name for name in row if name not in (KEYS[0], *known)), None)
             if other is not None:
                 listed = ", ".join(known) or "none"
                 raise InputError(f"The model has no attribute {other!r} of users; it uses {listed}.")
+
+    def _refuse_no_attributes(self, users: Sequence[Row], rated: set[Any]) -> None:
+        """Refuse an id of which nothing is said, neither here nor by ratings: nobody would be added."""
         ids = self.users.read_all([row[KEYS[0]] for row in users])
-        described = {user: {**row, KEYS[0]: user} for user, row in zip(ids, users, strict=True) if len(row) > 1}
-        return as_columns(list(described.values())) if described else None
+        for number, (user, row) in enumerate(zip(ids, users, strict=True)):
+            if len(row) == 1 and user not in rated:
+                listed = ", ".join(self.attributes_of_users) or "none"
+                raise InputError(
+                    f"users {number} has neither attributes nor ratings; give some, or leave {row[KEYS[0]]!r} out. The "
+                    f"model's attributes are {listed}."
+                )
+
+    def described(self, users: Sequence[Row]) -> list[dict[str, Any]]:
+        """Attributes of users, a row for each with what is known of them where nothing, or null, is given."""
+        ids = self.users.read_all([row[KEYS[0]] for row in users])
+        told: dict[Any, dict[str, Any]] = {}
+        for user, row in zip(ids, users, strict=True):
+            if len(row) > 1:
+                told.setdefault(user, {}).update({name: value for name, value in row.items() if value is not None})
+        names = dict.fromkeys(name for row in users for name in row if len(row) > 1)
+        known = self.users.cells(list(told), [name for name in names if name != KEYS[0]])
+        return [{**before, **row, KEYS[0]: user} for before, (user, row) in zip(known, told.items(), strict=True)]
 
 
 def _explained(found: Explanation) -> dict[str, Any]:
@@ -311,17 +330,6 @@ def _parts(found: Explanation) -> list[dict[str, Any]]:
 
 def _part(row: Contribution, found: Explanation) -> dict[str, Any]:
     return {**row._asdict(), "label": row.label, "of": found.predicts}
-
-
-def _enlarged(fitted: FittedRecommender, table: Any) -> FittedRecommender:
-    """The model with new users of a table, described by their attributes."""
-    users, items = fitted.layout.sides
-    return replace(
-        fitted,
-        layout=replace(fitted.layout, sides=(users.enlarged(users.aligned(table)), items)),
-        tables=(merged_tables(fitted.tables[0], table, KEYS[0]), fitted.tables[1]),
-        choice=fitted.choice and _enlarged(fitted.choice, table),
-    )
 
 
 def _unrated(fitted: FittedRecommender, users: Sequence[Any]) -> FittedRecommender:

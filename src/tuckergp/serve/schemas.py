@@ -253,7 +253,7 @@ class UserAttributes(WithColumns):
 
 
 class Person(Strict):
-    """Somebody to recommend for: a known id, or somebody new with attributes, ratings, or both."""
+    """Somebody to recommend for: a known id, or somebody new; attributes and ratings count for this answer alone."""
 
     user_id: Id | None = Field(None, examples=["u0001"])
     attributes: Described = Field({}, examples=[{}])
@@ -285,7 +285,8 @@ class FoldInRequest(Strict):
     users: Annotated[list[UserAttributes], Field(fail_fast=True)] = Field(
         [],
         max_length=MOST_ROWS,
-        description="Attributes of users, new ones or in place of those known, with or without ratings.",
+        description="Attributes of users, new ones or in place of those known, with or without ratings; those that are "
+        "not named stay as they were.",
     )
 
 

@@ -24,7 +24,7 @@ def fold_in(request: Request, asked: FoldInRequest) -> Any:
     """Add ratings of known or new users: the next answer of any worker takes them into account.
 
     The model file stays as it is. A rating of an item that the user rated before takes the place of that one; clicks
-    add up. Attributes without ratings change those of their users.
+    add up. Attributes without ratings change those of their users; attributes that are not named stay as they were.
     """
     ratings, users = [row_of(rating) for rating in asked.ratings], [row_of(user) for user in asked.users]
     if not ratings and not users:
