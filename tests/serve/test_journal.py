@@ -286,7 +286,7 @@ def test_ids_of_another_type_than_those_of_the_model_are_refused(files, journal,
     model = tmp_path / "model.tgp"
     load(files["numbered"]).save(model)
     with serving(model, journal=journal) as client:
-        for user, item, text in (("ann", 3, "'user_id' holds 'ann' at row 0"), (77, "x", "'item_id' holds 'x' at row")):
+        for user, item, text in (("ann", 3, "'user_id' holds 'ann' at row 1"), (77, "x", "'item_id' holds 'x' at row")):
             body = {"ratings": [{"user_id": user, "item_id": item, "rating": 5}]}
             refused(client.post("/fold-in", json=body), 422, text)
         post(client, {"user_id": 77, "item_id": 3, "rating": 5}, {"user_id": 9.5, "item_id": 3, "rating": 5})
