@@ -157,15 +157,15 @@ def column_of(frame: Any, name: str, what: str) -> Any:
 
 
 def require_dataframe(
-    frame: Any, name: str = "ratings", else_: str = "fit a TuckerRecommender on this machine"
+    frame: Any, name: str = "ratings", instead: str = "fit a TuckerRecommender on this machine"
 ) -> None:
-    """Refuse what is no Spark data frame of a classic session; ``else_`` says what another table is for."""
+    """Refuse what is no Spark data frame of a classic session; ``instead`` says what another table is for."""
     require_pyspark()
     from pyspark.sql import DataFrame
 
     if not isinstance(frame, DataFrame):
         raise InputError(
-            f"{name} must be a Spark data frame, not {type(frame).__name__}; read one with spark.read, or {else_}."
+            f"{name} must be a Spark data frame, not {type(frame).__name__}; read one with spark.read, or {instead}."
         )
     if not hasattr(frame, "_jdf"):
         raise InputError(f"Spark Connect cannot keep {name} in its workers; use a classic Spark session.")
