@@ -7,7 +7,7 @@ import numpy as np
 import pyarrow as pa
 
 from tuckergp.data.names import KEYS, RATING
-from tuckergp.spark.counting import Counted
+from tuckergp.spark.counting import GAPS, Counted
 from tuckergp.spark.encoding import encoded
 
 
@@ -24,7 +24,7 @@ class InParts(Counted):
 def counted_of(ids, per_user, parts=1):
     """Users with the numbers of their ratings, in parts of any sizes."""
     n, none = len(ids), np.zeros(len(ids), dtype=np.int64)
-    columns = {KEYS[0]: ids, "n": per_user, **{f"no {name}": none for name in (*KEYS, RATING)}, "low": np.ones(n)}
+    columns = {KEYS[0]: ids, "n": per_user, **{f"no {name}": none for name in GAPS}, "low": np.ones(n)}
     table, cuts = pa.table(columns), np.sort(np.random.default_rng(parts).integers(n + 1, size=parts - 1))
     return InParts([table.slice(a, b - a) for a, b in zip([0, *cuts], [*cuts, n], strict=True)])
 

@@ -1,33 +1,43 @@
 """What a fit by Spark learns, with the shards of its workers in this process: no Java is needed."""
 
+from dataclasses import replace
 from types import SimpleNamespace
 
 import numpy as np
+import pytest
 
 from tests.spark.pieces import counted_of, rows_of
 from tuckergp import TuckerRecommender
 from tuckergp.data.history import History
-from tuckergp.data.tables import Table
-from tuckergp.inference import Gibbs
+from tuckergp.data.tables import Table, as_table
+from tuckergp.errors import InputError
+from tuckergp.inference import ALS, Gibbs
+from tuckergp.likelihoods import Clicks
 from tuckergp.random import stream
 from tuckergp.recommender.layout import Layout
 from tuckergp.recommender.settings import RecommenderSettings
 from tuckergp.running.control import Control
-from tuckergp.spark.collecting import requests_of
+from tuckergp.spark import collecting
+from tuckergp.spark.collecting import collected_draws
 from tuckergp.spark.encoding import Plan, gathered
 from tuckergp.spark.fitting import _learn, _settings
 from tuckergp.spark.reading import Sharded, SparkRatings
-from tuckergp.spark.shards import Features, factors
+from tuckergp.spark.shards import Features, sweep
+
+# Users with several shards, more than rows that stand for all users.
+HOT = [3, 7, 11, 20, 21, 30, 31, 38]
+AUTO = {"implicit": False, "time": None, "objective": "rating"}
+SHORT = {"rank": 3, "draws": 3, "warmup": 2, "random_state": 5}
 
 
 class Here:
-    """A Spark context whose only partition is this process."""
+    """A Spark context whose partitions are this process: one of whole users, one of pieces of hot users."""
 
     def broadcast(self, value):
         return SimpleNamespace(value=value, destroy=lambda: None)
 
     def runJob(self, shards, task, partitions):
-        return list(task(iter(shards)))
+        return list(task(shard for shard in shards if partitions is None or shard.piece))
 
     def getConf(self):
         return {}
@@ -37,38 +47,152 @@ class Shards(list):
     def getNumPartitions(self):
         return 1
 
+    def mapPartitions(self, task, keep):
+        return SimpleNamespace(toLocalIterator=lambda: task(iter(self)))
 
-def learned_here(table, settings, seed):
-    """Draws of users and of items, and what is learned beside them."""
-    users, user = np.unique(table["user_id"], return_inverse=True)
+
+def learned_here(table, settings, seed=5, users=None, shards=4, stored=True, checkpoint=None, callback=None):
+    """Draws of users and of items, and what is learned beside them; a callback is also given the shards."""
+    ids, user = np.unique(table["user_id"], return_inverse=True)
+    ids = ids.tolist()
     first = list(dict.fromkeys(table["item_id"]))
     item = np.array([first.index(value) for value in table["item_id"]])
     none = np.zeros(0, dtype=np.int32)
-    history = History((users.tolist(), first), (none, none), np.zeros(0), Table({}, "ratings", 0))
-    _, design = Layout.fit(history, (None, None), rng=stream(seed, 1, 1))
-    counted = counted_of(users.tolist(), np.bincount(user))
-    plan = Plan.of(counted, 4)
-    features = Features(len(users), design.modes[0].features[:1])
-    shards = Shards(gathered(rows_of(table, plan), range(plan.n_shards), plan, features.alike))
-    sharded = Sharded(Here(), shards, range(0), plan, None)
+    history = History((ids, first), (none, none), np.zeros(0), Table({}, "ratings", 0))
+    attributes = None if users is None else as_table(users, "users")
+    _, design = Layout.fit(history, (attributes, None), rng=stream(seed, 1, 1))
+    counted = counted_of(ids, np.bincount(user))
+    plan = Plan.of(counted, shards)
+    rows = design.modes[0].features
+    features = Features(len(ids), rows[:1] if users is None else rows)
+    parts = rows_of(table, plan)
+    if users is not None:
+        parts += [(number, features.between(*plan.users(number))) for number in range(plan.n_usual)]
+    made = Shards(gathered(parts, range(plan.n_shards), plan, features.alike))
+    sharded = Sharded(Here(), made, range(1), plan, None)
     asked = RecommenderSettings.of(TuckerRecommender(**_settings(settings))).decided(True)
-    data = SparkRatings(None, counted, first, np.bincount(item), 1.0, {})
-    control = Control(None, 5.0, None, None, False, None)
-    learned = _learn(asked, asked.inference, data, design, features, sharded, seed, control, True)
-    requests = requests_of(learned.workers, learned.fit.draws, learned.number)
-    psi = np.concatenate([rows for _, rows in factors(shards, requests, "f4")])
-    return psi, learned.fit.draws
+    data = SparkRatings(None, counted, first, np.bincount(item), float(np.median(table["rating"])), {})
+    seen = None if callback is None else lambda info: callback(info, made)
+    control = Control(checkpoint, 0.0, None, seen, False, None)
+    how = asked.inference if not isinstance(asked.inference, str) else Gibbs(draws=asked.draws, warmup=asked.warmup)
+    return _learn(asked, how, data, design, features, sharded, seed, control, stored)
+
+
+def factors_of(learned):
+    return np.asarray(collected_draws(learned.workers, learned.fit.draws, learned.number).modes[0].rows["psi"])
+
+
+def assert_as_locally(learned, local, tolerance=1e-6):
+    """Rows, covariances, and what is learned beside them."""
+    mine, theirs = learned.fit.draws, local.fit_.draws
+    np.testing.assert_allclose(factors_of(learned), theirs.modes[0].rows["psi"], atol=tolerance)
+    np.testing.assert_allclose(mine.modes[1].rows["psi"], theirs.modes[1].rows["psi"], atol=tolerance)
+    for d in range(2):
+        np.testing.assert_allclose(mine.modes[d].covariance, theirs.modes[d].covariance, rtol=tolerance)
+        np.testing.assert_allclose(mine.modes[d].B, theirs.modes[d].B, atol=tolerance)
+    for name, values in theirs.unknowns.items():
+        np.testing.assert_allclose(mine.unknowns[name], values, rtol=tolerance)
+    for ours, other in zip(learned.fit.steps, local.fit_.steps, strict=True):
+        for name in set(ours.figures) & set(other.figures):
+            np.testing.assert_allclose(ours.figures[name], other.figures[name], rtol=1e-6)
+
+
+def clicks_of_hot_users():
+    """Some users with all 30 items, and so with several shards each; the others with four."""
+    rng = np.random.default_rng(4)
+    chosen = [np.arange(30) if u in HOT else np.sort(rng.choice(30, 4, replace=False)) for u in range(40)]
+    user = np.repeat(np.arange(40), [len(each) for each in chosen])
+    counts = rng.integers(1, 9, len(user)).astype(float)
+    return {"user_id": user.tolist(), "item_id": np.concatenate(chosen).tolist(), "rating": counts.tolist()}
+
+
+def counted(clicks):
+    return {"user_id": clicks["user_id"], "item_id": clicks["item_id"], "count": clicks["rating"]}
+
+
+def exchanged(values):
+    """The values with the first one and the next that differs exchanged."""
+    other = next(k for k, value in enumerate(values) if value != values[0])
+    return [values[other], *values[1:other], values[0], *values[other + 1 :]]
 
 
 def test_sizes_of_components_are_learned_as_by_the_local_fit(table):
     """Sums over users say what Lambda of all modes needs."""
-    how = Gibbs(draws=3, warmup=2, shrinkage=True)
-    psi, draws = learned_here(table, {"rank": 3, "inference": how, "random_state": 5}, 5)
-    auto = {"implicit": False, "time": None, "objective": "rating"}
-    local = TuckerRecommender(rank=3, inference=how, random_state=5, **auto).fit(table).fit_.draws
-    np.testing.assert_allclose(psi, local.modes[0].rows["psi"], atol=1e-6)
-    np.testing.assert_allclose(draws.modes[1].rows["psi"], local.modes[1].rows["psi"], atol=1e-6)
-    for mine, theirs in zip(draws.modes, local.modes, strict=True):
-        np.testing.assert_allclose(mine.covariance, theirs.covariance, rtol=1e-6)
-        assert np.ptp(theirs.covariance[0].diagonal()) > 0.01
-    np.testing.assert_allclose(draws.unknowns["alpha"], local.unknowns["alpha"], rtol=1e-6)
+    settings = {"rank": 3, "inference": Gibbs(draws=3, warmup=2, shrinkage=True), "random_state": 5}
+    local = TuckerRecommender(**settings, **AUTO).fit(table)
+    assert_as_locally(learned_here(table, settings), local)
+    assert all(np.ptp(mode.covariance[0].diagonal()) > 0.01 for mode in local.fit_.draws.modes)
+
+
+def test_ratings_that_are_all_equal_are_learned_as_by_the_local_fit(table):
+    same = {**table, "rating": [0.1] * len(table["rating"])}
+    assert_as_locally(learned_here(same, SHORT), TuckerRecommender(**SHORT, **AUTO, noise="shared").fit(same))
+
+
+@pytest.mark.parametrize("inference", [Gibbs(draws=3, warmup=2), ALS(iterations=3)], ids=["gibbs", "als"])
+def test_clicks_of_users_in_several_shards_have_their_background_once(inference):
+    clicks = clicks_of_hot_users()
+    settings = {"rank": 3, "inference": inference, "likelihood": Clicks(0.2, 0.5, "log", 0.5), "random_state": 5}
+    learned = learned_here(clicks, settings, shards=16)
+    assert learned.workers.sharded.plan.hot.tolist() == HOT
+    assert_as_locally(learned, TuckerRecommender(**settings, **AUTO).fit(counted(clicks)))
+
+
+def test_clicks_without_counts_are_not_counted():
+    clicks = clicks_of_hot_users()
+    clicks["rating"] = [1.0] * len(clicks["rating"])
+    settings = {**SHORT, "likelihood": Clicks(0.2, 0.5)}
+    learned = learned_here(clicks, settings)
+    local = TuckerRecommender(**settings, **AUTO).fit({name: clicks[name] for name in ("user_id", "item_id")})
+    assert learned.fit.draws.model.likelihood.counting == local.fit_.draws.model.likelihood.counting == "none"
+
+
+def test_draws_that_come_in_several_steps_are_the_same(table, monkeypatch):
+    learned = learned_here(table, SHORT)
+    psi = factors_of(learned)
+    monkeypatch.setattr(collecting, "PIECE", 1)
+    np.testing.assert_array_equal(factors_of(learned), psi)
+
+
+def test_a_checkpoint_of_other_ratings_or_other_users_is_refused(table, tmp_path):
+    """Exchanged values leave all sums of features and of ratings as they are."""
+    ids = sorted(set(table["user_id"]))
+    users = {"user_id": ids, "sex": np.random.default_rng(0).choice(["f", "m"], len(ids)).tolist()}
+    few = {**SHORT, "draws": 1, "warmup": 0}
+    learned_here(table, few, users=users, checkpoint=tmp_path / "run")
+    with pytest.raises(InputError, match="of other data or settings"):
+        learned_here(table, few, users={**users, "sex": exchanged(users["sex"])}, checkpoint=tmp_path / "run")
+    with pytest.raises(InputError, match="of other data or settings"):
+        learned_here({**table, "rating": exchanged(table["rating"])}, few, users=users, checkpoint=tmp_path / "run")
+    learned_here(table, {**few, "draws": 2}, users=users, checkpoint=tmp_path / "run")
+
+
+def test_ratings_that_change_between_sweeps_are_noticed(table):
+    def change(info, shards):
+        if info.step == 2:
+            shards[1] = replace(shards[1], fingerprint="of others")
+
+    with pytest.raises(InputError, match="ratings changed while they were learned from"):
+        learned_here(table, SHORT, callback=change)
+
+
+def test_a_shard_of_other_ratings_gives_its_number_alone(table):
+    learned = learned_here(table, {**SHORT, "draws": 1})
+    workers = learned.workers
+    (request,) = collecting.requests_of(workers, learned.fit.draws, learned.number)
+    shards = [replace(workers.sharded.all[0], fingerprint="of others"), *workers.sharded.all[1:]]
+    assert list(sweep(iter(shards), request)) == [(None, 0)]
+
+
+def test_ratings_beyond_the_scale_are_refused(table):
+    with pytest.raises(InputError, match=r"The ratings go from 0\.5 to 5, outside the scale from 1 to 5"):
+        learned_here(table, {**SHORT, "rating_scale": (1, 5)})
+    with pytest.raises(InputError, match="outside the scale from 0 to 4"):
+        learned_here(table, {**SHORT, "rating_scale": (0, 4)})
+
+
+@pytest.mark.parametrize(("stored", "advice"), [(True, r"\(keep=\)\.$"), (False, "with store=folder")])
+def test_more_than_the_memory_of_the_driver_is_refused(table, monkeypatch, stored, advice):
+    monkeypatch.setattr(collecting, "physical_memory", lambda: 1_000)
+    with pytest.raises(InputError, match=f"The driver would need .* GB of memory and has 1e-06; .*{advice}"):
+        learned_here(table, SHORT, stored=stored, callback=lambda info, shards: pytest.fail("a sweep"))

@@ -3,6 +3,9 @@
 One file, so that one worker starts Java for all of it.
 """
 
+import datetime
+import decimal
+
 import numpy as np
 import pytest
 
@@ -11,9 +14,12 @@ from tuckergp import TuckerRecommender, load
 from tuckergp.errors import InputError
 from tuckergp.inference import ALS, Gibbs
 from tuckergp.likelihoods import Clicks
+from tuckergp.recommender.settings import RecommenderSettings
 from tuckergp.spark import fit, predict, recommend, session
 from tuckergp.spark import load as load_stored
+from tuckergp.spark.answering import _in_kind
 from tuckergp.spark.collecting import _most_returned
+from tuckergp.spark.reading import _usual_names
 from tuckergp.spark.sessions import read_frame
 
 # what "auto" means for Spark
@@ -54,7 +60,7 @@ def learned(shuffled):
 
 @pytest.fixture(scope="module")
 def stored(shuffled, tmp_path_factory):
-    path = str(tmp_path_factory.mktemp("spark") / "stored")
+    path = tmp_path_factory.mktemp("spark") / "stored"
     return fit(shuffled.repartition(3), partitions=3, store=path, **SHORT)
 
 
@@ -165,7 +171,7 @@ def test_attributes_and_users_with_very_many_ratings(spark, table, tmp_path):
     ages = rng.integers(18, 70, len(everybody) + 1).tolist()
     users = {"user_id": [*everybody, "later"], "age": ages, "sex": sex}
     items = {"item_id": list(range(40)), "kind": rng.choice(["a", "b", "c"], 40).tolist()}
-    few = {**SHORT, "draws": 2, "warmup": 1}
+    few = {**SHORT, "draws": 2, "warmup": 1, "rating_scale": (0.0, 6.0)}
     ours = fit(frame(spark, skewed), frame(spark, users), items, partitions=2, store=str(tmp_path / "stored"), **few)
     local = TuckerRecommender(**few, **HERE, noise="shared").fit(arranged, users, items)
     found = ours.users.toPandas().sort_values("user_id", ignore_index=True)
@@ -176,8 +182,10 @@ def test_attributes_and_users_with_very_many_ratings(spark, table, tmp_path):
     for d in range(2):
         np.testing.assert_allclose(mine[d].B, theirs[d].B, atol=1e-6)
         np.testing.assert_allclose(mine[d].values["tau"], theirs[d].values["tau"], rtol=1e-6)
-    hot = found["items"][0]
-    assert sorted(hot) == sorted(local.history_.codes[1][local.history_.codes[0] == 0])
+    mine = local.history_.codes[0] == 0
+    rated = zip(local.history_.codes[1][mine].tolist(), local.history_.rating[mine].tolist(), strict=True)
+    assert sorted(zip(found["items"][0], found["ratings"][0], strict=True)) == sorted(rated)
+    assert ours.model.rating_range_ == local.rating_range_ == (0.0, 6.0)
     lists = sorted_lists(recommend(ours, users=["u000", "later"], n=3, partitions=1).toPandas())
     assert lists["item_id"].tolist() == sorted_lists(local.recommend(["u000", "later"], n=3))["item_id"].tolist()
 
@@ -248,6 +256,10 @@ def test_a_pair_with_users_in_parquet_is_saved_and_loaded(spark, stored, learned
     assert sorted(lists) == learned.history_.ids[0]
     expected = learned.recommend(["u009"], n=2, exclude_seen=False)
     assert [entry["item_id"] for entry in lists["u009"]] == expected["item_id"].tolist()
+    for place in (loaded.recommender.path, f"{loaded.recommender.path}/users", str(tmp_path)):
+        with pytest.raises(InputError, match="The users of this recommender are in"):
+            loaded.write().overwrite().save(place)
+    assert loaded.recommender.users.count() == 150
     ml.TuckerSparkModel(learned).save(str(tmp_path / "here"))
     here = ml.TuckerSparkModel.load(str(tmp_path / "here")).recommender
     np.testing.assert_array_equal(here.predict(predicted), learned.predict(predicted))
@@ -431,6 +443,74 @@ def test_missing_values_are_counted(spark, row, column):
     bad = spark.createDataFrame([(1, 2, 3.0), row], "user_id int, item_id int, rating double")
     with pytest.raises(InputError, match=f"{column}' has no value in 1 rows"):
         fit(bad)
+
+
+def test_infinite_ratings_and_the_names_of_columns_are_told(spark):
+    names = {"user_id": "who", "item_id": "what", "rating": "stars"}
+    schema = "who int, what int, stars double"
+    with pytest.raises(InputError, match=r"'stars' is infinite, or beyond 1e150, in 1 rows; correct them"):
+        fit(spark.createDataFrame([(1, 2, 3.0), (1, 1, float("inf"))], schema), columns=names)
+    with pytest.raises(InputError, match="'who' has no value in 1 rows"):
+        fit(spark.createDataFrame([(1, 2, 3.0), (None, 1, 1.0)], schema), columns=names)
+    with pytest.raises(InputError, match="'what' is of type double"):
+        fit(spark.createDataFrame([(1, 2.0, 3.0)], "who int, what double, stars double"), columns=names)
+
+
+def test_columns_of_any_name_are_read_unless_there_are_two(spark, shuffled, stored, learned):
+    from tuckergp.spark.ml import TuckerSparkModel
+
+    odd = shuffled.limit(3).toDF("who.id", "what`s", "a.b")
+    asked = RecommenderSettings(columns={"user_id": "who.id", "item_id": "what`s", "rating": "a.b"})
+    read, names, _ = _usual_names(odd, asked)
+    assert [tuple(row) for row in read.collect()] == [tuple(row) for row in odd.collect()]
+    assert names == asked.columns
+    for double in (shuffled.selectExpr("*", "2 * rating as Rating"), shuffled.selectExpr("*", "item_id")):
+        with pytest.raises(
+            InputError, match=r"ratings has several columns that Spark does not tell apart, '(rating|item)"
+        ):
+            fit(double)
+    model = TuckerSparkModel(stored)._set(userCol="who.id", itemCol="what`s", predictionCol="p.q")
+    found = model.transform(odd).toPandas()
+    assert list(found.columns) == ["who.id", "what`s", "a.b", "p.q"]
+    pairs = {"user_id": found["who.id"].tolist(), "item_id": found["what`s"].tolist()}
+    np.testing.assert_allclose(found["p.q"], learned.predict(pairs), rtol=1e-6)
+    with pytest.raises(InputError, match=r"pairs has a column 'a\.b' already"):
+        model.copy({model.predictionCol: "a.b"}).transform(odd)
+    with pytest.raises(InputError, match="pairs must be a Spark data frame, not DataFrame"):
+        predict(stored, found)
+
+
+def test_ids_of_another_type_are_those_with_an_equal_spelling(spark, stored):
+    """As the recommender takes them: text that Python would write for a whole number, and whole floats."""
+    schema = "text string, real double, exact decimal(20, 1), short short, day date"
+    day, one = datetime.date(2020, 1, 1), decimal.Decimal("7.5")
+    rows = [("7", 7.0, decimal.Decimal(7), 7, day), ("007", 7.5, one, 8, day), ("x", float("nan"), None, None, None)]
+    given = spark.createDataFrame(rows, schema)
+    columns = [_in_kind(given, name, "users", "bigint").alias(name) for name in given.columns]
+    found = [tuple(row) for row in given.select(columns).coalesce(1).collect()]
+    assert found == [(7, 7, 7, 7, None), (None, None, None, 8, None), (None,) * 5]
+    columns = [_in_kind(given, name, "users", "string").alias(name) for name in given.columns]
+    assert tuple(given.select(columns).first()) == ("7", None, None, "7", None)
+    with pytest.raises(InputError, match="pairs column 'user_id' is of type array"):
+        predict(stored, spark.createDataFrame([([1], 1)], "user_id array<int>, item_id int"))
+    pairs = given.selectExpr("short as user_id", "text as item_id", "day")
+    assert predict(stored, pairs).toPandas()["prediction"].notna().all()
+
+
+@pytest.mark.parametrize(
+    ("place", "words"),
+    [
+        ("foo://x/y", 'foo://x/y\' is no path that Spark knows: No FileSystem for scheme "foo"'),
+        ("", "store must be a folder, not ''"),
+        ("{file}/folder", "The folder .*/folder cannot be made"),
+    ],
+)
+def test_a_store_that_cannot_be_made_is_refused_before_anything_is_learned(spark, shuffled, tmp_path, place, words):
+    (tmp_path / "file").write_text("")
+    with pytest.raises(InputError, match=words):
+        fit(shuffled, store=place.format(file=tmp_path / "file"), **SHORT)
+    with pytest.raises(InputError, match="no path that Spark knows"):
+        load_stored("foo://x")
 
 
 def test_no_ratings_are_refused(spark):

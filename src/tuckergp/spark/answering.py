@@ -8,21 +8,24 @@ from __future__ import annotations
 import warnings
 from collections.abc import Iterable, Iterator
 from copy import copy
+from inspect import signature
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from tuckergp.checks import check, one_of
+from tuckergp.checks import check, instance, one_of
 from tuckergp.data.frames import COLUMNS
 from tuckergp.data.ids import Ids
 from tuckergp.data.names import KEYS, shown_names
 from tuckergp.errors import InputError
+from tuckergp.params import check_fitted
 from tuckergp.recommender import TuckerRecommender
-from tuckergp.recommender.questions import known_type
-from tuckergp.spark.reading import kind_of
-from tuckergp.spark.sessions import require_dataframe, returned, session
-from tuckergp.spark.stored import StoredRecommender, columns_of, of_users
+from tuckergp.recommender.questions import asking_users, known_type
+from tuckergp.spark.reading import TASKS, WHOLE, kind_of
+from tuckergp.spark.sessions import column_of, require_dataframe, returned, session
+from tuckergp.spark.stored import StoredRecommender, check_unused, columns_of, of_users
 
 __all__ = ["predict", "recommend"]
 
@@ -32,13 +35,17 @@ PREDICTION = "prediction"
 COLD = one_of("predict", "nan", "drop")
 # The columns of users in Parquet, besides their ids.
 STORED = ("factors", "items", "ratings")
-# Their factors beside pairs to predict.
-FACTORS = "__factors"
+# Their ids and factors beside pairs to predict.
+USER, FACTORS = "user", "factors"
+# Types of numbers that may be whole, and those that are no ids.
+NUMBERS = ("float", "double", "decimal")
+NO_IDS = ("array", "map", "struct", "binary", "variant")
+MODEL = instance("a TuckerRecommender or a StoredRecommender", TuckerRecommender, StoredRecommender)
 
 
 def recommend(
     model: TuckerRecommender | StoredRecommender,
-    path: str | None = None,
+    path: str | Path | None = None,
     *,
     n: int = 10,
     users: Any = None,
@@ -52,11 +59,12 @@ def recommend(
     ----------
     model : TuckerRecommender or StoredRecommender
         Fitted, here or by Spark. Every worker holds all of it, but for users in Parquet.
-    path : str or None
+    path : str, Path or None
         Where to write the lists as Parquet; None returns them without computing them yet.
     n : int
-    users : pyspark.sql.DataFrame with user_id, sequence of ids, or None
-        None for all users with ratings.
+    users : pyspark.sql.DataFrame with user_id, id, sequence of ids, or None
+        None for all users with ratings. Each has one list, however often it is named. In a data frame, what can be no
+        id of this recommender, such as letters where ids are whole numbers, is left out.
     exclude_seen : bool
         Leave out the items that a user has rated.
     partitions : int or None
@@ -70,28 +78,29 @@ def recommend(
         With columns user_id, item_id, score, std and rank, and title where ``titles`` asks for it; read from ``path``
         where it is given.
     """
-    spark = users.sparkSession if hasattr(users, "sparkSession") else session()
+    rest = _fitted_of(model)
     arguments = {"n": n, "exclude_seen": exclude_seen, **options}
+    check("partitions", partitions, TASKS)
+    _check_arguments(rest, arguments)
+    spark = users.sparkSession if hasattr(users, "sparkSession") else session()
+    if path is not None:
+        check_unused(spark, str(path))
+    asked = None if users is None else _asked(rest, users)
+    given = None
     if isinstance(model, StoredRecommender):
-        asked, rest = _stored_users(spark, model, users), model.model
-        asked = asked if partitions is None else asked.repartition(partitions)
-        given = None
+        frame = _stored_users(spark, model, asked)
+        frame = frame if partitions is None else frame.repartition(partitions)
     else:
-        given, rest = None if users is None else _listed(users), model
-        count = len(rest.history_.ids[0]) if given is None else len(given)
-        asked = spark.range(0, count, 1, partitions or 4 * spark.sparkContext.defaultParallelism)
+        given = rest.history_.ids[0] if asked is None else _here(asked)
+        frame = spark.range(0, len(given), 1, partitions or 4 * spark.sparkContext.defaultParallelism)
+        given = None if asked is None else given
     make = _lists_of_stored if isinstance(model, StoredRecommender) else _lists
     sent = spark.sparkContext.broadcast((rest, given, arguments))
-    lists = asked.mapInArrow(lambda batches: make(batches, *sent.value), _schema(rest, arguments))
+    lists = frame.mapInArrow(lambda batches: make(batches, *sent.value), _schema(rest, arguments))
     if path is None:
         return lists
-    try:
-        lists.write.parquet(path)
-    except Exception as error:
-        if "PATH_ALREADY_EXISTS" in str(error):
-            raise InputError(f"There is something at {path} already; name another folder, or remove it.") from error
-        raise
-    return spark.read.parquet(path)
+    lists.write.parquet(str(path))
+    return spark.read.parquet(str(path))
 
 
 def predict(
@@ -108,60 +117,116 @@ def predict(
         Pairs of a user or an item without ratings: predict them from attributes and averages, leave them open, or leave
         them out.
     column : str
-        The name of the new column.
+        The name of the new column, which the data frame does not have.
     """
-    require_dataframe(pairs)
+    rest = _fitted_of(model)
+    require_dataframe(pairs, "pairs", "ask the recommender itself, by its predict")
     check("cold", cold, COLD)
-    rest = model.model if isinstance(model, StoredRecommender) else model
     names = {key: rest.columns_.get(key, key) for key in KEYS}
     for key, name in names.items():
         if name not in pairs.columns:
             raise InputError(f"pairs has no column {name!r} for {key}; its columns are {', '.join(pairs.columns)}.")
+        _check_ids(pairs, name, "pairs")
+    if column in pairs.columns:
+        raise InputError(f"pairs has a column {column!r} already; drop it, or give predictions another name.")
     from pyspark.sql.types import DoubleType, StructField, StructType
 
-    pairs = pairs.drop(column)
-    schema = StructType([*pairs.schema.fields, StructField(column, DoubleType())])
-    sent = pairs.sparkSession.sparkContext.broadcast((rest, names, cold, column))
+    # PySpark takes names with dots apart, so the workers have columns by number
+    numbered = pairs.toDF(*(f"c{k}" for k in range(len(pairs.columns))))
+    places = {key: f"c{pairs.columns.index(name)}" for key, name in names.items()}
+    schema = StructType([*numbered.schema.fields, StructField(PREDICTION, DoubleType())])
+    sent = pairs.sparkSession.sparkContext.broadcast((rest, places, cold))
     if isinstance(model, StoredRecommender):
-        pairs = _with_factors(pairs, model, names[KEYS[0]])
-    return pairs.mapInArrow(lambda batches: _predictions(batches, *sent.value), schema)
+        numbered = _with_factors(numbered, model, places[KEYS[0]])
+    predicted = numbered.mapInArrow(lambda batches: _predictions(batches, *sent.value), schema)
+    return predicted.toDF(*pairs.columns, column)
 
 
-def _stored_users(spark: Any, model: StoredRecommender, users: Any) -> Any:
-    """All users in Parquet, or those asked for; those that are not there have neither factors nor items."""
-    if users is None:
-        return model.users
-    kind, listed = kind_of(model.model.history_.ids[0]), users
-    if not hasattr(users, "sparkSession"):
-        ids = known_type(users, model.model.layout_.sides[0])
-        wrong = [user for user in ids if isinstance(user, int) != (kind == "bigint")]
-        if wrong:
-            raise InputError(f"{wrong[0]!r} is no id of a user of {model.path}, where ids are of type {kind}.")
-        listed = spark.createDataFrame([(user,) for user in ids], f"{KEYS[0]} {kind}")
-    _check_users(listed)
-    return listed.select(listed[KEYS[0]].cast(kind)).dropna().distinct().join(model.users, KEYS[0], "left")
+def _fitted_of(model: Any) -> TuckerRecommender:
+    """The recommender, without the users that stay in Parquet; refuses what is none, or has not learned yet."""
+    check("model", model, MODEL)
+    rest: TuckerRecommender = model.model if isinstance(model, StoredRecommender) else model
+    check_fitted(rest)
+    return rest
 
 
-def _with_factors(pairs: Any, model: StoredRecommender, name: str) -> Any:
-    """The pairs with the factors of their users, under a name that they do not have."""
-    from pyspark.sql import functions as F
+def _check_arguments(model: TuckerRecommender, arguments: dict[str, Any]) -> None:
+    """Refuse here what every worker would refuse: the list of one user is made."""
+    unknown = set(arguments) - set(signature(TuckerRecommender.recommend).parameters)
+    if unknown:
+        raise InputError(f"recommend has no argument {min(unknown)!r}; it takes those of TuckerRecommender.recommend.")
+    for key, ids in zip(KEYS, model.history_.ids, strict=True):
+        if set(map(type, ids)) not in ({int}, {str}):
+            raise InputError(f"Lists by Spark need whole numbers or texts as {key}, not ids like {ids[0]!r}.")
+    _batch(model, model.history_.ids[0][:1], arguments)
 
-    users = model.users.select(F.col(KEYS[0]).alias("__user"), F.col("factors").alias(FACTORS))
-    return pairs.join(users, pairs[name] == users["__user"], "left").drop("__user")
+
+def _asked(model: TuckerRecommender, users: Any) -> Any:
+    """The users asked for, in the type of known ones, each once: as a list, or as a data frame of user_id."""
+    side, kind = model.layout_.sides[0], kind_of(model.history_.ids[0])
+    if hasattr(users, "sparkSession"):
+        if KEYS[0] not in users.columns:
+            raise InputError(f"users has no column {KEYS[0]!r}; its columns are {', '.join(users.columns)}.")
+        return users.select(_in_kind(users, KEYS[0], "users", kind).alias(KEYS[0])).dropna().distinct()
+    ids = asking_users(users, side, model.columns_)[KEYS[0]].tolist()
+    ids = [int(user) if isinstance(user, float) and user.is_integer() else user for user in ids]
+    for user in ids:
+        if type(user) is not (int if kind == "bigint" else str):
+            raise InputError(f"{user!r} is no id of a user of this recommender, where ids are of type {kind}.")
+    return list(dict.fromkeys(ids))
 
 
-def _listed(users: Any) -> list[Any]:
-    if not hasattr(users, "sparkSession"):
-        return list(users)
-    _check_users(users)
+def _here(asked: Any) -> list[Any]:
+    """The users asked for as a list."""
+    if isinstance(asked, list):
+        return asked
     with returned():
-        listed: list[Any] = users.select(KEYS[0]).dropna().distinct().toArrow()[KEYS[0]].to_pylist()
+        listed: list[Any] = asked.toArrow()[KEYS[0]].to_pylist()
     return sorted(listed)
 
 
-def _check_users(users: Any) -> None:
-    if KEYS[0] not in users.columns:
-        raise InputError(f"users has no column {KEYS[0]!r}; its columns are {', '.join(users.columns)}.")
+def _stored_users(spark: Any, model: StoredRecommender, asked: Any) -> Any:
+    """All users in Parquet, or those asked for; those that are not there have neither factors nor items."""
+    if asked is None:
+        return model.users
+    if isinstance(asked, list):
+        kind = kind_of(model.model.history_.ids[0])
+        asked = spark.createDataFrame([(user,) for user in asked], f"{KEYS[0]} {kind}")
+    return asked.join(model.users, KEYS[0], "left")
+
+
+def _with_factors(pairs: Any, model: StoredRecommender, name: str) -> Any:
+    """The pairs with ids and factors of their users in Parquet."""
+    from pyspark.sql import functions as F
+
+    users = model.users.select(F.col(KEYS[0]).alias(USER), F.col("factors").alias(FACTORS))
+    return pairs.join(
+        users, _in_kind(pairs, name, "pairs", kind_of(model.model.history_.ids[0])) == users[USER], "left"
+    )
+
+
+def _in_kind(frame: Any, name: str, what: str, kind: str) -> Any:
+    """A column of ids in the type of known ones, null where it has no equal there, as `id_types.aligned` has it."""
+    from pyspark.sql import functions as F
+
+    ids, given = _check_ids(frame, name, what), frame.schema[name].dataType
+    whole, text = given.typeName() in WHOLE, given.typeName() == "string"
+    if text if kind == "string" else whole:
+        return ids.cast(kind)
+    if kind == "string":
+        return ids.cast(kind) if whole else F.lit(None).cast(kind)
+    if not text and given.typeName() not in NUMBERS:
+        return F.lit(None).cast(kind)
+    number = ids.try_cast(kind)
+    return F.when(number.cast(given) == ids, number)
+
+
+def _check_ids(frame: Any, name: str, what: str) -> Any:
+    """The column of ids; refuses one of lists and the like."""
+    found, kind = column_of(frame, name, what), frame.schema[name].dataType.typeName()
+    if kind in NO_IDS:
+        raise InputError(f"{what} column {name!r} is of type {kind}, and ids are whole numbers or texts.")
+    return found
 
 
 def _schema(model: TuckerRecommender, arguments: dict[str, Any]) -> str:
@@ -219,34 +284,34 @@ def _batch(model: TuckerRecommender, users: list[Any], arguments: dict[str, Any]
     return pa.RecordBatch.from_arrays(arrays, names=list(kinds))
 
 
-def _predictions(
-    batches: Iterable[Any], model: TuckerRecommender, names: dict[str, str], cold: str, column: str
-) -> Iterator[Any]:
+def _predictions(batches: Iterable[Any], model: TuckerRecommender, names: dict[str, str], cold: str) -> Iterator[Any]:
     import pyarrow as pa
 
     for batch in batches:
-        answering, batch = _answering(model, batch, names[KEYS[0]])
-        pairs = {key: batch.column(name).to_pylist() for key, name in names.items()}
+        answering, batch = _answering(model, batch)
+        sides = dict(zip(KEYS, answering.layout_.sides, strict=True))
+        pairs = {key: known_type(batch.column(name).to_pylist(), sides[key]) for key, name in names.items()}
         known = [Ids(ids).number(pairs[key]) >= 0 for ids, key in zip(answering.history_.ids, KEYS, strict=True)]
         seen = np.logical_and(*known)
         rows = np.arange(len(seen)) if cold == "predict" else np.flatnonzero(seen)
         mean = np.full(len(seen), np.nan)
         mean[rows] = _means(answering, {key: [values[k] for k in rows.tolist()] for key, values in pairs.items()})
-        answered = batch.append_column(column, pa.array(mean))
+        answered = batch.append_column(PREDICTION, pa.array(mean))
         yield answered.filter(pa.array(seen)) if cold == "drop" else answered
 
 
-def _answering(model: TuckerRecommender, batch: Any, name: str) -> tuple[TuckerRecommender, Any]:
+def _answering(model: TuckerRecommender, batch: Any) -> tuple[TuckerRecommender, Any]:
     """The recommender that answers for the users of a batch, which may have their factors, and the batch without."""
     import pyarrow as pa
 
     if FACTORS not in batch.schema.names:
         return model, batch
-    users, first = np.unique(batch.column(name).to_numpy(zero_copy_only=False).astype(str), return_index=True)
-    some = batch.take(pa.array(first))
-    none = [pa.array([[]] * len(users), pa.list_(kind)) for kind in (pa.int32(), pa.float64())]
-    table = pa.table([some.column(name), some.column(FACTORS), *none], names=[KEYS[0], *STORED])
-    return _small(model, table), batch.drop_columns([FACTORS])
+    codes = batch.column(USER).dictionary_encode().indices.fill_null(-1).to_numpy()
+    users, first = np.unique(codes, return_index=True)
+    some = batch.take(pa.array(first[users >= 0]))
+    none = [pa.array([[]] * len(some), pa.list_(kind)) for kind in (pa.int32(), pa.float64())]
+    table = pa.table([some.column(USER), some.column(FACTORS), *none], names=[KEYS[0], *STORED])
+    return _small(model, table), batch.drop_columns([USER, FACTORS])
 
 
 def _means(model: Any, pairs: dict[str, list[Any]]) -> npt.NDArray[np.float64]:

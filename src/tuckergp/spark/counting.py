@@ -17,14 +17,16 @@ import numpy.typing as npt
 from tuckergp.data.names import KEYS, RATING
 from tuckergp.spark.sessions import returned
 
-__all__ = ["NUMBER", "Counted", "CountedHere", "CountedThere", "Totals", "counts_by_user"]
+__all__ = ["GAPS", "NUMBER", "Counted", "CountedHere", "CountedThere", "Totals", "counts_by_user"]
 
 # Columns: ratings of a user, and the lowest of them.
 NUMBER, LOW = "n", "low"
+# What rows may be without: a value of a column, or one that is finite.
+GAPS = (*KEYS, RATING, "bounds")
 
 
 class Totals(NamedTuple):
-    """Of all users: how many, their ratings, rows without user, item and rating, the lowest rating, the first id."""
+    """Of all users: how many, their ratings, rows that lack what `GAPS` names, the lowest rating, the first id."""
 
     users: int
     ratings: int
@@ -53,7 +55,7 @@ class Counted:
     def totals(self) -> Totals:
         """Sums over all users."""
         found = [each for _, each in self.run(_totals)]
-        users, ratings, missing, low, first = zip(Totals(0, 0, (0, 0, 0), np.nan, None), *found, strict=True)
+        users, ratings, missing, low, first = zip(Totals(0, 0, (0,) * len(GAPS), np.nan, None), *found, strict=True)
         gaps = tuple(map(sum, zip(*missing, strict=True)))
         return Totals(sum(users), sum(ratings), gaps, float(np.fmin.reduce(low)), first[1] if found else None)
 
@@ -132,11 +134,11 @@ def counts_by_user(frame: Any, clicks: bool) -> Any:
     from pyspark.sql import functions as F
 
     value = F.col(RATING).cast("double")
-    no_value = value.isNull() | F.isnan(value) | (F.abs(value) > 1e150)
-    absent = (F.col(KEYS[0]).isNull(), F.col(KEYS[1]).isNull(), no_value)
+    no_value = value.isNull() | F.isnan(value)
+    absent = (F.col(KEYS[0]).isNull(), F.col(KEYS[1]).isNull(), no_value, ~no_value & (F.abs(value) > 1e150))
     return frame.groupBy(KEYS[0]).agg(
         (F.count_distinct(KEYS[1]) if clicks else F.count("*")).alias(NUMBER),
-        *(F.sum(which.cast("long")).alias(f"no {name}") for name, which in zip((*KEYS, RATING), absent, strict=True)),
+        *(F.sum(which.cast("long")).alias(f"no {name}") for name, which in zip(GAPS, absent, strict=True)),
         F.min(value).alias(LOW),
     )
 
@@ -145,7 +147,7 @@ def counts_by_user(frame: Any, clicks: bool) -> Any:
 
 
 def _totals(part: int, table: Any) -> Totals:
-    missing = tuple(int(table[f"no {name}"].to_numpy().sum()) for name in (*KEYS, RATING))
+    missing = tuple(int(table[f"no {name}"].to_numpy().sum()) for name in GAPS)
     low = float(np.fmin.reduce(table[LOW].to_numpy().astype(np.float64)))
     return Totals(len(table), int(table[NUMBER].to_numpy().sum()), missing, low, table[KEYS[0]][0].as_py())
 

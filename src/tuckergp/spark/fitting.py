@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from tuckergp.checks import check, one_of, whole
+from tuckergp.checks import Allowed, check
 from tuckergp.data.history import KEYS
 from tuckergp.data.tables import Table
 from tuckergp.errors import InputError
@@ -37,7 +37,7 @@ from tuckergp.running.fit import Inference, learn_problem, ranks_of, seed_for
 from tuckergp.running.trials import MOST, settle
 from tuckergp.spark.collecting import check_sizes, collected_draws, collected_ratings
 from tuckergp.spark.problem import SparkProblem, Workers
-from tuckergp.spark.reading import Sharded, SparkRatings, read_ratings
+from tuckergp.spark.reading import TASKS, Sharded, SparkRatings, read_ratings
 from tuckergp.spark.sessions import require_dataframe
 from tuckergp.spark.shards import Features, Summary, Targets
 from tuckergp.spark.stored import Learned, StoredRecommender, check_unused, written
@@ -62,7 +62,7 @@ SETTLED: dict[str, tuple[Any, ...]] = {
     "chains": (1,),
 }
 LIKELIHOODS = ("auto", "gaussian", "clicks")
-SHARDS = whole(1) | one_of(None)
+FOLDER = Allowed(("a folder",), lambda value: isinstance(value, str | Path) and str(value) != "")
 
 
 def fit(
@@ -78,7 +78,7 @@ def fit(
     callback: Callback | None = None,
     progress: bool | None = None,
     keep: int | None = None,
-    store: str | None = None,
+    store: str | Path | None = None,
     **settings: Any,
 ) -> TuckerRecommender | StoredRecommender:
     """Learn from a Spark data frame of ratings; while it learns, ratings and users' factors stay in Spark's workers.
@@ -101,7 +101,7 @@ def fit(
         number of ratings alone: one for each two million, at least 8.
     checkpoint, checkpoint_minutes, max_time, callback, progress, keep
         As in `TuckerRecommender.fit`; the folder of the checkpoint is the driver's.
-    store : str or None
+    store : str, Path or None
         A new folder of any file system that Spark writes to. The workers write the factors and the ratings of the users
         there, as Parquet, and the driver holds neither; see `tuckergp.spark.StoredRecommender`. ``keep`` says how many
         draws there are of them.
@@ -117,11 +117,15 @@ def fit(
     """
     require_dataframe(ratings)
     for name, value in (("partitions", partitions), ("shards", shards)):
-        check(name, value, SHARDS)
+        check(name, value, TASKS)
     model = TuckerRecommender(**_settings(settings))
     asked = RecommenderSettings.of(model)
     inference_of(asked)
     control = Control(checkpoint, checkpoint_minutes, max_time, callback, progress, None, keep=keep)
+    if store is not None:
+        check("store", store, FOLDER)
+        store = str(store)
+        check_unused(ratings.sparkSession, store)
     data, asked = read_ratings(ratings, asked, there=store is not None and users is None)
     inference = inference_of(asked)
     seed = seed_for(asked.random_state, checkpoint)
@@ -130,7 +134,6 @@ def fit(
     of_users, of_items = (read_attributes(source, name, key, ids) for source, name, key, ids in sources)
     tables = (of_users, of_items)
     layout, design = Layout.fit(data.history, tables, choices=attribute_choices(asked), rng=stream(seed, 1, 1))
-    check_unused(ratings.sparkSession, store)
     rows = design.modes[0].features
     features = Features(data.users.totals.users, rows[:1] if of_users is None else rows)
     sharded = data.sharded(features, partitions, shards)
@@ -167,13 +170,15 @@ def _settings(settings: dict[str, Any]) -> dict[str, Any]:
         if settings.get(name, "auto") not in ("auto", meaning):
             raise InputError(f"{why}, which Spark's partitions do not have; use {name}={meaning!r}.")
     for name, allowed in SETTLED.items():
-        if name in settings and settings[name] not in allowed:
+        given = settings.get(name, allowed[0])
+        if (given.tolist() if isinstance(given, np.ndarray) else given) not in allowed:
             raise InputError(f"tuckergp.spark takes {name}={allowed[0]!r} alone; fit locally for another.")
     likelihood = settings.get("likelihood", "auto")
     if isinstance(likelihood, str) and likelihood not in LIKELIHOODS:
         raise InputError(f"tuckergp.spark learns likelihood='gaussian' and 'clicks', not {likelihood!r}; fit locally.")
     kind = settings.get("inference", "gibbs")
-    if (kind if isinstance(kind, str) else type(kind).name) not in ("gibbs", "als"):
+    algorithm = kind if isinstance(kind, str) else getattr(type(kind), "name", None)
+    if algorithm is not None and algorithm not in ("gibbs", "als"):  # what has no name is refused by the settings
         raise InputError(f"tuckergp.spark learns by inference='gibbs' or 'als', not {kind!r}; fit locally.")
     if getattr(kind, "noise", "shared") == "rows":
         raise InputError(f"{HERE['noise'][1]}, which Spark's partitions do not have; use Gibbs(noise='shared').")

@@ -24,11 +24,14 @@ from pyspark.ml.util import (
     MLWriter,
 )
 
+from tuckergp.checks import check
+from tuckergp.errors import InputError
 from tuckergp.inference import ALS
 from tuckergp.recommender import TuckerRecommender
-from tuckergp.spark.answering import predict, recommend
+from tuckergp.spark.answering import COLD, predict, recommend
 from tuckergp.spark.fitting import fit
-from tuckergp.spark.stored import USERS_FOLDER, StoredRecommender, has_users, load_model, save_model
+from tuckergp.spark.sessions import column_of
+from tuckergp.spark.stored import USERS_FOLDER, StoredRecommender, check_apart, has_users, load_model, save_model
 
 __all__ = ["TuckerEstimator", "TuckerSparkModel"]
 
@@ -37,12 +40,17 @@ def _param(name: str, meaning: str, kind: Any) -> Any:
     return Param(Params._dummy(), name, meaning, typeConverter=kind)
 
 
+def _cold(value: Any) -> str:
+    check("coldStartStrategy", value, COLD)
+    return str(value)
+
+
 class _Columns(HasPredictionCol):
     """Names of columns, and what to do with pairs of users or items without ratings."""
 
     userCol = _param("userCol", "column of users: whole numbers or texts", TypeConverters.toString)
     itemCol = _param("itemCol", "column of items: whole numbers or texts", TypeConverters.toString)
-    coldStartStrategy = _param("coldStartStrategy", "nan, drop or predict", TypeConverters.toString)
+    coldStartStrategy = _param("coldStartStrategy", "nan, drop or predict", _cold)
 
     def __init__(self) -> None:
         super().__init__()
@@ -112,6 +120,12 @@ class TuckerEstimator(Estimator, _Columns, HasSeed, DefaultParamsReadable, Defau
         return self
 
     def _fit(self, dataset: Any) -> TuckerSparkModel:
+        for name in ("userCol", "itemCol", "ratingCol"):
+            if self.isSet(name) and self.value(name) not in dataset.columns:
+                raise InputError(
+                    f"The data has no column {self.value(name)!r}, which {name} names; its columns are "
+                    f"{', '.join(dataset.columns)}."
+                )
         columns = {"user_id": self.value("userCol"), "item_id": self.value("itemCol")}
         if self.value("ratingCol") in dataset.columns:
             columns["count" if self.value("likelihood") == "clicks" else "rating"] = self.value("ratingCol")
@@ -173,7 +187,7 @@ class TuckerSparkModel(Model, _Columns, MLReadable, MLWritable):  # type: ignore
 
     def recommendForUserSubset(self, dataset: Any, numItems: int) -> Any:
         """The best items of the users of a data frame."""
-        users = dataset.select(dataset[self.value("userCol")].alias("user_id"))
+        users = dataset.select(column_of(dataset, self.value("userCol"), "dataset").alias("user_id"))
         return self._nested(recommend(self.recommender, n=numItems, users=users, exclude_seen=False))
 
     def _nested(self, lists: Any) -> Any:
@@ -192,6 +206,12 @@ class _Writer(MLWriter):
     def __init__(self, instance: TuckerSparkModel) -> None:
         super().__init__()
         self.instance = instance
+
+    def save(self, path: str) -> None:
+        """Save, unless that would delete the users before they are read."""
+        if isinstance(self.instance.recommender, StoredRecommender):
+            check_apart(self.sparkSession, self.instance.recommender, path)
+        super().save(path)
 
     def saveImpl(self, path: str) -> None:
         spark, recommender = self.sparkSession, self.instance.recommender

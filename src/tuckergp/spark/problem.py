@@ -240,7 +240,7 @@ class SparkEvidence:
 class SparkProblem(Problem):
     """A problem whose observations are in workers: ``design.index`` and ``y`` are empty, few rows stand for users.
 
-    ``fingerprint`` stands for the data in checkpoints.
+    ``fingerprint`` stands for ratings and features of users in checkpoints.
     """
 
     fingerprint: str = ""
@@ -256,7 +256,7 @@ class SparkProblem(Problem):
 
         ``whole`` is the design with a row for each user, or with one that stands for each.
         """
-        whose = digest(list(workers.facts.fingerprints))
+        whose = digest((list(workers.facts.fingerprints), workers.features.table))
         return cls(model, design, np.zeros(0), None, None, whose, workers, derived, whole)
 
     @property

@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from tuckergp.checks import one_of, whole
 from tuckergp.data.history import KEYS, RATING, History
 from tuckergp.data.names import COUNT, USUAL, missing_column, taken_names
 from tuckergp.data.tables import Table
@@ -22,13 +23,15 @@ from tuckergp.errors import InputError
 from tuckergp.recommender.settings import RecommenderSettings
 from tuckergp.spark.counting import Counted, CountedHere, CountedThere, Totals, counts_by_user
 from tuckergp.spark.encoding import Plan, encoded, gathered
-from tuckergp.spark.sessions import returned
+from tuckergp.spark.sessions import column_of, returned
 from tuckergp.spark.shards import NOTHING, Features, Summary
 
-__all__ = ["Sharded", "SparkRatings", "kind_of", "read_ratings"]
+__all__ = ["TASKS", "Sharded", "SparkRatings", "kind_of", "read_ratings"]
 
 Ints = npt.NDArray[np.int64]
 
+# How many partitions, shards or tasks there may be.
+TASKS = whole(1) | one_of(None)
 # Ratings of a shard, about, and the fewest shards.
 SHARD, FEWEST = 2_000_000, 8
 # Types of ids, and those of numbers whose sums are exact.
@@ -162,10 +165,12 @@ def read_ratings(
     from pyspark.sql import functions as F
 
     frame, names, settings = _usual_names(frame, settings)
-    _check_types(frame)
     clicks = settings.kind.all_pairs
+    value = COUNT if clicks else RATING
+    shown = {**{key: names.get(key, key) for key in KEYS}, RATING: names.get(value, value)}
+    _check_types(frame, shown)
     users = (CountedThere if there else CountedHere).of(counts_by_user(frame, clicks))
-    _check_counts(users.totals, names, clicks)
+    _check_counts(users.totals, shown)
     number = F.count_distinct(KEYS[0]) if clicks else F.count("*")
     with returned():
         items = frame.groupBy(KEYS[1]).agg(number.alias("n"), F.min(KEYS[0]).alias("first")).toArrow()
@@ -174,7 +179,7 @@ def read_ratings(
     if clicks:
         settings.kind.check(
             np.array([users.totals.low]),
-            lambda row: f"ratings: a value of column {names.get(COUNT, COUNT)!r}",
+            lambda row: f"ratings: a value of column {shown[RATING]!r}",
         )
         frame = _added_up(frame)
         typical = float(frame.agg(F.median(RATING)).first()[0])
@@ -201,32 +206,37 @@ def _usual_names(frame: Any, settings: RecommenderSettings) -> tuple[Any, dict[s
     for usual in (*KEYS, *(() if value == COUNT and COUNT not in given else (value,))):
         if columns[usual] not in existing:
             raise missing_column("ratings", usual, existing, given)
-    chosen = [F.col(f"`{columns[key]}`").alias(key) for key in KEYS]
-    number = F.col(f"`{columns[value]}`") if columns[value] in existing else F.lit(1)
+    chosen = [column_of(frame, columns[key], "ratings").alias(key) for key in KEYS]
+    number = column_of(frame, columns[value], "ratings") if columns[value] in existing else F.lit(1)
     frame = frame.select(*chosen, number.alias(RATING))
     return frame, {usual: name for usual, name in columns.items() if usual != name and name in existing}, settings
 
 
-def _check_types(frame: Any) -> None:
+def _check_types(frame: Any, shown: dict[str, str]) -> None:
     kinds = {field.name: field.dataType.typeName() for field in frame.schema.fields}
     for key in KEYS:
         if kinds[key] not in (*WHOLE, "string"):
             raise InputError(
-                f"ratings column {key!r} is of type {kinds[key]}, and ids are whole numbers or texts; cast it to "
-                f"bigint or string."
+                f"ratings column {shown[key]!r} is of type {kinds[key]}, and ids are whole numbers or texts; cast it "
+                f"to bigint or string."
             )
     if kinds[RATING] not in (*EXACT, "float", "double"):
-        raise InputError(f"ratings column {RATING!r} is of type {kinds[RATING]}; cast it to double.")
+        raise InputError(f"ratings column {shown[RATING]!r} is of type {kinds[RATING]}; cast it to double.")
 
 
-def _check_counts(totals: Totals, names: dict[str, str], clicks: bool) -> None:
-    """Refuse what is empty or has missing values."""
-    for name, missing in zip((*KEYS, RATING), totals.missing, strict=True):
-        if missing:
-            shown = names.get(COUNT, COUNT) if clicks and name == RATING else name
+def _check_counts(totals: Totals, shown: dict[str, str]) -> None:
+    """Refuse what is empty, or has missing or infinite values; ``shown`` are the names that columns had."""
+    *missing, beyond = totals.missing
+    for name, count in zip((*KEYS, RATING), missing, strict=True):
+        if count:
             raise InputError(
-                f"ratings column {shown!r} has no value in {missing:,} rows; leave them out with ratings.dropna()."
+                f"ratings column {shown[name]!r} has no value in {count:,} rows; leave them out with ratings.dropna()."
             )
+    if beyond:
+        raise InputError(
+            f"ratings column {shown[RATING]!r} is infinite, or beyond 1e150, in {beyond:,} rows; correct them, or "
+            f"leave them out with ratings.filter()."
+        )
     if not totals.users:
         raise InputError("ratings is empty; there is nothing to learn from.")
 

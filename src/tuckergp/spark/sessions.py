@@ -14,7 +14,7 @@ from typing import Any
 
 from tuckergp.errors import InputError
 
-__all__ = ["read_frame", "require_dataframe", "require_pyspark", "returned", "session"]
+__all__ = ["column", "column_of", "read_frame", "require_dataframe", "require_pyspark", "returned", "session"]
 
 # What a master may be, and the oldest Java that Spark 4 runs on.
 MASTERS = re.compile(r"local(\[.+\])?|local-cluster\[.+\]|spark://.+|k8s://.+|yarn")
@@ -131,24 +131,44 @@ def _read_csv(spark: Any, path: str, separator: str) -> Any:
     texts = spark.read.csv(path, header=True, sep=separator)
     fields = spark.read.csv(path, header=True, sep=separator, inferSchema=True).schema.fields
     whole = [field.name for field in fields if isinstance(field.dataType, IntegerType | LongType)]
-    spelled = texts.agg(F.lit(0), *(F.max(F.col(f"`{name}`").rlike(SPELLED)) for name in whole)).first()[1:]
+    spelled = texts.agg(F.lit(0), *(F.max(column(name).rlike(SPELLED)) for name in whole)).first()[1:]
     kept = {name for name, wrong in zip(whole, spelled, strict=True) if wrong}
     schema = [StructField(f.name, StringType()) if f.name in kept else f for f in fields]
     return spark.read.csv(path, header=True, sep=separator, schema=StructType(schema))
 
 
-def require_dataframe(ratings: Any) -> None:
-    """Refuse what is no Spark data frame of a classic session."""
+def column(name: str) -> Any:
+    """The column of this name, whatever signs it is of."""
+    from pyspark.sql import functions as F
+
+    return F.col("`" + name.replace("`", "``") + "`")
+
+
+def column_of(frame: Any, name: str, what: str) -> Any:
+    """A column of a data frame that messages call ``what``; refuses a name that several columns have."""
+    exact = frame.sparkSession.conf.get("spark.sql.caseSensitive") == "true"
+    same = [each for each in frame.columns if each == name or (not exact and each.lower() == name.lower())]
+    if len(same) > 1:
+        raise InputError(
+            f"{what} has several columns that Spark does not tell apart, {', '.join(map(repr, same))}; rename or drop "
+            f"all but one."
+        )
+    return column(name)
+
+
+def require_dataframe(
+    frame: Any, name: str = "ratings", instead: str = "fit a TuckerRecommender on this machine"
+) -> None:
+    """Refuse what is no Spark data frame of a classic session; ``instead`` says what another table is for."""
     require_pyspark()
     from pyspark.sql import DataFrame
 
-    if not isinstance(ratings, DataFrame):
+    if not isinstance(frame, DataFrame):
         raise InputError(
-            f"ratings must be a Spark data frame, not {type(ratings).__name__}; read one with spark.read, or fit a "
-            f"TuckerRecommender on this machine."
+            f"{name} must be a Spark data frame, not {type(frame).__name__}; read one with spark.read, or {instead}."
         )
-    if not hasattr(ratings, "_jdf"):
-        raise InputError("Spark Connect cannot keep ratings in its workers; use a classic Spark session.")
+    if not hasattr(frame, "_jdf"):
+        raise InputError(f"Spark Connect cannot keep {name} in its workers; use a classic Spark session.")
 
 
 @contextmanager

@@ -39,6 +39,7 @@ __all__ = [
     "USERS_FOLDER",
     "Learned",
     "StoredRecommender",
+    "check_apart",
     "check_unused",
     "has_users",
     "load",
@@ -87,20 +88,21 @@ class StoredRecommender:
         return session().read.parquet(f"{self.path}/{USERS_FOLDER}")
 
 
-def load(path: str) -> StoredRecommender:
+def load(path: str | Path) -> StoredRecommender:
     """The recommender in a folder that `tuckergp.spark.fit` wrote with ``store``."""
-    return StoredRecommender(path, load_model(path))
+    return StoredRecommender(str(path), load_model(str(path)))
 
 
 def load_model(path: str) -> TuckerRecommender:
     """The model file in a folder."""
-    rows = _parquet(session(), f"{path}/{MODEL_FOLDER}")
-    if rows is None:
+    spark, folder = session(), f"{path}/{MODEL_FOLDER}"
+    if not _exists(spark, folder):
         raise InputError(f"There is no recommender in {path}; a fit with store={path!r} writes one.")
+    rows = spark.read.parquet(folder)
     with returned():
         parts = sorted((row["part"], bytes(row["content"])) for row in rows.toLocalIterator())
-    with tempfile.TemporaryDirectory() as folder:
-        file = Path(folder) / "model.tgp"
+    with tempfile.TemporaryDirectory() as here:
+        file = Path(here) / "model.tgp"
         file.write_bytes(b"".join(content for _, content in parts))
         model: Any = tuckergp.load(file)
     return model  # type: ignore[no-any-return]
@@ -121,26 +123,58 @@ def has_users(spark: Any, path: str) -> bool:
     return _exists(spark, f"{path}/{USERS_FOLDER}")
 
 
-def check_unused(spark: Any, store: str | None) -> None:
-    """Refuse a folder that holds something, before anything is learned."""
-    if store is not None and _exists(spark, store):
-        raise InputError(f"There is something at {store} already; name another folder, or remove it.")
+def check_unused(spark: Any, path: str) -> None:
+    """Refuse a folder that holds something, or that cannot be made, before there is anything to lose."""
+    if _exists(spark, path):
+        raise InputError(f"There is something at {path} already; name another folder, or remove it.")
+    place, files = _place(spark, path)
+    try:
+        made = files.mkdirs(place) and files.delete(place, False)
+    except Exception as error:  # Java's errors come as several kinds
+        raise InputError(f"The folder {path} cannot be made: {_reason(error)}.") from error
+    if not made:
+        raise InputError(f"The folder {path} cannot be made; name one where you may write.")
+
+
+def check_apart(spark: Any, recommender: StoredRecommender, path: str) -> None:
+    """Refuse a folder that is, holds or is inside that of the users: overwriting it would delete them."""
+    users, target = (_resolved(spark, each) for each in (f"{recommender.path}/{USERS_FOLDER}", path))
+    if users == target or users.startswith(f"{target}/") or target.startswith(f"{users}/"):
+        raise InputError(
+            f"The users of this recommender are in {recommender.path} and are read from there, so it cannot be saved "
+            f"to {path}; name another folder."
+        )
+
+
+def _resolved(spark: Any, path: str) -> str:
+    """The whole address of a folder, without links where it exists."""
+    place, files = _place(spark, path)
+    whole = files.resolvePath(place) if _exists(spark, path) else files.makeQualified(place)
+    return str(whole.toString()).rstrip("/")
+
+
+def _place(spark: Any, path: str) -> tuple[Any, Any]:
+    """A path, and the file system that it is of."""
+    try:
+        place = spark._jvm.org.apache.hadoop.fs.Path(path)
+        return place, place.getFileSystem(spark._jsc.hadoopConfiguration())
+    except Exception as error:  # Java's errors come as several kinds
+        raise InputError(f"{path!r} is no path that Spark knows: {_reason(error)}.") from error
 
 
 def _exists(spark: Any, path: str) -> bool:
-    place = spark._jvm.org.apache.hadoop.fs.Path(path)
-    return bool(place.getFileSystem(spark._jsc.hadoopConfiguration()).exists(place))
-
-
-def _parquet(spark: Any, path: str) -> Any:
-    from pyspark.errors import AnalysisException
-
+    place, files = _place(spark, path)
     try:
-        return spark.read.parquet(path)
-    except AnalysisException as error:
-        if "PATH_NOT_FOUND" in str(error):
-            return None
-        raise
+        return bool(files.exists(place))
+    except Exception as error:  # Java's errors come as several kinds
+        raise InputError(f"Spark cannot look at {path}: {_reason(error)}.") from error
+
+
+def _reason(error: Exception) -> str:
+    """The first line of what Java says."""
+    java = getattr(error, "java_exception", None)
+    said = str(error) if java is None else str(java.getMessage() or java.toString())
+    return said.strip().partition("\n")[0].rstrip(".")
 
 
 def of_users(
