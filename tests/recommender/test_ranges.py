@@ -83,3 +83,15 @@ def test_training_values_are_never_far():
     rec = TuckerRecommender(**FAST).fit(ratings, about)
     rec.fold_in(NEW, {"user_id": ["n"], "age": [2 * 10**9]})
     assert np.isfinite(rec.recommend("n")["score"]).all()
+
+
+def test_a_coordinate_that_was_constant_in_training_takes_other_values():
+    from tuckergp.data.tables import as_table
+    from tuckergp.recommender.decisions import Attribute
+    from tuckergp.recommender.ranges import refuse_far
+
+    attribute = Attribute("v", "vector", "", means=(0.0, 1.0), spreads=(1.0, 1.0), lows=(0.0, 0.0), highs=(0.0, 2.0))
+    table = as_table({"v": [[0.5, 1.0], [0.0, 3.0]]}, "users")
+    refuse_far(table, attribute, np.array([[0.5, 1.0], [0.0, 3.0]]))
+    with pytest.raises(InputError, match=r"coordinate 0"):
+        refuse_far(table, attribute, np.array([[0.5, 1.0], [11.0, 3.0]]))

@@ -303,7 +303,7 @@ def test_an_id_alone_adds_nobody_and_is_refused(files):
     with serving(files["ratings"]) as client:
         for user in ({"user_id": "alone"}, {"user_id": "alone", "age": None}, {"user_id": "u0003"}):
             answer = client.post("/fold-in", json={"users": [{"user_id": "anna", "age": 30}, user]})
-            refused(answer, 422, "users 1 has neither attributes nor ratings")
+            refused(answer, 422, "users, row 2: neither attributes nor ratings are given")
         assert client.get("/users/anna").status_code == 404
         post(client, *RATINGS, users=[{"user_id": "anna"}])
         assert client.get("/users/anna").status_code == 200

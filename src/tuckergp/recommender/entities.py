@@ -166,7 +166,7 @@ class Side:
         return with_aligned_ids(table, self.key, self.example)
 
     def to_keep(self, table: Table) -> Table:
-        """The same for a table whose ids become known ones, so that those of other types are refused."""
+        """The table with ids of the type decided at the fit; others are refused, because they become known ones."""
         table = self.aligned(table)
         if self.key in table and self.example is not None:
             refuse_other_types(table, self.key, self.example)

@@ -32,7 +32,7 @@ from tuckergp.recommender.layout import Layout
 from tuckergp.residuals.base import ModeDraws
 from tuckergp.residuals.grown import GrownRows
 
-__all__ = ["compacted", "described", "merged_tables", "read_more", "repacked", "rows_of"]
+__all__ = ["compacted", "merged_tables", "read_more", "repacked", "rows_of", "with_described_users"]
 
 Ints = npt.NDArray[np.integer]
 # Up to so many rows without use are kept.
@@ -81,7 +81,7 @@ def rows_of(side: Side, ids: Sequence[Any], table: Table | None, sets: Sequence[
     return replace(now, features=hstack(parts), new=side_by_side(new))
 
 
-def described(fitted: FittedRecommender, table: Table) -> FittedRecommender:
+def with_described_users(fitted: FittedRecommender, table: Table) -> FittedRecommender:
     """The model with users, new ones or such without ratings, as a table describes them."""
     users, items = fitted.layout.sides
     table = users.to_keep(table)
@@ -90,7 +90,7 @@ def described(fitted: FittedRecommender, table: Table) -> FittedRecommender:
         fitted,
         layout=replace(fitted.layout, sides=(users.grown(ids, rows_of(users, ids, table, None)), items)),
         tables=(merged_tables(fitted.tables[0], table, users.key), fitted.tables[1]),
-        choice=fitted.choice and described(fitted.choice, table),
+        choice=fitted.choice and with_described_users(fitted.choice, table),
     )
 
 

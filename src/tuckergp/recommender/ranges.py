@@ -27,10 +27,11 @@ def refuse_far(table: Table, attribute: Attribute, numbers: npt.NDArray[np.float
     if not attribute.lows:
         return
     low, high = np.array(attribute.lows), np.array(attribute.highs)
-    with np.errstate(over="ignore"):
-        least, most = low - FAR * (high - low), high + FAR * (high - low)
     each = numbers.reshape(len(table), len(low))
-    far = (each < least) | (each > most)
+    with np.errstate(over="ignore"):
+        # a coordinate that was constant in training has no width, and a spread of 1
+        reach = FAR * np.maximum(high - low, attribute.spreads or attribute.spread)
+        far = (each < low - reach) | (each > high + reach)
     if not far.any():
         return
     row, place = (int(first) for first in np.argwhere(far)[0])

@@ -89,7 +89,7 @@ def learn(model: str | Path, journal: str | Path, warmup: int = 10, progress: bo
     served = ServedRecommender(rec)
     rest = standing(entries)
     ratings = [row for entry in rest for row in served.read_ratings(entry.get(RATINGS) or [])]
-    about = served.described([row for entry in rest for row in entry.get(USERS) or []])
+    about = served.completed([row for entry in rest for row in entry.get(USERS) or []])
     if ratings or about:
         clicks = rec.history_.clicks
         new = as_columns(ratings, *KEYS, *(() if clicks else (RATING,)))

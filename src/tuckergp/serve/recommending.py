@@ -24,7 +24,7 @@ from tuckergp.recommender.answering import explain_pair
 from tuckergp.recommender.explanation import Contribution, Explanation
 from tuckergp.recommender.fitted import FittedRecommender
 from tuckergp.recommender.fold_in import check_withheld, ratings_of
-from tuckergp.recommender.growth import described, repacked
+from tuckergp.recommender.growth import repacked, with_described_users
 from tuckergp.recommender.reading import Given
 from tuckergp.recommender.settings import RecommenderSettings
 from tuckergp.recommender.updating import with_ratings
@@ -233,16 +233,15 @@ class ServedRecommender:
         given = {row[KEYS[0]] for row in rows}
         self._refuse_other_attributes(users)
         self._refuse_no_attributes(users, given)
-        about = {row[KEYS[0]]: row for row in self.described(users)}
+        about = {row[KEYS[0]]: row for row in self.completed(users)}
         fitted, again = self.fitted, [user for user in about if user not in given]
         check_withheld(fitted.history, again)
         mine = _rows(ratings_of(fitted.history, again, fitted.layout.sides[0])) if again else []
         rated = given | {row[KEYS[0]] for row in mine}
-        with_none, with_some = (
-            [row for user, row in about.items() if (user in rated) is some] for some in (False, True)
-        )
+        with_some = [row for user, row in about.items() if user in rated]
+        with_none = [row for user, row in about.items() if user not in rated]
         if with_none:
-            fitted = described(fitted, as_table(as_columns(with_none), "users"))
+            fitted = with_described_users(fitted, as_table(as_columns(with_none), "users"))
         if mine:
             fitted = _unrated(fitted, [user for user in again if user in rated])
         if rated:
@@ -272,25 +271,27 @@ class ServedRecommender:
 
     def _refuse_other_attributes(self, users: Sequence[Row]) -> None:
         known = self.attributes_of_users
-        for row in users:
+        for number, row in enumerate(users, start=1):
             other = next((name for name in row if name not in (KEYS[0], *known)), None)
             if other is not None:
                 listed = ", ".join(known) or "none"
-                raise InputError(f"The model has no attribute {other!r} of users; it uses {listed}.")
+                raise InputError(
+                    f"users, row {number}: the model has no attribute {other[:80]!r} of users; it uses {listed}."
+                )
 
     def _refuse_no_attributes(self, users: Sequence[Row], rated: set[Any]) -> None:
         """Refuse an id of which nothing is said, neither here nor by ratings: nobody would be added."""
         ids = self.users.read_all([row[KEYS[0]] for row in users])
-        for number, (user, row) in enumerate(zip(ids, users, strict=True)):
+        for number, (user, row) in enumerate(zip(ids, users, strict=True), start=1):
             if len(row) == 1 and user not in rated:
                 listed = ", ".join(self.attributes_of_users) or "none"
                 raise InputError(
-                    f"users {number} has neither attributes nor ratings; give some, or leave {row[KEYS[0]]!r} out. The "
-                    f"model's attributes are {listed}."
+                    f"users, row {number}: neither attributes nor ratings are given; give some, or leave "
+                    f"{row[KEYS[0]]!r} out. The model's attributes are {listed}."
                 )
 
-    def described(self, users: Sequence[Row]) -> list[dict[str, Any]]:
-        """Attributes of users, a row for each with what is known of them where nothing, or null, is given."""
+    def completed(self, users: Sequence[Row]) -> list[dict[str, Any]]:
+        """One row per user: the attributes that are given, and what the model knows where nothing, or null, is."""
         ids = self.users.read_all([row[KEYS[0]] for row in users])
         told: dict[Any, dict[str, Any]] = {}
         for user, row in zip(ids, users, strict=True):

@@ -86,15 +86,15 @@ def recommend(
     if path is not None:
         check_unused(spark, str(path))
     asked = None if users is None else _asked(rest, users)
-    given = None
+    make: Any = _lists
     if isinstance(model, StoredRecommender):
+        make, given = _lists_of_stored, None
         frame = _stored_users(spark, model, asked)
         frame = frame if partitions is None else frame.repartition(partitions)
     else:
-        given = rest.history_.ids[0] if asked is None else _here(asked)
-        frame = spark.range(0, len(given), 1, partitions or 4 * spark.sparkContext.defaultParallelism)
-        given = None if asked is None else given
-    make = _lists_of_stored if isinstance(model, StoredRecommender) else _lists
+        given = None if asked is None else _here(asked)  # None: workers have all ids in the model
+        count = len(rest.history_.ids[0] if given is None else given)
+        frame = spark.range(0, count, 1, partitions or 4 * spark.sparkContext.defaultParallelism)
     sent = spark.sparkContext.broadcast((rest, given, arguments))
     lists = frame.mapInArrow(lambda batches: make(batches, *sent.value), _schema(rest, arguments))
     if path is None:
@@ -211,11 +211,9 @@ def _in_kind(frame: Any, name: str, what: str, kind: str) -> Any:
 
     ids, given = _check_ids(frame, name, what), frame.schema[name].dataType
     whole, text = given.typeName() in WHOLE, given.typeName() == "string"
-    if text if kind == "string" else whole:
+    if whole or (text and kind == "string"):
         return ids.cast(kind)
-    if kind == "string":
-        return ids.cast(kind) if whole else F.lit(None).cast(kind)
-    if not text and given.typeName() not in NUMBERS:
+    if kind == "string" or not (text or given.typeName() in NUMBERS):
         return F.lit(None).cast(kind)
     number = ids.try_cast(kind)
     return F.when(number.cast(given) == ids, number)
