@@ -58,14 +58,15 @@ _LONG: dict[str, Any] = {"implicit": True, "draws": 300, "warmup": 60}
 
 SETTINGS: dict[str, Setting] = {
     "ratings": Setting(
-        "ratings alone", "none", {**_PLAIN, "rank": 10}, (10, 15, 24, 32), "0.8963 SMURFF BPMF, noise set by hand"
+        "ratings alone", "none", {**_PLAIN, "rank": 10}, (5, 10, 15, 24, 32, 64),
+        "0.8963 SMURFF BPMF, noise set by hand",
     ),
     "side": Setting(
         "+ the paper's side information", "paper", {**_PLAIN, "rank": 32}, (10, 15, 24, 32, 64),
         "0.8887 SMURFF Macau, noise set by hand",
     ),
     "implicit": Setting(
-        "+ release year and co-rating", "all", {**_LONG, "time": None, "rank": 64}, (12, 20, 32, 64, 128),
+        "+ release year and co-rating", "all", {**_LONG, "time": None, "rank": 64}, (12, 20, 32, 64, 128, 256),
         "0.8803 myFM",
     ),
     "week": Setting(
