@@ -66,7 +66,7 @@ SETTINGS: dict[str, Setting] = {
         "0.8887 SMURFF Macau, noise set by hand",
     ),
     "implicit": Setting(
-        "+ release year and co-rating", "all", {**_LONG, "time": None, "rank": 64}, (12, 20, 32, 64, 128, 256),
+        "+ release year and co-rating", "all", {**_LONG, "time": None, "rank": 64}, (12, 20, 32, 64, 128),
         "0.8803 myFM",
     ),
     "week": Setting(
