@@ -7,7 +7,7 @@ import pytest
 
 from tests.helpers import model_of
 from tuckergp import Mode, TuckerGPRegressor, TuckerRecommender
-from tuckergp.datasets import make_ratings
+from tuckergp.data.datasets import make_ratings
 from tuckergp.errors import TimeWarning
 from tuckergp.features import Fourier
 from tuckergp.inference import cost
