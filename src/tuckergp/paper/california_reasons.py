@@ -37,8 +37,8 @@ def settings_of(arm: str, lengths: dict[str, Any], longer: int) -> Gibbs:
     if arm == "longer":
         return Gibbs(**{name: longer * value if name != "chains" else value for name, value in lengths.items()})
     if arm == "given":  # f has the GP's variance, tau and Lambda are 1 relative to that of the prior
-        point: dict[str, Any] = {"tau_shape": SURE, "tau_rate": SURE, "alpha_shape": SURE, "alpha_rate": SURE * GIVEN.noise}
-        return Gibbs(**lengths, scale=GIVEN.scale**0.5, dof=SURE, **point)
+        noise: dict[str, Any] = {"alpha_shape": SURE, "alpha_rate": SURE * GIVEN.noise}
+        return Gibbs(scale=GIVEN.scale**0.5, dof=SURE, tau_shape=SURE, tau_rate=SURE, **noise, **lengths)
     return Gibbs(**lengths)
 
 
@@ -74,7 +74,7 @@ CALIFORNIA_REASONS = Experiment(
     name="california_reasons",
     title="California: features, prior scales and sweeps",
     group="california",
-    protocol="as the figure of California, one chain in each cell; models of one number and seed have the same features",
+    protocol="as the figure of California, one chain in each cell; models of one n and seed have the same features",
     data=("california",),
     settings={
         "rows": None, "lengths": {"draws": 150, "warmup": 100, "chains": 1}, "longer": 4,
