@@ -1,4 +1,4 @@
-"""Where the report of a benchmark goes, and going on from one that was stopped."""
+"""Where the report of a benchmark goes, with the commit that made it, and going on from one that was stopped."""
 
 from __future__ import annotations
 
@@ -13,8 +13,13 @@ __all__ = ["Resumed", "put"]
 
 
 def put(report: dict[str, Any], output: Path | None) -> None:
-    """Write the report as JSON to a file, complete or not at all, whose folder is made; without one, print it."""
-    text = json.dumps(report, indent=1)
+    """Write the report as JSON to a file, complete or not at all, whose folder is made; without one, print it.
+
+    Its entry ``commit`` is that of the package as it is written; `Resumed` also has one for every cell.
+    """
+    from tuckergp.paper.run import commit
+
+    text = json.dumps({**report, "commit": commit()}, indent=1)
     if output is None:
         print(text)
         return
@@ -24,6 +29,8 @@ def put(report: dict[str, Any], output: Path | None) -> None:
 
 class Resumed:
     """A report whose cells are written one by one: those that its file has are kept and not run again.
+
+    Its entry ``commits`` has that of every cell by its names with slashes between, and keeps those of earlier runs.
 
     Parameters
     ----------
@@ -36,11 +43,14 @@ class Resumed:
     """
 
     def __init__(self, head: dict[str, Any], key: str, output: Path | None) -> None:
-        stored = json.loads(output.read_text())[key] if output is not None and output.is_file() else {}
-        self.report, self.cells, self.output = {**head, key: stored}, stored, output
+        stored = json.loads(output.read_text()) if output is not None and output.is_file() else {}
+        self.cells, self.commits, self.output = stored.get(key, {}), stored.get("commits", {}), output
+        self.report = {**head, "commits": self.commits, key: self.cells}
 
     def cell(self, names: tuple[str, ...], run: Callable[[], Any]) -> Any | None:
         """Run a cell and write the report, or do nothing and return None if the report has it."""
+        from tuckergp.paper.run import commit
+
         *groups, name = names
         at = self.cells
         for group in groups:
@@ -48,6 +58,7 @@ class Resumed:
         if name in at:
             return None
         at[name] = run()
+        self.commits["/".join(names)] = commit()
         if self.output is not None:
             put(self.report, self.output)
         return at[name]
