@@ -170,7 +170,7 @@ def commit() -> str | None:
         return None
     if any(one.returncode for one in told.values()):
         return None
-    return told["name"].stdout.strip() + "-dirty" * bool(told["changed"].stdout)
+    return str(told["name"].stdout.strip()) + "-dirty" * bool(told["changed"].stdout)
 
 
 def read(path: Path) -> dict[str, Any]:
