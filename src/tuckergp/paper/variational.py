@@ -136,7 +136,7 @@ COMPARED = (("vi", "gibbs"), ("vi factorised", "vi"))
 
 
 def differences_table(cells: Cells) -> Rows:
-    """A method beside another, seed by seed: differences of errors, densities and bounds, ratios of sd of f and time."""
+    """A method beside another, seed by seed: differences of errors, densities, bounds, ratios of sd of f and time."""
     rows = [
         [
             "data",
