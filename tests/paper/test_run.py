@@ -73,7 +73,7 @@ def test_the_commit_says_that_files_differ_unless_a_run_writes_them(tmp_path, mo
     def git(*words):
         subprocess.run(["git", "-c", "user.name=n", "-c", "user.email=e", *words], cwd=tmp_path, check=True)
 
-    files = [tmp_path / name for name in ("src/__init__.py", "benchmarks/results/a.json", "docs/a.md")]
+    files = [tmp_path / name for name in ("src/__init__.py", "benchmarks/results/a.json", "docs/a.svg", "b/README.md")]
     for file in files:
         file.parent.mkdir(parents=True)
         file.write_text("1")

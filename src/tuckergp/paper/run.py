@@ -31,8 +31,8 @@ from tuckergp.paper.experiment import Experiment, Figures, Work
 
 __all__ = ["Run", "commit", "fill", "quietly", "read", "to_json"]
 
-WRITTEN = ("benchmarks/results", "docs")
-"""Folders of the project that runs write to."""
+WRITTEN = ("benchmarks/results", "docs", "*.md")
+"""What runs write to, and the tables of pages that are made of it."""
 
 
 class Run:
