@@ -353,7 +353,7 @@ CELLS: dict[str, dict[str, dict[str, int]]] = {
         for package, chosen in {"scipy": SCALED_CHOSEN, "implicit": CHOSEN, "lightfm-next": HYBRID_CHOSEN}.items()
     },
 }
-"""How many cells the results files have of them, by the beginnings of their names."""
+"""How many cells the results files have of them at the least, by the beginnings of their names."""
 HERE = ("scikit-learn", "scipy")
 """Packages that this Python has."""
 

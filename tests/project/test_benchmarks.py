@@ -394,7 +394,7 @@ def test_stored_results_have_the_cells_of_peers_and_their_versions(monkeypatch):
         found = json.loads((BENCHMARKS / "results" / f"{experiment}.json").read_text())
         assert packages.keys() <= found["versions"].keys(), experiment
         for beginning, count in ((b, n) for counts in packages.values() for b, n in counts.items()):
-            assert sum(name.startswith(beginning) for name in found["cells"]) == count, (experiment, beginning)
+            assert sum(name.startswith(beginning) for name in found["cells"]) >= count, (experiment, beginning)
 
 
 @pytest.fixture
