@@ -255,7 +255,7 @@ def results_of(name, cells):
     from tuckergp.paper.experiments import find
 
     (experiment,) = find([name])
-    return {"experiment": name, "protocol": experiment.protocol, "quick": True, "cells": cells}
+    return {"experiment": name, "protocol": experiment.protocol, "quick": True, "versions": {}, "cells": cells}
 
 
 def test_implicit_is_given_numbers_and_newcomers_get_popularity(data_dir, monkeypatch):
