@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from tuckergp.compute.packed import explained, solve_packed
+from tuckergp.compute.packed import explained, packed_size, solve_packed
 from tuckergp.compute.threads import run_ranges
 from tuckergp.errors import InputError
 from tuckergp.inference.base import Problem
@@ -66,15 +66,12 @@ class Workers:
     sharded : Sharded
     targets : Targets
     features : Features
-    moved : int
-        Bytes that the last sweep brought to the driver.
     """
 
     sharded: Sharded
     targets: Targets
     features: Features
     last: tuple[Any, Floats] = field(default=(None, np.zeros((0, 0))))
-    moved: int = 0
 
     @cached_property
     def facts(self) -> Facts:
@@ -108,21 +105,21 @@ class Workers:
 
     def draw_users(self, request: Request) -> tuple[Floats, Floats]:
         """Draw all users; returns Phi'psi (n, r) and psi'psi (r, r), and keeps the statistics of items."""
-        sent = self.sharded.context.broadcast(request)
+        self.last, (items, r) = (None, np.zeros((0, 0))), request.items.shape
+        n, sent = len(request.B), self.sharded.context.broadcast(request)
         try:
-            found = self.sharded.run(lambda shards: sweep(shards, sent.value))
+            size = items * packed_size(r) + n * r + r * r
+            sums = self.sharded.sum(lambda shards: sweep(shards, sent.value), size)
         finally:
             sent.destroy()
-        if any(branch is None for branch, _ in found):
+        if sums is None:
             raise InputError(
                 "ratings changed while they were learned from: what had to be read again is not what it was. Write "
                 "them to Parquet, or checkpoint() them, and start again."
             )
-        self.moved = sum(sums.nbytes for _, sums in found)
-        items, r = request.items.shape
-        T, cross, gram = split(total(found, self.sharded.plan.n_shards), items, len(request.B), r)
+        T, cross, gram = split(sums, items, n, r)
         self.last = None, T
-        return cross, gram
+        return cross.copy(), gram.copy()  # views would keep T
 
     def stands_for(self, psi: Floats) -> None:
         """Say which rows stand for the users that were drawn last."""
