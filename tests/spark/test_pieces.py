@@ -56,6 +56,13 @@ def test_a_master_that_nobody_answers_at_is_one_sentence():
         _check_master(fine)
 
 
+@pytest.mark.parametrize("place", ["host:x", "host", ":7077", "host:", "host:70777", "host:0", "host:-1", "a:7077,b"])
+def test_a_master_without_a_port_is_no_address(place):
+    wrong = place.split(",")[-1]
+    with pytest.raises(InputError, match=f"'{wrong}' of the master spark://{place} is no address; write a host and"):
+        _check_master(f"spark://{place}")
+
+
 def skewed(rng, name):
     """Ratings of 30 users with ids like these, sorted by user: some with more than a shard, one of one item alone."""
     user = np.repeat(np.arange(30), np.where(np.arange(30) % 11 == 3, 120, 10))

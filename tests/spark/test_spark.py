@@ -306,6 +306,30 @@ def test_ids_of_text_files_keep_their_spelling(spark, tmp_path):
     assert [tuple(row) for row in found.collect()] == [("007", 1, 3), ("12", 2, 4)]
 
 
+def test_what_cannot_be_read_is_one_sentence(spark, tmp_path):
+    from tests.cli.command import refuse
+
+    spark.sparkContext._jsc.hadoopConfiguration().set("ipc.client.connect.max.retries", "0")
+    (tmp_path / "text.parquet").write_text("this is no Parquet\n" * 20)
+    for name in ("empty", "empty.csv"):
+        (tmp_path / name).mkdir()
+    for path, words in (
+        (f"{tmp_path}/text.parquet", "text.parquet is no Parquet file, or broken"),
+        (f"{tmp_path}/empty", "There is nothing to read in the folder"),
+        (f"{tmp_path}/empty.csv", "There is nothing to read in the folder"),
+        ("foo://x/y", 'Spark cannot read foo://x/y: No FileSystem for scheme "foo".'),
+        ("foo://x/y.csv", 'Spark cannot read foo://x/y.csv: No FileSystem for scheme "foo".'),
+        ("hdfs://127.0.0.1:1/x", r"Spark cannot read hdfs://127.0.0.1:1/x: Call From .* Connection refused"),
+        ("a:b:c", "Spark cannot read a:b:c: .*Relative path in absolute URI"),
+    ):
+        with pytest.raises(InputError, match=words) as caught:
+            read_frame(spark, path)
+        assert "\n" not in str(caught.value)
+    told = refuse("fit", f"{tmp_path}/text.parquet", "-o", str(tmp_path / "m.tgp"), "--engine", "spark")
+    assert "is no Parquet file" in told
+    assert "Traceback" not in told
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("partitions", [1, 8])
 def test_partitions_change_no_bit(shuffled, learned, partitions):

@@ -28,7 +28,7 @@ PIECE = 2**26
 
 def check_sizes(data: SparkRatings, sharded: Sharded, rank: int, draws: int, stored: bool) -> None:
     """Refuse, before the first sweep, what Spark would not return or the driver could not hold."""
-    plan, users, items, ratings = sharded.plan, sharded.plan.n_users, len(data.items), len(data)
+    users, items, ratings = sharded.plan.n_users, len(data.items), len(data)
     partitions = sharded.all.getNumPartitions()
     table = items * packed_size(rank)
     sweep = sharded.returned_by(table)
