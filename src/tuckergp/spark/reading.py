@@ -31,6 +31,9 @@ __all__ = ["TASKS", "Sharded", "SparkRatings", "kind_of", "read_ratings"]
 
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
+# Numbers of users or items, and which of some users, given by number, are meant.
+Codes = npt.NDArray[np.int32]
+Chosen = Callable[[Codes], npt.NDArray[np.bool_]]
 
 # How many partitions, shards or tasks there may be.
 TASKS = whole(1) | one_of(None)
@@ -176,13 +179,13 @@ class Sharded:
     def returned_by(self, size: int) -> int:
         """About how many bytes of the branches of such arrays a job returns at most."""
         pieces = self._pieces(size)
-        return 8 * size * self.branches if pieces == 1 else 8 * size * -(-pieces // JOBS) // pieces
+        return 8 * size * self.branches if pieces == 1 else -(-pieces // JOBS) * -(-8 * size // pieces)
 
     def _pieces(self, size: int) -> int:
         """Into how many pieces the workers cut arrays (size,), each of which one of them adds up; 1 for none of it."""
         if self.branches <= TOGETHER and 8 * size <= PIECE:
             return 1
-        return max(2, self.all.getNumPartitions(), -(-8 * size // PIECE))
+        return max(2, int(self.all.getNumPartitions()), -(-8 * size // PIECE))
 
     def _merged(self, task: Callable[[Iterable[Any]], Iterable[Any]], pieces: int) -> Iterator[Floats | None]:
         leaves = self.plan.n_shards
@@ -193,6 +196,13 @@ class Sharded:
                 yield from self._run(merged, iter, some.tolist())
         finally:  # the files of the shuffle, which Spark would keep until its next collection of garbage
             placed._jrdd.rdd().cleanShuffleDependencies(False)
+
+    def of_users(self, chosen: Chosen) -> tuple[Codes, Codes, Floats]:
+        """Users, items and ratings of the users that are chosen, sorted by user and item."""
+        found = self.run(lambda shards: (shard.some(chosen(shard.user)) for shard in shards))
+        user, item, rating = (np.concatenate(arrays) for arrays in zip(*found, strict=True))
+        order = np.lexsort((rating, item, user))
+        return user[order], item[order], rating[order].astype(np.float64)
 
     def release(self) -> None:
         """Free the memory of the workers."""

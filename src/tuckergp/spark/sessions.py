@@ -121,7 +121,7 @@ def read_frame(spark: Any, path: str) -> Any:
 
     Whole numbers with another spelling, such as 007, stay texts.
     """
-    from py4j.protocol import Py4JJavaError
+    from py4j.protocol import Py4JJavaError  # type: ignore[import-untyped]
     from pyspark.errors import PySparkException
 
     ending = path.rpartition(".")[2]
@@ -136,9 +136,7 @@ def read_frame(spark: Any, path: str) -> Any:
         if "UNABLE_TO_INFER_SCHEMA" in said:
             raise InputError(f"There is nothing to read in the folder {path}; it has no file with a table.") from None
         if "CANNOT_READ_FILE_FOOTER" in said:
-            raise InputError(
-                f"{path} is no Parquet file, or broken; tables of text end in .csv or .tsv."
-            ) from None
+            raise InputError(f"{path} is no Parquet file, or broken; tables of text end in .csv or .tsv.") from None
         raise InputError(f"Spark cannot read {path}: {reason(error)}.") from error
 
 
