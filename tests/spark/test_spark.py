@@ -255,7 +255,7 @@ def test_a_pipeline_of_als_runs_with_the_class_changed(spark, table, tmp_path):
     evaluator = RegressionEvaluator(metricName="rmse", labelCol="stars", predictionCol="prediction")
     errors, schemas = [], []
     for kind in (SparkALS, TuckerEstimator):
-        als, pipeline = pipeline_of(kind)
+        _, pipeline = pipeline_of(kind)
         fitted = pipeline.fit(train.cache())
         errors.append(evaluator.evaluate(fitted.transform(test)))
         (model,) = fitted.stages
