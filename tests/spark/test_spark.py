@@ -515,6 +515,9 @@ def test_a_table_of_another_library_is_refused(spark, table):
         ({"likelihood": "ordinal"}, "not 'ordinal'; fit locally"),
         ({"inference": "sgd"}, "not 'sgd'; fit locally"),
         ({"ranks": 3}, "no setting 'ranks'"),
+        ({"keep": 0}, "keeps draws, .* and no moments of predictions; say by keep how many, from 1 on"),
+        ({"moments_of": {"user_id": ["u001"], "item_id": [3]}}, "leave moments_of and keep_draws out"),
+        ({"keep_draws": False}, "leave moments_of and keep_draws out"),
         ({"partitions": 0}, "partitions must be"),
     ],
 )

@@ -63,6 +63,8 @@ SETTLED: dict[str, tuple[Any, ...]] = {
     "duplicates": ("keep",),
     "chains": (1,),
 }
+# What a local fit may keep instead of draws.
+MOMENTS = {"moments_of", "keep_draws"}
 LIKELIHOODS = ("auto", "gaussian", "clicks")
 FOLDER = Allowed(("a folder",), lambda value: isinstance(value, str | Path) and str(value) != "")
 
@@ -102,7 +104,7 @@ def fit(
         Into how many ranges of users the ratings are cut, whose sums are added in a fixed order. None decides by the
         number of ratings alone: one for each two million, at least 8.
     checkpoint, checkpoint_minutes, max_time, callback, progress, keep
-        As in `TuckerRecommender.fit`; the folder of the checkpoint is the driver's.
+        As in `TuckerRecommender.fit`; the folder of the checkpoint is the driver's, and ``keep`` is at least 1.
     store : str, Path or None
         A new folder of any file system that Spark writes to. The workers write the factors and the ratings of the users
         there, as Parquet, and the driver holds neither; see `tuckergp.spark.StoredRecommender`. ``keep`` says how many
@@ -118,6 +120,11 @@ def fit(
         ``store`` a `StoredRecommender`, for `tuckergp.spark.recommend` and `tuckergp.spark.predict`.
     """
     require_dataframe(ratings)
+    if keep == 0 or MOMENTS & set(settings):
+        raise InputError(
+            "tuckergp.spark.fit keeps draws, spread evenly over the sweeps, and no moments of predictions; say by keep "
+            "how many, from 1 on, and leave moments_of and keep_draws out."
+        )
     for name, value in (("partitions", partitions), ("shards", shards)):
         check(name, value, TASKS)
     model = TuckerRecommender(**_settings(settings))

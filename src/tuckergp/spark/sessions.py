@@ -121,7 +121,7 @@ def read_frame(spark: Any, path: str) -> Any:
 
     Whole numbers with another spelling, such as 007, stay texts.
     """
-    from py4j.protocol import Py4JJavaError  # type: ignore[import-untyped]
+    from py4j.protocol import Py4JJavaError
     from pyspark.errors import PySparkException
 
     ending = path.rpartition(".")[2]
