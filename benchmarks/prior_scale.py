@@ -11,7 +11,6 @@ A run that was stopped goes on from the file.
 from __future__ import annotations
 
 import argparse
-import subprocess
 import time
 import warnings
 from dataclasses import dataclass, replace
@@ -22,7 +21,7 @@ from typing import Any
 
 import numpy as np
 from gibbs import facts
-from reports import Resumed
+from reports import Resumed, commit
 
 SCALES = (0.02, 0.04, 0.08, 0.15, 0.25, 0.4)
 """0.65 and 1 lost in all cells of the first passes, which the file still has."""
@@ -97,13 +96,6 @@ def with_days(ratings: Any) -> Any:
     days = np.array(["Thu", "Fri", "Sat", "Sun", "Mon", "Tue", "Wed"])  # 1970-01-01 was a Thursday
     at = ratings.numeric("timestamp").astype(np.int64) // 86_400 % 7
     return replace(ratings, columns={**ratings.columns, "day": days[at].astype(object)})
-
-
-def commit() -> str:
-    """The commit of this working copy; "+" for one with changes."""
-    here = {"cwd": Path(__file__).parent, "capture_output": True, "text": True}
-    changed = subprocess.run(["git", "status", "--porcelain", "--untracked-files=no", "../src"], **here).stdout
-    return subprocess.run(["git", "rev-parse", "HEAD"], **here).stdout.strip() + ("+" if changed else "")
 
 
 def main() -> None:
