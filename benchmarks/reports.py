@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import json
+import subprocess
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 from tuckergp.files import write_text
 
-__all__ = ["Resumed", "put"]
+__all__ = ["Resumed", "commit", "put"]
 
 
 def put(report: dict[str, Any], output: Path | None) -> None:
@@ -25,6 +26,13 @@ def put(report: dict[str, Any], output: Path | None) -> None:
         return
     output.parent.mkdir(parents=True, exist_ok=True)
     write_text(output, text + "\n")
+
+
+def commit() -> str:
+    """The commit of this working copy; "+" for one with changes."""
+    here: dict[str, Any] = {"cwd": Path(__file__).parent, "capture_output": True, "text": True}
+    changed = subprocess.run(["git", "status", "--porcelain", "--untracked-files=no", "../src"], **here).stdout
+    return str(subprocess.run(["git", "rev-parse", "HEAD"], **here).stdout).strip() + ("+" if changed else "")
 
 
 class Resumed:

@@ -498,14 +498,16 @@ def spark_penalties(report: Report) -> Rows:
 
 
 def spark_partitions(report: Report) -> Rows:
-    """Time and traffic of a sweep by the number of partitions."""
-    what = f"partitions, {report['size']['ratings']:,} ratings"
+    """Time, traffic and memory of a sweep by the number of partitions, and with a user who has a fifth of the data."""
+    what, runs = f"partitions, {report['size']['ratings']:,} ratings", dict(report["results"]["partitions"])
+    if "skewed" in report["results"]:
+        runs[f"{report['cores']}, skewed ratings"] = report["results"]["skewed"]
     rows = [[what, "seconds for a sweep", "CPU seconds for it", "MB sent to each executor", "MB returned"]]
-    rows[0].append("memory of workers, GiB")
-    for partitions, found in report["results"]["partitions"].items():
-        seconds, memory = f"{found['iteration_seconds']:.2f}", f"{found['gib']['workers']:.1f}"
-        cpu = f"{found['iteration_cpu_seconds']:.2f}"
-        rows.append([partitions, seconds, cpu, f"{found['sent_mb']:.1f}", f"{found['returned_mb']:.0f}", memory])
+    rows[0] += [f"memory of {whose}, GiB" for whose in ("workers", "the driver")]
+    for shown, found in runs.items():
+        seconds = [f"{found[f'iteration_{kind}']:.2f}" for kind in ("seconds", "cpu_seconds")]
+        memory = [f"{found['gib'][kind]:.1f}" for kind in ("workers", "driver")]
+        rows.append([shown, *seconds, f"{found['sent_mb']:.1f}", f"{found['returned_mb']:.0f}", *memory])
     return rows
 
 

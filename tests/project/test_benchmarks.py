@@ -456,4 +456,7 @@ def test_the_benchmark_of_spark_runs(tmp_path):
     output = tmp_path / "spark.json"
     command = [sys.executable, str(BENCHMARKS / "spark.py"), "--quick", "--no-partitions", "-o", str(output)]
     subprocess.run(command, check=True, capture_output=True)
-    assert set(json.loads(output.read_text())["results"]) == {"ours", "penalties", "als"}
+    found = json.loads(output.read_text())["results"]
+    assert set(found) == {"ours", "penalties", "als", "skewed"}
+    assert found["ours"]["commit"]
+    assert found["skewed"]["returned_mb"] > 0
