@@ -89,6 +89,45 @@ def gibbs_costs(report: Report) -> Rows:
     return rows
 
 
+def gibbs_paths(report: Report) -> Rows:
+    """CPU time of a sweep of every kind, by that of plain ratings in the same round."""
+    ((title, found),) = report["results"].items()
+    rows = [[f"{title.replace(' | ', ', ')}, commit {report['commit']}", "CPU s for a sweep", "times plain"]]
+    for name, row in found.items():
+        times = _paired(row, found["ours"])
+        rows.append(["plain ratings" if name == "ours" else name, f"{row['cpu_seconds']:.3f}", f"{times:.2f}"])
+    return rows
+
+
+def gibbs_corating(report: Report) -> Rows:
+    """CPU time of who rated what, now and at an earlier commit."""
+    ((title, found),) = report["results"].items()
+    rows = [[title.replace(" | ", ", "), "commit", "CPU s once", "CPU s for a sweep", "now / it"]]
+    now = found["co-rating"]
+    for name, commit in (("co-rating", "commit"), ("co-rating, earlier", "earlier_commit")):
+        row = found[name]
+        times = [f"{row[key]:.2f}" for key in ("once_cpu_seconds", "cpu_seconds")]
+        rows.append([name, report[commit], *times, f"{_paired(now, row):.2f}"])
+    return rows
+
+
+def _paired(row: Report, other: Report) -> float:
+    """The median ratio of CPU times in the same round."""
+    rounds = zip(row["rounds"], other["rounds"], strict=True)
+    return median(ours["cpu"] / its["cpu"] for ours, its in rounds)
+
+
+def value_times(report: Report) -> Rows:
+    """CPU time of fits with and without what people choose."""
+    rows = [[f"CPU s of a fit, commit {report['commit']}", "ratings alone", "by value", "times"]]
+    cells = report["cpu_seconds"]
+    for seed, found in cells.items():
+        alone, value = found["rating"], found["value"]
+        rows.append([f"seed {seed}", f"{alone:.1f}", f"{value:.1f}", f"{value / alone:.2f}"])
+    ratio = median(found["value"] / found["rating"] for found in cells.values())
+    return [*rows, ["median", "", "", f"{ratio:.2f}"]]
+
+
 def gibbs_peak(report: Report) -> Rows:
     """Speed of the statistics of rows beside that of matrix products."""
     (found,) = (rows["statistics"] for rows in report["results"].values() if "statistics" in rows)
@@ -627,6 +666,9 @@ TABLES: dict[str, dict[str, Callable[[Report], Rows]]] = {
         "gibbs_costs": gibbs_costs,
         "gibbs_peak": gibbs_peak,
     },
+    "gibbs_paths.json": {"gibbs_paths": gibbs_paths},
+    "gibbs_corating.json": {"gibbs_corating": gibbs_corating},
+    "value.json": {"value_times": value_times},
     "recommend.json": {"recommend_times": recommend_times, "recommend_memory": recommend_memory},
     "latency.json": {"latency_answers": latency_answers, "latency_ratios": latency_ratios},
     "serve.json": {"serve_load": serve_load, "serve_sustained": serve_sustained},
