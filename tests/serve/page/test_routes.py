@@ -57,9 +57,13 @@ def test_figures_that_take_a_while_are_computed_once_whatever_is_folded_in(clien
     first = client.get("/page/model/weights").json()
     rating = {"user_id": "visitor", "item_id": client.get("/page/about").json()["popular"][0]["id"], "rating": 4}
     assert client.post("/fold-in", json={"ratings": [rating]}).status_code == 200
-    monkeypatch.setattr(page, "weights", None)  # would be called again
+    levels = client.get("/page/about").json()["levels"]
+    for name in ("weights", "levels_of"):
+        monkeypatch.setattr(page, name, None)  # would be called again
     assert client.get("/page/model/weights").json() == first
     assert client.get("/page/model/data").json()["added"] == 1
+    assert client.get("/page/about").json()["levels"] == levels
+    assert len(client.get("/page/item", params={"item_id": rating["item_id"]}).json()["distribution"]) == len(levels)
 
 
 def test_a_model_of_the_other_kind_is_refused_with_a_sentence(client, regression):
