@@ -104,7 +104,7 @@ class Files(dict):
         rng = np.random.default_rng(0)
         day = np.datetime64("2024-01-01") + rng.integers(0, 90, size=80)
         table = {"x": rng.random(80), "kind": rng.choice(["a", "b"], size=80).tolist(), "day": day}
-        y = {"warm": np.sin(3 * table["x"]), "wet": np.cos(3 * table["x"])}
+        y = np.column_stack([np.sin(3 * table["x"]), np.cos(3 * table["x"])])
         return TuckerGPRegressor(rank=2, draws=10, warmup=5, random_state=0).fit(table, y)
 
     def _regression(self):
