@@ -96,6 +96,14 @@ class Files(dict):
         made = make_ratings(random_state=0)
         return TuckerRecommender(**SMALL).fit({key: made.train[key] for key in ("user_id", "item_id")})
 
+    def _many_items(self):
+        """More items than one request rates."""
+        rng, n = np.random.default_rng(0), 10_500
+        items = np.concatenate([np.arange(n), rng.integers(0, n, n)])
+        ratings = {"user_id": np.arange(2 * n) % 300, "item_id": items, "rating": rng.integers(1, 6, 2 * n)}
+        cheap = {"rank": 2, "draws": 4, "warmup": 2, "objective": "rating", "noise": "shared", "duplicates": "last"}
+        return TuckerRecommender(**{**SMALL, **cheap}).fit(ratings)
+
     def _map(self):
         return map_model()
 
