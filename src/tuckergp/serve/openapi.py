@@ -91,6 +91,7 @@ BODIES: dict[str, dict[str, Json]] = {
     },
     "POST /page/expected": {
         "two": {"summary": "Two items", "value": {"user_id": "u0001", "items": ["i0001", "i0002"]}},
+        "new": {"summary": "Of somebody new", "value": {"attributes": {"age": 34}, "items": ["i0001"]}},
     },
     "POST /page/surface": {
         "map": {

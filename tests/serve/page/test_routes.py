@@ -49,6 +49,13 @@ def test_expected_ratings_are_those_of_predict_without_noise(client, recommender
     np.testing.assert_allclose(found["mean"], mean)
     np.testing.assert_allclose(found["std"], std)
     assert client.post("/page/expected", json={"user_id": person, "items": ["nothing"]}).status_code == 404
+    assert client.post("/page/expected", json={"user_id": "nobody", "items": items}).status_code == 404
+    new = client.post("/page/expected", json={"attributes": {"age": 40, "sex": "F"}, "items": items}).json()
+    asked = {"users": [{"attributes": {"age": 40, "sex": "F"}}], "by": "rating", "n": 1000}
+    (listed,) = client.post("/recommendations", json=asked).json()["lists"]
+    by_item = {line["item_id"]: (line["score"], line["std"]) for line in listed["items"]}
+    got = list(zip(new["mean"], new["std"], strict=True))
+    np.testing.assert_allclose(got, [by_item[item] for item in items], rtol=1e-4)
 
 
 def test_figures_that_take_a_while_are_computed_once_whatever_is_folded_in(client, monkeypatch):

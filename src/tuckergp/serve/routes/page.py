@@ -22,10 +22,11 @@ from tuckergp.serve.page_schemas import (
     Weights,
 )
 from tuckergp.serve.pages import PageState
+from tuckergp.serve.people import including
 from tuckergp.serve.recommending import ServedRecommender
 from tuckergp.serve.replies import Reply
 from tuckergp.serve.routes.common import ERRORS, service_of
-from tuckergp.serve.schemas import MOST_TEXT, Id, Strict, Text
+from tuckergp.serve.schemas import MOST_TEXT, Described, Id, Person, Strict, Text
 from tuckergp.serve.views.about import about_recommender
 from tuckergp.serve.views.item_map import item_map
 from tuckergp.serve.views.learning import convergence, data_summary, weights
@@ -41,9 +42,10 @@ ItemText = Annotated[str, Query(description="The item's id as text.", max_length
 
 
 class ExpectedRequest(Strict):
-    """A person and some items."""
+    """A person, known or described, and some items."""
 
-    user_id: Id
+    user_id: Id | None = None
+    attributes: Described = Field({}, description="Of somebody new; they count for this answer alone.")
     items: list[Id] = Field(min_length=1, max_length=1_000)
 
 
@@ -98,9 +100,10 @@ def item(request: Request, item_id: ItemText) -> Any:
 @router.post("/expected", response_model=Expected, summary="Expected ratings and how uncertain they are")
 def expected(request: Request, asked: ExpectedRequest) -> Any:
     """The expected rating of each item by one person, and its standard deviation without the noise of one rating."""
-    served = service_of(request).recommender()
+    person = Person(user_id=asked.user_id, attributes=asked.attributes)
+    served, users = including(service_of(request).recommender(), [person])
     items = [served.items.known(value) for value in asked.items]
-    pairs = {"user_id": [served.users.known(asked.user_id)] * len(items), "item_id": items}
+    pairs = {"user_id": users * len(items), "item_id": items}
     if not served.model.fit_.draws.sampled:
         return Reply({"mean": served.model.predict(pairs), "std": None})
     mean, std = served.model.predict(pairs, return_std=True, include_noise=False, clip=False)
