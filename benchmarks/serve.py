@@ -44,6 +44,7 @@ from tuckergp.serve.connections import listen
 FULL = {"users": 138_000, "items": 27_000, "ratings": 20_000_000, "rank": 16, "draws": 100, "seconds": 30.0,
         "piece": 60.0}  # fmt: skip
 QUICK = {"users": 300, "items": 500, "ratings": 6_000, "rank": 4, "draws": 10, "seconds": 1.0, "piece": 1.0}
+PAGE = {"users": 20_000, "items": 27_000, "ratings": 3_000_000, "draws": 20}
 WORKERS, CONNECTIONS, N, FOLDED = 2, 4, 10, 2000
 # Connections at a rate: enough that requests wait at the server. One request of so many is a rating, by so many users.
 OPEN, EVERY, RATING_USERS = 16, 100, 200
@@ -301,6 +302,28 @@ async def sustained(
     return {"rate": rate, "unsent": client.unsent, **whole, "pieces": found}
 
 
+def page_loads() -> dict[str, Any]:
+    """Milliseconds until the page has all that its first view asks for, in Chromium: the first time, and later ones."""
+    from playwright.sync_api import sync_playwright
+
+    sys.path.insert(0, str(Path(__file__).parents[1]))
+    from tests.serve.page.browser import CHROMIUM, FLAGS, Visit
+
+    last = "Math.max(...performance.getEntriesByType('resource').map((each) => each.responseEnd))"
+    port, found = 8931, list[float]()
+    with tempfile.TemporaryDirectory() as place:
+        write_model({**FULL, **PAGE}, Path(place) / "data")
+        with running(ours(Path(place) / "data", port, workers=1), port), sync_playwright() as playwright:
+            browser = playwright.chromium.launch(executable_path=CHROMIUM, args=FLAGS)
+            Visit(browser, "about:blank").tab.close()
+            for _ in range(10):
+                visit = Visit(browser, f"http://127.0.0.1:{port}")
+                found.append(float(visit.open().evaluate(last)))
+                visit.tab.close()
+            browser.close()
+    return {**PAGE, "first": found[0], "later": float(np.median(found[1:])), "load": os.getloadavg()[0]}
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--quick", action="store_true", help="a small model, in seconds")
@@ -311,6 +334,7 @@ def main() -> None:
     parser.add_argument("--port", type=int, default=8931)
     parser.add_argument("--fold-in", action="store_true", help="only measure what users who are folded in take")
     parser.add_argument("--bodies", action="store_true", help="only measure how long large bodies hold up others")
+    parser.add_argument("--page", action="store_true", help="only measure how long the page takes to load in Chromium")
     parser.add_argument("--bare", action="store_true", help="only serve the bare endpoint")
     parser.add_argument("-o", "--output", type=Path)
     options = parser.parse_args()
@@ -319,6 +343,9 @@ def main() -> None:
         return
     if options.bodies:
         print(json.dumps(large_bodies_here(), indent=1))
+        return
+    if options.page:
+        print(json.dumps(page_loads(), indent=1))
         return
     if options.bare:
         serve_bare(options.port)

@@ -100,8 +100,8 @@ def item(request: Request, item_id: ItemText) -> Any:
 @router.post("/expected", response_model=Expected, summary="Expected ratings and how uncertain they are")
 def expected(request: Request, asked: ExpectedRequest) -> Any:
     """The expected rating of each item by one person, and its standard deviation without the noise of one rating."""
-    person = Person(user_id=asked.user_id, attributes=asked.attributes)
-    served, users = including(service_of(request).recommender(), [person])
+    who = Person(user_id=asked.user_id, attributes=asked.attributes, ratings=[])
+    served, users = including(service_of(request).recommender(), [who])
     items = [served.items.known(value) for value in asked.items]
     pairs = {"user_id": users * len(items), "item_id": items}
     if not served.model.fit_.draws.sampled:
