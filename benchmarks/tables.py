@@ -269,14 +269,46 @@ def serve_load(report: Report) -> Rows:
     return [*rows, ["ratio", "", f"{ratios['p50']:.2f}", f"{ratios['p99']:.2f}", ""]]
 
 
+def if_run(name: str, table: Callable[[Report], Rows]) -> Callable[[Report], Rows]:
+    """A table of a part of a report, or of one row where the stored run was without it."""
+    return lambda report: table(report) if name in report else [["not part of the stored run"], ["run it"]]
+
+
+def serve_memory(report: Report) -> Rows:
+    """What each worker of a server has of its own and what it shares, and what a user who is folded in takes."""
+    rows = [["MB per worker", "its own", "shared", "both workers, shared pages counted once"]]
+    for name, title in (("started", "when it has started"), ("memory", "after some thousand lists")):
+        workers = report[name]
+        own, shared = (max(worker[key] for worker in workers) / 1e6 for key in ("private", "shared"))
+        rows.append([title, f"{own:,.0f}", f"{shared:,.0f}", f"{_proportional(workers):,.0f}"])
+    return [*rows, ["each user who is folded in", f"{report['bytes_per_user'] / 1e6:.4f}", "", ""]]
+
+
+def _proportional(workers: Report) -> float:
+    """MB of all workers together, with a page that several have counted once."""
+    return sum(worker["proportional"] for worker in workers) / 1e6
+
+
 def serve_sustained(report: Report) -> Rows:
-    """Requests, failures and memory of a server under load for a long time."""
+    """Rate, latencies, failures and memory of a server under load for a long time, beside the worst minute."""
     found = report["sustained"]
-    first, last = (found["memory"][k] / 1e6 for k in (1, -1))
-    return [
-        ["minutes", "requests", "failed", "MB of both workers after 2 minutes", "at the end"],
-        [str(found["minutes"]), f"{found['requests']:,}", str(found["failed"]), f"{first:,.0f}", f"{last:,.0f}"],
-    ]
+    pieces = found["pieces"]
+    asked = f"{found['rate']:.1f} per second, due at fixed times"
+    rows = [["", asked, "worst minute"]]
+    done = sum(piece["requests"] for piece in pieces)
+    rows.append(["answered per second", f"{done / sum(piece['took'] for piece in pieces):.1f}",
+                 f"{min(piece['per_second'] for piece in pieces):.1f}"])  # fmt: skip
+    for title, key in (("ms, median", "p50"), ("ms, 99th percentile", "p99")):
+        rows.append([title, f"{found['all'][key]:.1f}", f"{max(piece[key] or 0 for piece in pieces):.1f}"])
+    rows.append(["ms of ratings, median", f"{found['fold_ins']['p50']:.1f}", ""])
+    behind = sum(piece["behind"] for piece in pieces)
+    rows.append(["minutes below 95 % of the rate", f"{behind} of {len(pieces)}", ""])
+    failed = sum(piece["failed"] for piece in pieces)
+    rows.append(["answers; failed; not sent in time", f"{done:,}; {failed}; {found['unsent']}", ""])
+    for title, key in (("MB of a worker's own", "private"), ("MB shared", "shared")):
+        held = [max(worker[key] for worker in pieces[k]["memory"]) / 1e6 for k in (min(1, len(pieces) - 1), -1)]
+        rows.append([f"{title}, after 2 minutes and at the end", f"{held[0]:,.0f}; {held[1]:,.0f}", ""])
+    return rows
 
 
 def kept_draws(report: Report) -> Rows:
@@ -671,7 +703,11 @@ TABLES: dict[str, dict[str, Callable[[Report], Rows]]] = {
     "value.json": {"value_times": value_times},
     "recommend.json": {"recommend_times": recommend_times, "recommend_memory": recommend_memory},
     "latency.json": {"latency_answers": latency_answers, "latency_ratios": latency_ratios},
-    "serve.json": {"serve_load": serve_load, "serve_sustained": serve_sustained},
+    "serve.json": {
+        "serve_load": serve_load,
+        "serve_memory": if_run("memory", serve_memory),
+        "serve_sustained": if_run("sustained", serve_sustained),
+    },
     "keep.json": {"kept_draws": kept_draws},
     "cold.json": {"cold_start": cold_start},
     "defaults.json": {"defaults_errors": defaults_errors, "defaults_coverage": defaults_coverage},

@@ -92,14 +92,22 @@ def test_the_benchmark_of_single_answers_runs(tmp_path):
 
 
 @pytest.mark.slow
-def test_the_benchmark_of_a_server_runs(tmp_path):
+def test_the_benchmark_of_a_server_runs(tmp_path, monkeypatch):
+    monkeypatch.syspath_prepend(str(BENCHMARKS))
     output = tmp_path / "serve.json"
-    command = [sys.executable, str(BENCHMARKS / "serve.py"), "--quick", "--seconds", "0.5", "-o", str(output)]
-    subprocess.run([*command, "--port", "8951"], check=True, capture_output=True)
+    command = [sys.executable, str(BENCHMARKS / "serve.py"), "--quick", "--seconds", "0.5", "--minutes", "0.05"]
+    subprocess.run([*command, "--port", "8951", "-o", str(output)], check=True, capture_output=True)
     report = json.loads(output.read_text())
     assert report["served"]["failed"] == report["bare"]["failed"] == 0
     assert report["served"]["requests"] > 0
-    assert report["memory"] > 1e7
+    assert len(report["memory"]) == report["workers"]
+    assert all(worker["private"] > 1e7 for worker in report["memory"])
+    pieces = report["sustained"]["pieces"]
+    assert [piece["took"] for piece in pieces] == [1.0] * 3
+    assert not sum(piece["failed"] for piece in pieces)
+    for name in ("serve_load", "serve_memory", "serve_sustained"):
+        head, *rows = importlib.import_module("tables").TABLES["serve.json"][name](report)
+        assert {len(row) for row in rows} == {len(head)}
 
 
 @pytest.mark.slow
