@@ -26,7 +26,7 @@ from tuckergp.running.checkpoint import store_choice, stored_choice
 from tuckergp.running.control import Control
 from tuckergp.running.fit import Inference
 from tuckergp.running.loop import ctrl_c_interrupts
-from tuckergp.running.threads import few_threads
+from tuckergp.running.threads import few_threads, one_blas_thread
 from tuckergp.running.trials import PARTS, parts
 from tuckergp.store.trees import digest
 
@@ -229,6 +229,7 @@ def logistic(f: Floats, y: npt.NDArray[np.bool_], weight: Floats) -> tuple[float
     return float(found.x[0]) - slope * centre, slope
 
 
+@one_blas_thread()
 def recentred(fit: Fit, design: Design, seed: int) -> Fit:
     """The fit with the intercept of its link such that as many further choices are expected as were held out.
 
@@ -290,6 +291,7 @@ def settled_choices(
     return likelihood, inference, control
 
 
+@one_blas_thread()
 def _settled(
     likelihood: AllPairs, inference: Inference, core: Core, design: Design, count: Floats, seed: int, control: Control
 ) -> tuple[AllPairs, Inference]:
