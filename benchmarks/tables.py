@@ -412,12 +412,15 @@ def lastfm_lists(report: Report) -> Rows:
         "warm_ndcg_100": "NDCG@100",
         "cold_recall_50": "cold artists: recall@50",
         "cold_ndcg_100": "NDCG@100",
+        "warm_coverage": "known artists: coverage",
+        "warm_novelty": "novelty",
     }
     rows = [["", "seeds", *columns.values(), "seconds for a fit"]]
     seeds = [cells for name, cells in report["cells"].items() if name.startswith("seed")]
     for name, title in LISTENERS.items():
         if done := [cells[name] for cells in seeds if name in cells]:
-            figures = [f"{mean(cell[column] for cell in done):.4f}" for column in columns]
+            whole = [column for column in columns if all(column in cell for cell in done)]
+            figures = [f"{mean(cell[column] for cell in done):.4f}" if column in whole else "" for column in columns]
             seconds = f"{mean(cell['seconds'] for cell in done):.0f}" if "seconds" in done[0] else ""
             rows.append([title, str(len(done)), *figures, seconds])
     return rows
