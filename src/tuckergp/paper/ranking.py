@@ -27,6 +27,7 @@ from tuckergp.data.tables import as_table
 from tuckergp.evaluation.baselines import EASE, Biases, GlobalMean, NearestItems
 from tuckergp.evaluation.metrics import ranking, rmse
 from tuckergp.evaluation.scoring import Candidates, item_scores
+from tuckergp.likelihoods import Clicks
 from tuckergp.paper.experiment import Experiment, Figures, Table, Text, Work
 from tuckergp.paper.movielens_data import attribute_tables
 from tuckergp.paper.ranking_tables import (
@@ -62,6 +63,7 @@ Floats = npt.NDArray[np.float64]
 OWN: dict[str, dict[str, Any]] = {
     "clicks": {"likelihood": "bernoulli", "draws": 60, "warmup": 40, "time": None},
     "pairs": {"rank": 32},
+    "pairs_activity": {"rank": 32, "likelihood": Clicks(activity=0.25)},
     "pairs_alone": {"rank": 32, "side_information": False},
     "pairs_liked": {"rank": 32},
     "pairs_alone_liked": {"rank": 32, "side_information": False},
@@ -98,7 +100,10 @@ ITEM_CHOSEN: dict[str, dict[str, dict[str, Any]]] = {
     "time": {"ease": {"l2": 100.0}, "nearest_items": {"neighbours": 300, "shrinkage": 10.0}},
 }
 """By split and baseline: the best of the grid on the validation part."""
-CLICKS = ("clicks", "pairs", "pairs_alone", "pairs_liked", "pairs_alone_liked", "pairs_als", "pairs_als_alone")
+CLICKS = (
+    *("clicks", "pairs", "pairs_activity", "pairs_alone", "pairs_liked", "pairs_alone_liked"),
+    *("pairs_als", "pairs_als_alone"),
+)
 """Our models that see which items were rated, and not how high."""
 K, LIKED = 10, 4.0
 # Lengths of longer lists, and of those whose recall is measured.

@@ -38,6 +38,7 @@ CONTESTANTS = {
     "lightfm": "LightFM (WARP, attributes)",
     "clicks": '`TuckerRecommender(likelihood="bernoulli")` on clicks',
     "pairs": "`TuckerRecommender(rank=32)` on clicks",
+    "pairs_activity": "`TuckerRecommender(rank=32, likelihood=Clicks(activity=0.25))` on clicks",
     "pairs_alone": "`TuckerRecommender(rank=32, side_information=False)` on clicks",
     "pairs_liked": "`TuckerRecommender(rank=32)` on clicks, 4 and 5 alone",
     "pairs_alone_liked": "`TuckerRecommender(rank=32, side_information=False)` on clicks, 4 and 5 alone",

@@ -51,7 +51,11 @@ PREDICTIONS = 1_500_000
 # Where the search for a number begins, by which ratio it walks, and how many values it tries.
 WALKS = {"temper": (0.5, 0.5, 5), "sigma_u": (2.0, 0.5, 5), "zeros": (0.2, 0.5, 4)}
 # Other values to try against the one that is taken at first.
-OTHERS: dict[str, tuple[Any, ...]] = {"counting": ("log", "linear", "none"), "popularity": (0.0, 0.5)}
+OTHERS: dict[str, tuple[Any, ...]] = {
+    "counting": ("log", "linear", "none"),
+    "popularity": (0.0, 0.5),
+    "activity": (0.0, 0.25, 0.5),
+}
 # The share of a time limit that the trial may take.
 TIME_SHARE = 0.4
 
@@ -295,7 +299,8 @@ def settled_choices(
 def _settled(
     likelihood: AllPairs, inference: Inference, core: Core, design: Design, count: Floats, seed: int, control: Control
 ) -> tuple[AllPairs, Inference]:
-    asked, likelihood = likelihood, likelihood.reading(count)
+    choices = np.bincount(design.index[:, 0], minlength=design.modes[0].n_rows)
+    asked, likelihood = likelihood, likelihood.reading(count, choices.astype(np.float64))
     if count.max() == count.min():
         likelihood = replace(likelihood, counting="none") if likelihood.counting == "auto" else likelihood
     started = likelihood.settled()

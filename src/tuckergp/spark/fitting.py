@@ -241,6 +241,8 @@ def _likelihood(asked: RecommenderSettings, data: SparkRatings, summary: Summary
     given: Any = kind() if isinstance(asked.likelihood, str) else asked.likelihood
     if summary.low == summary.high and given.counting == "auto":
         given = replace(given, counting="none")
+    if given.activity != 0:
+        raise InputError("Clicks(activity=...) is for TuckerRecommender without Spark; leave it at 0 here.")
     likelihood = replace(given, typical=data.typical).settled()
     return likelihood, likelihood.weights_of_zeros(data.per_item.astype(np.float64))
 
