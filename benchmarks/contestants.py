@@ -9,7 +9,6 @@ import sys
 import time
 from collections.abc import Callable
 from importlib.metadata import version
-from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +17,7 @@ import numpy as np
 SEED = 20260101
 THREADS = 2
 SMALL_SWEEPS = 20  # of MovieLens in one round
+MANY = 2**22  # ratings that are kept by user
 
 Timing = dict[str, float]  # {"cpu": ..., "wall": ...}, seconds a sweep
 
@@ -113,13 +113,21 @@ class Data:
         return [np.load(file) for file in files] if files[0].is_file() else None
 
 
+def together(data: Data) -> Data:
+    """Very many ratings with those of each user together, as the recommender keeps them."""
+    if len(data.y) > MANY:
+        order = np.argsort(data.user, kind="stable")
+        data.user, data.item, data.y = data.user[order], data.item[order], data.y[order]
+    return data
+
+
 # Contestants: made in a process of their own; each call times one round
 
 
 class Ours:
     """Gibbs sampling with shared noise and the identity core, a row effect in both modes."""
 
-    package, precision = "tuckergp", "float64"
+    package, precision, noise = "tuckergp", "float64", "shared"
 
     def __init__(self, data: Data, rank: int) -> None:
         from tuckergp.inference.base import Problem
@@ -130,25 +138,41 @@ class Ours:
         from tuckergp.residuals import Rows
         from tuckergp.running.threads import few_threads
 
-        index, y = np.stack([data.user, data.item], axis=1), self.targets(data.y)
-        attributes = data.attributes
+        data = together(data)
+        (index, sizes), y, attributes = self.index(data), self.targets(data.y), data.attributes
+        weight = self.weights(y)
         modes = []
-        for d, rows in enumerate(map(int, data.sizes)):
-            parts = [np.ones((rows, 1)), *([attributes[d]] if attributes else [])]
-            ends = np.cumsum([0, *(part.shape[1] for part in parts)])
-            blocks = tuple(slice(int(a), int(b)) for a, b in pairwise(ends))
-            modes.append(ModeTable(np.hstack(parts), Rows.of(rows), rows, blocks))
+        for d, rows in enumerate(sizes):
+            columns, blocks = self.features(index, d, sizes)
+            if attributes:
+                blocks = (*blocks, slice(columns.shape[1], columns.shape[1] + attributes[d].shape[1]))
+                columns = np.hstack([columns, attributes[d]])
+            modes.append(ModeTable(columns, Rows.of(rows), rows, blocks))
         self.few_threads, self.stream = few_threads, stream
-        self.algorithm, model = self.learning(make_core("identity", (rank, rank)))
+        self.algorithm, model = self.learning(make_core("identity", (rank,) * len(sizes)))
         self.steps = SMALL_SWEEPS if len(y) < 1_000_000 else 1
-        small = Problem(model, Design(tuple(modes), index[:100].copy()), y[:100].copy())
+        narrow = tuple(ModeTable(np.ones((rows, 1)), Rows.of(rows), rows, (slice(0, 1),)) for rows in sizes)
+        some = None if weight is None else weight[:100].copy()
+        small = Problem(model, Design(narrow, index[:100].copy()), y[:100].copy(), some)
         self.algorithm.step(small, self.algorithm.init(small, stream(SEED, 0)), stream(SEED, 1))  # compiles
-        del data.user, data.item, data.y
-        self.problem = Problem(model, Design(tuple(modes), index), y)
+        del data
+        self.problem = Problem(model, Design(tuple(modes), index), y, weight)
         self.bound = 2 * (16 * len(y) + sum(8 * rank * mode.n_rows for mode in modes))
         self.before = start_peak()
         self.state = self.algorithm.init(self.problem, stream(SEED, 0))
         self.step = 0
+
+    def index(self, data: Data) -> tuple[np.ndarray, list[int]]:
+        """Rows of each observation, (N, D), and how many rows the modes have."""
+        return np.stack([data.user, data.item], axis=1), [int(size) for size in data.sizes]
+
+    def features(self, index: np.ndarray, d: int, sizes: list[int]) -> tuple[Any, tuple[slice, ...]]:
+        """Features of a mode beside attributes, and their blocks: a constant."""
+        return np.ones((sizes[d], 1)), (slice(0, 1),)
+
+    def weights(self, y: np.ndarray) -> np.ndarray | None:
+        """Of the observations; None for ones."""
+        return None
 
     def targets(self, y: np.ndarray) -> np.ndarray:
         """What is learned, standardised."""
@@ -157,10 +181,16 @@ class Ours:
     def learning(self, core: Any) -> tuple[Any, Any]:
         """The algorithm, and its model with this core."""
         from tuckergp.inference.gibbs import Gibbs
+
+        # earlier versions lack the setting
+        algorithm = Gibbs(noise=self.noise, **({"precision": self.precision} if self.precision != "float64" else {}))
+        return algorithm, algorithm.model(core, self.likelihood())
+
+    def likelihood(self) -> Any:
+        """Of the targets."""
         from tuckergp.likelihoods import Gaussian
 
-        algorithm = Gibbs(precision=self.precision)
-        return algorithm, algorithm.model(core, Gaussian(0.5))
+        return Gaussian(0.5)
 
     def __call__(self) -> Timing:
         """Some sweeps."""
@@ -175,6 +205,13 @@ class Ours:
         """Growth of memory since the data were there, sorting them included, and twice data and factors."""
         peak = memory("VmHWM")
         return {"growth_bytes": None if peak is None else peak - (self.before or 0), "bound_bytes": self.bound}
+
+    def hello(self) -> dict[str, float]:
+        """CPU seconds of what is made once for all sweeps."""
+        start = clock()
+        with self.few_threads(self.problem):
+            _ = self.problem.regressions
+        return {"once_cpu_seconds": timing(clock() - start)["cpu"]}
 
 
 class OursSingle(Ours):
@@ -367,15 +404,16 @@ def start_peak() -> float | None:
     return memory("VmRSS")
 
 
-def work(name: str, folder: Path, rank: int) -> None:
+def work(contestants: dict[str, Any], name: str, folder: Path, rank: int) -> None:
     """What a contestant's process runs: a round for every line it reads; at the end, its facts."""
-    contestant = CONTESTANTS[name]
+    contestant = contestants[name]
     try:
         ready = contestant(Data(folder), rank)
     except ImportError as error:
         print(json.dumps({"missing": f"{contestant.package}: {error}"}), flush=True)
         return
-    print(json.dumps({"version": version(contestant.package), "python": platform.python_version()}), flush=True)
+    facts = {"version": version(contestant.package), "python": platform.python_version()}
+    print(json.dumps(facts | (ready.hello() if hasattr(ready, "hello") else {})), flush=True)
     for _ in sys.stdin:
         print(json.dumps(ready()), flush=True)
     print(json.dumps(ready.facts() if hasattr(ready, "facts") else {}), flush=True)

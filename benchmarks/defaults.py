@@ -12,7 +12,6 @@ Every cell is written as soon as it is done; those that the file has are not run
 from __future__ import annotations
 
 import argparse
-import subprocess
 import time
 import warnings
 from collections.abc import Callable
@@ -135,12 +134,6 @@ def figures(answer: Answer, y: np.ndarray) -> dict[str, Any]:
     return found
 
 
-def commit() -> str:
-    """The commit that is measured."""
-    command = ["git", "-C", str(Path(__file__).parent), "rev-parse", "HEAD"]
-    return subprocess.run(command, check=False, capture_output=True, text=True).stdout.strip()
-
-
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--sets", nargs="+", default=list(SETS))
@@ -163,7 +156,7 @@ def main() -> None:
         except (KeyError, OSError) as error:  # data that are not here
             print(name, "is left out:", error, flush=True)
             continue
-        report.cells.setdefault(name, {"size": list(data.train.X.shape), "commit": commit()})
+        report.cells.setdefault(name, {"size": list(data.train.X.shape)})
         for model in options.models:
             found = report.cell((name, model), lambda data=data, model=model: score(data, model, options.seed))
             if found is not None:

@@ -20,20 +20,34 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
-from contestants import THREADS, Timing, work, write_attributed, write_movielens, write_stars, write_synthetic
+from contestants import (
+    CONTESTANTS,
+    THREADS,
+    Timing,
+    work,
+    write_attributed,
+    write_movielens,
+    write_stars,
+    write_synthetic,
+)
+from variants import VARIANTS
 
 RANKS = (16, 64)
 PEERS = ("myfm", "implicit", "cmfrec")
 SETS = ("movielens", "synthetic", "stars", "clicks")
+# Sets of our own sweeps alone, in runs of their own.
+OWN = ("paths", "co-rating")
 
 
 class Process:
     """A contestant elsewhere: says whether it is there, runs rounds, ends with its facts."""
 
-    def __init__(self, python: str, name: str, folder: Path, rank: int) -> None:
+    def __init__(self, python: str, name: str, folder: Path, rank: int, source: Path | None = None) -> None:
         threads = dict.fromkeys(("NUMBA_NUM_THREADS", "OMP_NUM_THREADS"), str(THREADS))
         blas = str(THREADS if name == "statistics" else 1)  # implicit and cmfrec share rows, not matrix products
         environment = {**os.environ, **threads, "OPENBLAS_NUM_THREADS": blas, "TQDM_DISABLE": "1"}
+        if source is not None:
+            environment |= {"PYTHONPATH": str(source / "src"), "NUMBA_CACHE_DIR": str(folder / "numba")}
         command = [python, __file__, "--worker", name, "--folder", str(folder), "--ranks", str(rank)]
         self.process = subprocess.Popen(
             command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=environment
@@ -110,7 +124,7 @@ def compete(
     timings: dict[str, list[Timing]] = {}
     for name in rounds:
         python = options.peer_python if name in PEERS and options.peer_python else sys.executable
-        process = Process(python, name, folder, rank)
+        process = Process(python, name, folder, rank, options.earlier if name.endswith(", earlier") else None)
         if process.missing:
             missing[name] = process.missing
             print(f"{title}, rank {rank}: {name} is left out; {process.missing}", file=sys.stderr)
@@ -169,7 +183,7 @@ def sets(
     if "movielens" in options.sets and os.environ.get("TUCKERGP_DATA"):
         found["movielens-100k, attributes"] = place / "movielens", (*ours, "myfm")
         write_movielens(place / "movielens", 5_000 if options.quick else 100_000)
-    if options.sets != ["movielens"]:
+    if set(options.sets) & {"synthetic", "stars", "clicks"}:
         write_synthetic(place / "synthetic", *shape)
     if "synthetic" in options.sets:
         found[title] = place / "synthetic", (*ours, *PEERS, "statistics")
@@ -178,7 +192,23 @@ def sets(
     if "clicks" in options.sets:
         folder = write_attributed(place / "synthetic", place / "clicks")
         found[f"{title.replace('ratings', 'clicks')}, attributes of ours"] = folder, (*clicks, "implicit")
+    if "paths" in options.sets:
+        users, items, n = (300, 80, 6_000) if options.quick else (30_000, 8_000, 1_500_000)
+        write_synthetic(place / "paths", users, items, n)
+        paths = tuple(name for name in VARIANTS if not name.startswith("co-rating"))
+        found[f"{users:,} x {items:,}, {n:,} ratings"] = place / "paths", ("ours", *paths)
+    if "co-rating" in options.sets:
+        users, items, n = (400, 350, 6_000) if options.quick else (6_000, 4_000, 1_000_000)
+        write_synthetic(place / "co-rating", users, items, n)
+        names = ("co-rating", *(["co-rating, earlier"] if options.earlier else []))
+        found[f"{users:,} x {items:,}, {n:,} ratings"] = place / "co-rating", names
     return found
+
+
+def commit_of(folder: Path) -> str | None:
+    """The commit that is checked out in a folder, or None outside of a repository."""
+    done = subprocess.run(["git", "-C", str(folder), "rev-parse", "--short", "HEAD"], capture_output=True, text=True)
+    return done.stdout.strip() or None
 
 
 def run(options: argparse.Namespace) -> dict[str, Any]:
@@ -197,6 +227,9 @@ def run(options: argparse.Namespace) -> dict[str, Any]:
                 report["results"][f"{title} | rank {rank}"], more = compete(title, folder, rank, rounds, options)
                 missing |= more
     report["missing"] = missing
+    report["commit"] = commit_of(Path(__file__).parent)
+    if options.earlier:
+        report["earlier_commit"] = commit_of(options.earlier)
     report["first_fit_seconds"] = {} if options.no_first_fit else compile_times()
     if hasattr(os, "getloadavg"):
         report["machine"]["load_average_at_end"] = os.getloadavg()[0]
@@ -240,19 +273,21 @@ def main() -> None:
     parser.add_argument("--no-first-fit", action="store_true", help="do not time a first fit, which compiles")
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--ranks", type=int, nargs="+", default=list(RANKS))
-    parser.add_argument("--sets", nargs="+", choices=SETS, default=list(SETS), help="which data sets")
+    parser.add_argument("--sets", nargs="+", choices=SETS + OWN, default=list(SETS), help="which data sets")
+    parser.add_argument("--earlier", type=Path, metavar="PATH", help="a checkout of an earlier commit, for co-rating")
     parser.add_argument("--myfm-rank", type=int, default=16, help="largest rank of myFM on 20 million ratings")
     parser.add_argument("-o", "--output", type=Path, help="write JSON here")
     parser.add_argument("--worker", help=argparse.SUPPRESS)
     parser.add_argument("--folder", type=Path, help=argparse.SUPPRESS)
     options = parser.parse_args()
     if options.worker:
-        work(options.worker, options.folder, options.ranks[0])
+        work(CONTESTANTS | VARIANTS, options.worker, options.folder, options.ranks[0])
         return
     from reports import put  # needs tuckergp, which a peer's environment lacks
 
     shown = ["python benchmarks/gibbs.py", *(["--peer-python PATH"] if options.peer_python else [])]
     shown += ["--quick"] if options.quick else []
+    shown += ["--earlier PATH"] if options.earlier else []
     shown += [] if options.sets == list(SETS) else ["--sets", *options.sets]
     options.command = " ".join([*shown, f"--rounds {options.rounds}", f"--ranks {' '.join(map(str, options.ranks))}"])
     report = run(options)

@@ -13,7 +13,6 @@ Each cell is written when it is done, and cells that are in the file are not run
 from __future__ import annotations
 
 import argparse
-import json
 import os
 import time
 import warnings
@@ -27,7 +26,7 @@ for _threads in ("NUMBA_NUM_THREADS", "OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS")
 
 import numpy as np  # noqa: E402
 from gibbs import facts  # noqa: E402
-from reports import put  # noqa: E402
+from reports import Resumed, put  # noqa: E402
 
 from tuckergp import TuckerGPRegressor  # noqa: E402
 from tuckergp.inference import Gibbs  # noqa: E402
@@ -138,24 +137,20 @@ def main() -> None:
     parser.add_argument("--only", default="", help="cells whose name begins so")
     parser.add_argument("-o", "--output", type=Path)
     options = parser.parse_args()
-    report: dict[str, Any] = {
+    head = {
         "command": "python benchmarks/mixing.py",
         "machine": facts(),
         "settings": {"long": LONG, "short": SHORT, "seeds": SEEDS, "features": FEATURES},
-        "results": {},
     }
-    if options.output is not None and options.output.is_file():
-        report["results"] = json.loads(options.output.read_text())["results"]
+    report = Resumed(head, "results", options.output)
     asked = {name: run for name, run in cells(options.quick).items() if name.startswith(options.only)}
-    todo = {name: run for name, run in asked.items() if name not in report["results"]}
+    todo = {name: run for name, run in asked.items() if name not in report.cells}
     if todo:
         by_default(surface, 0, {"warmup": 2, "draws": 2})  # compiles
     for name, run in todo.items():
-        report["results"][name] = run()
-        if options.output is not None:
-            put(report, options.output)
+        report.cell((name,), run)
     if options.output is None:
-        put(report, None)
+        put(report.report, None)
 
 
 if __name__ == "__main__":

@@ -30,6 +30,8 @@ from typing import Any
 from gibbs import facts
 from reports import put
 
+from tuckergp.paper.run import commit
+
 ROOT = Path(__file__).parents[1]
 LIST = Path(__file__).parent / "mutants.json"
 # What a copy holds.
@@ -190,14 +192,6 @@ class Runner:
             return True
         tests = ["tests"] if all_tests else list(mutant.tests)
         return known["outcome"] != "noticed" and known["tests"] != tests and not (mutant.equivalent and not all_tests)
-
-
-def commit() -> str:
-    """The commit of the project, with a sign where files differ from it."""
-    found = subprocess.run(
-        ["git", "describe", "--always", "--dirty", "--exclude", "*"], cwd=ROOT, capture_output=True, text=True
-    )
-    return found.stdout.strip()
 
 
 def main() -> None:

@@ -86,10 +86,18 @@ def main() -> None:
     size = (100_000, 1_000, 500) if options.quick else (options.ratings, options.users, options.items)
     with tempfile.TemporaryDirectory(dir=options.folder) as folder:
         result = run(Path(folder), *size, options.memory)
+    from tuckergp.paper.run import commit
+
     names = ("ratings", "users", "items")
     run_of = {**dict(zip(names, size, strict=True)), "rank": RANK, "in_memory": options.memory, "machine": facts()}
     before = json.loads(options.output.read_text())["runs"] if options.output and options.output.exists() else []
-    put({"command": "python benchmarks/outofcore.py", "runs": [*before, {**run_of, "result": result}]}, options.output)
+    put(
+        {
+            "command": "python benchmarks/outofcore.py",
+            "runs": [*before, {**run_of, "commit": commit(), "result": result}],
+        },
+        options.output,
+    )
 
 
 if __name__ == "__main__":

@@ -329,6 +329,31 @@ PEERS: dict[str, dict[str, Callable[..., Any]]] = {
     },
 }
 """By experiment, then by the package that they need: its cells."""
+CELLS: dict[str, dict[str, dict[str, int]]] = {
+    "california_choice": {"scikit-learn": {"forest/": len(FORESTS)}},
+    "california": {"scikit-learn": {"forest/seed ": 3}},
+    "columns": {
+        "scikit-learn": dict.fromkeys((f"{d}/{m}" for d in ("made", "diabetes") for m in ("gradient", "ridge")), 1)
+    },
+    "movielens_gibbs_choice": {"myfm": {"myFM ratings/": 3, "myFM side/": 3}},
+    "movielens_gibbs": {"myfm": {"myFM ratings/": 5, "myFM side/": 5}},
+    "ranking_choice": {
+        "scipy": {f"{split}/{name}/": len(GRIDS["ials"]) for split, some in SCALED_CHOSEN.items() for name in some},
+        "implicit": {
+            f"{split}/{name}/": len(GRIDS[name.removesuffix("_liked")])
+            for split, some in CHOSEN.items()
+            for name in some
+        },
+        "lightfm-next": {
+            f"{split}/{name}/": len(GRIDS[name]) for split, some in HYBRID_CHOSEN.items() for name in some
+        },
+    },
+    "ranking": {
+        package: {f"{split}/{name}/": 3 for split, some in chosen.items() for name in some}
+        for package, chosen in {"scipy": SCALED_CHOSEN, "implicit": CHOSEN, "lightfm-next": HYBRID_CHOSEN}.items()
+    },
+}
+"""How many cells the results files have of them at the least, by the beginnings of their names."""
 HERE = ("scikit-learn", "scipy")
 """Packages that this Python has."""
 
@@ -343,6 +368,7 @@ def main() -> None:
     parser.add_argument("--data", type=Path, help="folder that holds the data")
     parser.add_argument("--quick", action="store_true")
     parser.add_argument("--only", default="", help="beginnings of names of cells, separated by commas")
+    parser.add_argument("--again", action="store_true", help="compute cells of another commit again")
     parser.add_argument("--python", default=sys.executable, help="a Python that has implicit or myFM")
     given = parser.parse_args()
     runs = []
@@ -356,7 +382,7 @@ def main() -> None:
             else:
                 print(f"{python} does not have {package}; its part of {one.name} is left out.", file=sys.stderr)
         runs.append(run)
-    fill(runs, given.only, say=lambda line: print(line, file=sys.stderr))
+    fill(runs, given.only, lambda line: print(line, file=sys.stderr), given.again)
 
 
 if __name__ == "__main__":

@@ -11,7 +11,6 @@ A run that was stopped goes on from the file.
 from __future__ import annotations
 
 import argparse
-import subprocess
 import time
 import warnings
 from dataclasses import dataclass, replace
@@ -88,7 +87,6 @@ def score(movielens: Any, split: int, seed: int, setting: Setting, scale: float,
         "log_density": float(np.mean(rec.log_density(held))),
         "coverage": float(np.mean((interval[:, 0] <= y) & (y <= interval[:, 1]))),
         "cpu_seconds": time.process_time() - started,
-        "commit": commit(),
     }
 
 
@@ -97,13 +95,6 @@ def with_days(ratings: Any) -> Any:
     days = np.array(["Thu", "Fri", "Sat", "Sun", "Mon", "Tue", "Wed"])  # 1970-01-01 was a Thursday
     at = ratings.numeric("timestamp").astype(np.int64) // 86_400 % 7
     return replace(ratings, columns={**ratings.columns, "day": days[at].astype(object)})
-
-
-def commit() -> str:
-    """The commit of this working copy; "+" for one with changes."""
-    here = {"cwd": Path(__file__).parent, "capture_output": True, "text": True}
-    changed = subprocess.run(["git", "status", "--porcelain", "--untracked-files=no", "../src"], **here).stdout
-    return subprocess.run(["git", "rev-parse", "HEAD"], **here).stdout.strip() + ("+" if changed else "")
 
 
 def main() -> None:

@@ -25,6 +25,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from reports import put
 
 GRID, RANK, NOISE, LENGTHSCALE = 5_000, 5, 0.3, 300.0
 OURS = (10_000, 100_000, 1_000_000, 10_000_000)
@@ -152,11 +153,7 @@ def main() -> None:
         "ours": {str(n): elsewhere("ours", n) for n in sizes},
         "default": {str(n): elsewhere("default", n) for n in defaults},
     }
-    text = json.dumps(report, indent=1) + "\n"
-    if options.output:
-        options.output.write_text(text)
-    else:
-        print(text)
+    put(report, options.output)
 
 
 if __name__ == "__main__":

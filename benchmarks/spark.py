@@ -1,6 +1,7 @@
 """Spark's own ALS and ours on the same data, session and cores: seconds per iteration, test RMSE, memory.
 
-The full size is 20 million ratings by ``local[2]``, rank 16. Afterwards, the same fit with 1, 2, 4 and 8 partitions::
+The full size is 20 million ratings by ``local[2]``, rank 16. Afterwards, the same fit with 1, 2, 4 and 8 partitions,
+and where one user has a fifth of all ratings and everybody has rated one item::
 
     python benchmarks/spark.py -o benchmarks/results/spark.json
 """
@@ -19,12 +20,14 @@ import numpy as np
 from contestants import write_synthetic
 from gibbs import facts
 from peaks import Peaks
-from reports import Resumed, put
+from reports import Resumed, commit, put
 
 FULL = {"users": 138_000, "items": 27_000, "ratings": 20_000_000, "rank": 16, "sweeps": 12, "warmup": 4, "memory": "6g"}
 MIDDLE = {**FULL, "users": 6_000, "items": 1_500, "ratings": 200_000, "memory": "2g"}
 QUICK = {"users": 600, "items": 200, "ratings": 20_000, "rank": 4, "sweeps": 4, "warmup": 2, "memory": "1g"}
 SHORT, PARTITIONS, TEST = 2, (1, 2, 4, 8), 0.1
+# The share of the ratings that one user has in the skewed set.
+SKEWED = 0.2
 # Penalties of Spark's ALS that are compared on a part of the training ratings, from the first on in both directions.
 PENALTIES = (0.05, 0.1, 0.2, 0.4, 0.025, 0.0125)
 
@@ -86,6 +89,19 @@ def write(folder: Path, size: dict[str, Any]) -> None:
         pq.write_table(table, folder / f"{name}.parquet", row_group_size=1_000_000)
 
 
+def write_skewed(folder: Path) -> None:
+    """The ratings to learn from, a fifth of them given to one user, and one of every other user to one item."""
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    table = pq.read_table(folder / "train.parquet")
+    user, item = (table[name].to_numpy().copy() for name in ("user", "item"))
+    user[np.random.default_rng(2).random(len(user)) < SKEWED] = user.max() + 1
+    item[np.unique(user, return_index=True)[1]] = 0
+    columns = {"user": user, "item": item, "rating": table["rating"]}
+    pq.write_table(pa.table(columns), folder / "skewed.parquet", row_group_size=1_000_000)
+
+
 def als_error(train: Any, test: Any, rank: int, rounds: int, penalty: float) -> float:
     """The RMSE of Spark's ALS on other ratings."""
     from pyspark.ml.recommendation import ALS
@@ -125,7 +141,13 @@ def als(spark: Any, folder: Path, size: dict[str, Any], penalty: float) -> dict[
     errors = model.transform(test).selectExpr("avg(pow(rating - prediction, 2)) as mse").first()
     train.unpersist()
     each = (seconds[2] - seconds[1]) / (size["sweeps"] - SHORT)
-    return {**spent(each, seconds[2]), "rmse": errors["mse"] ** 0.5, "penalty": penalty, "gib": peaks.values}
+    return {
+        **spent(each, seconds[2]),
+        "rmse": errors["mse"] ** 0.5,
+        "penalty": penalty,
+        "gib": peaks.values,
+        "commit": commit(),
+    }
 
 
 def spent(iteration: np.ndarray, total: np.ndarray) -> dict[str, float]:
@@ -134,26 +156,41 @@ def spent(iteration: np.ndarray, total: np.ndarray) -> dict[str, float]:
     return dict(zip(names, [*iteration.tolist(), *total.tolist()], strict=True))
 
 
-def ours(spark: Any, folder: Path, size: dict[str, Any], partitions: int | None = None, short: bool = False) -> Any:
+def ours(
+    spark: Any,
+    folder: Path,
+    size: dict[str, Any],
+    partitions: int | None = None,
+    short: bool = False,
+    name: str = "train",
+) -> Any:
     """Gibbs sampling by Spark; the time of a sweep is the median after the first two."""
     import pandas as pd
 
     from tuckergp.inference import Gibbs
     from tuckergp.spark import fit
     from tuckergp.spark.problem import Workers
+    from tuckergp.spark.reading import Sharded
 
-    moved, times, start = [], [], clock()
-    draw_users = Workers.draw_users
+    moved: list[list[int]] = []
+    times, start = [], clock()
+    draw_users, run = Workers.draw_users, Sharded._run
 
     def counted(self: Any, request: Any) -> Any:
-        psi = draw_users(self, request)
-        moved.append((request.items.nbytes, self.moved))
-        return psi
+        moved.append([request.items.nbytes, 0])
+        return draw_users(self, request)
 
-    Workers.draw_users = counted  # type: ignore[method-assign]
+    def returned(self: Any, *job: Any) -> Any:
+        found = run(self, *job)
+        if moved:  # branches, which have their place in the tree, or pieces of their sum
+            values = [each[1] if isinstance(each, tuple) else each for each in found]
+            moved[-1][1] += sum(each.nbytes for each in values if isinstance(each, np.ndarray))
+        return found
+
+    Workers.draw_users, Sharded._run = counted, returned  # type: ignore[method-assign]
     sweeps = SHORT + 3 if short else size["sweeps"]
     warmup = 1 if short else size["warmup"]
-    train = spark.read.parquet(str(folder / "train.parquet"))
+    train = spark.read.parquet(str(folder / f"{name}.parquet"))
     how = Gibbs(draws=sweeps - warmup, warmup=warmup, precision="float32")
     try:
         with Peaks(memory, 0.5) as peaks:
@@ -167,7 +204,7 @@ def ours(spark: Any, folder: Path, size: dict[str, Any], partitions: int | None 
                 keep=None if not short else 1,
             )
     finally:
-        Workers.draw_users = draw_users  # type: ignore[method-assign]
+        Workers.draw_users, Sharded._run = draw_users, run  # type: ignore[method-assign]
     total = clock() - start
     test = pd.read_parquet(folder / "test.parquet")
     rmse = float(np.sqrt(np.mean((model.predict(test) - test["rating"].to_numpy()) ** 2)))
@@ -176,6 +213,7 @@ def ours(spark: Any, folder: Path, size: dict[str, Any], partitions: int | None 
         **spent(np.median(np.diff(times, axis=0)[1:], axis=0), total),
         "rmse": rmse,
         "gib": peaks.values,
+        "commit": commit(),
         "sent_mb": out / 1e6,
         "returned_mb": back / 1e6,
     }
@@ -185,7 +223,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--quick", action="store_true", help="small data, to see that everything runs")
     parser.add_argument("--middle", action="store_true", help="200,000 ratings")
-    parser.add_argument("--no-partitions", action="store_true", help="leave out the runs with 1, 4 and 8 partitions")
+    parser.add_argument("--no-partitions", action="store_true", help="leave out the runs with 1, 2, 4 and 8 partitions")
     parser.add_argument("--cores", type=int, default=2)
     parser.add_argument("-o", "--output", type=Path)
     options = parser.parse_args()
@@ -218,6 +256,9 @@ def main() -> None:
                 ("partitions", str(partitions)), lambda p=partitions: ours(spark, folder, size, p, short=True)
             )
             print(partitions, cell, flush=True)
+        write_skewed(folder)
+        skewed = report.cell(("skewed",), lambda: ours(spark, folder, size, short=True, name="skewed"))
+        print("skewed", skewed, flush=True)
     put(report.report, options.output)
     spark.stop()
 

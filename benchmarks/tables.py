@@ -89,6 +89,45 @@ def gibbs_costs(report: Report) -> Rows:
     return rows
 
 
+def gibbs_paths(report: Report) -> Rows:
+    """CPU time of a sweep of every kind, by that of plain ratings in the same round."""
+    ((title, found),) = report["results"].items()
+    rows = [[f"{title.replace(' | ', ', ')}, commit {report['commit']}", "CPU s for a sweep", "times plain"]]
+    for name, row in found.items():
+        times = _paired(row, found["ours"])
+        rows.append(["plain ratings" if name == "ours" else name, f"{row['cpu_seconds']:.3f}", f"{times:.2f}"])
+    return rows
+
+
+def gibbs_corating(report: Report) -> Rows:
+    """CPU time of who rated what, now and at an earlier commit."""
+    ((title, found),) = report["results"].items()
+    rows = [[title.replace(" | ", ", "), "commit", "CPU s once", "CPU s for a sweep", "now / it"]]
+    now = found["co-rating"]
+    for name, commit in (("co-rating", "commit"), ("co-rating, earlier", "earlier_commit")):
+        row = found[name]
+        times = [f"{row[key]:.2f}" for key in ("once_cpu_seconds", "cpu_seconds")]
+        rows.append([name, report[commit], *times, f"{_paired(now, row):.2f}"])
+    return rows
+
+
+def _paired(row: Report, other: Report) -> float:
+    """The median ratio of CPU times in the same round."""
+    rounds = zip(row["rounds"], other["rounds"], strict=True)
+    return median(ours["cpu"] / its["cpu"] for ours, its in rounds)
+
+
+def value_times(report: Report) -> Rows:
+    """CPU time of fits with and without what people choose."""
+    rows = [[f"CPU s of a fit, commit {report['commit']}", "ratings alone", "by value", "times"]]
+    cells = report["cpu_seconds"]
+    for seed, found in cells.items():
+        alone, value = found["rating"], found["value"]
+        rows.append([f"seed {seed}", f"{alone:.1f}", f"{value:.1f}", f"{value / alone:.2f}"])
+    ratio = median(found["value"] / found["rating"] for found in cells.values())
+    return [*rows, ["median", "", "", f"{ratio:.2f}"]]
+
+
 def gibbs_peak(report: Report) -> Rows:
     """Speed of the statistics of rows beside that of matrix products."""
     (found,) = (rows["statistics"] for rows in report["results"].values() if "statistics" in rows)
@@ -501,14 +540,16 @@ def spark_penalties(report: Report) -> Rows:
 
 
 def spark_partitions(report: Report) -> Rows:
-    """Time and traffic of a sweep by the number of partitions."""
-    what = f"partitions, {report['size']['ratings']:,} ratings"
+    """Time, traffic and memory of a sweep by the number of partitions, and with a user who has a fifth of the data."""
+    what, runs = f"partitions, {report['size']['ratings']:,} ratings", dict(report["results"]["partitions"])
+    if "skewed" in report["results"]:
+        runs[f"{report['cores']}, skewed ratings"] = report["results"]["skewed"]
     rows = [[what, "seconds for a sweep", "CPU seconds for it", "MB sent to each executor", "MB returned"]]
-    rows[0].append("memory of workers, GiB")
-    for partitions, found in report["results"]["partitions"].items():
-        seconds, memory = f"{found['iteration_seconds']:.2f}", f"{found['gib']['workers']:.1f}"
-        cpu = f"{found['iteration_cpu_seconds']:.2f}"
-        rows.append([partitions, seconds, cpu, f"{found['sent_mb']:.1f}", f"{found['returned_mb']:.0f}", memory])
+    rows[0] += [f"memory of {whose}, GiB" for whose in ("workers", "the driver")]
+    for shown, found in runs.items():
+        seconds = [f"{found[f'iteration_{kind}']:.2f}" for kind in ("seconds", "cpu_seconds")]
+        memory = [f"{found['gib'][kind]:.1f}" for kind in ("workers", "driver")]
+        rows.append([shown, *seconds, f"{found['sent_mb']:.1f}", f"{found['returned_mb']:.0f}", *memory])
     return rows
 
 
@@ -628,6 +669,9 @@ TABLES: dict[str, dict[str, Callable[[Report], Rows]]] = {
         "gibbs_costs": gibbs_costs,
         "gibbs_peak": gibbs_peak,
     },
+    "gibbs_paths.json": {"gibbs_paths": gibbs_paths},
+    "gibbs_corating.json": {"gibbs_corating": gibbs_corating},
+    "value.json": {"value_times": value_times},
     "recommend.json": {"recommend_times": recommend_times, "recommend_memory": recommend_memory},
     "latency.json": {"latency_answers": latency_answers, "latency_ratios": latency_ratios},
     "serve.json": {"serve_load": serve_load, "serve_sustained": serve_sustained},

@@ -231,8 +231,8 @@ def test_values_kept_in_the_order_of_rows_are_those_last_asked_for():
     evidence, _, _ = lopsided_evidence(1, 2, np.random.default_rng(0))
     data, y = evidence.data, evidence.y
     for values in (y, y + 1, y):
-        np.testing.assert_array_equal(data.rounded("y", values), values[data.order].astype(np.float32))
-    assert data.rounded("y", y) is data.rounded("y", y)
+        np.testing.assert_array_equal(data.copied("y", values, np.float32), values[data.order].astype(np.float32))
+    assert data.copied("y", y, np.float32) is data.copied("y", y, np.float32)
 
 
 def test_single_precision_sums_long_rows_in_double():

@@ -8,6 +8,7 @@ import pytest
 from tuckergp.errors import InputError
 from tuckergp.paper import report
 from tuckergp.paper.experiments import EXPERIMENTS, GROUPS, find
+from tuckergp.paper.pictures import figure_style
 from tuckergp.paper.run import Run
 from tuckergp.paper.sources import SOURCES
 
@@ -58,6 +59,16 @@ def test_tables_of_stored_results_are_rectangles_with_something_in_them(experime
 @every_experiment
 def test_tables_can_be_made_before_anything_was_run(experiment):
     assert all(len({len(row) for row in table.rows({})}) == 1 for table in experiment.tables)
+
+
+@pytest.mark.filterwarnings("ignore:No artists with labels")
+@every_experiment
+def test_pictures_can_be_drawn_before_anything_was_run(experiment):
+    """Or after some cells of others: a report is written then, too."""
+    with figure_style():
+        for picture in experiment.pictures:
+            if picture.draw is not None:
+                picture.draw({})
 
 
 def test_experiments_are_found_by_name_by_group_and_all_together():

@@ -14,7 +14,7 @@ def calls(monkeypatch):
 
     def score(movielens, key, train, held, seed, options):
         made.append((key, len(train), len(held), options))
-        return {"rmse": 0.9 + 0.001 * seed, "coverage": 0.9}
+        return {"rmse": 0.9 + 0.001 * seed, "coverage": 0.9, "worst_rhat": 1.1 + seed, "median_ess": 100.0}
 
     monkeypatch.setattr(movielens_gibbs, "score", score)
     monkeypatch.setattr(movielens_scarce, "score", score)
@@ -27,6 +27,7 @@ def test_test_parts_are_scored_with_whole_training_parts(calls, data_dir):
     assert calls == [("ratings", 80_000, 20_000, {})] * 6
     _, row = movielens_gibbs.gibbs_table(run.done)
     assert row[:6] == ["ratings alone", "10", "0.9010 ± 0.0000", "0.0010", "0.9010", "90.0%"]
+    assert row[6:8] == ["100", "2.10, 3.10"]
     del run.done["ratings/u2/seed 1"]
     assert len(movielens_gibbs.gibbs_table(run.done)) == 1
 

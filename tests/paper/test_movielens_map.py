@@ -144,6 +144,22 @@ def test_a_cell_is_chosen_without_the_test_part(small):
         assert cell[key] == other[key]
 
 
+def test_differences_are_those_of_the_splits_that_both_have():
+    cells = {
+        "pmf/u1": {"test_rmse": 0.93, "validation_rmse": 0.95},
+        "pmf/u2": {"test_rmse": 0.92, "validation_rmse": 0.95},
+        "learn_w/u1": {"test_rmse": 0.94, "validation_rmse": 0.94},
+        "side/u1": {"test_rmse": None, "validation_rmse": 0.91},
+        "curve/pmf/u1": {},
+    }
+    assert movielens_map.differences_table(cells) == [
+        ["RMSE of", "less that of", "part", "u1", "u2", "mean"],
+        ["W = I, side information", "W = I (PMF)", "validation", "-0.0400", "", "-0.0400"],
+        ["learn W", "W = I (PMF)", "test", "+0.0100", "", "+0.0100"],
+        ["learn W", "W = I (PMF)", "validation", "-0.0100", "", "-0.0100"],
+    ]
+
+
 def test_the_tables_show_means_beside_the_papers_and_what_was_chosen():
     settings = vars(Settings(0.1, 0.01, 1e-6, side=(0.5, 0.3, 0.15)))
     cells = {

@@ -3,6 +3,7 @@
 import json
 import os
 import signal
+import subprocess
 import threading
 
 import pytest
@@ -10,7 +11,7 @@ import pytest
 from tuckergp.errors import InputError
 from tuckergp.paper.experiment import Experiment, Table, Text
 from tuckergp.paper.report import cells_of
-from tuckergp.paper.run import Run, fill
+from tuckergp.paper.run import Run, commit, fill
 
 
 def made(cells, protocol="once", **more):
@@ -35,6 +36,60 @@ def test_a_finished_cell_is_not_computed_again(tmp_path):
     assert set(stored(tmp_path)["cells"]) == {"a", "b"}
     assert stored(tmp_path)["cells"]["a"].keys() == {"rmse", "commit", "seconds", "cpu_seconds"}
     assert list(tmp_path.iterdir()) == [tmp_path / "made.json"]
+
+
+def test_cells_of_another_commit_are_computed_again_and_those_of_others_stay(tmp_path, monkeypatch):
+    """Where it was stopped it goes on; until a cell is there again the file has the old one."""
+    calls = []
+
+    def stop(run):
+        calls.append("b")
+        if calls.count("b") == 2:
+            raise KeyboardInterrupt
+        return {"rmse": run["a"]["rmse"]}
+
+    experiment = made({"a": lambda run: calls.append("a") or {"rmse": len(calls)}, "b": stop})
+    monkeypatch.setattr("tuckergp.paper.run.commit", lambda: "one")
+    fill([Run(experiment, tmp_path)])
+    path = tmp_path / "made.json"
+    path.write_text(path.read_text().replace('"b": {', '"peer/b": {"rmse": 9.0},\n  "b": {'))
+    monkeypatch.setattr("tuckergp.paper.run.commit", lambda: "two")
+    with pytest.raises(KeyboardInterrupt):
+        fill([Run(experiment, tmp_path)], again=True)
+    assert {name: cell.get("commit") for name, cell in stored(tmp_path)["cells"].items()} == {
+        "a": "two",
+        "peer/b": None,
+        "b": "one",
+    }
+    fill([Run(experiment, tmp_path)], again=True)
+    fill([Run(experiment, tmp_path)], again=True)
+    assert calls == ["a", "b", "a", "b", "b"]
+    assert stored(tmp_path)["cells"]["b"]["commit"] == "two"
+    assert stored(tmp_path)["cells"]["b"]["rmse"] == stored(tmp_path)["cells"]["a"]["rmse"] == 3
+    assert stored(tmp_path)["cells"]["peer/b"] == {"rmse": 9.0}
+
+
+def test_the_commit_says_that_files_differ_unless_a_run_writes_them(tmp_path, monkeypatch):
+    def git(*words):
+        subprocess.run(["git", "-c", "user.name=n", "-c", "user.email=e", *words], cwd=tmp_path, check=True)
+
+    files = [tmp_path / name for name in ("src/__init__.py", "benchmarks/results/a.json", "docs/a.svg", "b/README.md")]
+    for file in files:
+        file.parent.mkdir(parents=True)
+        file.write_text("1")
+    git("init", "-q")
+    git("add", ".")
+    git("commit", "-qm", "one")
+    monkeypatch.setattr("tuckergp.__file__", str(files[0]))
+    clean = commit.__wrapped__()
+    assert len(clean) >= 7
+    for file in reversed(files):
+        assert commit.__wrapped__() == clean
+        file.write_text("2")
+    assert commit.__wrapped__() == f"{clean}-dirty"
+    monkeypatch.setattr("tuckergp.__file__", str(tmp_path / "src" / "other" / "__init__.py"))
+    (tmp_path / "src" / "other").mkdir()
+    assert commit.__wrapped__() is None  # installed within some other project
 
 
 def test_results_say_what_they_depend_on(tmp_path):

@@ -3,6 +3,7 @@
 import importlib
 import json
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -254,7 +255,7 @@ def results_of(name, cells):
     from tuckergp.paper.experiments import find
 
     (experiment,) = find([name])
-    return {"experiment": name, "protocol": experiment.protocol, "quick": True, "cells": cells}
+    return {"experiment": name, "protocol": experiment.protocol, "quick": True, "versions": {}, "cells": cells}
 
 
 def test_implicit_is_given_numbers_and_newcomers_get_popularity(data_dir, monkeypatch):
@@ -348,6 +349,7 @@ def test_machines_have_the_features_of_our_settings(data_dir, monkeypatch):
 def test_a_report_goes_on_from_its_file(tmp_path, monkeypatch, capsys):
     monkeypatch.syspath_prepend(str(BENCHMARKS))
     reports = importlib.import_module("reports")
+    monkeypatch.setattr("tuckergp.paper.run.commit", lambda: "first")
     output, runs = tmp_path / "new" / "report.json", []
 
     def cell(value):
@@ -356,14 +358,43 @@ def test_a_report_goes_on_from_its_file(tmp_path, monkeypatch, capsys):
     first = reports.Resumed({"command": "one"}, "cells", output)
     assert first.cell(("a", "b"), cell(1)) == 1
     assert first.cell(("a", "b"), cell(2)) is None
+    monkeypatch.setattr("tuckergp.paper.run.commit", lambda: "second")
     second = reports.Resumed({"command": "two"}, "cells", output)
     assert second.cell(("a", "b"), cell(3)) is None
     assert second.cell(("a", "c"), cell(4)) == 4
     assert runs == [1, 4]
-    assert json.loads(output.read_text()) == {"command": "two", "cells": {"a": {"b": 1, "c": 4}}}
+    assert json.loads(output.read_text()) == {
+        "command": "two",
+        "cells": {"a": {"b": 1, "c": 4}},
+        "commits": {"a/b": "first", "a/c": "second"},
+        "commit": "second",
+    }
     assert [path.name for path in output.parent.iterdir()] == ["report.json"]
     reports.put({"a": 1}, None)
-    assert json.loads(capsys.readouterr().out) == {"a": 1}
+    assert json.loads(capsys.readouterr().out) == {"a": 1, "commit": "second"}
+
+
+def test_reports_of_benchmarks_are_written_in_one_place():
+    """Which has the commit that made them."""
+    own = {name for name in SCRIPTS if re.search(r"options\.output\.write|json\.dump\(", source(name))}
+    assert own == set()
+
+
+def source(name):
+    return (BENCHMARKS / f"{name}.py").read_text()
+
+
+def test_stored_results_have_the_cells_of_peers_and_their_versions(monkeypatch):
+    """Pages speak of them, and who writes results anew in another folder and copies them loses them."""
+    monkeypatch.syspath_prepend(str(BENCHMARKS))
+    peers = importlib.import_module("peers")
+    assert peers.CELLS.keys() == peers.PEERS.keys()
+    for experiment, packages in peers.CELLS.items():
+        assert packages.keys() == peers.PEERS[experiment].keys()
+        found = json.loads((BENCHMARKS / "results" / f"{experiment}.json").read_text())
+        assert packages.keys() <= found["versions"].keys(), experiment
+        for beginning, count in ((b, n) for counts in packages.values() for b, n in counts.items()):
+            assert sum(name.startswith(beginning) for name in found["cells"]) >= count, (experiment, beginning)
 
 
 @pytest.fixture
@@ -425,4 +456,7 @@ def test_the_benchmark_of_spark_runs(tmp_path):
     output = tmp_path / "spark.json"
     command = [sys.executable, str(BENCHMARKS / "spark.py"), "--quick", "--no-partitions", "-o", str(output)]
     subprocess.run(command, check=True, capture_output=True)
-    assert set(json.loads(output.read_text())["results"]) == {"ours", "penalties", "als"}
+    found = json.loads(output.read_text())["results"]
+    assert set(found) == {"ours", "penalties", "als", "skewed"}
+    assert found["ours"]["commit"]
+    assert found["skewed"]["returned_mb"] > 0

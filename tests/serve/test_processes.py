@@ -204,9 +204,10 @@ def test_sigterm_lets_a_request_finish(two):
     )
     wait_for(lambda: "tuckergp_requests_active 1" in running.get("/metrics").text)  # a new worker counts from 0 on
     client = socket.create_connection(("127.0.0.1", running.port))
-    client.sendall(head.encode() + body)
+    client.sendall(head.encode() + body[:1000])  # it cannot end before the rest has come
     wait_for(lambda: "tuckergp_requests_active 2" in running.get("/metrics").text)
     running.tell(signal.SIGTERM)
+    client.sendall(body[1000:])
     answer = b""
     while part := client.recv(1 << 16):
         answer += part

@@ -76,6 +76,6 @@ def table():
 
 def frame(spark, table, order=None):
     """A data frame of a table, in any order of rows."""
-    rows = np.arange(len(table["user_id"])) if order is None else order
+    rows = np.arange(len(next(iter(table.values())))) if order is None else order
     columns = {name: [values[k] for k in rows] for name, values in table.items()}
     return spark.createDataFrame(list(zip(*columns.values(), strict=True)), list(columns))

@@ -1,6 +1,9 @@
 """Counts of users and parts of shards, as Spark's workers make them, in this process."""
 
+import pickle
+from collections.abc import Callable
 from dataclasses import dataclass
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -38,3 +41,45 @@ def rows_of(table, plan, order=None, batches=3):
     found = [list(encoded(given.slice(k * size, size).to_batches(), items, plan)) for k in range(batches)]
     rows = [batch for some in found for batch in some]
     return [(row["shard"], (row["users"], row["data"])) for batch in rows for row in batch.to_pylist()]
+
+
+def moved(values):
+    """What comes out at the other end where values were sent one by one."""
+    for value in values:
+        yield pickle.loads(pickle.dumps(value, protocol=5))
+
+
+@dataclass(frozen=True)
+class Parts:
+    """An RDD in this process: what each partition holds is made when it is asked for, and copied where it is moved."""
+
+    count: int
+    made: Callable[[int], Any]
+
+    def getNumPartitions(self):
+        return self.count
+
+    def mapPartitions(self, task, keep=False):
+        return Parts(self.count, lambda part: task(self.made(part)))
+
+    def partitionBy(self, count, place):
+        placed = [[] for _ in range(count)]
+        for part in range(self.count):
+            for key, value in self.made(part):
+                placed[place(key)].append((key, value))
+        return Parts(count, lambda part: moved(placed[part]))
+
+    @property
+    def _jrdd(self):
+        return SimpleNamespace(rdd=lambda: SimpleNamespace(cleanShuffleDependencies=lambda blocking: None))
+
+
+class Apart:
+    """A Spark context for those."""
+
+    def broadcast(self, value):
+        return SimpleNamespace(value=value, destroy=lambda: None)
+
+    def runJob(self, rdd, task, partitions):
+        chosen = range(rdd.count) if partitions is None else partitions
+        return [value for part in chosen for value in moved(task(rdd.made(part)))]

@@ -10,6 +10,7 @@ from sklearn.exceptions import NotFittedError
 from tests.spark.conftest import why_not
 from tuckergp import TuckerRecommender
 from tuckergp.errors import InputError
+from tuckergp.spark import audience
 from tuckergp.spark.answering import FACTORS, USER, _asked, _predictions, recommend
 from tuckergp.spark.fitting import _settings
 
@@ -121,3 +122,102 @@ def test_the_estimator_needs_the_columns_that_it_names():
             TuckerEstimator(**{name: "nota"})._fit(data)
     with pytest.raises(InputError, match="coldStartStrategy must be 'predict', 'nan' or 'drop', not 'Nan'"):
         TuckerEstimator(coldStartStrategy="Nan")
+
+
+@needs_pyspark
+def test_the_estimator_has_the_setters_and_getters_of_als():
+    from pyspark.ml.recommendation import ALS, ALSModel
+
+    from tuckergp.spark import TuckerEstimator, TuckerSparkModel
+
+    estimator = TuckerEstimator(rank=3)
+    for name in dir(ALS):
+        if name.startswith("set"):
+            assert hasattr(estimator, name), name
+    for name in {name for name in dir(ALSModel) if not name.startswith("_") and "call" not in name}:
+        assert hasattr(TuckerSparkModel, name), name
+    assert estimator.getRank() == 3
+    assert estimator.setRank(4).setMaxIter(7).setUserCol("who").setColdStartStrategy("drop") is estimator
+    assert (estimator.getRank(), estimator.getMaxIter(), estimator.getUserCol()) == (4, 7, "who")
+    assert estimator.setNumBlocks(5).getNumUserBlocks() == 5
+    assert estimator.setParams(seed=3).getSeed() == 3
+    assert TuckerSparkModel(None).setPredictionCol("p").getPredictionCol() == "p"
+
+
+@needs_pyspark
+@pytest.mark.parametrize(
+    ("name", "value", "words"),
+    [
+        ("alpha", 40.0, "leave alpha out, or give tuckergp.spark.fit a likelihood=Clicks"),
+        ("blockSize", 4096, "leave blockSize out"),
+        ("checkpointInterval", 10, "where checkpointDir names a folder; leave checkpointInterval out"),
+        ("finalStorageLevel", "DISK_ONLY", "leave finalStorageLevel out"),
+        ("intermediateStorageLevel", "DISK_ONLY", "leave intermediateStorageLevel out"),
+        ("nonnegative", True, "Factors have both signs here; leave nonnegative out, or fit Spark's own ALS"),
+        ("numItemBlocks", 10, "leave numItemBlocks out, numUserBlocks says how many tasks"),
+    ],
+)
+def test_what_als_alone_has_is_refused_in_a_sentence(name, value, words):
+    from tuckergp.spark import TuckerEstimator
+
+    data = SimpleNamespace(columns=["user", "item", "rating"])
+    with pytest.raises(InputError, match=f"^{name}={value!r} of Spark's ALS has no meaning here. .*{words}"):
+        TuckerEstimator(**{name: value})
+    estimator = TuckerEstimator()
+    with pytest.raises(InputError, match=words):
+        getattr(estimator, f"set{name[0].upper()}{name[1:]}")(value)
+    with pytest.raises(InputError, match=words):  # a map of parameters is not looked at before
+        estimator.copy({estimator.getParam(name): value})._fit(data)
+
+
+@needs_pyspark
+def test_what_means_the_same_here_is_taken():
+    from tuckergp.spark import TuckerEstimator
+
+    same = {"nonnegative": False, "checkpointInterval": -1, "intermediateStorageLevel": "MEMORY_AND_DISK"}
+    estimator = TuckerEstimator(**same, finalStorageLevel="MEMORY_AND_DISK", implicitPrefs=True)
+    estimator.check_settings()
+    assert estimator.kind == "clicks"
+    assert TuckerEstimator(implicitPrefs=False).kind == "gaussian"
+
+
+@needs_pyspark
+@pytest.mark.parametrize(
+    ("given", "words"),
+    [
+        ({"regParam": 0.1, "draws": 5}, "draws is for inference='gibbs' and this is 'als'"),
+        ({"inference": "gibbs", "maxIter": 5}, "maxIter is for inference='als' and this is 'gibbs'"),
+        ({"inference": "gibbs", "regParam": 0.1}, "regParam is for inference='als'"),
+        ({"partitions": 2, "numUserBlocks": 2}, "partitions and numUserBlocks say the same thing"),
+        ({"implicitPrefs": True, "likelihood": "gaussian"}, "implicitPrefs and likelihood say the same thing"),
+    ],
+)
+def test_parameters_that_contradict_each_other_are_refused(given, words):
+    from tuckergp.spark import TuckerEstimator
+
+    with pytest.raises(InputError, match=words):
+        TuckerEstimator(**given)._fit(SimpleNamespace(columns=["user", "item", "rating"]))
+    with pytest.raises(InputError, match="regParam must be positive, not 0"):
+        TuckerEstimator(regParam=0.0)
+
+
+@needs_pyspark
+def test_tables_of_attributes_are_not_saved_with_the_estimator():
+    from tuckergp.spark import TuckerEstimator
+
+    estimator = TuckerEstimator(items={"item_id": [1], "kind": ["a"]})
+    assert estimator.copy().items is estimator.items
+    with pytest.raises(InputError, match="Tables of attributes are not saved with an estimator"):
+        estimator.write()
+
+
+def test_the_best_users_of_items_are_kept_from_batch_to_batch(numbers, monkeypatch):
+    users, items = numbers.history_.ids
+    monkeypatch.setattr(audience, "CELLS", 3 * len(items))
+    batches = pa.table({"id": list(range(len(users)))}).to_batches(5)
+    (found,) = audience._best(batches, numbers, items, 2)
+    expected = numbers.scores(users, items)
+    best = np.argsort(-expected, axis=0, kind="stable")[:2]
+    assert found["user_id"].to_pylist() == [users[k] for k in best.T.ravel()]
+    assert found["item_id"].to_pylist() == [item for item in items for _ in range(2)]
+    np.testing.assert_allclose(found["score"], np.take_along_axis(expected, best, axis=0).T.ravel(), rtol=1e-6)

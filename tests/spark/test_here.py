@@ -4,6 +4,7 @@ from dataclasses import replace
 from types import SimpleNamespace
 
 import numpy as np
+import pyarrow as pa
 import pytest
 
 from tests.spark.pieces import counted_of, rows_of
@@ -23,6 +24,7 @@ from tuckergp.spark.encoding import Plan, gathered
 from tuckergp.spark.fitting import _learn, _settings
 from tuckergp.spark.reading import Sharded, SparkRatings
 from tuckergp.spark.shards import Features, sweep
+from tuckergp.spark.sums import nodes
 
 # Users with several shards, more than rows that stand for all users.
 HOT = [3, 7, 11, 20, 21, 30, 31, 38]
@@ -69,9 +71,9 @@ def learned_here(table, settings, seed=5, users=None, shards=4, stored=True, che
     if users is not None:
         parts += [(number, features.between(*plan.users(number))) for number in range(plan.n_usual)]
     made = Shards(gathered(parts, range(plan.n_shards), plan, features.alike))
-    sharded = Sharded(Here(), made, range(1), plan, None)
+    sharded = Sharded(Here(), made, range(1), plan, None, len(nodes(range(plan.n_shards))))
     asked = RecommenderSettings.of(TuckerRecommender(**_settings(settings))).decided(True)
-    data = SparkRatings(None, counted, first, np.bincount(item), float(np.median(table["rating"])), {})
+    data = SparkRatings(None, counted, pa.array(first), np.bincount(item), float(np.median(table["rating"])), {})
     seen = None if callback is None else lambda info: callback(info, made)
     control = Control(checkpoint, 0.0, None, seen, False, None)
     how = asked.inference if not isinstance(asked.inference, str) else Gibbs(draws=asked.draws, warmup=asked.warmup)
@@ -138,6 +140,30 @@ def test_clicks_of_users_in_several_shards_have_their_background_once(inference)
     assert_as_locally(learned, TuckerRecommender(**settings, **AUTO).fit(counted(clicks)))
 
 
+@pytest.mark.parametrize(
+    "inference", [Gibbs(draws=3, warmup=2), ALS(iterations=3, sigma_u="auto")], ids=["gibbs", "als"]
+)
+def test_what_is_left_open_of_clicks_is_decided_as_by_the_local_fit(inference):
+    """By a trial on held-out clicks, the same ones: those of a table sorted by the ids of users and items."""
+    clicks = clicks_of_hot_users()
+    clicks = {name: [values[k] for k in range(len(values)) if k % 3] for name, values in clicks.items()}
+    settings = {"rank": 3, "inference": inference, "likelihood": "clicks", "random_state": 5}
+    learned = learned_here(clicks, settings)
+    local = TuckerRecommender(**settings, **AUTO).fit(counted(clicks))
+    assert_as_locally(learned, local)
+    mine, theirs = learned.fit.draws.model, local.fit_.draws.model
+    assert mine.sigma_u.tolist() == theirs.sigma_u.tolist()
+    assert replace(mine.likelihood, intercept=0.0) == replace(theirs.likelihood, intercept=0.0)
+
+
+def test_a_scale_that_is_left_open_is_decided_as_by_the_local_fit(table):
+    settings = {"rank": 2, "inference": ALS(iterations=4, noise=1.0, sigma_u="auto"), "random_state": 5}
+    learned = learned_here(table, settings)
+    local = TuckerRecommender(**settings, **AUTO).fit(table)
+    assert learned.fit.draws.model.sigma_u.tolist() == local.fit_.draws.model.sigma_u.tolist()
+    assert_as_locally(learned, local)
+
+
 def test_clicks_without_counts_are_not_counted():
     clicks = clicks_of_hot_users()
     clicks["rating"] = [1.0] * len(clicks["rating"])
@@ -176,12 +202,18 @@ def test_ratings_that_change_between_sweeps_are_noticed(table):
         learned_here(table, SHORT, callback=change)
 
 
-def test_a_shard_of_other_ratings_gives_its_number_alone(table):
+def test_sums_end_before_a_shard_of_other_ratings(table):
     learned = learned_here(table, {**SHORT, "draws": 1})
     workers = learned.workers
     (request,) = collecting.requests_of(workers, learned.fit.draws, learned.number)
     shards = [replace(workers.sharded.all[0], fingerprint="of others"), *workers.sharded.all[1:]]
-    assert list(sweep(iter(shards), request)) == [(None, 0)]
+    assert list(sweep(iter(shards), request)) == []
+
+
+@pytest.mark.parametrize("activity", [0.25, "auto"])
+def test_weights_of_users_by_their_activity_are_refused(activity):
+    with pytest.raises(InputError, match=r"Clicks\(activity=...\) is for TuckerRecommender without Spark"):
+        learned_here(clicks_of_hot_users(), {**SHORT, "likelihood": Clicks(0.2, 0.5, activity=activity)})
 
 
 def test_ratings_beyond_the_scale_are_refused(table):

@@ -11,6 +11,7 @@ from tests.spark.pieces import counted_of, rows_of
 from tuckergp.errors import InputError
 from tuckergp.spark.collecting import collected_ratings
 from tuckergp.spark.encoding import USER, Plan, _larger, gathered
+from tuckergp.spark.reading import _places
 from tuckergp.spark.sessions import _check_java, _check_master, java
 from tuckergp.spark.shards import Summary
 from tuckergp.spark.summed import Basis
@@ -56,6 +57,13 @@ def test_a_master_that_nobody_answers_at_is_one_sentence():
         _check_master(fine)
 
 
+@pytest.mark.parametrize("place", ["host:x", "host", ":7077", "host:", "host:70777", "host:0", "host:-1", "a:7077,b"])
+def test_a_master_without_a_port_is_no_address(place):
+    wrong = place.split(",")[-1]
+    with pytest.raises(InputError, match=f"'{wrong}' of the master spark://{place} is no address; write a host and"):
+        _check_master(f"spark://{place}")
+
+
 def skewed(rng, name):
     """Ratings of 30 users with ids like these, sorted by user: some with more than a shard, one of one item alone."""
     user = np.repeat(np.arange(30), np.where(np.arange(30) % 11 == 3, 120, 10))
@@ -83,6 +91,34 @@ def test_ratings_come_back_sorted_whatever_shards_they_were_in(name):
     order = np.lexsort((rating, item, user))
     for mine, theirs in zip(found, (user, item, rating), strict=True):
         np.testing.assert_array_equal(mine, theirs[order])
+
+
+@pytest.mark.parametrize("share", [0.2, 0.5])
+@pytest.mark.parametrize("partitions", [2, 3, 4, 8])
+def test_no_task_dominates_however_many_ratings_a_user_has(share, partitions):
+    """Ratings of each task, where one user has a fifth or half of all, and everybody has rated item 0."""
+    rng, others = np.random.default_rng(1), 900
+    most = int(share / (1 - share) * others * 21.5)
+    per_user = np.insert(rng.integers(4, 40, others), 400, most)
+    user = np.repeat(np.arange(others + 1), per_user)
+    item = rng.integers(1, 5_000, len(user))
+    item[np.cumsum(per_user) - 1] = 0
+    table = {
+        "user_id": user.tolist(),
+        "item_id": item.tolist(),
+        "rating": (rng.integers(1, 11, len(user)) / 2).tolist(),
+    }
+    plan = Plan.of(counted_of(list(range(others + 1)), per_user), 16)
+    places = _places(plan, partitions)
+    shards = gathered(rows_of(table, plan), range(plan.n_shards), plan, np.ones(1))
+    sizes = np.bincount(places, [len(shard.user) for shard in shards])
+    assert sizes.sum() == len(user) == pytest.approx(most / share, rel=0.05)
+    assert plan.hot.tolist() == [400]
+    assert sizes.max() <= 1.3 * len(user) / partitions
+    hot = sizes[places[plan.n_usual] :]
+    assert len(hot) == min(partitions, plan.pieces[-1])
+    pieces = plan.pieces[-1]
+    assert hot.max() <= 1.3 * most * np.ceil(pieces / len(hot)) / pieces
 
 
 def test_users_that_were_not_counted_leave_a_shard_without_ratings():

@@ -205,15 +205,15 @@ def test_the_estimator_stands_where_als_stood(spark, table):
         "hours": hours,
     }
     renamed = frame(spark, clicks, rng.permutation(len(twice)))
-    how = {"rank": 2, "inference": "als", "maxIter": 3, "likelihood": "clicks", "ratingCol": "hours", "seed": 1}
+    how = {"rank": 2, "inference": "als", "maxIter": 3, "implicitPrefs": True, "ratingCol": "hours", "seed": 1}
     fitted = Pipeline(stages=[TuckerEstimator(**how, coldStartStrategy="drop")]).fit(renamed)
     (inner,) = fitted.stages
     ours = inner.recommender
     order = np.lexsort((clicks["item"], clicks["user"]))
     arranged = {name: [values[k] for k in order] for name, values in clicks.items()}
-    likelihood = Clicks(0.3, 0.0, "log", 0.1)
+    als = ALS(iterations=3, noise=1.0, sigma_u="auto")
     local = TuckerRecommender(
-        rank=2, inference=ALS(iterations=3), likelihood=likelihood, columns={"count": "hours"}, random_state=1, **HERE
+        rank=2, inference=als, likelihood="clicks", columns={"count": "hours"}, random_state=1, **HERE
     ).fit(arranged)
     assert_same(ours, local, 1e-6)
     assert ours.history_.clicks
@@ -233,6 +233,89 @@ def test_the_estimator_stands_where_als_stood(spark, table):
     assert np.isfinite(other.first()["prediction"])
 
 
+def pipeline_of(ALS):
+    """A pipeline as it was written for Spark's ALS."""
+    from pyspark.ml import Pipeline
+
+    als = ALS(rank=2, maxIter=4, regParam=0.1, userCol="user", itemCol="item", ratingCol="stars", seed=1)
+    als.setColdStartStrategy("drop").setImplicitPrefs(False).setNumUserBlocks(2)
+    return als, Pipeline(stages=[als])
+
+
+def test_a_pipeline_of_als_runs_with_the_class_changed(spark, table, tmp_path):
+    from pyspark.ml import PipelineModel
+    from pyspark.ml.evaluation import RegressionEvaluator
+    from pyspark.ml.recommendation import ALS as SparkALS
+
+    from tuckergp.spark import TuckerEstimator
+
+    users = [int(user[1:]) for user in table["user_id"]]
+    stars = frame(spark, {"user": users, "item": table["item_id"], "stars": table["rating"]}).cache()
+    train, test = stars.randomSplit([0.8, 0.2], seed=1)
+    evaluator = RegressionEvaluator(metricName="rmse", labelCol="stars", predictionCol="prediction")
+    errors, schemas = [], []
+    for kind in (SparkALS, TuckerEstimator):
+        _, pipeline = pipeline_of(kind)
+        fitted = pipeline.fit(train.cache())
+        errors.append(evaluator.evaluate(fitted.transform(test)))
+        (model,) = fitted.stages
+        assert (model.rank, model.getUserCol(), model.getColdStartStrategy()) == (2, "user", "drop")
+        subset = [model.recommendForUserSubset(test.limit(2), 3), model.recommendForItemSubset(test.limit(2), 3)]
+        frames = [model.recommendForAllUsers(3), model.recommendForAllItems(3), *subset]
+        schemas.append([(each.columns, each.schema["recommendations"].dataType.elementType.names) for each in frames])
+        by_item = {row["item"]: [tuple(each) for each in row["recommendations"]] for row in frames[1].collect()}
+        vectors = [dict(each.collect()) for each in (model.userFactors, model.itemFactors)]
+        assert (len(by_item), len(vectors[0]), len(vectors[1])) == (40, 150, 40)
+        products = {user: float(np.dot(vector, vectors[1][7])) for user, vector in vectors[0].items()}
+        best = sorted(products, key=products.get, reverse=True)[:3]
+        assert [user for user, _ in by_item[7]] == best
+        np.testing.assert_allclose([score for _, score in by_item[7]], [products[user] for user in best], rtol=1e-5)
+    assert schemas[0] == schemas[1]
+    assert errors[1] < errors[0]
+    fitted.save(str(tmp_path / "pipeline"))
+    again = PipelineModel.load(str(tmp_path / "pipeline"))
+    assert evaluator.evaluate(again.transform(test)) == pytest.approx(errors[1])
+    assert again.stages[0].rank == 2
+
+
+@pytest.mark.slow
+def test_a_penalty_is_chosen_by_cross_validation(spark, table):
+    from pyspark.ml.evaluation import RegressionEvaluator
+    from pyspark.ml.tuning import CrossValidator, ParamGridBuilder
+
+    from tuckergp.spark import TuckerEstimator
+
+    users = [int(user[1:]) for user in table["user_id"]]
+    stars = frame(spark, {"user": users, "item": table["item_id"], "stars": table["rating"]}).cache()
+    evaluator = RegressionEvaluator(metricName="rmse", labelCol="stars", predictionCol="prediction")
+    als, pipeline = pipeline_of(TuckerEstimator)
+    grid = ParamGridBuilder().addGrid(als.regParam, [0.001, 0.3]).build()
+    search = CrossValidator(estimator=pipeline, estimatorParamMaps=grid, evaluator=evaluator, numFolds=2, seed=1)
+    found = search.fit(stars)
+    assert found.avgMetrics[1] < found.avgMetrics[0]
+    sigma_u = found.bestModel.stages[0].recommender.fit_.draws.model.sigma_u
+    np.testing.assert_allclose(sigma_u, (0.3 * 1800 / np.sqrt(150 * 40) / np.std(table["rating"])) ** -0.5)
+
+
+def test_the_penalty_of_als_becomes_a_prior_scale_and_attributes_are_used(spark, table):
+    """The penalty of an average row, by hand; where it is not set, the scale of the local trials."""
+    from tuckergp.spark import TuckerEstimator
+
+    columns = {"userCol": "user_id", "itemCol": "item_id"}
+    items = {"item_id": list(range(40)), "kind": ["a", "b"] * 20}
+    model = TuckerEstimator(rank=2, maxIter=2, regParam=0.2, seed=5, **columns).fit(frame(spark, table)).recommender
+    penalty = 0.2 * 1800 / np.sqrt(150 * 40) / np.std(table["rating"])
+    np.testing.assert_allclose(model.fit_.draws.model.sigma_u, penalty**-0.5)
+    named = TuckerEstimator(rank=2, inference="als", maxIter=30, seed=5, items=items, **columns)
+    model = named.fit(frame(spark, table)).recommender
+    local = TuckerRecommender(rank=2, inference="als", random_state=5, **HERE).fit(table, items=items)
+    np.testing.assert_array_equal(model.fit_.draws.model.sigma_u, local.fit_.draws.model.sigma_u)
+    assert_same(model, local, 1e-6)
+    assert model.predict({"user_id": ["u001"], "item_id": [3]}) == pytest.approx(
+        local.predict({"user_id": ["u001"], "item_id": [3]})
+    )
+
+
 def test_a_pair_with_users_in_parquet_is_saved_and_loaded(spark, stored, learned, tmp_path, monkeypatch):
     from pyspark.ml import Pipeline, PipelineModel
 
@@ -243,7 +326,7 @@ def test_a_pair_with_users_in_parquet_is_saved_and_loaded(spark, stored, learned
     Pipeline(stages=[estimator]).save(str(tmp_path / "estimator"))
     (again,) = Pipeline.load(str(tmp_path / "estimator")).getStages()
     asked = {}
-    monkeypatch.setattr(ml, "fit", lambda frame, **settings: asked.update(settings) or stored)
+    monkeypatch.setattr(ml, "fit", lambda frame, users, items, **settings: asked.update(settings) or stored)
     pairs = frame(spark, {"user_id": ["u001", "u002"], "item_id": [3, 4]})
     fitted = again.fit(pairs)
     assert (asked["store"], asked["keep"], asked["rank"]) == (str(tmp_path / "users"), 2, 3)
@@ -256,6 +339,17 @@ def test_a_pair_with_users_in_parquet_is_saved_and_loaded(spark, stored, learned
     assert sorted(lists) == learned.history_.ids[0]
     expected = learned.recommend(["u009"], n=2, exclude_seen=False)
     assert [entry["item_id"] for entry in lists["u009"]] == expected["item_id"].tolist()
+    scores, ids = learned.scores(learned.history_.ids[0], [3, 7]), learned.history_.ids[0]
+    asked = frame(spark, {"user_id": ["x", "y", "z"], "item_id": [7, 3, 777]})
+    lists = {row["item_id"]: row["recommendations"] for row in loaded.recommendForItemSubset(asked, 4).collect()}
+    assert sorted(lists) == [3, 7]
+    for column, item in enumerate((3, 7)):
+        best = np.argsort(-scores[:, column], kind="stable")[:4]
+        assert [entry["user_id"] for entry in lists[item]] == [ids[k] for k in best]
+        np.testing.assert_allclose([entry["rating"] for entry in lists[item]], scores[best, column], rtol=1e-6)
+    vectors = [dict(each.collect()) for each in (loaded.userFactors, loaded.itemFactors)]
+    assert np.dot(vectors[0]["u009"], vectors[1][7]) == pytest.approx(scores[ids.index("u009"), 1], rel=1e-5)
+    assert (len(vectors[0]), loaded.rank) == (150, 3)
     for place in (loaded.recommender.path, f"{loaded.recommender.path}/users", str(tmp_path)):
         with pytest.raises(InputError, match="The users of this recommender are in"):
             loaded.write().overwrite().save(place)
@@ -304,6 +398,30 @@ def test_ids_of_text_files_keep_their_spelling(spark, tmp_path):
     (tmp_path / "ratings.csv").write_text("user_id,item_id,rating\n007,1,3\n12,2,4\n")
     found = read_frame(spark, str(tmp_path / "ratings.csv"))
     assert [tuple(row) for row in found.collect()] == [("007", 1, 3), ("12", 2, 4)]
+
+
+def test_what_cannot_be_read_is_one_sentence(spark, tmp_path):
+    from tests.cli.command import refuse
+
+    spark.sparkContext._jsc.hadoopConfiguration().set("ipc.client.connect.max.retries", "0")
+    (tmp_path / "text.parquet").write_text("this is no Parquet\n" * 20)
+    for name in ("empty", "empty.csv"):
+        (tmp_path / name).mkdir()
+    for path, words in (
+        (f"{tmp_path}/text.parquet", "text.parquet is no Parquet file, or broken"),
+        (f"{tmp_path}/empty", "There is nothing to read in the folder"),
+        (f"{tmp_path}/empty.csv", "There is nothing to read in the folder"),
+        ("foo://x/y", 'Spark cannot read foo://x/y: No FileSystem for scheme "foo".'),
+        ("foo://x/y.csv", 'Spark cannot read foo://x/y.csv: No FileSystem for scheme "foo".'),
+        ("hdfs://127.0.0.1:1/x", r"Spark cannot read hdfs://127.0.0.1:1/x: Call From .* Connection refused"),
+        ("a:b:c", "Spark cannot read a:b:c: .*Relative path in absolute URI"),
+    ):
+        with pytest.raises(InputError, match=words) as caught:
+            read_frame(spark, path)
+        assert "\n" not in str(caught.value)
+    told = refuse("fit", f"{tmp_path}/text.parquet", "-o", str(tmp_path / "m.tgp"), "--engine", "spark")
+    assert "is no Parquet file" in told
+    assert "Traceback" not in told
 
 
 @pytest.mark.slow
@@ -397,6 +515,9 @@ def test_a_table_of_another_library_is_refused(spark, table):
         ({"likelihood": "ordinal"}, "not 'ordinal'; fit locally"),
         ({"inference": "sgd"}, "not 'sgd'; fit locally"),
         ({"ranks": 3}, "no setting 'ranks'"),
+        ({"keep": 0}, "keeps draws, .* and no moments of predictions; say by keep how many, from 1 on"),
+        ({"moments_of": {"user_id": ["u001"], "item_id": [3]}}, "leave moments_of and keep_draws out"),
+        ({"keep_draws": False}, "leave moments_of and keep_draws out"),
         ({"partitions": 0}, "partitions must be"),
     ],
 )

@@ -31,9 +31,8 @@ def case(kind: str, rng: np.random.Generator) -> tuple[Core, np.ndarray, tuple[i
 
 
 def sort(index: np.ndarray, d: int, rows: int) -> Sorted:
-    order = np.argsort(index[:, d], kind="stable")
     ptr = np.concatenate([[0], np.cumsum(np.bincount(index[:, d], minlength=rows))]).astype(np.int64)
-    return Sorted(ptr, np.ascontiguousarray(np.delete(index[order], d, axis=1)), index, d)
+    return Sorted(ptr, index, d)
 
 
 def listed(background: Background) -> tuple[np.ndarray, np.ndarray]:

@@ -3,9 +3,9 @@ import pytest
 
 from tuckergp.likelihoods.precision import Precision
 from tuckergp.model.tucker import make_core
-from tuckergp.statistics import coding
+from tuckergp.statistics import coding, evidence
 from tuckergp.statistics.coding import coded
-from tuckergp.statistics.evidence import Evidence, sort_index
+from tuckergp.statistics.evidence import Evidence, Sorted, sort_index
 
 
 @pytest.mark.parametrize("chunk", [1, 7, coding.CHUNK])
@@ -44,16 +44,16 @@ def test_the_evidence_of_coded_targets_is_that_of_the_targets_themselves(monkeyp
     weights = [rng.integers(1, 4, 500) / 2 if weighted else None for _ in range(2)]
     targets = [rng.integers(1, 11, 500) / 2, rng.integers(1, 6, 500) / 3]
 
-    def of(y: np.ndarray, weight: np.ndarray | None) -> Evidence:
+    def of(y: np.ndarray, weight: np.ndarray | None, data: Sorted = data) -> Evidence:
         return Evidence(data, y, Precision(2.0, weight), core, d, psi, np.ones(1))
 
     # each in the place of the one before
     for y, weight in [(targets[0], weights[0]), (targets[1], weights[0]), (targets[1], weights[1])]:
         with monkeypatch.context() as context:
             context.setattr(coding, "MOST", 0)  # values are fetched by the numbers of the observations
-            plain = of(y, weight)
+            context.setattr(evidence, "FEW", 0)
+            plain = of(y, weight, sort_index(index, d, len(psi[d])))
             expected = [*plain.statistics(), plain.residuals().squares]
-            data._kept.clear()
         given = of(y, weight)
         for one, other in zip([*given.statistics(), given.residuals().squares], expected, strict=True):
             np.testing.assert_array_equal(one, other)

@@ -11,6 +11,7 @@ from tuckergp.cli.options import Json
 
 if TYPE_CHECKING:
     from tuckergp.paper.experiment import Experiment
+    from tuckergp.paper.run import Run
 
 __all__ = ["reproduce"]
 
@@ -28,6 +29,7 @@ def reproduce(
         bool, typer.Option("--quick", help="Less data and short chains: a test that everything runs, in minutes.")
     ] = False,
     only: Annotated[str, typer.Option(help="Run cells whose names begin with this; several with commas.")] = "",
+    again: Annotated[bool, typer.Option("--again", help="Compute cells of another commit again; others stay.")] = False,
     as_json: Json = False,
 ) -> None:
     """Run the paper's experiments and ours, and write tables and figures side by side.
@@ -37,6 +39,7 @@ def reproduce(
     from tuckergp.errors import InputError
     from tuckergp.paper.experiments import EXPERIMENTS, find
     from tuckergp.paper.pictures import figure_style
+    from tuckergp.paper.run import Run
 
     if not names:
         _list(EXPERIMENTS, as_json)
@@ -47,7 +50,7 @@ def reproduce(
     with figure_style():  # says before hours of work that figures could not be drawn
         pass
     output.mkdir(parents=True, exist_ok=True)
-    _run(chosen, output, data, quick, only, as_json)
+    _run([Run(one, output, data, quick) for one in chosen], only, again, output, as_json)
 
 
 def _list(experiments: tuple[Experiment, ...], as_json: bool) -> None:
@@ -65,14 +68,14 @@ def _list(experiments: tuple[Experiment, ...], as_json: bool) -> None:
                 typer.echo(f"  {one.name:{width}}  {one.title}")
 
 
-def _run(chosen: list[Experiment], output: Path, data: Path | None, quick: bool, only: str, as_json: bool) -> None:
+def _run(runs: list[Run], only: str, again: bool, output: Path, as_json: bool) -> None:
     import json
 
     from tuckergp.paper.report import REPORT, RESULTS, write
-    from tuckergp.paper.run import Run, fill
+    from tuckergp.paper.run import fill
 
     try:
-        fill([Run(one, output, data, quick) for one in chosen], only, lambda line: typer.echo(line, err=True))
+        fill(runs, only, lambda line: typer.echo(line, err=True), again)
     except KeyboardInterrupt:
         typer.echo("Stopped; finished cells are kept, and the same command goes on from here.", err=True)
         raise

@@ -27,8 +27,8 @@ AHEAD, LINE = 16, 64
 class Observations(NamedTuple):
     """Observations sorted by their row of one mode.
 
-    ``order`` (N,) are their numbers in ``y`` (N,) and in weights, or empty where these are sorted as well; ``other``
-    (N, D - 1) are their rows of the other modes, in the order of the modes.
+    ``order`` (N,) are their numbers in ``y`` (N,) and in weights, or empty where these are sorted as well. The last
+    D - 1 columns of ``other`` are their rows of the other modes, in the order of the modes.
     """
 
     ptr: Array
@@ -84,6 +84,8 @@ class Task(NamedTuple):
     r: int
     width: int
     last: int
+    stride: int
+    skipped: int
     ptr: Any
     numbered: bool
     order: Any
@@ -110,6 +112,15 @@ class Task(NamedTuple):
     at: Any
     begin: Any
     there: Any
+
+
+@jit
+def in_order(index: Array, d: int) -> bool:
+    """Whether observations come sorted by their row of mode d."""
+    i = 1
+    while i < len(index) and index[i, d] >= index[i - 1, d]:
+        i += 1
+    return i >= len(index)
 
 
 @jit
@@ -167,8 +178,10 @@ def scratch(tensor: Tensor, d: int) -> Scratch:
 @jit
 def task_of(data: Observations, noise: Noise, tensor: Tensor, d: int, room: Scratch) -> Task:
     """Pointers to arrays, which the caller keeps alive."""
+    stride = data.other.shape[1]
     return Task(
         d, tensor.ranks.size, tensor.ranks[d], room.Z.shape[1], len(data.other) - 1,
+        stride, stride - tensor.ranks.size + 1,
         pointer(data.ptr), data.order.size > 0, pointer(data.order), pointer(data.other), pointer(data.y),
         noise.alpha, noise.weight.size > 0, pointer(noise.weight),
         noise.factors.size > 0, pointer(noise.factors), pointer(noise.start),
@@ -186,6 +199,21 @@ def place(task: Task, i: int) -> int:
 
 
 @jit
+def row_of(task: Task, i: int, c: int) -> np.int64:
+    """The row of an observation in the mode that comes at place c among the others."""
+    return np.int64(task.other[i * task.stride + task.skipped + c])
+
+
+@jit
+def write_targets(task: Task, first: int, n: int) -> None:
+    """Write y of n observations, and fetch those of the block after them."""
+    for i in range(n):
+        task.target[i] = task.y[place(task, first + i)]
+        if task.numbered:
+            prefetch(task.y, task.order[min(first + i + BLOCK, task.last)])
+
+
+@jit
 def write_precisions(task: Task, first: int, n: int, out: Any) -> None:
     """Write precisions of n observations but for what they share: weights times the other modes' noise factors."""
     for i in range(n):
@@ -193,26 +221,26 @@ def write_precisions(task: Task, first: int, n: int, out: Any) -> None:
     if task.weighted:
         for i in range(n):
             out[i] = task.weight[place(task, first + i)]
-            prefetch(task.weight, place(task, min(first + i + BLOCK, task.last)))
+            if task.numbered:
+                prefetch(task.weight, task.order[min(first + i + BLOCK, task.last)])
     if task.scaled:
-        others = task.modes - 1
-        for c in range(others):
+        for c in range(task.modes - 1):
             begin = task.noise_start[c if c < task.d else c + 1]
             for i in range(n):
-                out[i] *= task.factors[begin + task.other[(first + i) * others + c]]
+                out[i] *= task.factors[begin + row_of(task, first + i, c)]
 
 
 @jit
 def write_products(task: Task, first: int, n: int) -> None:
     """Write z of n observations under an identity core, the product of the other modes' factors, times the roots."""
-    psi, other, others, width = task.psi, task.other, task.modes - 1, task.width
-    for c in range(others):
+    psi, width = task.psi, task.width
+    for c in range(task.modes - 1):
         begin = task.start[c if c < task.d else c + 1]
         for i in range(n):
-            soon = begin + np.int64(other[min(first + i + AHEAD, task.last) * others + c]) * width
+            soon = begin + row_of(task, min(first + i + AHEAD, task.last), c) * width
             for k in range(0, width, LANES):
                 prefetch(psi, soon + k)
-            at = begin + np.int64(other[(first + i) * others + c]) * width
+            at = begin + row_of(task, first + i, c) * width
             for k in range(0, width, LANES):
                 if c == 0:
                     move(psi, at + k, task.root[i], task.Z, i * width + k)
@@ -231,7 +259,7 @@ def write_contractions(task: Task, first: int, n: int) -> None:
     for i in range(n):
         for c in range(modes - 1):
             e = c if c < d else c + 1
-            at[e] = task.start[e] + task.other[(first + i) * (modes - 1) + c] * ranks[e]
+            at[e] = task.start[e] + row_of(task, first + i, c) * ranks[e]
         if task.kind == SPARSE:
             rest = sparse_others(w, coords, psi, at, d, z, begin, there)
         else:
@@ -282,9 +310,9 @@ def fill(task: Task, first: int, n: int) -> int:
         write_precisions(task, first, n, root)
         for i in range(n):
             root[i] = np.sqrt(root[i])
+    write_targets(task, first, n)
     for i in range(n):
-        target[i] = root[i] * task.y[place(task, first + i)]
-        prefetch(task.y, place(task, min(first + i + BLOCK, task.last)))
+        target[i] *= root[i]
     write_z(task, first, n)
     rows = (n + CHAINS - 1) // CHAINS * CHAINS
     for i in range(n, rows):

@@ -23,6 +23,7 @@ from tuckergp.compute.blocks import (
     scratch,
     task_of,
     write_precisions,
+    write_targets,
     write_z,
 )
 from tuckergp.compute.compiled import jit
@@ -235,7 +236,7 @@ def sum_squares(task: Task, m: int, mine: Any) -> tuple[float, float]:
         n = min(BLOCK, task.ptr[m + 1] - begin)
         for i in range(n):
             root[i] = 1.0
-            target[i] = task.y[place(task, begin + i)]
+        write_targets(task, begin, n)
         write_z(task, begin, n)
         for i in range(n):
             target[i] -= dot(task.Z, i * width, mine, 0, width)

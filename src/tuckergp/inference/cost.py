@@ -6,7 +6,7 @@ of about two. Bytes are the least that is needed.
 
 from __future__ import annotations
 
-from tuckergp.compute.contract import FULL
+from tuckergp.compute.contract import FULL, IDENTITY
 from tuckergp.inference.base import Problem
 from tuckergp.model.design import Design
 from tuckergp.model.mode_table import ModeTable
@@ -17,10 +17,13 @@ __all__ = ["state_bytes", "sweep_bytes", "sweep_seconds"]
 
 # Multiplications per second, in products of matrices and in loops over what lies far apart.
 FAST, SLOW = 1.2e10, 1e9
-# Seconds that an observation takes in each mode, whatever the core.
-OBSERVATION = 1e-6
+# Seconds that an observation takes in each mode, whatever the core; and where z is a product of factors, which are
+# multiplied in tiles.
+OBSERVATION, FETCHED, TILED = 1e-6, 5e-8, 2.5e10
 # Steps of conjugate gradients for weights of many features.
 STEPS = 100
+# Products with the features of each mode beside rows that are learned one by one.
+PRODUCTS = 6
 # Narrow matrices are multiplied more slowly, as if they had so many columns more.
 NARROW = 20
 
@@ -29,9 +32,7 @@ def sweep_seconds(problem: Problem) -> float:
     """Seconds of one core that all modes and the core take once."""
     design, core, n = problem.design, problem.model.core, problem.design.n_observations
     modes = sum(_mode(table, int(r)) for table, r in zip(design.modes, core.ranks, strict=True))
-    # z of each observation in each mode: two factors for each entry of the core
-    passes = core.modes * n * (OBSERVATION + 2 * max(core.n_weights, int(core.ranks[0])) / SLOW)
-    return float(modes + passes + _core(core, n))
+    return float(modes + core.modes * n * _observation(core) + _core(core, n))
 
 
 def state_bytes(design: Design, core: Core) -> int:
@@ -49,11 +50,19 @@ def sweep_bytes(design: Design, core: Core) -> int:
     return state_bytes(design, core) + max(stored, default=0)
 
 
+def _observation(core: Core) -> float:
+    """Of z z' of one observation in one mode."""
+    r = int(max(core.ranks))
+    if core.kind == IDENTITY or (core.modes == 2 and not core.leaves_out):
+        return FETCHED + r * (r + 1) / TILED
+    return OBSERVATION + 2 * max(core.n_weights, r) / SLOW  # two factors for each entry of the core
+
+
 def _mode(table: ModeTable, r: int) -> float:
     """Of the solves of one mode: r x r for each row, or n r x n r for weights that all rows share."""
     rows, n = table.n_rows, int(table.features.shape[1])
     if table.residual.sd > 0:  # rows are learned one by one
-        return rows * table.residual.row_seconds(r)
+        return rows * (table.residual.row_seconds(r) + PRODUCTS * min(rows, n) * r / FAST)
     if n * r > LARGEST_DENSE:
         return STEPS * 2 * rows * r * (n + r) / SLOW
     return (rows * n * (n + NARROW) * r * (r + 1) / 2 + (n * r) ** 3 / 3) / FAST

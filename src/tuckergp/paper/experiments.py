@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from tuckergp.errors import InputError
 from tuckergp.paper.california import CALIFORNIA, CALIFORNIA_CHOICE
+from tuckergp.paper.california_reasons import CALIFORNIA_REASONS
 from tuckergp.paper.columns import COLUMNS
 from tuckergp.paper.experiment import Experiment
 from tuckergp.paper.movielens_bpmf import MOVIELENS_BPMF
@@ -37,7 +38,7 @@ GROUPS = {
 EXPERIMENTS: tuple[Experiment, ...] = (
     *(MOVIELENS_MAP, MOVIELENS_CV, MOVIELENS_DEFAULTS, MOVIELENS_BPMF),
     *(MOVIELENS_GIBBS, MOVIELENS_CALIBRATION, MOVIELENS_SCARCE),
-    *(CALIFORNIA, WIND, THEORY, RATINGS, VARIATIONAL, COLUMNS, RANKING),
+    *(CALIFORNIA, CALIFORNIA_REASONS, WIND, THEORY, RATINGS, VARIATIONAL, COLUMNS, RANKING),
     *(MOVIELENS_GIBBS_CHOICE, CALIFORNIA_CHOICE, WIND_CHOICE, RANKING_CHOICE),
 )
 

@@ -182,7 +182,7 @@ MOVIELENS_CV = Experiment(
     ),
     data=("ml-100k",),
     settings={
-        "variants": tuple(VARIANTS), "seeds": (0, 1, 2), "splits": (1, 2, 3), "folds": 5, "horizons": (40, 120),
+        "variants": tuple(VARIANTS), "seeds": (0, 1, 2), "splits": (1, 2, 3, 4, 5), "folds": 5, "horizons": (40, 120),
         "rank": RANK, "batch_size": BATCH,
     },
     quick={"variants": ("pmf",), "seeds": (0,), "splits": (1,), "folds": 0, "horizons": (0, 0)},

@@ -58,7 +58,8 @@ _LONG: dict[str, Any] = {"implicit": True, "draws": 300, "warmup": 60}
 
 SETTINGS: dict[str, Setting] = {
     "ratings": Setting(
-        "ratings alone", "none", {**_PLAIN, "rank": 10}, (10, 15, 24, 32), "0.8963 SMURFF BPMF, noise set by hand"
+        "ratings alone", "none", {**_PLAIN, "rank": 10}, (5, 10, 15, 24, 32, 64),
+        "0.8963 SMURFF BPMF, noise set by hand",
     ),
     "side": Setting(
         "+ the paper's side information", "paper", {**_PLAIN, "rank": 32}, (10, 15, 24, 32, 64),
@@ -131,9 +132,12 @@ def choice_cells(run: Run) -> Work:
 
 
 def gibbs_table(cells: Cells) -> Rows:
-    """Test RMSE of each setting: mean and sd over splits of the seeds' means, sd over seeds, u1, intervals, time."""
+    """Test RMSE of each setting: mean and sd over splits, sd over seeds, u1; intervals, mixing, time.
+
+    Mixing is that of f at 100 training ratings: means over the cells, and the worst of all.
+    """
     rows = [["setting", "rank", "mean of u1..u5 ± sd over splits", "sd over seeds", "u1", "90 % intervals cover"]]
-    rows[0] += ["seconds for a fit", "peers"]
+    rows[0] += ["median ESS of f", "worst R-hat: mean, worst", "seconds for a fit", "peers"]
     for key, setting in SETTINGS.items():
         scores = by_split_and_seed(cells, key)
         runs = starting(cells, f"{key}/")
@@ -141,8 +145,11 @@ def gibbs_table(cells: Cells) -> Rows:
             by_split, by_seed = scores.mean(axis=1), scores.mean(axis=0)
             spread = f"{by_seed.std(ddof=1):.4f}" if len(by_seed) > 1 else ""
             cover = f"{np.mean([cell['coverage'] for cell in runs]):.1%}"
-            errors = [with_sd(by_split), spread, f"{by_split[0]:.4f}", cover, median(runs, "seconds")]
-            rows.append([setting.title, str(setting.options["rank"]), *errors, peers_of(cells, key)])
+            errors = [with_sd(by_split), spread, f"{by_split[0]:.4f}", cover]
+            rhat = [cell["worst_rhat"] for cell in runs]
+            mixing = [f"{np.mean([cell['median_ess'] for cell in runs]):.0f}", f"{np.mean(rhat):.2f}, {max(rhat):.2f}"]
+            end = [median(runs, "seconds"), peers_of(cells, key)]
+            rows.append([setting.title, str(setting.options["rank"]), *errors, *mixing, *end])
     return rows
 
 

@@ -1,6 +1,6 @@
 """Running an experiment: settings, data, and a results file to which each finished cell is written at once.
 
-A finished cell is never computed again, so a stopped run continues where it was.
+A finished cell is computed again only if that is asked for, so a stopped run continues where it was.
 """
 
 from __future__ import annotations
@@ -29,7 +29,10 @@ from tuckergp.files import write_text
 from tuckergp.paper import pictures, sources
 from tuckergp.paper.experiment import Experiment, Figures, Work
 
-__all__ = ["Run", "fill", "quietly", "read", "to_json"]
+__all__ = ["Run", "commit", "fill", "quietly", "read", "to_json"]
+
+WRITTEN = ("benchmarks/results", "docs", "*.md")
+"""What runs write to, and the tables of pages that are made of it."""
 
 
 class Run:
@@ -50,6 +53,8 @@ class Run:
         The experiment's settings, with the changes of a quick run if it is one.
     done : dict
         The figures of finished cells by name.
+    stale : set of str
+        Names of finished cells that are to be computed again; until then the results file has the old ones.
     work : mapping
         All cells of the experiment by name; reads the data.
     """
@@ -67,6 +72,7 @@ class Run:
             "python": platform.python_version(),
         }
         self.done = self._stored()
+        self.stale: set[str] = set()
 
     @cached_property
     def work(self) -> Work:
@@ -78,8 +84,8 @@ class Run:
         return sources.load(name, self.data)
 
     def __getitem__(self, name: str) -> Figures:
-        """The figures of a cell, which is computed if it is missing: cells may use others."""
-        if name not in self.done:
+        """The figures of a cell, which is computed if it is missing or stale: cells may use others."""
+        if not self.has(name):
             began, used = time.perf_counter(), time.process_time()
             with stopped_by_ctrl_c():
                 figures = self.work[name]()
@@ -89,8 +95,13 @@ class Run:
                 "cpu_seconds": round(time.process_time() - used, 1),
             }
             self.done[name] = spent | figures
+            self.stale.discard(name)
             self.save()
         return self.done[name]
+
+    def has(self, name: str) -> bool:
+        """Whether a cell is finished and not to be computed again."""
+        return name in self.done and name not in self.stale
 
     def keep(self, name: str, draw: Callable[[], Any]) -> None:
         """Draw a figure that needs a cell's fitted model, and save it beside the results."""
@@ -136,15 +147,30 @@ class Run:
 
 @cache
 def commit() -> str | None:
-    """The commit of the package where it runs from a checkout, with a sign where its files differ from it."""
-    asked = ["git", "describe", "--always", "--dirty", "--exclude", "*"]
-    folder = Path(tuckergp.__file__).parent
+    """The commit of the package where it runs from a checkout, with "-dirty" where files differ from it.
+
+    Results and pages that differ do not count: a run writes them.
+    """
+    asked = {
+        "tracked": ["ls-files", "--error-unmatch", "__init__.py"],
+        "name": ["rev-parse", "--short", "HEAD"],
+        "changed": [
+            "status",
+            "--porcelain",
+            "--untracked-files=no",
+            "--",
+            ":/",
+            *(f":(top,exclude){p}" for p in WRITTEN),
+        ],
+    }
+    here: dict[str, Any] = {"cwd": Path(tuckergp.__file__).parent, "capture_output": True, "text": True}
     try:
-        tracked = subprocess.run(["git", "ls-files", "--error-unmatch", "__init__.py"], cwd=folder, capture_output=True)
-        found = subprocess.run(asked, cwd=folder, capture_output=True, text=True)
+        told = {key: subprocess.run(["git", *words], **here) for key, words in asked.items()}
     except OSError:
         return None
-    return found.stdout.strip() if tracked.returncode == found.returncode == 0 else None
+    if any(one.returncode for one in told.values()):
+        return None
+    return str(told["name"].stdout.strip()) + "-dirty" * bool(told["changed"].stdout)
 
 
 def read(path: Path) -> dict[str, Any]:
@@ -165,17 +191,23 @@ def to_json(results: dict[str, Any]) -> str:
     return "{\n " + ",\n ".join([*head, '"cells": {\n  ' + ",\n  ".join(cells) + "\n }"]) + "\n}\n"
 
 
-def fill(runs: Sequence[Run], only: str = "", say: Callable[[str], None] = lambda line: None) -> None:
+def fill(
+    runs: Sequence[Run], only: str = "", say: Callable[[str], None] = lambda line: None, again: bool = False
+) -> None:
     """Compute the missing cells, reporting each and how many are left.
 
-    ``only`` lists beginnings of names of cells, separated by commas; an empty one stands for all.
+    ``only`` lists beginnings of names of cells, separated by commas; an empty one stands for all. With ``again`` cells
+    of another commit count as missing. What the results file has beside, such as cells of peers, stays in either case.
     """
     wanted = tuple(word.strip() for word in only.split(",") if word.strip()) or ("",)
     cells = [(run, name) for run in runs for name in run.work if name.startswith(wanted)]
     if only and not cells:
         listed = ", ".join(name for run in runs for name in run.work)
         raise InputError(f"No cell begins with {only!r}; there are {listed}.")
-    missing = [(run, name) for run, name in cells if name not in run.done]
+    for run, name in cells if again else ():
+        if commit() is None or run.done.get(name, {}).get("commit") != commit():
+            run.stale.add(name)
+    missing = [(run, name) for run, name in cells if not run.has(name)]
     for count, (run, name) in enumerate(missing, start=1):
         say(f"[{count}/{len(missing)}] {run.experiment.name}: {name}")
         say("    " + _in_short(run[name]))

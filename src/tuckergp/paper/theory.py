@@ -135,6 +135,8 @@ def draw_errors(cells: Cells) -> Any:
     for title, name, cell in features(cells, "errors"):
         hashed = "hashing" in name
         panels.setdefault("hashing, MovieLens" if hashed else title, []).append((title if hashed else name, cell))
+    if not panels:
+        return None
     down = -(-len(panels) // 2)
     made, axes = figure(down, 2, 8.0, 3.4 * down)
     for ax in axes.ravel()[len(panels) :]:

@@ -131,6 +131,38 @@ def variational_table(cells: Cells) -> Rows:
     return rows
 
 
+COMPARED = (("vi", "gibbs"), ("vi factorised", "vi"))
+"""The methods that are compared seed by seed: with the same data, features and priors."""
+
+
+def differences_table(cells: Cells) -> Rows:
+    """A method beside another, seed by seed: differences of errors, densities, bounds, ratios of sd of f and time."""
+    rows = [
+        [
+            "data",
+            "method",
+            "beside",
+            "seed",
+            "test RMSE",
+            "log density",
+            "bound",
+            "sd of f, ratio",
+            "CPU seconds, ratio",
+        ]
+    ]
+    for where, title in DATA.items():
+        for one, other in COMPARED:
+            for name, mine in cells.items():
+                theirs = cells.get(name.replace(f"/{one}/", f"/{other}/"))
+                if not name.startswith(f"{where}/{one}/") or theirs is None:
+                    continue
+                less = [f"{mine[what] - theirs[what]:+.4f}" for what in ("test_rmse", "log_density")]
+                bound = f"{mine['elbo'] - theirs['elbo']:+,.0f}" if "elbo" in theirs else ""
+                ratios = [f"{mine[what] / theirs[what]:.2f}" for what in ("std_f", "fit_cpu_seconds")]
+                rows.append([title, METHODS[one], METHODS[other], name.rsplit(" ", 1)[1], *less, bound, *ratios])
+    return rows
+
+
 VARIATIONAL = Experiment(
     name="variational",
     title="Variational inference",
@@ -157,5 +189,6 @@ VARIATIONAL = Experiment(
             "the same models."
         ),
         Table("variational", "Variational inference and Gibbs sampling", variational_table),
+        Table("variational_differences", "The same, seed by seed", differences_table),
     ),
 )  # fmt: skip

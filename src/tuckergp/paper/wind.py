@@ -190,7 +190,7 @@ CANDIDATES = {
     "chain, places, root/r=12": Stations(12, root=True),
 }
 BEYOND = ("chain, places/r=12", "chain, places, root/r=12")
-"""The two with the smallest error on held-out training values, which differ by 0.001 there; run for longer."""
+"""The two with the smallest error on held-out training values as they were first compared; run for longer."""
 
 
 def cells(run: Run) -> Work:

@@ -150,7 +150,7 @@ def read_history(table: Table, settings: RecommenderSettings) -> History:
         kind.check(ratings, rating_label(table))
         if settings.duplicates == "mean" and not kind.averages and not np.isin(history.rating, ratings).all():
             kind.refuse_means()
-    return history
+    return history.together()
 
 
 def rating_label(table: Table) -> Label:

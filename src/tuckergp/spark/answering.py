@@ -27,7 +27,7 @@ from tuckergp.spark.reading import TASKS, WHOLE, kind_of
 from tuckergp.spark.sessions import column_of, require_dataframe, returned, session
 from tuckergp.spark.stored import StoredRecommender, check_unused, columns_of, of_users
 
-__all__ = ["predict", "recommend"]
+__all__ = ["fitted_of", "ids_in", "listed", "predict", "recommend", "small"]
 
 # Users whose lists a worker makes at a time.
 USERS = 1_024
@@ -78,7 +78,7 @@ def recommend(
         With columns user_id, item_id, score, std and rank, and title where ``titles`` asks for it; read from ``path``
         where it is given.
     """
-    rest = _fitted_of(model)
+    rest = fitted_of(model)
     arguments = {"n": n, "exclude_seen": exclude_seen, **options}
     check("partitions", partitions, TASKS)
     _check_arguments(rest, arguments)
@@ -92,7 +92,9 @@ def recommend(
         frame = _stored_users(spark, model, asked)
         frame = frame if partitions is None else frame.repartition(partitions)
     else:
-        given = None if asked is None else _here(asked)  # None: workers have all ids in the model
+        given = (
+            asked if asked is None or isinstance(asked, list) else listed(asked)
+        )  # None: workers have all ids in the model
         count = len(rest.history_.ids[0] if given is None else given)
         frame = spark.range(0, count, 1, partitions or 4 * spark.sparkContext.defaultParallelism)
     sent = spark.sparkContext.broadcast((rest, given, arguments))
@@ -119,7 +121,7 @@ def predict(
     column : str
         The name of the new column, which the data frame does not have.
     """
-    rest = _fitted_of(model)
+    rest = fitted_of(model)
     require_dataframe(pairs, "pairs", "ask the recommender itself, by its predict")
     check("cold", cold, COLD)
     names = {key: rest.columns_.get(key, key) for key in KEYS}
@@ -142,7 +144,7 @@ def predict(
     return predicted.toDF(*pairs.columns, column)
 
 
-def _fitted_of(model: Any) -> TuckerRecommender:
+def fitted_of(model: Any) -> TuckerRecommender:
     """The recommender, without the users that stay in Parquet; refuses what is none, or has not learned yet."""
     check("model", model, MODEL)
     rest: TuckerRecommender = model.model if isinstance(model, StoredRecommender) else model
@@ -165,9 +167,7 @@ def _asked(model: TuckerRecommender, users: Any) -> Any:
     """The users asked for, in the type of known ones, each once: as a list, or as a data frame of user_id."""
     side, kind = model.layout_.sides[0], kind_of(model.history_.ids[0])
     if hasattr(users, "sparkSession"):
-        if KEYS[0] not in users.columns:
-            raise InputError(f"users has no column {KEYS[0]!r}; its columns are {', '.join(users.columns)}.")
-        return users.select(_in_kind(users, KEYS[0], "users", kind).alias(KEYS[0])).dropna().distinct()
+        return ids_in(users, "users", KEYS[0], kind)
     ids = asking_users(users, side, model.columns_)[KEYS[0]].tolist()
     ids = [int(user) if isinstance(user, float) and user.is_integer() else user for user in ids]
     for user in ids:
@@ -176,13 +176,20 @@ def _asked(model: TuckerRecommender, users: Any) -> Any:
     return list(dict.fromkeys(ids))
 
 
-def _here(asked: Any) -> list[Any]:
-    """The users asked for as a list."""
+def ids_in(frame: Any, what: str, key: str, kind: str) -> Any:
+    """The ids in a data frame that may be known ones, each once, as a data frame."""
+    if key not in frame.columns:
+        raise InputError(f"{what} has no column {key!r}; its columns are {', '.join(frame.columns)}.")
+    return frame.select(_in_kind(frame, key, what, kind).alias(key)).dropna().distinct()
+
+
+def listed(asked: Any) -> list[Any]:
+    """Ids as a list, of a data frame of nothing else."""
     if isinstance(asked, list):
         return asked
     with returned():
-        listed: list[Any] = asked.toArrow()[KEYS[0]].to_pylist()
-    return sorted(listed)
+        ids: list[Any] = asked.toArrow().column(0).to_pylist()
+    return sorted(ids)
 
 
 def _stored_users(spark: Any, model: StoredRecommender, asked: Any) -> Any:
@@ -255,10 +262,10 @@ def _lists_of_stored(batches: Iterable[Any], model: Any, given: Any, arguments: 
     for batch in batches:
         for first in range(0, len(batch), USERS):
             table = pa.Table.from_batches([batch.slice(first, USERS)])
-            yield _batch(_small(model, table), table[KEYS[0]].to_pylist(), arguments)
+            yield _batch(small(model, table), table[KEYS[0]].to_pylist(), arguments)
 
 
-def _small(model: TuckerRecommender, table: Any) -> TuckerRecommender:
+def small(model: TuckerRecommender, table: Any) -> TuckerRecommender:
     """The recommender of the users of a table who have factors."""
     known, fitted = table.filter(table["factors"].is_valid()), model._fitted
     if not len(known):
@@ -309,7 +316,7 @@ def _answering(model: TuckerRecommender, batch: Any) -> tuple[TuckerRecommender,
     some = batch.take(pa.array(first[users >= 0]))
     none = [pa.array([[]] * len(some), pa.list_(kind)) for kind in (pa.int32(), pa.float64())]
     table = pa.table([some.column(USER), some.column(FACTORS), *none], names=[KEYS[0], *STORED])
-    return _small(model, table), batch.drop_columns([USER, FACTORS])
+    return small(model, table), batch.drop_columns([USER, FACTORS])
 
 
 def _means(model: Any, pairs: dict[str, list[Any]]) -> npt.NDArray[np.float64]:

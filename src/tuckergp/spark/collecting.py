@@ -28,10 +28,10 @@ PIECE = 2**26
 
 def check_sizes(data: SparkRatings, sharded: Sharded, rank: int, draws: int, stored: bool) -> None:
     """Refuse, before the first sweep, what Spark would not return or the driver could not hold."""
-    plan, users, items, ratings = sharded.plan, sharded.plan.n_users, len(data.items), len(data)
+    users, items, ratings = sharded.plan.n_users, len(data.items), len(data)
     partitions = sharded.all.getNumPartitions()
-    table = 8 * items * packed_size(rank)
-    sweep = table * min(plan.n_shards, 2 * partitions)
+    table = items * packed_size(rank)
+    sweep = sharded.returned_by(table)
     collected = {} if stored else {"a draw of the users": 8 * users * rank, "the ratings": 16 * ratings}
     parts = {"a sweep": sweep, **{what: size // partitions for what, size in collected.items()}}
     most, (what, size) = _most_returned(sharded.context), max(parts.items(), key=lambda part: part[1])
@@ -41,7 +41,7 @@ def check_sizes(data: SparkRatings, sharded: Sharded, rank: int, draws: int, sto
             f"spark.driver.maxResultSize allows {most / 1e9:.2g} GB; raise that setting, or take more partitions."
         )
     rows = users + items if not stored else 3 * items
-    need = 2 * table + 300 * len(data.users.ids) + 4 * draws * rows * rank + (0 if stored else 16 * ratings)
+    need = 3 * 8 * table + 300 * len(data.users.ids) + 4 * draws * rows * rank + (0 if stored else 16 * ratings)
     room = physical_memory()
     if need > room:
         advice = "keep fewer draws (keep=)" if stored else "keep fewer draws (keep=), or leave users where they are"

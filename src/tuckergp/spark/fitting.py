@@ -6,7 +6,8 @@ items is refused.
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -22,10 +23,11 @@ from tuckergp.inference.base import Problem
 from tuckergp.likelihoods.all_pairs import ITEM, USER, Cells
 from tuckergp.likelihoods.background import Background
 from tuckergp.model.design import Design
+from tuckergp.model.tucker import Core
 from tuckergp.posterior.fitted import Fit
 from tuckergp.random import stream
 from tuckergp.recommender import TuckerRecommender
-from tuckergp.recommender.choice_trial import recentred
+from tuckergp.recommender.choice_trial import recentred, settled_choices
 from tuckergp.recommender.choosing import attribute_choices, inference_of
 from tuckergp.recommender.entities import read_attributes
 from tuckergp.recommender.fitted import FittedRecommender
@@ -61,6 +63,8 @@ SETTLED: dict[str, tuple[Any, ...]] = {
     "duplicates": ("keep",),
     "chains": (1,),
 }
+# What a local fit may keep instead of draws.
+MOMENTS = {"moments_of", "keep_draws"}
 LIKELIHOODS = ("auto", "gaussian", "clicks")
 FOLDER = Allowed(("a folder",), lambda value: isinstance(value, str | Path) and str(value) != "")
 
@@ -100,7 +104,7 @@ def fit(
         Into how many ranges of users the ratings are cut, whose sums are added in a fixed order. None decides by the
         number of ratings alone: one for each two million, at least 8.
     checkpoint, checkpoint_minutes, max_time, callback, progress, keep
-        As in `TuckerRecommender.fit`; the folder of the checkpoint is the driver's.
+        As in `TuckerRecommender.fit`; the folder of the checkpoint is the driver's, and ``keep`` is at least 1.
     store : str, Path or None
         A new folder of any file system that Spark writes to. The workers write the factors and the ratings of the users
         there, as Parquet, and the driver holds neither; see `tuckergp.spark.StoredRecommender`. ``keep`` says how many
@@ -116,6 +120,11 @@ def fit(
         ``store`` a `StoredRecommender`, for `tuckergp.spark.recommend` and `tuckergp.spark.predict`.
     """
     require_dataframe(ratings)
+    if keep == 0 or MOMENTS & set(settings):
+        raise InputError(
+            "tuckergp.spark.fit keeps draws, spread evenly over the sweeps, and no moments of predictions; say by keep "
+            "how many, from 1 on, and leave moments_of and keep_draws out."
+        )
     for name, value in (("partitions", partitions), ("shards", shards)):
         check(name, value, TASKS)
     model = TuckerRecommender(**_settings(settings))
@@ -214,37 +223,28 @@ def _learn(
             f"ratings gave {len(data):,} rows first and {sharded.summary.size:,} of the same users and items later, so "
             f"it is not the same each time that it is computed; write it to Parquet, or checkpoint() it."
         )
-    likelihood, zeros = _likelihood(asked, data, sharded.summary)
     rank, items = int(core.ranks[0]), design.modes[1].n_rows
     drawn = inference.draws // inference.thin if isinstance(inference, Sampled) else 1
     check_sizes(data, sharded, rank, drawn if control.keep is None else control.keep, stored)
+    sample = Sample(data, sharded, design, seed)
+    if asked.kind.all_pairs:
+        likelihood, inference, control = sample.choices(asked, inference, core, control)
+    else:
+        _check_scale(asked, sharded.summary)
+        likelihood = asked.kind(mean=sharded.summary.mean, scale=sharded.summary.std or 1.0)  # type: ignore[call-arg]
+    zeros = likelihood.weights_of_zeros(data.per_item.astype(np.float64)) if asked.kind.all_pairs else None
     workers = Workers(sharded, Targets(likelihood, zeros), features)
     few = replace(design, modes=(summed(design.modes[0], features, rank, items), design.modes[1]))
     derived = {} if zeros is None else {"cells": _cells(zeros, few, workers)}
 
     def pose(algorithm: Inference) -> SparkProblem:
-        return SparkProblem.of(algorithm.model(core, likelihood), few, workers, derived, design)
+        return SparkProblem.of(algorithm.model(core, likelihood), few, workers, derived)
 
-    inference, control = settle(inference, core, lambda asked: _trial(pose(asked), seed), seed, control)
+    inference, control = settle(inference, core, lambda asked: sample.problem(asked, core, likelihood), seed, control)
     control = replace(control, unit=likelihood.scale)
     draws, steps = learn_problem(inference, pose(inference), seed, control, None)
     number = NUMBERS[getattr(inference, "precision", "float64")]
     return Learned(Fit(draws, steps), workers, number)
-
-
-def _likelihood(asked: RecommenderSettings, data: SparkRatings, summary: Summary) -> tuple[Any, Floats | None]:
-    """The likelihood that has read the ratings, and for clicks the weights of zeros of each item."""
-    kind: Any = asked.kind
-    if not kind.all_pairs:
-        _check_scale(asked, summary)
-        return kind(mean=summary.mean, scale=summary.std or 1.0), None
-    given: Any = kind() if isinstance(asked.likelihood, str) else asked.likelihood
-    if summary.low == summary.high and given.counting == "auto":
-        given = replace(given, counting="none")
-    if given.activity != 0:
-        raise InputError("Clicks(activity=...) is for TuckerRecommender without Spark; leave it at 0 here.")
-    likelihood = replace(given, typical=data.typical).settled()
-    return likelihood, likelihood.weights_of_zeros(data.per_item.astype(np.float64))
 
 
 def _check_scale(asked: RecommenderSettings, summary: Summary) -> None:
@@ -264,8 +264,54 @@ def _cells(zeros: Floats, design: Design, workers: Workers) -> Cells:
     return Cells(none, none, background, workers.facts.surplus, float(users * rows[ITEM]))
 
 
-def _trial(problem: SparkProblem, seed: int) -> Problem:
-    """The ratings of some users, enough for trials, on the driver."""
-    users, n = problem._workers.features.users, problem.n_observations
-    chosen = np.ones(users, dtype=bool) if n <= MOST else stream(seed, 1, 3).random(users) < MOST / n
-    return problem.of_users(lambda user: chosen[user])
+@dataclass
+class Sample:
+    """Ratings of some users on the driver, enough for trials; fetched when they are asked for.
+
+    Attributes
+    ----------
+    data : SparkRatings
+    sharded : Sharded
+    whole : Design
+        With a row for each user, or with one that stands for each.
+    seed : int
+    """
+
+    data: SparkRatings
+    sharded: Sharded
+    whole: Design
+    seed: int
+
+    @cached_property
+    def ratings(self) -> tuple[Design, Floats]:
+        """Their design and the ratings: all, where they are not too many."""
+        import pyarrow.compute as pc
+
+        users, n = self.sharded.plan.n_users, len(self.data)
+        chosen = np.ones(users, dtype=bool) if n <= MOST else stream(self.seed, 1, 3).random(users) < MOST / n
+        user, item, rating = self.sharded.of_users(lambda user: chosen[user])
+        # in the order of ids, which is that of a sorted table: what is held out depends on it
+        places = np.argsort(pc.sort_indices(self.data.items).to_numpy())
+        order = np.lexsort((rating, places[item], user))
+        user, item, rating = user[order], item[order], rating[order]
+        rows, (first, second) = np.unique(user), self.whole.modes
+        table = first.take(rows if first.n_rows > 1 else np.zeros_like(rows))
+        alone = replace(table, residual=table.residual.renumbered(len(rows)))
+        index = np.stack([np.searchsorted(rows, user), item], axis=1).astype(np.int32)
+        return Design((alone, second), index), rating
+
+    def problem(self, algorithm: Inference, core: Core, likelihood: Any) -> Problem:
+        """Of a trial of ratings."""
+        design, rating = self.ratings
+        return Problem(algorithm.model(core, likelihood), design, likelihood.targets(rating))
+
+    def choices(
+        self, asked: RecommenderSettings, inference: Inference, core: Core, control: Control
+    ) -> tuple[Any, Inference, Control]:
+        """What is left open of clicks, by the trial of the local fit, and the algorithm and the time that is left."""
+        given: Any = asked.kind() if isinstance(asked.likelihood, str) else asked.likelihood
+        if given.activity != 0:
+            raise InputError("Clicks(activity=...) is for TuckerRecommender without Spark; leave it at 0 here.")
+        design, counts = self.ratings
+        likelihood, inference, control = settled_choices(given, inference, core, design, counts, self.seed, control)
+        return replace(likelihood, typical=self.data.typical), inference, control

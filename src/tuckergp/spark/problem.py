@@ -7,7 +7,7 @@ prior asks for. No user's factors are returned or kept; they can be drawn again 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from math import fsum
@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from tuckergp.compute.packed import explained, solve_packed
+from tuckergp.compute.packed import explained, packed_size, solve_packed
 from tuckergp.compute.threads import run_ranges
 from tuckergp.errors import InputError
 from tuckergp.inference.base import Problem
@@ -38,8 +38,6 @@ __all__ = ["SparkEvidence", "SparkProblem", "Workers"]
 
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int32]
-# Which of some users, given by number, are meant.
-Chosen = Callable[[Ints], npt.NDArray[np.bool_]]
 
 # Items that a thread of the driver draws at a time.
 ROWS = 1_024
@@ -66,15 +64,12 @@ class Workers:
     sharded : Sharded
     targets : Targets
     features : Features
-    moved : int
-        Bytes that the last sweep brought to the driver.
     """
 
     sharded: Sharded
     targets: Targets
     features: Features
     last: tuple[Any, Floats] = field(default=(None, np.zeros((0, 0))))
-    moved: int = 0
 
     @cached_property
     def facts(self) -> Facts:
@@ -83,13 +78,6 @@ class Workers:
         found = sorted(self.sharded.run(lambda shards: (shard.facts(targets) for shard in shards)))
         _, sizes, squares, surplus, fingerprints = zip(*found, strict=True)
         return Facts(np.array(sizes), fsum(squares), fsum(surplus), fingerprints)
-
-    def of_users(self, chosen: Chosen) -> tuple[Ints, Ints, Floats]:
-        """Users, items and ratings of the users that are chosen, sorted by user and item."""
-        found = self.sharded.run(lambda shards: (shard.some(chosen(shard.user)) for shard in shards))
-        user, item, rating = (np.concatenate(arrays) for arrays in zip(*found, strict=True))
-        order = np.lexsort((rating, item, user))
-        return user[order], item[order], rating[order].astype(np.float64)
 
     def some(self, observations: npt.NDArray[Any]) -> tuple[Ints, Ints, Floats]:
         """Users, items and ratings of some observations, in the order given."""
@@ -108,21 +96,21 @@ class Workers:
 
     def draw_users(self, request: Request) -> tuple[Floats, Floats]:
         """Draw all users; returns Phi'psi (n, r) and psi'psi (r, r), and keeps the statistics of items."""
-        sent = self.sharded.context.broadcast(request)
+        self.last, (items, r) = (None, np.zeros((0, 0))), request.items.shape
+        n, sent = len(request.B), self.sharded.context.broadcast(request)
         try:
-            found = self.sharded.run(lambda shards: sweep(shards, sent.value))
+            size = items * packed_size(r) + n * r + r * r
+            sums = self.sharded.sum(lambda shards: sweep(shards, sent.value), size)
         finally:
             sent.destroy()
-        if any(branch is None for branch, _ in found):
+        if sums is None:
             raise InputError(
                 "ratings changed while they were learned from: what had to be read again is not what it was. Write "
                 "them to Parquet, or checkpoint() them, and start again."
             )
-        self.moved = sum(sums.nbytes for _, sums in found)
-        items, r = request.items.shape
-        T, cross, gram = split(total(found, self.sharded.plan.n_shards), items, len(request.B), r)
+        T, cross, gram = split(sums, items, n, r)
         self.last = None, T
-        return cross, gram
+        return cross.copy(), gram.copy()  # views would keep T
 
     def stands_for(self, psi: Floats) -> None:
         """Say which rows stand for the users that were drawn last."""
@@ -246,18 +234,12 @@ class SparkProblem(Problem):
     fingerprint: str = ""
     _workers: Any = None  # no part of what a checkpoint compares, as its name begins with _
     _derived: Any = None
-    _whole: Any = None
 
     @classmethod
-    def of(
-        cls, model: TuckerModel, design: Design, workers: Workers, derived: Mapping[str, Any], whole: Design
-    ) -> SparkProblem:
-        """The problem of a model; ``derived`` is what its likelihood computes from the data once.
-
-        ``whole`` is the design with a row for each user, or with one that stands for each.
-        """
+    def of(cls, model: TuckerModel, design: Design, workers: Workers, derived: Mapping[str, Any]) -> SparkProblem:
+        """The problem of a model; ``derived`` is what its likelihood computes from the data once."""
         whose = digest((list(workers.facts.fingerprints), workers.features.table))
-        return cls(model, design, np.zeros(0), None, None, whose, workers, derived, whole)
+        return cls(model, design, np.zeros(0), None, None, whose, workers, derived)
 
     @property
     def n_observations(self) -> int:
@@ -302,19 +284,9 @@ class SparkProblem(Problem):
     def _shard(self, users: npt.NDArray[Any]) -> Shard:
         """Some users with their ratings on the driver; those in several shards have none here."""
         usual = np.setdiff1d(users, self._workers.sharded.plan.hot)
-        user, item, rating = self._workers.of_users(lambda user: np.isin(user, usual))
+        user, item, rating = self._workers.sharded.of_users(lambda user: np.isin(user, usual))
         place = np.searchsorted(users, user).astype(np.int32)
         return Shard(0, 0, len(users), place, item, rating, self._workers.features.of(users), names=users)
-
-    def of_users(self, chosen: Chosen) -> Problem:
-        """The same problem with the observations of some users alone, on the driver."""
-        user, item, rating = self._workers.of_users(chosen)
-        y, weight = self._workers.targets.of(rating, item)
-        rows, whole = np.unique(user), self._whole.modes[0]
-        table = whole.take(rows if whole.n_rows > 1 else np.zeros_like(rows))
-        index = np.stack([np.searchsorted(rows, user), item], axis=1)
-        alone = replace(table, residual=table.residual.renumbered(len(rows)))
-        return Problem(self.model, Design((alone, self._whole.modes[1]), index.astype(np.int32)), y, weight)
 
 
 @dataclass(frozen=True)

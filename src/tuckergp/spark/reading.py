@@ -7,7 +7,7 @@ many ratings as any other; a user with more than that has several, which share t
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from functools import cached_property, reduce
 from typing import Any
@@ -25,15 +25,23 @@ from tuckergp.spark.counting import Counted, CountedHere, CountedThere, Totals, 
 from tuckergp.spark.encoding import Plan, encoded, gathered
 from tuckergp.spark.sessions import column_of, returned
 from tuckergp.spark.shards import NOTHING, Features, Summary
+from tuckergp.spark.sums import cut, nodes, total
 
 __all__ = ["TASKS", "Sharded", "SparkRatings", "kind_of", "read_ratings"]
 
+Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
+# Numbers of users or items, and which of some users, given by number, are meant.
+Codes = npt.NDArray[np.int32]
+Chosen = Callable[[Codes], npt.NDArray[np.bool_]]
 
 # How many partitions, shards or tasks there may be.
 TASKS = whole(1) | one_of(None)
 # Ratings of a shard, about, and the fewest shards.
 SHARD, FEWEST = 2_000_000, 8
+# So many branches, of at most so many bytes, are added up by the driver; the workers merge more, and larger ones in
+# pieces of that size, which so many jobs bring to the driver one after the other.
+TOGETHER, PIECE, JOBS = 2, 2**28, 4
 # Types of ids, and those of numbers whose sums are exact.
 WHOLE = ("byte", "short", "integer", "long")
 EXACT = (*WHOLE, "decimal")
@@ -98,7 +106,8 @@ class SparkRatings:
         placed = rows.partitionBy(len(numbers), lambda shard: int(places[shard]))
         made = placed.mapPartitionsWithIndex(lambda part, found: gathered(found, numbers[part], plan, alike), True)
         hot = range(int(places[plan.n_usual - 1]) + 1, len(numbers))
-        return Sharded(context, made.persist(StorageLevel.MEMORY_AND_DISK), hot, plan, items)
+        count = sum(len(nodes(each)) for each in numbers)
+        return Sharded(context, made.persist(StorageLevel.MEMORY_AND_DISK), hot, plan, items, count)
 
 
 def _places(plan: Plan, partitions: int) -> Ints:
@@ -128,6 +137,8 @@ class Sharded:
         The partitions of pieces of hot users.
     plan : Plan
     sent : Broadcast
+    branches : int
+        Of the tree of sums (`tuckergp.spark.sums`) that the partitions return together.
     """
 
     context: Any
@@ -135,6 +146,7 @@ class Sharded:
     hot: range
     plan: Plan
     sent: Any
+    branches: int
 
     @cached_property
     def summary(self) -> Summary:
@@ -144,10 +156,53 @@ class Sharded:
 
     def run(self, task: Callable[[Iterable[Any]], Iterable[Any]], hot: bool = False) -> list[Any]:
         """What a task makes of the shards of each partition, of all or of those of hot users."""
-        partitions = list(self.hot) if hot else None
+        return self._run(self.all, task, list(self.hot) if hot else None)
+
+    def _run(self, rdd: Any, task: Callable[[Iterable[Any]], Iterable[Any]], partitions: list[int] | None) -> list[Any]:
         with returned():
-            found: list[Any] = self.context.runJob(self.all, task, partitions)
+            found: list[Any] = self.context.runJob(rdd, task, partitions)
         return found
+
+    def sum(self, task: Callable[[Iterable[Any]], Iterable[Any]], size: int) -> Floats | None:
+        """The sum over all shards of arrays (size,), whose branches ``task`` makes; None where some are missing."""
+        pieces, place = self._pieces(size), 0
+        if pieces == 1:
+            return total(self.run(task), self.plan.n_shards)  # type: ignore[no-any-return]
+        whole = np.empty(size)
+        for piece in self._merged(task, pieces):
+            if piece is None:
+                return None
+            whole[place : place + len(piece)] = piece
+            place += len(piece)
+        return whole
+
+    def returned_by(self, size: int) -> int:
+        """About how many bytes of the branches of such arrays a job returns at most."""
+        pieces = self._pieces(size)
+        return 8 * size * self.branches if pieces == 1 else -(-pieces // JOBS) * -(-8 * size // pieces)
+
+    def _pieces(self, size: int) -> int:
+        """Into how many pieces the workers cut arrays (size,), each of which one of them adds up; 1 for none of it."""
+        if self.branches <= TOGETHER and 8 * size <= PIECE:
+            return 1
+        return max(2, int(self.all.getNumPartitions()), -(-8 * size // PIECE))
+
+    def _merged(self, task: Callable[[Iterable[Any]], Iterable[Any]], pieces: int) -> Iterator[Floats | None]:
+        leaves = self.plan.n_shards
+        placed = self.all.mapPartitions(lambda shards: cut(task(shards), pieces)).partitionBy(pieces, int)
+        merged = placed.mapPartitions(lambda found: [total((branch for _, branch in found), leaves)])
+        try:
+            for some in np.array_split(np.arange(pieces), min(pieces, JOBS)):
+                yield from self._run(merged, iter, some.tolist())
+        finally:  # the files of the shuffle, which Spark would keep until its next collection of garbage
+            placed._jrdd.rdd().cleanShuffleDependencies(False)
+
+    def of_users(self, chosen: Chosen) -> tuple[Codes, Codes, Floats]:
+        """Users, items and ratings of the users that are chosen, sorted by user and item."""
+        found = self.run(lambda shards: (shard.some(chosen(shard.user)) for shard in shards))
+        user, item, rating = (np.concatenate(arrays) for arrays in zip(*found, strict=True))
+        order = np.lexsort((rating, item, user))
+        return user[order], item[order], rating[order].astype(np.float64)
 
     def release(self) -> None:
         """Free the memory of the workers."""

@@ -14,7 +14,7 @@ from typing import Any
 
 from tuckergp.errors import InputError
 
-__all__ = ["column", "column_of", "read_frame", "require_dataframe", "require_pyspark", "returned", "session"]
+__all__ = ["column", "column_of", "read_frame", "reason", "require_dataframe", "require_pyspark", "returned", "session"]
 
 # What a master may be, and the oldest Java that Spark 4 runs on.
 MASTERS = re.compile(r"local(\[.+\])?|local-cluster\[.+\]|spark://.+|k8s://.+|yarn")
@@ -85,17 +85,27 @@ def _check_master(master: str | None) -> None:
         raise InputError(f"{master!r} is no master of Spark; it is local[4], spark://host:7077, yarn or k8s://host.")
     if not master.startswith("spark://"):
         return
-    for place in master.removeprefix("spark://").split(","):
-        host, _, port = place.rpartition(":")
+    for host, port in [_address(place, master) for place in master.removeprefix("spark://").split(",")]:
         try:
-            socket.create_connection((host, int(port)), PATIENCE).close()
+            socket.create_connection((host, port), PATIENCE).close()
             return
-        except (OSError, ValueError, OverflowError):
+        except (OSError, UnicodeError):
             continue
     raise InputError(
         f"There is no Spark at the master {master}: nobody answers. Is it running, and can this machine reach it? "
         f"local[2] needs none."
     )
+
+
+def _address(place: str, master: str) -> tuple[str, int]:
+    """Host and port of one place of a master."""
+    host, _, port = place.rpartition(":")
+    if not host or not re.fullmatch(r"[0-9]{1,5}", port) or not 0 < int(port) < 2**16:
+        raise InputError(
+            f"{place!r} of the master {master} is no address; write a host and a port, a whole number up to 65535, as "
+            f"in spark://host:7077."
+        )
+    return host.strip("[]"), int(port)
 
 
 def _check_java(path: str) -> None:
@@ -111,17 +121,30 @@ def read_frame(spark: Any, path: str) -> Any:
 
     Whole numbers with another spelling, such as 007, stay texts.
     """
-    from pyspark.errors import AnalysisException
+    from py4j.protocol import Py4JJavaError
+    from pyspark.errors import PySparkException
 
     ending = path.rpartition(".")[2]
     try:
         if ending not in ("csv", "tsv"):
             return spark.read.parquet(path)
         return _read_csv(spark, path, "\t" if ending == "tsv" else ",")
-    except AnalysisException as error:
-        if "PATH_NOT_FOUND" in str(error):
+    except (Py4JJavaError, PySparkException) as error:
+        said = str(error)
+        if "PATH_NOT_FOUND" in said:
             raise InputError(f"There is no file or folder {path}.") from None
-        raise
+        if "UNABLE_TO_INFER_SCHEMA" in said:
+            raise InputError(f"There is nothing to read in the folder {path}; it has no file with a table.") from None
+        if "CANNOT_READ_FILE_FOOTER" in said:
+            raise InputError(f"{path} is no Parquet file, or broken; tables of text end in .csv or .tsv.") from None
+        raise InputError(f"Spark cannot read {path}: {reason(error)}.") from error
+
+
+def reason(error: Exception) -> str:
+    """The first line of what Java says."""
+    java = getattr(error, "java_exception", None)
+    said = str(error) if java is None else str(java.getMessage() or java.toString())
+    return said.strip().partition("\n")[0].rstrip(".")
 
 
 def _read_csv(spark: Any, path: str, separator: str) -> Any:

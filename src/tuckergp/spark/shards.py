@@ -277,16 +277,15 @@ def split(sums: Floats, items: int, n: int, r: int) -> tuple[Floats, Floats, Flo
 def sweep(shards: Iterable[Shard], request: Request) -> Iterator[tuple[Any, Any]]:
     """Draw the users of some shards; yields branches with sums over their users (see `split`), and no user.
 
-    A shard whose ratings are not those that it had at first gives (None, its number).
+    They end before a shard that has other ratings than at first: then there is no sum over all shards.
     """
     numba.set_num_threads(1)
     items, r = request.items.shape
-    n, other = len(request.B), []
+    n = len(request.B)
 
     def leaves() -> Iterator[tuple[int, Floats]]:
         for shard in shards:
             if shard.fingerprint != request.fingerprints[shard.number]:
-                other.append((None, shard.number))
                 return
             sums = np.zeros(items * packed_size(r) + n * r + r * r)
             T, cross, gram = split(sums, items, n, r)
@@ -297,8 +296,7 @@ def sweep(shards: Iterable[Shard], request: Request) -> Iterator[tuple[Any, Any]
                 gram += psi.T @ psi
             yield shard.number, sums
 
-    found = list(branches(leaves()))
-    yield from other or found
+    yield from branches(leaves())
 
 
 def noise(shards: Iterable[Shard], seed: int, r: int) -> Iterator[tuple[Any, Floats]]:

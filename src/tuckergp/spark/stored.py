@@ -31,7 +31,7 @@ from tuckergp.spark.collecting import requests_of, without_requests
 from tuckergp.spark.encoding import Plan
 from tuckergp.spark.problem import Workers
 from tuckergp.spark.reading import SparkRatings, kind_of
-from tuckergp.spark.sessions import returned, session
+from tuckergp.spark.sessions import reason, returned, session
 from tuckergp.spark.shards import Request, Shard, factors
 from tuckergp.statistics.evidence import Number
 
@@ -131,7 +131,7 @@ def check_unused(spark: Any, path: str) -> None:
     try:
         made = files.mkdirs(place) and files.delete(place, False)
     except Exception as error:  # Java's errors come as several kinds
-        raise InputError(f"The folder {path} cannot be made: {_reason(error)}.") from error
+        raise InputError(f"The folder {path} cannot be made: {reason(error)}.") from error
     if not made:
         raise InputError(f"The folder {path} cannot be made; name one where you may write.")
 
@@ -159,7 +159,7 @@ def _place(spark: Any, path: str) -> tuple[Any, Any]:
         place = spark._jvm.org.apache.hadoop.fs.Path(path)
         return place, place.getFileSystem(spark._jsc.hadoopConfiguration())
     except Exception as error:  # Java's errors come as several kinds
-        raise InputError(f"{path!r} is no path that Spark knows: {_reason(error)}.") from error
+        raise InputError(f"{path!r} is no path that Spark knows: {reason(error)}.") from error
 
 
 def _exists(spark: Any, path: str) -> bool:
@@ -167,14 +167,7 @@ def _exists(spark: Any, path: str) -> bool:
     try:
         return bool(files.exists(place))
     except Exception as error:  # Java's errors come as several kinds
-        raise InputError(f"Spark cannot look at {path}: {_reason(error)}.") from error
-
-
-def _reason(error: Exception) -> str:
-    """The first line of what Java says."""
-    java = getattr(error, "java_exception", None)
-    said = str(error) if java is None else str(java.getMessage() or java.toString())
-    return said.strip().partition("\n")[0].rstrip(".")
+        raise InputError(f"Spark cannot look at {path}: {reason(error)}.") from error
 
 
 def of_users(

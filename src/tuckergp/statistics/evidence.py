@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from tuckergp.compute import rows as compute
-from tuckergp.compute.blocks import LINE, Noise, Observations, Tensor, sort, sort_numbers, sort_values
+from tuckergp.compute.blocks import LINE, Noise, Observations, Tensor, in_order, sort, sort_numbers, sort_values
 from tuckergp.compute.contract import IDENTITY, SPARSE
 from tuckergp.compute.threads import run_ranges
 from tuckergp.compute.vectors import padded
@@ -42,6 +42,9 @@ NUMBERS: dict[str, type[Number]] = {"float64": np.float64, "float32": np.float32
 # The fixed cost of each row, counted in observations.
 ROW = 32
 
+# Up to so many observations a copy of their targets takes little memory beside the rest.
+FEW = 2**22
+
 # Rows are divided among threads in at most PARTS groups, each of which costs at least LEAST, counted in observations.
 PARTS, LEAST = 64, 4_096
 
@@ -53,8 +56,6 @@ class Sorted:
     Attributes
     ----------
     ptr : ndarray, shape (M + 1,)
-    other : ndarray of int32, shape (N, D - 1)
-        Their rows of the other modes.
     index : ndarray of int32, shape (N, D)
         The rows of the observations in the order of the design.
     d : int
@@ -62,9 +63,35 @@ class Sorted:
     """
 
     ptr: Ints
-    other: npt.NDArray[np.int32]
     index: npt.NDArray[np.int32]
     d: int
+
+    @cached_property
+    def in_order(self) -> bool:
+        """Whether the observations of the design come in this order already."""
+        return bool(in_order(self.index, self.d))
+
+    @cached_property
+    def copies(self) -> bool:
+        """Whether copies of targets and weights are made in this order, which is faster than to fetch them by number.
+
+        Each takes 8 bytes per observation, where numbers take 4: only where there are few observations, or one mode
+        needs neither.
+        """
+        return len(self.index) <= FEW or any(in_order(self.index, d) for d in range(self.index.shape[1]))
+
+    @cached_property
+    def other(self) -> npt.NDArray[np.int32]:
+        """Rows of the other modes, (N, D - 1); made when asked for."""
+        n, modes = self.index.shape
+        other = empty((n, modes - 1), np.int32)
+        sort(self.index, self.d, self.ptr, other)
+        return other
+
+    @cached_property
+    def rows(self) -> npt.NDArray[np.int32]:
+        """Rows of the other modes in the last D - 1 columns: the index itself where that has them there."""
+        return np.require(self.index, None, ["C", "W"]) if self.in_order and self.d == 0 else self.other
 
     @cached_property
     def order(self) -> npt.NDArray[np.int32] | Ints:
@@ -92,9 +119,11 @@ class Sorted:
         sort_values(self.index, self.d, self.ptr, values, out)
         return out
 
-    def rounded(self, name: str, values: Floats) -> Singles:
-        """Values of the observations in the order of the rows, rounded."""
-        return self._keep(name, [values], lambda given: self._in_order(given, np.float32))
+    def copied(self, name: str, values: Floats, number: type[Number]) -> npt.NDArray[Number]:
+        """Values of the observations in the order of the rows, rounded; not a copy where they lie so."""
+        if self.in_order and values.dtype == number:
+            return _contiguous(values, number)
+        return self._keep(name, [values], lambda given: self._in_order(given, number))
 
     def coded(self, *columns: Floats) -> tuple[npt.NDArray[np.int32], list[Floats]] | None:
         """In the order of the rows a code of the values of each observation, and by code these values.
@@ -133,18 +162,14 @@ def sort_by_row(design: Design, d: int) -> Sorted:
 
 def sort_index(index: npt.NDArray[np.int32], d: int, rows: int) -> Sorted:
     """Sort observations of an index (N, D) by their row of mode d, of which there are so many."""
-    n, modes = index.shape
-    ptr = np.concatenate([[0], np.cumsum(counts(index[:, d], rows))]).astype(np.int64)
-    other = empty((n, modes - 1), np.int32)
-    sort(index, d, ptr, other)
-    return Sorted(ptr, other, index, d)
+    return Sorted(np.concatenate([[0], np.cumsum(counts(index[:, d], rows))]).astype(np.int64), index, d)
 
 
-_NONE, _NOWHERE = np.zeros(0), np.zeros(1, dtype=np.int64)
+_NONE, _NOWHERE, _UNNUMBERED = np.zeros(0), np.zeros(1, dtype=np.int64), np.zeros(0, dtype=np.int32)
 
 
-def _contiguous(values: Floats) -> Floats:
-    return np.require(values, np.float64, ["C", "W"])  # one signature to compile
+def _contiguous(values: npt.NDArray[Any], number: type[Number] = np.float64) -> npt.NDArray[Any]:
+    return np.require(values, number, ["C", "W"])  # one signature to compile
 
 
 def _noise(precision: Precision, weight: npt.NDArray[Any]) -> Noise:
@@ -213,21 +238,28 @@ class Evidence:
             packed, start = pack(tables)
             flat = packed.astype(self.number, copy=False)
         order, y, weight = self._values()
-        observations = Observations(data.ptr, order, data.other, y)
+        observations = Observations(data.ptr, order, data.rows, y)
         tensor = Tensor(kind, w, coords, ranks, flat, start)
         return observations, _noise(self.precision, weight), tensor, d
 
     def _values(self) -> tuple[npt.NDArray[Any], npt.NDArray[Any], npt.NDArray[Any]]:
         """Where targets and weights of the observations lie, and these; nowhere else where both are sorted."""
-        data, y, weight = self.data, self.y, self.precision.weight
-        if self.number is np.float64:
-            coded = data.coded(y, *(() if weight is None else (weight,)))
-            if coded is not None:
-                codes, values = coded
-                return codes, values[0], _NONE if weight is None else values[1]
-            return data.order, _contiguous(y), _NONE if weight is None else _contiguous(weight)
-        rounded = _NONE.astype(np.float32) if weight is None else data.rounded("weight", weight)
-        return _NOWHERE[:0], data.rounded("y", y), rounded
+        data, number, weight = self.data, self.number, self.precision.weight
+        given = {"y": self.y} if weight is None else {"y": self.y, "weight": weight}
+        order, values = self._numbered(list(given.values()))
+        if values is None:
+            values = [data.copied(name, column, number) for name, column in given.items()]
+        return order, values[0], np.zeros(0, number) if weight is None else values[1]
+
+    def _numbered(self, columns: list[Floats]) -> tuple[npt.NDArray[Any], list[npt.NDArray[Any]] | None]:
+        """Numbers of the observations, or of distinct values, and what they number; None where copies are better."""
+        data = self.data
+        if self.number is np.float32 or data.in_order:
+            return _UNNUMBERED, None
+        coded = data.coded(*columns)
+        if coded is not None:
+            return coded[0], list(coded[1])
+        return (_UNNUMBERED, None) if data.copies else (data.order, [_contiguous(column) for column in columns])
 
     def _pieces(self, arguments: tuple[Any, ...]) -> tuple[Ints, Floats, Floats]:
         """Statistics of the pieces of long rows, and the bounds of each row's pieces."""
