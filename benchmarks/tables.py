@@ -443,7 +443,10 @@ LISTENERS = {
 
 
 def lastfm_lists(report: Report) -> Rows:
-    """Lists of artists, means over the seeds that are done, and of artists that nobody played in the training part."""
+    """Lists of artists, means over the seeds that are done, and of artists that nobody played in the training part.
+
+    Columns are those that all cells have.
+    """
     columns = {
         "warm_ndcg_10": "NDCG@10",
         "warm_recall_20": "recall@20",
@@ -454,12 +457,13 @@ def lastfm_lists(report: Report) -> Rows:
         "warm_coverage": "known artists: coverage",
         "warm_novelty": "novelty",
     }
-    rows = [["", "seeds", *columns.values(), "seconds for a fit"]]
     seeds = [cells for name, cells in report["cells"].items() if name.startswith("seed")]
+    measured = [cell.keys() for cells in seeds for cell in cells.values()]
+    columns = {name: title for name, title in columns.items() if all(name in names for names in measured)}
+    rows = [["", "seeds", *columns.values(), "seconds for a fit"]]
     for name, title in LISTENERS.items():
         if done := [cells[name] for cells in seeds if name in cells]:
-            whole = [column for column in columns if all(column in cell for cell in done)]
-            figures = [f"{mean(cell[column] for cell in done):.4f}" if column in whole else "" for column in columns]
+            figures = [f"{mean(cell[column] for cell in done):.4f}" for column in columns]
             seconds = f"{mean(cell['seconds'] for cell in done):.0f}" if "seconds" in done[0] else ""
             rows.append([title, str(len(done)), *figures, seconds])
     return rows
