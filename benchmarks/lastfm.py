@@ -71,6 +71,11 @@ class Contest(NamedTuple):
     warm: Any
     order: Any
 
+    @property
+    def listeners(self) -> Any:
+        """How many users played each artist in the training part."""
+        return np.bincount(np.searchsorted(self.items, self.train["item_id"]), minlength=len(self.items))
+
 
 def parts(plays: Any, seed: int) -> Any:
     from tuckergp.data.splits import UserHoldout
@@ -94,8 +99,13 @@ def contest_of(plays: Any, seed: int, train: Any, test: Any) -> Contest:
 
 
 def figures(contest: Contest, scores: Any) -> dict[str, float]:
-    """Figures of lists of artists that somebody played, and of lists of those that nobody did, means over users."""
+    """Figures of lists of artists that somebody played, and of lists of those that nobody did, means over users.
+
+    Coverage is the share of these artists that are in somebody's first ten.
+    """
     from tuckergp.evaluation.metrics import ranking
+
+    listeners, users = contest.listeners, len(np.unique(contest.train["user_id"]))
 
     found = {}
     for name, among in (("warm", contest.warm), ("cold", ~contest.warm)):
@@ -110,6 +120,8 @@ def figures(contest: Contest, scores: Any) -> dict[str, float]:
             found[f"{name}_recall_{k}"] = float(ranking.recall(hits[:, :k], count).mean())
         for k in (10, 100):
             found[f"{name}_ndcg_{k}"] = float(ranking.ndcg(hits[:, :k], count).mean())
+        found[f"{name}_coverage"] = ranking.catalogue_coverage(best[:, :10], len(places))
+        found[f"{name}_novelty"] = float(ranking.novelty(best[:, :10], listeners[places], users).mean())
         found[f"{name}_users"], found[f"{name}_artists"] = int(some.sum()), len(places)
     return {key: round(value, 5) for key, value in found.items()}
 

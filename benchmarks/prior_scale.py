@@ -21,7 +21,7 @@ from typing import Any
 
 import numpy as np
 from gibbs import facts
-from reports import Resumed, commit
+from reports import Resumed
 
 SCALES = (0.02, 0.04, 0.08, 0.15, 0.25, 0.4)
 """0.65 and 1 lost in all cells of the first passes, which the file still has."""

@@ -475,7 +475,10 @@ LISTENERS = {
 
 
 def lastfm_lists(report: Report) -> Rows:
-    """Lists of artists, means over the seeds that are done, and of artists that nobody played in the training part."""
+    """Lists of artists, means over the seeds that are done, and of artists that nobody played in the training part.
+
+    Columns are those that all cells have.
+    """
     columns = {
         "warm_ndcg_10": "NDCG@10",
         "warm_recall_20": "recall@20",
@@ -483,9 +486,13 @@ def lastfm_lists(report: Report) -> Rows:
         "warm_ndcg_100": "NDCG@100",
         "cold_recall_50": "cold artists: recall@50",
         "cold_ndcg_100": "NDCG@100",
+        "warm_coverage": "known artists: coverage",
+        "warm_novelty": "novelty",
     }
-    rows = [["", "seeds", *columns.values(), "seconds for a fit"]]
     seeds = [cells for name, cells in report["cells"].items() if name.startswith("seed")]
+    measured = [cell.keys() for cells in seeds for cell in cells.values()]
+    columns = {name: title for name, title in columns.items() if all(name in names for names in measured)}
+    rows = [["", "seeds", *columns.values(), "seconds for a fit"]]
     for name, title in LISTENERS.items():
         if done := [cells[name] for cells in seeds if name in cells]:
             figures = [f"{mean(cell[column] for cell in done):.4f}" for column in columns]

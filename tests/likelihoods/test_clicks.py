@@ -20,7 +20,7 @@ from tuckergp.model.tucker import make_core
 from tuckergp.random import stream
 
 USERS, ITEMS, RANK = 6, 8, 2
-SETTINGS = Clicks(zeros=0.2, popularity=0.4, counting="linear", temper=0.5)
+SETTINGS = Clicks(zeros=0.2, popularity=0.4, counting="linear", temper=0.5, activity=0.7)
 
 
 @pytest.fixture
@@ -39,13 +39,18 @@ def every_pair(index: np.ndarray, count: np.ndarray, likelihood: Clicks) -> tupl
     weight, y = of_item[cells[:, 1]], np.zeros(len(cells))
     place = index[:, 0] * ITEMS + index[:, 1]
     y[place], weight[place] = 1.0, likelihood.weights(count)
-    return cells, y, weight
+    choices = np.bincount(index[:, 0], minlength=USERS)
+    assert len(set(choices)) > 1
+    of_user = choices ** -float(likelihood.activity)
+    return cells, y, weight * (of_user * likelihood.usual ** float(likelihood.activity))[cells[:, 0]]
 
 
 def problems(core_name: str, chosen: tuple, alpha: float) -> tuple[Problem, Problem]:
     """The same problem with the choices alone, and with every pair listed."""
     index, count = chosen
-    likelihood = replace(SETTINGS.reading(count), noise=1 / alpha)
+    choices = np.bincount(index[:, 0], minlength=USERS).astype(np.float64)
+    likelihood = replace(SETTINGS.reading(count, choices), noise=1 / alpha)
+    assert likelihood.weights_of_users(choices).prod() == pytest.approx(1.0)  # the mean of their logarithms is 0
     cells, y, weight = every_pair(index, count, likelihood)
     rng = stream(0)
     rows = [{name: np.arange(n)} for name, n in (("user", USERS), ("item", ITEMS))]

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 from tuckergp.paper import ranking
+from tuckergp.paper.ranking_tables import with_new_users
 from tuckergp.paper.run import Run, fill
 from tuckergp.paper.sources import load
 
@@ -99,6 +100,35 @@ def test_who_learns_from_liked_items_alone_sees_no_others(contest, name):
     known = np.isin(contest.rated.users, liked["user_id"])
     assert not known[0]
     assert figures == ranking.lists(contest, np.where(known[:, None], scores, contest.popularity))
+
+
+def test_our_models_of_liked_items_learn_from_these_alone(contest):
+    """The lists are those of a contest with fewer ratings to learn from, and the same candidates."""
+    liked = contest.train.take(np.flatnonzero(contest.train["rating"] >= 4))
+    without = dataclasses.replace(contest, train=liked)
+    options = {"rank": 2, "inference": "als"}
+    expected = ranking.measure(without, "pairs_alone", options, 0)
+    found = ranking.measure(contest, "pairs_alone_liked", options, 0)
+    same = [
+        key for key in expected if key != "seconds" and not key.endswith("_known")
+    ]  # who is known is another matter
+    assert {key: found[key] for key in same} == {key: expected[key] for key in same}
+    assert found["ndcg"] != ranking.measure(contest, "pairs_alone", options, 0)["ndcg"]
+
+
+def test_new_users_are_told_from_all_and_known_ones():
+    counts = {"ranked_users": 5, "ranked_known": 2}
+    cells = {
+        "time/counts/seed 0": counts,
+        "time/ease/seed 0": {"ndcg": (0.1 + 0.3 + 3 * 0.6) / 5, "ndcg_known": 0.2},
+        "user/counts/seed 0": {"ranked_users": 5, "ranked_known": 5},
+        "user/ease/seed 0": {"ndcg": 0.2, "ndcg_known": 0.2},
+    }
+    found = with_new_users(cells)
+    assert found["time/ease/seed 0"]["ndcg_new"] == pytest.approx(0.6)
+    assert {key: cell for key, cell in found.items() if "time/ease" not in key} == {
+        key: cell for key, cell in cells.items() if "time/ease" not in key
+    }
 
 
 def test_test_parts_are_measured_with_what_was_chosen(data_dir, monkeypatch):

@@ -4,8 +4,10 @@ import numba
 import numpy as np
 import pytest
 from scipy import sparse
+from threadpoolctl import threadpool_limits
 
 from tests.helpers import model_of
+from tuckergp import TuckerRecommender
 from tuckergp.compute.rows import PIECE
 from tuckergp.inference.base import Problem
 from tuckergp.inference.gibbs import Gibbs
@@ -50,3 +52,15 @@ def test_a_gibbs_fit_does_not_depend_on_the_number_of_threads(kind, noise, monke
         assert a.alpha == b.alpha
     np.testing.assert_array_equal(one.traces[0], two.traces[0])
     assert [info.figures for info in history_one] == [info.figures for info in history_two]
+
+
+@pytest.mark.filterwarnings("ignore::tuckergp.errors.NotConvergedWarning")
+@pytest.mark.parametrize("options", [{"draws": 4, "warmup": 2}, {"inference": "als"}], ids=["gibbs", "als"])
+def test_clicks_and_their_link_do_not_depend_on_the_threads_of_blas(options):
+    rng = np.random.default_rng(0)
+    clicks = {"user_id": rng.integers(200, size=3_000), "item_id": rng.integers(200, size=3_000)}
+    likelihoods = []
+    for threads in (1, 2):
+        with threadpool_limits(threads, user_api="blas"):
+            likelihoods.append(TuckerRecommender(rank=8, **options, random_state=0).fit(clicks).fit_.likelihood)
+    assert likelihoods[0] == likelihoods[1]

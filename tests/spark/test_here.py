@@ -210,6 +210,12 @@ def test_sums_end_before_a_shard_of_other_ratings(table):
     assert list(sweep(iter(shards), request)) == []
 
 
+@pytest.mark.parametrize("activity", [0.25, "auto"])
+def test_weights_of_users_by_their_activity_are_refused(activity):
+    with pytest.raises(InputError, match=r"Clicks\(activity=...\) is for TuckerRecommender without Spark"):
+        learned_here(clicks_of_hot_users(), {**SHORT, "likelihood": Clicks(0.2, 0.5, activity=activity)})
+
+
 def test_ratings_beyond_the_scale_are_refused(table):
     with pytest.raises(InputError, match=r"The ratings go from 0\.5 to 5, outside the scale from 1 to 5"):
         learned_here(table, {**SHORT, "rating_scale": (1, 5)})

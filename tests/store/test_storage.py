@@ -392,6 +392,19 @@ def test_files_of_an_old_format_are_saved_in_the_new_one(path, tmp_path):
     assert learned(again) == learned(model)
 
 
+@pytest.mark.parametrize("name", ["model-1.0", "model-2.0", "point-1.0"])
+def test_files_of_ratings_from_before_there_were_choices_rank_by_rating(name):
+    model = load(FIXTURES / f"{name}.tgp")
+    user = model.layout_.sides[0].ids[0]
+    found = as_table(model.recommend([user], n=5, exclude_seen=False), "lists")
+    assert not {"rating", "choice"} & set(found.columns)
+    expected = model.scores([user], found["item_id"].tolist(), by="rating")[0]
+    np.testing.assert_allclose(found["score"], expected, rtol=1e-5)
+    assert (np.diff(expected) <= 0).all()
+    with pytest.raises(InputError, match="by='value' needs"):
+        model.recommend([user], by="value")
+
+
 def test_a_file_of_format_1_that_has_not_kept_what_is_needed_is_refused(tmp_path):
     path = tmp_path / "model.tgp"
     path.write_bytes((FIXTURES / "regressor-1.0.tgp").read_bytes())

@@ -115,6 +115,11 @@ class History:
         rated, _ = self.items_of(np.arange(len(self.ids[0])))
         return np.bincount(rated, minlength=len(self.ids[1]))
 
+    @cached_property
+    def ratings_per_user(self) -> npt.NDArray[np.intp]:
+        """The number of ratings of each user, shape (n_users,)."""
+        return np.asarray(np.diff(self.items_of(np.arange(len(self.ids[0])))[1]))
+
     def of_item(self, item: Any) -> Floats:
         """All ratings of one item, shape (n,); none of an item that nobody rated."""
         return np.asarray(self.rating[self.codes[1] == self.items.get(item, -1)])

@@ -1,9 +1,9 @@
 """Likelihoods that observe every pair of a user and an item, chosen or not, at the cost of the chosen ones.
 
-The chosen pairs are ones with weight w(count), all others zeros with weight w0 c_j, in a Gaussian pseudo-likelihood:
-y ~ N(f, 1 / (alpha temper w)). Nothing is drawn at random, and the zeros cost no more than the rows of users and items
-(`tuckergp.likelihoods.background`). A posterior of a pseudo-likelihood says how far the data determine f; it is as wide
-as ``temper`` makes it, not as wide as a model of how choices arise would be.
+The chosen pairs are ones with weight a_u w(count), all others zeros with weight a_u w0 c_j, in a Gaussian
+pseudo-likelihood: y ~ N(f, 1 / (alpha temper w)). Nothing is drawn at random, and the zeros cost no more than the rows
+of users and items (`tuckergp.likelihoods.background`). A posterior of a pseudo-likelihood says how far the data
+determine f; it is as wide as ``temper`` makes it, not as wide as a model of how choices arise would be.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ BETWEEN = number("a number between 0 and 1", lambda value: 0 < value < 1)
 POWER = number("a number above 0, at most 1", lambda value: 0 < value <= 1)
 SHARE = number("a number from 0 to 1", lambda value: 0 <= value <= 1)
 # Usual values of settings that are left open.
-SETTLED: dict[str, Any] = {"zeros": 0.3, "popularity": 0.0, "counting": "log", "temper": 0.1}
+SETTLED: dict[str, Any] = {"zeros": 0.3, "popularity": 0.0, "counting": "log", "temper": 0.1, "activity": 0.0}
 # The link before choices decided it: a probability of a half at f = 1/2.
 SLOPE, INTERCEPT = 8.0, -4.0
 
@@ -52,7 +52,8 @@ class Cells(NamedTuple):
     """Choices as a regression beside a background of zeros; ``pairs`` is the number of all pairs.
 
     A chosen cell counts with weight w - w0 on top of its zero, and with the target w / (w - w0), so that A and b are
-    those of weight w and target 1. That adds w w0 / (w - w0) to its squared residual: ``surplus`` is the sum.
+    those of weight w and target 1. That adds w w0 / (w - w0) to its squared residual: ``surplus`` is the sum. All of
+    this times the weight of the user.
     """
 
     target: Floats
@@ -82,9 +83,11 @@ class AllPairs(Likelihood, Checked):
     popularity: float | Literal["auto"] = setting("auto", SHARE | one_of("auto"))
     counting: Counting | Literal["auto"] = setting("auto", one_of("none", "log", "linear", "auto"))
     temper: float | Literal["auto"] = setting("auto", POWER | one_of("auto"))
+    activity: float | Literal["auto"] = setting(0.0, SHARE | one_of("auto"))
     slope: float = setting(SLOPE, positive())
     intercept: float = setting(INTERCEPT, number())
     typical: float = setting(1.0, positive())
+    usual: float = setting(1.0, positive())
     noise: float = setting(1.0, positive())
 
     def _label(self, name: str) -> str:
@@ -125,9 +128,10 @@ class AllPairs(Likelihood, Checked):
         """The likelihood with the median of the counts, which are 1 for plain choices, and usual settings."""
         return cls().reading(y).settled()
 
-    def reading(self, y: Floats) -> Self:
-        """The same settings for these counts."""
-        return replace(self, typical=float(np.median(y)))
+    def reading(self, y: Floats, choices: Floats | None = None) -> Self:
+        """The same settings for these counts, and for users who made so many ``choices`` each."""
+        read = replace(self, typical=float(np.median(y)))
+        return read if choices is None else replace(read, usual=float(np.exp(np.log(np.maximum(choices, 1)).mean())))
 
     def targets(self, y: Floats) -> Floats:
         """The counts themselves."""
@@ -149,6 +153,10 @@ class AllPairs(Likelihood, Checked):
         tilt = np.maximum(chosen, 1.0) ** self._number("popularity")
         return np.asarray(np.minimum(self._number("zeros") * tilt / tilt.mean(), LARGEST_SHARE))
 
+    def weights_of_users(self, choices: Floats) -> Floats:
+        """The weights a_u of all pairs of users with so many choices, (users,)."""
+        return np.asarray((np.maximum(choices, 1.0) / self.usual) ** -self._number("activity"))
+
     def _number(self, name: str) -> float:
         value = getattr(self, name)
         if value == "auto":
@@ -160,12 +168,13 @@ class AllPairs(Likelihood, Checked):
         known = observed.derived.get("cells")
         if known is None:
             rows = tuple(len(groups) for groups in observed.groups)
-            item = observed.index[:, ITEM]
+            user, item = observed.index[:, USER], observed.index[:, ITEM]
+            of_users = self.weights_of_users(np.bincount(user, minlength=rows[USER]).astype(np.float64))
             zeros = self.weights_of_zeros(np.bincount(item, minlength=rows[ITEM]).astype(np.float64))
-            background = Background.of(observed.index, rows, np.ones(rows[USER]), zeros, ITEM)
+            background = Background.of(observed.index, rows, of_users, zeros, ITEM)
             target, weight = self.beside_zeros(observed.y, zeros[item])
-            surplus = float(np.sum(target * zeros[item]))
-            known = Cells(target, weight, background, surplus, float(rows[USER] * rows[ITEM]))
+            surplus = float(np.sum(target * zeros[item] * of_users[user]))
+            known = Cells(target, weight * of_users[user], background, surplus, float(rows[USER] * rows[ITEM]))
             observed.derived["cells"] = known
         return known
 

@@ -36,10 +36,15 @@ class Clicks(AllPairs, OfLevels):
         How counts, such as plays, weigh: not at all, w = 1 + log(1 + n / m), or w = 1 + n / m, with m the median count.
     temper : float or "auto"
         The power of the pseudo-likelihood, from 0 (without it) to 1: each pair counts as so many observations.
+    activity : float or "auto"
+        From 0 to 1: all pairs of user u, chosen or not, weigh a_u = (n_u / m)^-activity, n_u how many choices the user
+        made, with m the geometric mean over users. So those who choose much do not outweigh the others.
     slope, intercept : float
         The probability of a choice is logistic(intercept + slope f).
     typical : float
         The median count.
+    usual : float
+        The geometric mean of the numbers of choices of the users.
     noise : float
         Variance of f's noise in algorithms that hold it fixed.
 

@@ -27,6 +27,7 @@ from tuckergp.data.tables import as_table
 from tuckergp.evaluation.baselines import EASE, Biases, GlobalMean, NearestItems
 from tuckergp.evaluation.metrics import ranking, rmse
 from tuckergp.evaluation.scoring import Candidates, item_scores
+from tuckergp.likelihoods import Clicks
 from tuckergp.paper.experiment import Experiment, Figures, Table, Text, Work
 from tuckergp.paper.movielens_data import attribute_tables
 from tuckergp.paper.ranking_tables import (
@@ -39,6 +40,7 @@ from tuckergp.paper.ranking_tables import (
     decision_table,
     parts_table,
     tries_table,
+    with_new_users,
 )
 from tuckergp.paper.run import Run, quietly
 from tuckergp.recommender.drift_trial import drift_helps
@@ -61,7 +63,10 @@ Floats = npt.NDArray[np.float64]
 OWN: dict[str, dict[str, Any]] = {
     "clicks": {"likelihood": "bernoulli", "draws": 60, "warmup": 40, "time": None},
     "pairs": {"rank": 32},
+    "pairs_activity": {"rank": 32, "likelihood": Clicks(activity=0.25)},
     "pairs_alone": {"rank": 32, "side_information": False},
+    "pairs_liked": {"rank": 32},
+    "pairs_alone_liked": {"rank": 32, "side_information": False},
     "pairs_als": {"rank": 32, "inference": "als"},
     "pairs_als_alone": {"rank": 32, "inference": "als", "side_information": False},
     "plain": {"time": None, "implicit": False, "objective": "rating"},
@@ -95,7 +100,10 @@ ITEM_CHOSEN: dict[str, dict[str, dict[str, Any]]] = {
     "time": {"ease": {"l2": 100.0}, "nearest_items": {"neighbours": 300, "shrinkage": 10.0}},
 }
 """By split and baseline: the best of the grid on the validation part."""
-CLICKS = ("clicks", "pairs", "pairs_alone", "pairs_als", "pairs_als_alone")
+CLICKS = (
+    *("clicks", "pairs", "pairs_activity", "pairs_alone", "pairs_liked", "pairs_alone_liked"),
+    *("pairs_als", "pairs_als_alone"),
+)
 """Our models that see which items were rated, and not how high."""
 K, LIKED = 10, 4.0
 # Lengths of longer lists, and of those whose recall is measured.
@@ -190,7 +198,7 @@ def measure(contest: Contest, name: str, options: dict[str, Any], seed: int) -> 
         users, items = contest.rated.users, contest.rated.items
         known = contest.known(users, name)[:, None]
         return lists(contest, np.where(known, baseline.scores(users, items), contest.popularity))
-    train = contest.train.select(KEYS) if name in CLICKS else contest.train
+    train = contest.learned(name).select(KEYS) if name in CLICKS else contest.train
     model = TuckerRecommender(**{**OWN[name], **options}, random_state=seed)
     quietly(model.fit, train, *attribute_tables(contest.movielens))
     seconds = round(time.perf_counter() - began, 1)
@@ -294,7 +302,7 @@ PROTOCOL = (
     "of the first seed's training part, split alike; users without a training part get popularity from contestants "
     "that know nothing of them; predicted ratings are clipped to 1..5"
 )
-LISTED = ("popularity", *PEERS, *CLICKS)
+LISTED = ("popularity", *PEERS, *CLICKS, "value")
 LIST_COLUMNS = [
     ("user", "ndcg", "by user: NDCG@10"),
     ("user", "recall", "recall@10"),
@@ -304,15 +312,20 @@ LIST_COLUMNS = [
     ("time", "ndcg_known", "NDCG@10, known users"),
     ("user", "seconds", "seconds for a fit"),
 ]
-LONGER_COLUMNS = [
-    ("user", "ndcg", "NDCG@10"),
-    ("user", "recall", "recall@10"),
-    ("user", "recall_20", "recall@20"),
-    ("user", "recall_50", "recall@50"),
-    ("user", "ndcg_100", "NDCG@100"),
-    ("user", "coverage", "coverage"),
-    ("user", "novelty", "novelty"),
-]
+_LONGER = {
+    "ndcg": "NDCG@10",
+    "recall": "recall@10",
+    "recall_20": "recall@20",
+    "recall_50": "recall@50",
+    "ndcg_100": "NDCG@100",
+    "coverage": "coverage",
+    "novelty": "novelty",
+}
+_APART = {"ndcg_known": "NDCG@10, known users", "ndcg_new": "NDCG@10, new users"}
+LONGER_COLUMNS = {
+    "user": [("user", *column) for column in _LONGER.items()],
+    "time": [("time", *column) for column in (_LONGER | _APART).items()],
+}
 ERROR_COLUMNS = [
     ("user", "rmse", "by user: RMSE"),
     ("time", "rmse", "by time: RMSE"),
@@ -340,12 +353,17 @@ RANKING = Experiment(
         Table(
             "ranking_lists",
             "The first ten of each list",
-            partial(by_split_table, LIST_COLUMNS, (*LISTED, "plain", "none", "week", "value")),
+            partial(by_split_table, LIST_COLUMNS, (*LISTED, "plain", "none", "week")),
         ),
         Table(
             "ranking_longer",
             "Longer lists, by user; share of all items that are in somebody's first ten, and novelty in bits",
-            partial(by_split_table, LONGER_COLUMNS, LISTED),
+            partial(by_split_table, LONGER_COLUMNS["user"], LISTED),
+        ),
+        Table(
+            "ranking_longer_time",
+            "Longer lists, by time, and the first ten for known and new users apart",
+            lambda cells: by_split_table(LONGER_COLUMNS["time"], LISTED, with_new_users(cells)),
         ),
         Table(
             "ranking_errors",

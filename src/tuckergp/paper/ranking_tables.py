@@ -19,6 +19,7 @@ __all__ = [
     "decision_table",
     "parts_table",
     "tries_table",
+    "with_new_users",
 ]
 
 SPLITS = {"user": "a fifth of every user's ratings, at random", "time": "the last fifth of all ratings"}
@@ -37,7 +38,10 @@ CONTESTANTS = {
     "lightfm": "LightFM (WARP, attributes)",
     "clicks": '`TuckerRecommender(likelihood="bernoulli")` on clicks',
     "pairs": "`TuckerRecommender(rank=32)` on clicks",
+    "pairs_activity": "`TuckerRecommender(rank=32, likelihood=Clicks(activity=0.25))` on clicks",
     "pairs_alone": "`TuckerRecommender(rank=32, side_information=False)` on clicks",
+    "pairs_liked": "`TuckerRecommender(rank=32)` on clicks, 4 and 5 alone",
+    "pairs_alone_liked": "`TuckerRecommender(rank=32, side_information=False)` on clicks, 4 and 5 alone",
     "pairs_als": '`TuckerRecommender(rank=32, inference="als")` on clicks',
     "pairs_als_alone": '`TuckerRecommender(rank=32, inference="als", side_information=False)` on clicks',
     "mean": "mean of all ratings",
@@ -48,6 +52,7 @@ CONTESTANTS = {
     "value": '`TuckerRecommender(time=None, objective="value")`, lists by value',
     "auto": '`TuckerRecommender()` on ratings, which takes `time="auto"`',
 }
+WHOSE = (("users", "ndcg"), ("known", "ndcg_known"))
 LIKED_ALONE = "_liked"
 """How names of contestants end that learn from the liked items of the training part alone."""
 _CLICKS_PEERS = ("nearest_items", "ease", "als", "ials", "bpr")
@@ -71,6 +76,20 @@ def by_split_table(columns: list[tuple[str, str, str]], names: tuple[str, ...], 
             words = [f"{np.median(v):.0f}" if what == "seconds" and v else with_sd(v) for what, v in values]
             rows.append([CONTESTANTS[name], *words])
     return rows
+
+
+def with_new_users(cells: Cells) -> Cells:
+    """The cells with NDCG@10 of new users, ``ndcg_new``, which that of all and that of known ones tell together."""
+    found = {}
+    for key, cell in cells.items():
+        split, _, seed = key.split("/")
+        counts = cells.get(f"{split}/counts/{seed}", {})
+        new = counts.get("ranked_users", 0) - counts.get("ranked_known", 0)
+        if new and "ndcg_known" in cell:
+            of_all, of_known = (counts[f"ranked_{of}"] * cell[name] for of, name in WHOSE)
+            cell = {**cell, "ndcg_new": (of_all - of_known) / new}
+        found[key] = cell
+    return found
 
 
 def parts_table(cells: Cells) -> Rows:

@@ -16,7 +16,7 @@ from tuckergp.model.design import Design
 from tuckergp.posterior.draws import PREDICTION_SEED, Draws
 from tuckergp.random import stream
 
-__all__ = ["Moments", "MomentsOf", "Running", "add_draw", "merged", "start", "summarised"]
+__all__ = ["Moments", "MomentsOf", "Running", "add_draw", "merged", "of_draws", "start", "summarised"]
 
 Floats = npt.NDArray[np.float64]
 
@@ -117,6 +117,14 @@ def add_draw(running: dict[str, Running], of: MomentsOf, draw: Draws) -> None:
     if likelihood.has_levels:
         probabilities = likelihood.probabilities(at)[0]
         running.setdefault("probabilities", Running(np.zeros_like(probabilities))).add(probabilities)
+
+
+def of_draws(draws: Draws, of: MomentsOf) -> dict[str, Running]:
+    """The moments of draws that were kept."""
+    running = start(of)
+    for s in range(len(draws)):
+        add_draw(running, of, draws.only(s))
+    return running
 
 
 def merged(chains: Sequence[Mapping[str, Running]]) -> Mapping[str, Running]:

@@ -26,7 +26,7 @@ from tuckergp.running.checkpoint import store_choice, stored_choice
 from tuckergp.running.control import Control
 from tuckergp.running.fit import Inference
 from tuckergp.running.loop import ctrl_c_interrupts
-from tuckergp.running.threads import few_threads
+from tuckergp.running.threads import few_threads, one_blas_thread
 from tuckergp.running.trials import PARTS, parts
 from tuckergp.store.trees import digest
 
@@ -51,7 +51,11 @@ PREDICTIONS = 1_500_000
 # Where the search for a number begins, by which ratio it walks, and how many values it tries.
 WALKS = {"temper": (0.5, 0.5, 5), "sigma_u": (2.0, 0.5, 5), "zeros": (0.2, 0.5, 4)}
 # Other values to try against the one that is taken at first.
-OTHERS: dict[str, tuple[Any, ...]] = {"counting": ("log", "linear", "none"), "popularity": (0.0, 0.5)}
+OTHERS: dict[str, tuple[Any, ...]] = {
+    "counting": ("log", "linear", "none"),
+    "popularity": (0.0, 0.5),
+    "activity": (0.0, 0.25, 0.5),
+}
 # The share of a time limit that the trial may take.
 TIME_SHARE = 0.4
 
@@ -229,6 +233,7 @@ def logistic(f: Floats, y: npt.NDArray[np.bool_], weight: Floats) -> tuple[float
     return float(found.x[0]) - slope * centre, slope
 
 
+@one_blas_thread()
 def recentred(fit: Fit, design: Design, seed: int) -> Fit:
     """The fit with the intercept of its link such that as many further choices are expected as were held out.
 
@@ -290,10 +295,12 @@ def settled_choices(
     return likelihood, inference, control
 
 
+@one_blas_thread()
 def _settled(
     likelihood: AllPairs, inference: Inference, core: Core, design: Design, count: Floats, seed: int, control: Control
 ) -> tuple[AllPairs, Inference]:
-    asked, likelihood = likelihood, likelihood.reading(count)
+    choices = np.bincount(design.index[:, 0], minlength=design.modes[0].n_rows)
+    asked, likelihood = likelihood, likelihood.reading(count, choices.astype(np.float64))
     if count.max() == count.min():
         likelihood = replace(likelihood, counting="none") if likelihood.counting == "auto" else likelihood
     started = likelihood.settled()

@@ -269,7 +269,7 @@ class TuckerRecommender(Storable, Estimator):
         keep : int or None
             How many draws to keep, evenly spread, as many of each chain (rounded up); None keeps all. Fewer take less
             memory and smaller files; all of them still count for convergence and moments. 0 keeps only the moments,
-            and `predict` is then refused.
+            and `predict` is then refused. Moments of clicks are those of the kept draws, which may not be 0.
         keep_draws : bool
             False means ``keep=0``.
         scratch : path or None

@@ -25,7 +25,7 @@ from tuckergp.posterior.fitted import Fit
 from tuckergp.random import stream
 from tuckergp.recommender.clicks import with_negatives
 from tuckergp.recommender.entities import Side
-from tuckergp.recommender.folding import FoldIn, LocalRows
+from tuckergp.recommender.folding import FoldIn, LocalRows, ZerosBeside
 from tuckergp.recommender.growth import read_more, rows_of
 from tuckergp.recommender.layout import Layout
 from tuckergp.recommender.questions import cells
@@ -119,8 +119,10 @@ def _problem(
     design = Design(tuple(modes), np.ascontiguousarray(np.stack(index, axis=1), dtype=np.int32))
     zeros = None
     if isinstance(fit.likelihood, AllPairs):
-        of_items = Zeros.of(fit.likelihood, fit.draws, history)
-        zeros = of_items, of_items.at(local_items.table.groups[place])
+        of_model = Zeros.of(fit.likelihood, fit.draws, history)
+        choices = np.bincount(codes[0], minlength=local_users.free).astype(np.float64)
+        at = of_model.at(local_items.table.groups[place])
+        zeros = ZerosBeside(of_model, at, fit.likelihood.weights_of_users(choices))
     more = mine if replaced else more
     return FoldIn(fit, (local_users, local_items), design, fit.likelihood.targets(y), more, replaced, zeros)
 

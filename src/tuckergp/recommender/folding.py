@@ -27,7 +27,7 @@ from tuckergp.recommender.zeros import Zeros
 from tuckergp.residuals.base import ModeDraws
 from tuckergp.stopping import stop_if_unwanted
 
-__all__ = ["SCANS", "TURNS", "Drawn", "FoldIn", "LocalRows"]
+__all__ = ["SCANS", "TURNS", "Drawn", "FoldIn", "LocalRows", "ZerosBeside"]
 
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.integer]
@@ -141,6 +141,24 @@ class RowData(NamedTuple):
     owner: Ints
 
 
+class ZerosBeside(NamedTuple):
+    """The zeros of clicks beside the observations of a fold-in.
+
+    Attributes
+    ----------
+    of_model : Zeros
+        Those of the model.
+    weight : ndarray, shape (n,)
+        Their weights in the cells of the observations.
+    of_users : ndarray, shape (users,)
+        The weights of all pairs of the users to be drawn.
+    """
+
+    of_model: Zeros
+    weight: Floats
+    of_users: Floats
+
+
 @dataclass(frozen=True)
 class FoldIn:
     """The problem of a fold-in: all ratings, old and new, of the users with new ratings.
@@ -158,8 +176,8 @@ class FoldIn:
         The ratings that are added to the history.
     replaced : bool
         Whether they are all ratings of their users, and take the place of those that the history has.
-    zeros : tuple or None
-        For clicks: the zeros of the model, and their weights in the cells of the observations (n,).
+    zeros : ZerosBeside or None
+        For clicks.
     """
 
     fit: Fit
@@ -168,7 +186,7 @@ class FoldIn:
     y: Floats
     more: History
     replaced: bool = False
-    zeros: tuple[Zeros, Floats] | None = None
+    zeros: ZerosBeside | None = None
 
     def find(self, seed: int | None) -> tuple[Drawn, Drawn]:
         """Draw the rows of users, and of items without ratings so far, given the rest of each draw.
@@ -218,7 +236,7 @@ class FoldIn:
         others = [draws.factors(e, table) for e, table in enumerate(self.design.modes) if e > 1]
         each = _by_owner(index[:, d], local.free) if others else []
         x = [np.prod([psi[index[mine, e]] for e, psi in enumerate(others, start=2)], axis=0) for mine in each]
-        return self.zeros[0].beside(draws, d, prior, x)
+        return self.zeros.of_model.beside(draws, d, prior, x, self.zeros.of_users if d == 0 else None)
 
     def _has_own(self, d: int) -> bool:
         """Whether each row of a mode has its own noise factor, not that of a group."""
@@ -248,8 +266,10 @@ class FoldIn:
             factors *= of_rows[index[:, e]].T
         if not (likelihood.augmented and rngs):
             f = draws.model.contract_draws(psi, draws.W, index) if likelihood.augmented else np.zeros(shape)
-            zeros = None if self.zeros is None else self.zeros[1]
+            zeros = None if self.zeros is None else self.zeros.weight
             y, w = likelihood.working(Predicted(f, draws.unknowns, factors, zeros=zeros), self.y, None)
+            if self.zeros is not None:
+                w = w * self.zeros.of_users[index[:, 0]]
             return y.T, (w / factors).T
         f, y, w = draws.model.contract_draws(psi, draws.W, index), np.empty(shape), np.empty(shape)
         for rows, rng in zip(_by_owner(index[:, 0], self.locals[0].free), rngs[0], strict=True):

@@ -18,8 +18,9 @@ from tuckergp.data.frames import backend_of
 from tuckergp.data.history import KEYS, History
 from tuckergp.data.periods import Unit
 from tuckergp.data.tables import Table
-from tuckergp.errors import NotConvergedWarning
-from tuckergp.posterior.moments import Moments, MomentsOf
+from tuckergp.errors import InputError, NotConvergedWarning
+from tuckergp.model.design import Design
+from tuckergp.posterior.moments import Moments, MomentsOf, of_draws
 from tuckergp.random import stream
 from tuckergp.recommender.choice_trial import recentred, settled_choices
 from tuckergp.recommender.choosing import attribute_choices, check_context, inference_of, time_unit, uses_implicit
@@ -148,7 +149,11 @@ def learn_from(
         context=settings.contexts,
         rng=stream(seed, 1, 1),
     )
-    control = _control(run, layout, material.names)
+    wanted = None if run.moments_of is None else MomentsOf(_pairs(run.moments_of, layout, material.names))
+    later = settings.kind.all_pairs  # the link is set right after the fit, and moments follow it
+    if later and run.keep == 0:
+        raise InputError("Clicks need draws after the fit, for the link: leave out keep=0 or keep_draws=False.")
+    control = replace(run.control, moments_of=None if later else wanted, keep=run.keep)
     ranks = ranks_of(settings.rank, len(design.modes))
     core = settings.core if last is None else last.fit.draws.model.core
     if settings.kind.all_pairs and last is None:
@@ -170,21 +175,19 @@ def learn_from(
     )
     if settings.kind.all_pairs:
         fit = recentred(fit, design, seed)
+        if wanted is not None:
+            fit = replace(fit, draws=replace(fit.draws, moments=of_draws(fit.draws, wanted)))
     low, high = settings.rating_scale if settings.rating_scale is not None else fit.likelihood.target_range(y)
     between = (float(low), float(high))
-    moments = None if run.moments_of is None else _clipped(fit.moments(), between)
+    moments = None if wanted is None else _clipped(fit.moments(), between)
     return FittedRecommender(
         layout, fit, history, material.unit, material.tables, between, material.backend, material.names, moments
     )
 
 
-def _control(run: Run, layout: Layout, names: Mapping[str, str]) -> Control:
-    """The run's control, with the design of the pairs whose moments are wanted."""
-    control = run.control
-    if run.moments_of is not None:
-        pairs = layout.pairs(pairs_table(run.moments_of, names, layout))
-        control = replace(control, moments_of=MomentsOf(pairs))
-    return replace(control, keep=run.keep)
+def _pairs(asked: Any, layout: Layout, names: Mapping[str, str]) -> Design:
+    """The design of the pairs whose moments are wanted."""
+    return layout.pairs(pairs_table(asked, names, layout))
 
 
 def _clipped(moments: Moments, between: tuple[float, float]) -> Moments:

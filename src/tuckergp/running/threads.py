@@ -12,7 +12,7 @@ from weakref import WeakKeyDictionary
 
 from tuckergp.inference.base import Problem
 
-__all__ = ["SHARED_WORK", "few_threads", "one_at_a_time"]
+__all__ = ["SHARED_WORK", "few_threads", "one_at_a_time", "one_blas_thread"]
 
 # Multiply-adds of one pass over the data from which on several threads share it.
 SHARED_WORK = 5e7
@@ -27,6 +27,13 @@ def _libraries() -> Any:
 
 
 @contextmanager
+def one_blas_thread() -> Iterator[None]:
+    """Use one thread for BLAS, whose sums depend on how many there are in their last digits."""
+    with _libraries().limit(limits=1, user_api="blas"):
+        yield
+
+
+@contextmanager
 def few_threads(problem: Problem) -> Iterator[None]:
     """Use one thread where a pass over the data is short, and one for BLAS in any case.
 
@@ -37,7 +44,7 @@ def few_threads(problem: Problem) -> Iterator[None]:
 
     before = numba.get_num_threads()
     work = problem.n_observations * float(max(problem.model.core.ranks)) ** 2
-    with _libraries().limit(limits=1, user_api="blas"):
+    with one_blas_thread():
         try:
             numba.set_num_threads(1 if work < SHARED_WORK else before)
             yield
