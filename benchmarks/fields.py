@@ -27,13 +27,56 @@ from reports import Resumed
 
 SMOOTHNESS = {"1/2": "Matern12", "3/2": "Matern32", "5/2": "Matern52"}
 NEIGHBOURS = (5, 10, 15, 30, 60)
+
+
+class Candidate(NamedTuple):
+    """A field, and how its coordinates are read."""
+
+    smoothness: str = "1/2"
+    neighbours: int = 15
+    predicting: int = 100
+    by_column: bool = False
+    likelihood: str = "gaussian"
+
+    @property
+    def name(self) -> str:
+        """What its cells are called: smoothness, neighbours and whatever is not the default."""
+        parts = [self.smoothness, f"{self.neighbours} neighbours"]
+        parts += [f"predicting={self.predicting}"] if self.predicting != 100 else []
+        parts += ["a lengthscale for each column"] if self.by_column else []
+        parts += [self.likelihood] if self.likelihood != "gaussian" else []
+        return ", ".join(parts)
+
+    def mode(self) -> Any:
+        """The mode of a regressor."""
+        from tuckergp import Mode, kernels
+        from tuckergp.features import Field
+
+        kernel = getattr(kernels, SMOOTHNESS[self.smoothness])([1.0, 1.0] if self.by_column else 1.0)
+        return Mode(["x", "y"], kernel, features=Field(self.neighbours, self.predicting))
+
+
 CANDIDATES = {
-    "california": ("1/2, 15 neighbours", "1/2, 30 neighbours", "3/2, 15 neighbours"),
-    "satellite": ("1/2, 15 neighbours",),
+    "california": tuple(
+        Candidate(smoothness, count, by_column=by_column)
+        for by_column in (False, True)
+        for smoothness in ("1/2", "3/2")
+        for count in (15, 30)
+    ),
+    "satellite": (
+        Candidate(),
+        Candidate(predicting=200),
+        Candidate("3/2"),
+        Candidate(neighbours=30),
+    ),
 }
-CHOSEN = {"california": "1/2, 15 neighbours", "satellite": "1/2, 15 neighbours"}
-"""What is scored on test parts: the defaults. The stored results have no comparison with the other candidates yet."""
-LENGTHS = {"california": {"draws": 40, "warmup": 25}, "satellite": {"draws": 20, "warmup": 8}}
+CHOSEN = {"california": Candidate(), "satellite": Candidate()}
+"""What is scored on test parts."""
+LENGTHS = {
+    "california": {"draws": 40, "warmup": 25},
+    "satellite, held out": {"draws": 10, "warmup": 8},
+    "satellite": {"draws": 20, "warmup": 8},
+}
 SIZES = (10_000, 100_000, 1_000_000)
 
 
@@ -46,21 +89,12 @@ class Split(NamedTuple):
     truth: np.ndarray
 
 
-def field_of(name: str) -> Any:
-    """A regressor's mode by the name of a candidate."""
-    from tuckergp import Mode, kernels
-    from tuckergp.features import Field
-
-    smoothness, count = name.removesuffix(" neighbours").split(", ")
-    return Mode(["x", "y"], getattr(kernels, SMOOTHNESS[smoothness])(1.0), features=Field(int(count)))
-
-
 def columns(places: np.ndarray) -> dict[str, np.ndarray]:
     """Places as a table."""
     return dict(zip(("x", "y"), places.T, strict=True))
 
 
-def scored(split: Split, name: str, lengths: dict[str, int], seed: int) -> dict[str, Any]:
+def scored(split: Split, candidate: Candidate, lengths: dict[str, int], seed: int) -> dict[str, Any]:
     """Errors, coverage and CRPS (of a normal distribution) at the places asked about, and CPU seconds."""
     from scipy.stats import norm
 
@@ -68,14 +102,14 @@ def scored(split: Split, name: str, lengths: dict[str, int], seed: int) -> dict[
     from tuckergp.posterior.diagnostics import ess_bulk
 
     began = time.process_time()
-    model = TuckerGPRegressor([field_of(name)], rank=1, **lengths, random_state=seed)
+    model = TuckerGPRegressor([candidate.mode()], rank=1, likelihood=candidate.likelihood, **lengths, random_state=seed)
     model.fit(columns(split.places), split.y)
     fitted = time.process_time()
     mean, std = model.predict(columns(split.asked), return_std=True)
     error = split.truth - mean
     u = error / std
     crps = std * (u * (2 * norm.cdf(u) - 1) + 2 * norm.pdf(u) - np.pi**-0.5)
-    lengthscale = model.fit_.draws.modes[0].values["lengthscale"][:, 0]
+    lengthscales = model.fit_.draws.modes[0].values["lengthscale"]
     return {
         "rmse": float(np.sqrt(np.mean(error**2))),
         "mae": float(np.abs(error).mean()),
@@ -83,8 +117,8 @@ def scored(split: Split, name: str, lengths: dict[str, int], seed: int) -> dict[
         "coverage": {str(level): float(np.mean(np.abs(u) < norm.ppf((1 + level) / 2))) for level in (0.5, 0.9, 0.95)},
         "fit_cpu_seconds": fitted - began,
         "predict_cpu_seconds": time.process_time() - fitted,
-        "lengthscale": float(lengthscale.mean()),
-        "lengthscale_ess": float(ess_bulk(lengthscale[None])),
+        "lengthscales": [float(scale) for scale in lengthscales.mean(axis=0)],
+        "lengthscale_ess": min(float(ess_bulk(draws[None])) for draws in lengthscales.T),
         "places": len(split.places),
         "asked": len(split.asked),
     }
@@ -222,11 +256,10 @@ def work(quick: bool, parts: list[str]) -> dict[tuple[str, ...], Any]:
                 cells[cell] = partial(approximation, smoothness, count, 100 if quick else 1_000)
     if "california" in parts:
         test, choice = california()
-        for name in CANDIDATES["california"]:
-            cells["california", "held out", name] = partial(scored, choice, name, lengths["california"], 0)
-        for seed in range(1):
-            key = ("california", "test", f"{CHOSEN['california']}, seed {seed}")
-            cells[key] = partial(scored, test, CHOSEN["california"], lengths["california"], seed)
+        for each in CANDIDATES["california"]:
+            cells["california", "held out", each.name] = partial(scored, choice, each, lengths["california"], 0)
+        chosen = CHOSEN["california"]
+        cells["california", "test", chosen.name] = partial(scored, test, chosen, lengths["california"], 0)
     if "size" in parts:
         for n in (500, 1_000) if quick else SIZES:
             cells["size", str(n)] = partial(in_a_process, n)
@@ -240,11 +273,12 @@ def work(quick: bool, parts: list[str]) -> dict[tuple[str, ...], Any]:
         competition, holes = satellite()
         choice = holes["west to east"]
         some = choice._replace(asked=choice.asked[::10], truth=choice.truth[::10])
-        for name in CANDIDATES["satellite"]:
-            cells["satellite", "held out", name] = partial(scored, some, name, lengths["satellite"], 0)
+        for each in CANDIDATES["satellite"]:
+            lengths_held_out = lengths["satellite, held out"]
+            cells["satellite", "held out", each.name] = partial(scored, some, each, lengths_held_out, 0)
         fourth = competition._replace(asked=competition.asked[::4], truth=competition.truth[::4])
         for part, asked in (("every fourth test cell", fourth), ("test", competition)):
-            cells["satellite", part, CHOSEN["satellite"]] = partial(
+            cells["satellite", part, CHOSEN["satellite"].name] = partial(
                 scored, asked, CHOSEN["satellite"], lengths["satellite"], 0
             )
     return cells
