@@ -481,6 +481,19 @@ def field_neighbours(report: Report) -> Rows:
     return [*rows, ["CPU seconds of a draw", *(f"{mean(some):.3f}" for some in times)]]
 
 
+def field_order(report: Report) -> Rows:
+    """Divergence of the approximation from the process by the order of places."""
+    cells = report["cells"]["order"]
+    orders = list(next(iter(next(iter(cells.values())).values())))
+    rows = [["places", "smoothness", *(f"{order}, {noise}" for noise in ("without noise", "noise of a tenth")
+                                       for order in orders)]]  # fmt: skip
+    for where, by_smoothness in cells.items():
+        for smoothness, found in by_smoothness.items():
+            figures = [f"{found[order][noise]:.2f}" for noise in found[orders[0]] for order in orders]
+            rows.append([where, smoothness, *figures])
+    return rows
+
+
 def field_around(report: Report) -> Rows:
     """Errors under clouds by the places that a prediction depends on."""
     cells = report["cells"]["around"]
@@ -493,14 +506,14 @@ def field_around(report: Report) -> Rows:
 
 def field_scores(report: Report, data: str) -> Rows:
     """Errors and coverage of fields on one data set, where choices were made and on the test part."""
-    head = ["scored on", "smoothness, neighbours", "RMSE", "MAE", "CRPS", "coverage of 50, 90, 95 %", "CPU minutes"]
-    rows = [head]
+    rows = [["scored on", "field", "RMSE", "MAE", "CRPS", "coverage of 50, 90, 95 %", "ESS of the lengthscale"]]
+    rows[0].append("CPU minutes")
     for part, found in report["cells"][data].items():
         for name, cell in found.items():
             figures = [f"{cell[key]:.4f}" for key in ("rmse", "mae", "crps")]
             coverage = ", ".join(f"{share:.3f}" for share in cell["coverage"].values())
             minutes = (cell["fit_cpu_seconds"] + cell["predict_cpu_seconds"]) / 60
-            rows.append([part, name, *figures, coverage, f"{minutes:.1f}"])
+            rows.append([part, name, *figures, coverage, f"{cell['lengthscale_ess']:.0f}", f"{minutes:.1f}"])
     return rows
 
 
@@ -678,6 +691,7 @@ TABLES: dict[str, dict[str, Callable[[Report], Rows]]] = {
     "diversity.json": {"diversity_lists": diversity_lists, "diversity_choice": diversity_choice},
     "fields.json": {
         "field_neighbours": field_neighbours,
+        "field_order": field_order,
         "field_around": field_around,
         "field_california": lambda report: field_scores(report, "california"),
         "field_satellite": lambda report: field_scores(report, "satellite"),
