@@ -182,8 +182,9 @@ def regression_scaling(report: Report) -> Rows:
     """Seconds and memory by the number of observations, ours and the exact GP's."""
     rows = [["observations", "seconds for a sweep", "seconds to set up", "memory added", "RMSE of f after 10 draws"]]
     rows[0] += ["exact GP (scikit-learn): seconds", "memory added"]
-    for n in sorted({*map(int, report["ours"]), *map(int, report["peer"])}):
-        ours, peer = (report[name].get(str(n)) for name in ("ours", "peer"))
+    cells = report["cells"]
+    for n in sorted({*map(int, cells["ours"]), *map(int, cells["peer"])}):
+        ours, peer = (cells[name].get(str(n)) for name in ("ours", "peer"))
         row = [f"{n:,}", *[""] * 6]
         if ours:
             seconds = [f"{ours['sweep_seconds']:.2f}", f"{ours['set_up_seconds']:.1f}"]
@@ -191,6 +192,17 @@ def regression_scaling(report: Report) -> Rows:
         if peer:
             row[5:] = [f"{peer['total_seconds']:.1f}", _memory(peer)]
         rows.append(row)
+    return rows
+
+
+def regression_default(report: Report) -> Rows:
+    """What a fit with the defaults costs by the number of rows."""
+    rows = [["rows", "chosen", "sweeps", "CPU seconds of a sweep", "CPU seconds in all", "memory added", "RMSE of f"]]
+    for n, cell in report["cells"]["default"].items():
+        seconds = [f"{cell['sweep_cpu_seconds']:.2f}", f"{cell['total_cpu_seconds']:.0f}"]
+        rows.append(
+            [f"{int(n):,}", cell["chosen"], str(cell["sweeps"]), *seconds, _memory(cell), f"{cell['rmse']:.3f}"]
+        )
     return rows
 
 
@@ -632,6 +644,18 @@ def traffic_errors(report: Report) -> Rows:
     return rows
 
 
+def traffic_plain(report: Report) -> Rows:
+    """RMSE of a plain decomposition by the seed of the mask, beside the published RMSE of one."""
+    cells = report["cells"]["plain"]
+    first, *others = next(iter(next(iter(cells.values())).values()))["rmse"]
+    rows = [["set", "gaps", "rank", f"mask of seed {first}", *(f"seed {seed}" for seed in others), "BGCP, quoted"]]
+    for name, by_gap in cells.items():
+        for gap, found in by_gap.items():
+            errors = [f"{error:.2f}" for error in found["rmse"].values()]
+            rows.append([name, gap, str(found["rank"]), *errors, str(found["published"])])
+    return rows
+
+
 def traffic_chains(report: Report) -> Rows:
     """Held-out training cells in gaps of days, by the number of chains, with shrinkage and without."""
     rows = [["rank", "run", "RMSE", "coverage of 90 %", "CPU seconds"]]
@@ -704,9 +728,13 @@ TABLES: dict[str, dict[str, Callable[[Report], Rows]]] = {
     "prior_scale.json": {"prior_scale_rmse": prior_scale_rmse, "prior_scale_density": prior_scale_density},
     "mixing.json": {"mixing": mixing},
     "nuts.json": {"nuts_rates": nuts_rates},
-    "regression.json": {"regression_scaling": regression_scaling},
+    "regression.json": {"regression_scaling": regression_scaling, "regression_default": regression_default},
     "stations.json": {"stations_left_out": stations_left_out},
-    "traffic.json": {"traffic_errors": traffic_errors, "traffic_chains": traffic_chains},
+    "traffic.json": {
+        "traffic_errors": traffic_errors,
+        "traffic_plain": traffic_plain,
+        "traffic_chains": traffic_chains,
+    },
     "outofcore.json": {"out_of_core": out_of_core},
     "spark.json": {
         "spark_als": spark_als,
