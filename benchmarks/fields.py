@@ -39,6 +39,8 @@ class Candidate(NamedTuple):
     by_column: bool = False
     likelihood: str = "gaussian"
     order: str = "coarse to fine"
+    coordinates: str = "of the map"
+    smooth_part: bool = False
 
     @property
     def name(self) -> str:
@@ -48,15 +50,40 @@ class Candidate(NamedTuple):
         parts += ["a lengthscale for each column"] if self.by_column else []
         parts += [self.likelihood] if self.likelihood != "gaussian" else []
         parts += [f"{self.order} order"] if self.order != "coarse to fine" else []
+        parts += [f"coordinates {self.coordinates}"] if self.coordinates != "of the map" else []
+        parts += ["beside a squared exponential"] if self.smooth_part else []
         return ", ".join(parts)
 
-    def mode(self) -> Any:
-        """The mode of a regressor."""
+    def mode(self, names: list[str]) -> Any:
+        """The mode of a regressor, of coordinates by name."""
         from tuckergp import Mode, kernels
-        from tuckergp.features import Field
+        from tuckergp.features import Cholesky, Field
 
-        kernel = getattr(kernels, SMOOTHNESS[self.smoothness])([1.0, 1.0] if self.by_column else 1.0)
-        return Mode(["x", "y"], kernel, features=Field(self.neighbours, self.predicting))
+        rough = getattr(kernels, SMOOTHNESS[self.smoothness])([1.0] * len(names) if self.by_column else 1.0)
+        field = Field(self.neighbours, self.predicting)
+        if self.smooth_part:
+            return Mode(names, kernels.SE(0.5) + rough, features=[Cholesky(max_features=300), field])
+        return Mode(names, rough, features=field)
+
+
+def with_density(train: np.ndarray, places: np.ndarray) -> np.ndarray:
+    """A third coordinate: the logarithm of the distance to the 20th training place."""
+    from scipy.spatial import KDTree
+
+    return np.column_stack([places, np.log(0.01 + KDTree(train).query(places, 20)[0][:, -1])])
+
+
+def by_ranks(train: np.ndarray, places: np.ndarray) -> np.ndarray:
+    """Standardised, plus the share of training places before each along either axis: cities are stretched."""
+    ranks = [np.searchsorted(np.sort(old), new) / len(old) for old, new in zip(train.T, places.T, strict=True)]
+    return places / train.std(axis=0) + np.stack(ranks, axis=1)
+
+
+COORDINATES = {
+    "of the map": lambda train, places: places,
+    "and density": with_density,
+    "stretched in cities": by_ranks,
+}
 
 
 CANDIDATES = {
@@ -68,6 +95,10 @@ CANDIDATES = {
             for m in (15, 30)
         ),
         Candidate(order="maximin"),
+        Candidate(by_column=True, coordinates="and density"),
+        Candidate(by_column=True, coordinates="stretched in cities"),
+        Candidate(smooth_part=True),
+        Candidate(likelihood="student"),
     ),
     "satellite": (
         Candidate(),
@@ -98,7 +129,7 @@ class Split(NamedTuple):
 
 def columns(places: np.ndarray) -> dict[str, np.ndarray]:
     """Places as a table."""
-    return dict(zip(("x", "y"), places.T, strict=True))
+    return dict(zip("xyz"[: places.shape[1]], places.T, strict=True))
 
 
 def scored(split: Split, candidate: Candidate, lengths: dict[str, int], seed: int) -> dict[str, Any]:
@@ -109,11 +140,13 @@ def scored(split: Split, candidate: Candidate, lengths: dict[str, int], seed: in
     from tuckergp.posterior.diagnostics import ess_bulk
 
     began = time.process_time()
-    model = TuckerGPRegressor([candidate.mode()], rank=1, likelihood=candidate.likelihood, **lengths, random_state=seed)
+    seen, asked = (columns(COORDINATES[candidate.coordinates](split.places, X)) for X in (split.places, split.asked))
+    mode = candidate.mode(list(seen))
+    model = TuckerGPRegressor([mode], rank=1, likelihood=candidate.likelihood, **lengths, random_state=seed)
     with patch("tuckergp.features.field.coarse_to_fine", ORDERS[candidate.order]):
-        model.fit(columns(split.places), split.y)
+        model.fit(seen, split.y)
     fitted = time.process_time()
-    mean, std = model.predict(columns(split.asked), return_std=True)
+    mean, std = model.predict(asked, return_std=True)
     error = split.truth - mean
     u = error / std
     crps = std * (u * (2 * norm.cdf(u) - 1) + 2 * norm.pdf(u) - np.pi**-0.5)
