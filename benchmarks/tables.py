@@ -633,6 +633,17 @@ def out_of_core(report: Report) -> Rows:
     return rows
 
 
+def noise_kinds(report: Report) -> Rows:
+    """RMSE, log density and coverage at held-out training rows by the kind of noise."""
+    rows = [["set", "noise", "RMSE", "log density", "coverage of 50 %", "excess kurtosis of residuals", "CPU seconds"]]
+    for name, cells in report["cells"].items():
+        for noise, found in cells.items():
+            error = f"{found['rmse']:.4g}"
+            figures = [f"{found[key]:.3f}" for key in ("density", "covered_50")]
+            rows.append([name, noise, error, *figures, f"{found['kurtosis']:.1f}", f"{found['cpu_seconds']:.0f}"])
+    return rows
+
+
 def traffic_errors(report: Report) -> Rows:
     """RMSE at hidden cells and coverage of 90 % intervals, beside the lowest published RMSE, which is quoted."""
     rows = [["set", "gaps", "rank", "RMSE", "lowest published, quoted", "coverage of 90 %", "CPU seconds"]]
@@ -730,6 +741,7 @@ TABLES: dict[str, dict[str, Callable[[Report], Rows]]] = {
     "nuts.json": {"nuts_rates": nuts_rates},
     "regression.json": {"regression_scaling": regression_scaling, "regression_default": regression_default},
     "stations.json": {"stations_left_out": stations_left_out},
+    "tails.json": {"noise_kinds": noise_kinds},
     "traffic.json": {
         "traffic_errors": traffic_errors,
         "traffic_plain": traffic_plain,
