@@ -182,8 +182,9 @@ def regression_scaling(report: Report) -> Rows:
     """Seconds and memory by the number of observations, ours and the exact GP's."""
     rows = [["observations", "seconds for a sweep", "seconds to set up", "memory added", "RMSE of f after 10 draws"]]
     rows[0] += ["exact GP (scikit-learn): seconds", "memory added"]
-    for n in sorted({*map(int, report["ours"]), *map(int, report["peer"])}):
-        ours, peer = (report[name].get(str(n)) for name in ("ours", "peer"))
+    cells = report["cells"]
+    for n in sorted({*map(int, cells["ours"]), *map(int, cells["peer"])}):
+        ours, peer = (cells[name].get(str(n)) for name in ("ours", "peer"))
         row = [f"{n:,}", *[""] * 6]
         if ours:
             seconds = [f"{ours['sweep_seconds']:.2f}", f"{ours['set_up_seconds']:.1f}"]
@@ -191,6 +192,17 @@ def regression_scaling(report: Report) -> Rows:
         if peer:
             row[5:] = [f"{peer['total_seconds']:.1f}", _memory(peer)]
         rows.append(row)
+    return rows
+
+
+def regression_default(report: Report) -> Rows:
+    """What a fit with the defaults costs by the number of rows."""
+    rows = [["rows", "chosen", "sweeps", "CPU seconds of a sweep", "CPU seconds in all", "memory added", "RMSE of f"]]
+    for n, cell in report["cells"]["default"].items():
+        seconds = [f"{cell['sweep_cpu_seconds']:.2f}", f"{cell['total_cpu_seconds']:.0f}"]
+        rows.append(
+            [f"{int(n):,}", cell["chosen"], str(cell["sweeps"]), *seconds, _memory(cell), f"{cell['rmse']:.3f}"]
+        )
     return rows
 
 
@@ -520,6 +532,19 @@ def field_neighbours(report: Report) -> Rows:
     return [*rows, ["CPU seconds of a draw", *(f"{mean(some):.3f}" for some in times)]]
 
 
+def field_order(report: Report) -> Rows:
+    """Divergence of the approximation from the process by the order of places."""
+    cells = report["cells"]["order"]
+    orders = list(next(iter(next(iter(cells.values())).values())))
+    rows = [["places", "smoothness", *(f"{order}, {noise}" for noise in ("without noise", "noise of a tenth")
+                                       for order in orders)]]  # fmt: skip
+    for where, by_smoothness in cells.items():
+        for smoothness, found in by_smoothness.items():
+            figures = [f"{found[order][noise]:.2f}" for noise in found[orders[0]] for order in orders]
+            rows.append([where, smoothness, *figures])
+    return rows
+
+
 def field_around(report: Report) -> Rows:
     """Errors under clouds by the places that a prediction depends on."""
     cells = report["cells"]["around"]
@@ -532,14 +557,14 @@ def field_around(report: Report) -> Rows:
 
 def field_scores(report: Report, data: str) -> Rows:
     """Errors and coverage of fields on one data set, where choices were made and on the test part."""
-    head = ["scored on", "smoothness, neighbours", "RMSE", "MAE", "CRPS", "coverage of 50, 90, 95 %", "CPU minutes"]
-    rows = [head]
+    rows = [["scored on", "field", "RMSE", "MAE", "CRPS", "coverage of 50, 90, 95 %", "ESS of the lengthscale"]]
+    rows[0].append("CPU minutes")
     for part, found in report["cells"][data].items():
         for name, cell in found.items():
             figures = [f"{cell[key]:.4f}" for key in ("rmse", "mae", "crps")]
             coverage = ", ".join(f"{share:.3f}" for share in cell["coverage"].values())
             minutes = (cell["fit_cpu_seconds"] + cell["predict_cpu_seconds"]) / 60
-            rows.append([part, name, *figures, coverage, f"{minutes:.1f}"])
+            rows.append([part, name, *figures, coverage, f"{cell['lengthscale_ess']:.0f}", f"{minutes:.1f}"])
     return rows
 
 
@@ -647,6 +672,17 @@ def out_of_core(report: Report) -> Rows:
     return rows
 
 
+def noise_kinds(report: Report) -> Rows:
+    """RMSE, log density and coverage at held-out training rows by the kind of noise."""
+    rows = [["set", "noise", "RMSE", "log density", "coverage of 50 %", "excess kurtosis of residuals", "CPU seconds"]]
+    for name, cells in report["cells"].items():
+        for noise, found in cells.items():
+            error = f"{found['rmse']:.4g}"
+            figures = [f"{found[key]:.3f}" for key in ("density", "covered_50")]
+            rows.append([name, noise, error, *figures, f"{found['kurtosis']:.1f}", f"{found['cpu_seconds']:.0f}"])
+    return rows
+
+
 def traffic_errors(report: Report) -> Rows:
     """RMSE at hidden cells and coverage of 90 % intervals, beside the lowest published RMSE, which is quoted."""
     rows = [["set", "gaps", "rank", "RMSE", "lowest published, quoted", "coverage of 90 %", "CPU seconds"]]
@@ -655,6 +691,18 @@ def traffic_errors(report: Report) -> Rows:
             quoted, method = report["published"][name][gap]
             shown = [f"{found['rmse']:.2f}", f"{quoted} ({method})", f"{found['coverage']:.3f}"]
             rows.append([name, gap, str(found["rank"]), *shown, f"{found['cpu_seconds']:.0f}"])
+    return rows
+
+
+def traffic_plain(report: Report) -> Rows:
+    """RMSE of a plain decomposition by the seed of the mask, beside the published RMSE of one."""
+    cells = report["cells"]["plain"]
+    first, *others = next(iter(next(iter(cells.values())).values()))["rmse"]
+    rows = [["set", "gaps", "rank", f"mask of seed {first}", *(f"seed {seed}" for seed in others), "BGCP, quoted"]]
+    for name, by_gap in cells.items():
+        for gap, found in by_gap.items():
+            errors = [f"{error:.2f}" for error in found["rmse"].values()]
+            rows.append([name, gap, str(found["rank"]), *errors, str(found["published"])])
     return rows
 
 
@@ -721,6 +769,7 @@ TABLES: dict[str, dict[str, Callable[[Report], Rows]]] = {
     "diversity.json": {"diversity_lists": diversity_lists, "diversity_choice": diversity_choice},
     "fields.json": {
         "field_neighbours": field_neighbours,
+        "field_order": field_order,
         "field_around": field_around,
         "field_california": lambda report: field_scores(report, "california"),
         "field_satellite": lambda report: field_scores(report, "satellite"),
@@ -733,9 +782,14 @@ TABLES: dict[str, dict[str, Callable[[Report], Rows]]] = {
     "prior_scale.json": {"prior_scale_rmse": prior_scale_rmse, "prior_scale_density": prior_scale_density},
     "mixing.json": {"mixing": mixing},
     "nuts.json": {"nuts_rates": nuts_rates},
-    "regression.json": {"regression_scaling": regression_scaling},
+    "regression.json": {"regression_scaling": regression_scaling, "regression_default": regression_default},
     "stations.json": {"stations_left_out": stations_left_out},
-    "traffic.json": {"traffic_errors": traffic_errors, "traffic_chains": traffic_chains},
+    "tails.json": {"noise_kinds": noise_kinds},
+    "traffic.json": {
+        "traffic_errors": traffic_errors,
+        "traffic_plain": traffic_plain,
+        "traffic_chains": traffic_chains,
+    },
     "outofcore.json": {"out_of_core": out_of_core},
     "spark.json": {
         "spark_als": spark_als,

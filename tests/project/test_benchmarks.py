@@ -61,6 +61,42 @@ def test_the_benchmark_of_fields_runs(tmp_path):
     assert all(found["5"]["error"] > found["10"]["error"] > 0 for found in cells.values())
 
 
+def test_orders_of_places_are_those_that_they_say_and_a_field_of_all_neighbours_is_the_process(monkeypatch):
+    monkeypatch.syspath_prepend(str(BENCHMARKS))
+    fields = importlib.import_module("fields")
+    X = np.random.default_rng(0).random((40, 2))
+    X[7] = X[3]  # equal places
+    order = fields.maximin(X)
+    np.testing.assert_array_equal(np.sort(order), np.arange(40))
+    for i in range(1, 39):
+        gaps = np.linalg.norm(X[order[i:], None] - X[order[:i]], axis=2).min(axis=1)
+        assert gaps[0] == gaps.max()
+    for name in fields.ORDERS:
+        assert fields.divergence("square", name, "3/2", count=5, n=30)["noise of a tenth"] > 1e-3
+        assert abs(fields.divergence("square", name, "3/2", count=29, n=30)["noise of a tenth"]) < 1e-8
+
+
+def test_names_of_candidates_tell_them_apart(monkeypatch):
+    monkeypatch.syspath_prepend(str(BENCHMARKS))
+    fields = importlib.import_module("fields")
+    cells = json.loads((BENCHMARKS / "results" / "fields.json").read_text())["cells"]
+    for data, candidates in fields.CANDIDATES.items():
+        names = [each.name for each in candidates]
+        assert len(set(names)) == len(names)
+        assert set(cells[data]["held out"]) <= set(names)
+        errors = {name: cell["rmse"] for name, cell in cells[data]["held out"].items() if "predicting" not in name}
+        assert fields.CHOSEN[data].name == min(errors, key=errors.get)
+
+
+def test_sets_of_statsmodels_are_left_out_without_it(monkeypatch, capsys):
+    monkeypatch.syspath_prepend(str(BENCHMARKS))
+    defaults = importlib.import_module("defaults")
+    monkeypatch.setitem(sys.modules, "statsmodels", None)
+    monkeypatch.setattr(sys, "argv", ["defaults.py", "--sets", "sea"])
+    defaults.main()
+    assert "sea is left out: " in capsys.readouterr().out
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("models", [["forest", "ridge"], ["gp", "ours"]])
 def test_the_benchmark_of_defaults_runs(tmp_path, models):
