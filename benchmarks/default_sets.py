@@ -1,4 +1,4 @@
-"""Data sets for `defaults.py`: scikit-learn's, places and wind where the data are there, and synthetic surfaces.
+"""Data sets for `defaults.py`: scikit-learn's, places, wind and statsmodels' where they are there, and synthetic ones.
 
 A set is rows to learn from, and parts to be scored on: ``range``, among the training rows; ``gap``, in a hole that was
 cut into them; ``beyond``, outside of all of them. Synthetic functions differ by seed.
@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
+from importlib import import_module
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -229,6 +230,42 @@ def wind(rng: np.random.Generator) -> Set:
     return split(X, speed.ravel(), 2_000, rng)
 
 
+def statsmodels_table(name: str) -> Any:
+    """A data frame of statsmodels, which is no dependency: pip install statsmodels."""
+    return import_module(f"statsmodels.datasets.{name}").load_pandas().data
+
+
+def carbon_dioxide(rng: np.random.Generator) -> Set:
+    """Carbon dioxide over Mauna Loa by day; two years are a gap, and the last three lie beyond."""
+    values = statsmodels_table("co2")["co2"].dropna()
+    day, y = values.index.to_numpy().astype("datetime64[D]").astype(float), values.to_numpy()
+    year = 1970 + day / 365.25
+    gap, beyond = (year > 1980) & (year < 1982), year > year.max() - 3
+    found = split(day[~gap & ~beyond, None], y[~gap & ~beyond], 1_200, rng)
+    return found._replace(parts={**found.parts, "gap": Rows(day[gap, None], y[gap]),
+                                 "beyond": Rows(day[beyond, None], y[beyond])})  # fmt: skip
+
+
+def sea(rng: np.random.Generator) -> Set:
+    """Temperature of the sea off Peru by year and month."""
+    table = statsmodels_table("elnino")
+    years, y = table["YEAR"].to_numpy(), table.iloc[:, 1:].to_numpy()
+    X = np.array([[year, month] for year in years for month in range(1, 13)], dtype=float)
+    return split(X, y.ravel(), 500, rng)
+
+
+def affairs(rng: np.random.Generator) -> Set:
+    """A survey: most answers are 0, some are large; grades and ages."""
+    table = statsmodels_table("fair").to_numpy(dtype=float)
+    return split(table[:, :-1], table[:, -1], 3_000, rng)
+
+
+def visits(rng: np.random.Generator) -> Set:
+    """Visits to a doctor, by insurance and health."""
+    table = statsmodels_table("randhie").to_numpy(dtype=float)
+    return split(table[:, 1:], table[:, 0], 5_000, rng)
+
+
 SETS: dict[str, Callable[[np.random.Generator], Set]] = {
     "wave": wave,
     "trend and season": trend_and_season,
@@ -249,4 +286,8 @@ SETS: dict[str, Callable[[np.random.Generator], Set]] = {
     "houses": houses,
     "together, 6 columns": together(6, 10_000),
     "pairs": pairs,
+    "carbon dioxide": carbon_dioxide,
+    "sea": sea,
+    "affairs": affairs,
+    "visits": visits,
 }

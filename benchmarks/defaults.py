@@ -153,7 +153,7 @@ def main() -> None:
         number = list(SETS).index(name)
         try:
             data = SETS[name](np.random.default_rng([options.seed, number]))
-        except (KeyError, OSError) as error:  # data that are not here
+        except (KeyError, OSError, ImportError) as error:  # data that are not here
             print(name, "is left out:", error, flush=True)
             continue
         report.cells.setdefault(name, {"size": list(data.train.X.shape)})

@@ -20,6 +20,7 @@ from functools import partial
 from multiprocessing import get_context
 from pathlib import Path
 from typing import Any, NamedTuple
+from unittest.mock import patch
 
 import numpy as np
 from gibbs import facts
@@ -27,13 +28,93 @@ from reports import Resumed
 
 SMOOTHNESS = {"1/2": "Matern12", "3/2": "Matern32", "5/2": "Matern52"}
 NEIGHBOURS = (5, 10, 15, 30, 60)
-CANDIDATES = {
-    "california": ("1/2, 15 neighbours", "1/2, 30 neighbours", "3/2, 15 neighbours"),
-    "satellite": ("1/2, 15 neighbours",),
+
+
+class Candidate(NamedTuple):
+    """A field, and how its coordinates are read."""
+
+    smoothness: str = "1/2"
+    neighbours: int = 15
+    predicting: int = 100
+    by_column: bool = False
+    likelihood: str = "gaussian"
+    order: str = "coarse to fine"
+    coordinates: str = "of the map"
+    smooth_part: bool = False
+
+    @property
+    def name(self) -> str:
+        """What its cells are called: smoothness, neighbours and whatever is not the default."""
+        parts = [self.smoothness, f"{self.neighbours} neighbours"]
+        parts += [f"predicting={self.predicting}"] if self.predicting != 100 else []
+        parts += ["a lengthscale for each column"] if self.by_column else []
+        parts += [self.likelihood] if self.likelihood != "gaussian" else []
+        parts += [f"{self.order} order"] if self.order != "coarse to fine" else []
+        parts += [f"coordinates {self.coordinates}"] if self.coordinates != "of the map" else []
+        parts += ["beside a squared exponential"] if self.smooth_part else []
+        return ", ".join(parts)
+
+    def mode(self, names: list[str]) -> Any:
+        """The mode of a regressor, of coordinates by name."""
+        from tuckergp import Mode, kernels
+        from tuckergp.features import Cholesky, Field
+
+        rough = getattr(kernels, SMOOTHNESS[self.smoothness])([1.0] * len(names) if self.by_column else 1.0)
+        field = Field(self.neighbours, self.predicting)
+        if self.smooth_part:
+            return Mode(names, kernels.SE(0.5) + rough, features=[Cholesky(max_features=300), field])
+        return Mode(names, rough, features=field)
+
+
+def with_density(train: np.ndarray, places: np.ndarray) -> np.ndarray:
+    """A third coordinate: the logarithm of the distance to the 20th training place."""
+    from scipy.spatial import KDTree
+
+    return np.column_stack([places, np.log(0.01 + KDTree(train).query(places, 20)[0][:, -1])])
+
+
+def by_ranks(train: np.ndarray, places: np.ndarray) -> np.ndarray:
+    """Standardised, plus the share of training places before each along either axis: cities are stretched."""
+    ranks = [np.searchsorted(np.sort(old), new) / len(old) for old, new in zip(train.T, places.T, strict=True)]
+    return places / train.std(axis=0) + np.stack(ranks, axis=1)
+
+
+COORDINATES = {
+    "of the map": lambda train, places: places,
+    "and density": with_density,
+    "stretched in cities": by_ranks,
 }
-CHOSEN = {"california": "1/2, 15 neighbours", "satellite": "1/2, 15 neighbours"}
-"""What is scored on test parts: the defaults. The stored results have no comparison with the other candidates yet."""
-LENGTHS = {"california": {"draws": 40, "warmup": 25}, "satellite": {"draws": 20, "warmup": 8}}
+
+
+CANDIDATES = {
+    "california": (
+        *(
+            Candidate(smooth, m, by_column=each)
+            for each in (False, True)
+            for smooth in ("1/2", "3/2")
+            for m in (15, 30)
+        ),
+        Candidate(order="maximin"),
+        Candidate(by_column=True, coordinates="and density"),
+        Candidate(by_column=True, coordinates="stretched in cities"),
+        Candidate(smooth_part=True),
+        Candidate(likelihood="student"),
+    ),
+    "satellite": (
+        Candidate(),
+        Candidate(predicting=200),
+        Candidate("3/2"),
+        Candidate(neighbours=30),
+    ),
+}
+CHOSEN = {"california": Candidate(neighbours=30, by_column=True), "satellite": Candidate()}
+"""What is scored on test parts: the least error on held-out training cells, of those that answer within 20 minutes."""
+LENGTHS = {
+    "california, held out": {"draws": 20, "warmup": 15},
+    "california": {"draws": 40, "warmup": 25},
+    "satellite, held out": {"draws": 10, "warmup": 8},
+    "satellite": {"draws": 20, "warmup": 8},
+}
 SIZES = (10_000, 100_000, 1_000_000)
 
 
@@ -46,21 +127,12 @@ class Split(NamedTuple):
     truth: np.ndarray
 
 
-def field_of(name: str) -> Any:
-    """A regressor's mode by the name of a candidate."""
-    from tuckergp import Mode, kernels
-    from tuckergp.features import Field
-
-    smoothness, count = name.removesuffix(" neighbours").split(", ")
-    return Mode(["x", "y"], getattr(kernels, SMOOTHNESS[smoothness])(1.0), features=Field(int(count)))
-
-
 def columns(places: np.ndarray) -> dict[str, np.ndarray]:
     """Places as a table."""
-    return dict(zip(("x", "y"), places.T, strict=True))
+    return dict(zip("xyz"[: places.shape[1]], places.T, strict=True))
 
 
-def scored(split: Split, name: str, lengths: dict[str, int], seed: int) -> dict[str, Any]:
+def scored(split: Split, candidate: Candidate, lengths: dict[str, int], seed: int) -> dict[str, Any]:
     """Errors, coverage and CRPS (of a normal distribution) at the places asked about, and CPU seconds."""
     from scipy.stats import norm
 
@@ -68,14 +140,17 @@ def scored(split: Split, name: str, lengths: dict[str, int], seed: int) -> dict[
     from tuckergp.posterior.diagnostics import ess_bulk
 
     began = time.process_time()
-    model = TuckerGPRegressor([field_of(name)], rank=1, **lengths, random_state=seed)
-    model.fit(columns(split.places), split.y)
+    seen, asked = (columns(COORDINATES[candidate.coordinates](split.places, X)) for X in (split.places, split.asked))
+    mode = candidate.mode(list(seen))
+    model = TuckerGPRegressor([mode], rank=1, likelihood=candidate.likelihood, **lengths, random_state=seed)
+    with patch("tuckergp.features.field.coarse_to_fine", ORDERS[candidate.order]):
+        model.fit(seen, split.y)
     fitted = time.process_time()
-    mean, std = model.predict(columns(split.asked), return_std=True)
+    mean, std = model.predict(asked, return_std=True)
     error = split.truth - mean
     u = error / std
     crps = std * (u * (2 * norm.cdf(u) - 1) + 2 * norm.pdf(u) - np.pi**-0.5)
-    lengthscale = model.fit_.draws.modes[0].values["lengthscale"][:, 0]
+    lengthscales = model.fit_.draws.modes[0].values["lengthscale"]
     return {
         "rmse": float(np.sqrt(np.mean(error**2))),
         "mae": float(np.abs(error).mean()),
@@ -83,11 +158,62 @@ def scored(split: Split, name: str, lengths: dict[str, int], seed: int) -> dict[
         "coverage": {str(level): float(np.mean(np.abs(u) < norm.ppf((1 + level) / 2))) for level in (0.5, 0.9, 0.95)},
         "fit_cpu_seconds": fitted - began,
         "predict_cpu_seconds": time.process_time() - fitted,
-        "lengthscale": float(lengthscale.mean()),
-        "lengthscale_ess": float(ess_bulk(lengthscale[None])),
+        "lengthscales": [float(scale) for scale in lengthscales.mean(axis=0)],
+        "lengthscale_ess": min(float(ess_bulk(draws[None])) for draws in lengthscales.T),
         "places": len(split.places),
         "asked": len(split.asked),
     }
+
+
+# Orders
+
+
+def coarse_to_fine(X: np.ndarray) -> np.ndarray:
+    """The order of the library."""
+    from tuckergp.compute import places
+
+    return places.coarse_to_fine(X)
+
+
+def maximin(X: np.ndarray) -> np.ndarray:
+    """The place nearest to the middle, then always the place that is farthest from all before it: O(M^2)."""
+    order = np.zeros(len(X), dtype=np.intp)
+    order[0] = np.argmin(((X - X.mean(axis=0)) ** 2).sum(axis=1))
+    distance = ((X - X[order[0]]) ** 2).sum(axis=1)
+    for i in range(1, len(X)):
+        order[i] = np.argmax(distance)
+        distance = np.minimum(distance, ((X - X[order[i]]) ** 2).sum(axis=1))
+        distance[order[i]] = -1  # of equal places, too, each comes once
+    return order
+
+
+def at_random(X: np.ndarray) -> np.ndarray:
+    """Any order."""
+    return np.random.default_rng(1).permutation(len(X))
+
+
+ORDERS = {"coarse to fine": coarse_to_fine, "maximin": maximin, "random": at_random}
+
+
+def divergence(where: str, order: str, smoothness: str, count: int = 15, n: int = 1_500) -> dict[str, float]:
+    """Kullback-Leibler divergence of the approximation from the process, lengthscale 0.25, with noise and without.
+
+    Each value has its right distribution given its neighbours, so that half the difference of log determinants is all.
+    """
+    from tuckergp import kernels
+    from tuckergp.compute.places import nearest_earlier
+    from tuckergp.residuals.vecchia import VecchiaProcess
+
+    rng = np.random.default_rng(0)
+    X = rng.random((n, 2)) if where == "square" else np.unique(california()[1].places, axis=0)
+    X = rng.permutation(X)[:n] / 0.25
+    X = X[ORDERS[order](X)]
+    K, near = getattr(kernels, SMOOTHNESS[smoothness])(1.0)(X), nearest_earlier(X, count)
+    found = {}
+    for name, noise in (("without noise", 1e-9), ("noise of a tenth", 0.1)):
+        process = VecchiaProcess(X, near, list(SMOOTHNESS).index(smoothness) + 1, np.full(n, noise))
+        found[name] = float(process.log_determinant - np.linalg.slogdet(K + noise * np.eye(n))[1]) / 2
+    return found
 
 
 # California
@@ -220,13 +346,20 @@ def work(quick: bool, parts: list[str]) -> dict[tuple[str, ...], Any]:
             for count in NEIGHBOURS[:2] if quick else NEIGHBOURS:
                 cell = ("neighbours", smoothness, str(count))
                 cells[cell] = partial(approximation, smoothness, count, 100 if quick else 1_000)
+    if "order" in parts:
+        for where in ("square", "california"):
+            for smoothness in SMOOTHNESS:
+                for order in ORDERS:
+                    n = 100 if quick else 1_500
+                    cells["order", where, smoothness, order] = partial(divergence, where, order, smoothness, n=n)
     if "california" in parts:
         test, choice = california()
-        for name in CANDIDATES["california"]:
-            cells["california", "held out", name] = partial(scored, choice, name, lengths["california"], 0)
-        for seed in range(1):
-            key = ("california", "test", f"{CHOSEN['california']}, seed {seed}")
-            cells[key] = partial(scored, test, CHOSEN["california"], lengths["california"], seed)
+        for each in CANDIDATES["california"]:
+            cells["california", "held out", each.name] = partial(
+                scored, choice, each, lengths["california, held out"], 0
+            )
+        chosen = CHOSEN["california"]
+        cells["california", "test", chosen.name] = partial(scored, test, chosen, lengths["california"], 0)
     if "size" in parts:
         for n in (500, 1_000) if quick else SIZES:
             cells["size", str(n)] = partial(in_a_process, n)
@@ -240,11 +373,12 @@ def work(quick: bool, parts: list[str]) -> dict[tuple[str, ...], Any]:
         competition, holes = satellite()
         choice = holes["west to east"]
         some = choice._replace(asked=choice.asked[::10], truth=choice.truth[::10])
-        for name in CANDIDATES["satellite"]:
-            cells["satellite", "held out", name] = partial(scored, some, name, lengths["satellite"], 0)
+        for each in CANDIDATES["satellite"]:
+            lengths_held_out = lengths["satellite, held out"]
+            cells["satellite", "held out", each.name] = partial(scored, some, each, lengths_held_out, 0)
         fourth = competition._replace(asked=competition.asked[::4], truth=competition.truth[::4])
         for part, asked in (("every fourth test cell", fourth), ("test", competition)):
-            cells["satellite", part, CHOSEN["satellite"]] = partial(
+            cells["satellite", part, CHOSEN["satellite"].name] = partial(
                 scored, asked, CHOSEN["satellite"], lengths["satellite"], 0
             )
     return cells
@@ -253,7 +387,9 @@ def work(quick: bool, parts: list[str]) -> dict[tuple[str, ...], Any]:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--quick", action="store_true", help="few draws, few places")
-    parser.add_argument("--parts", nargs="+", default=["neighbours", "around", "california", "size", "satellite"])
+    parser.add_argument(
+        "--parts", nargs="+", default=["neighbours", "order", "around", "california", "size", "satellite"]
+    )
     parser.add_argument("--only", default="", help="run cells whose name has this in it alone")
     parser.add_argument("-o", "--output", type=Path)
     options = parser.parse_args()

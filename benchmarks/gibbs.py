@@ -214,6 +214,9 @@ def commit_of(folder: Path) -> str | None:
 def run(options: argparse.Namespace) -> dict[str, Any]:
     shape = (1_000, 500, 20_000) if options.quick else (138_000, 27_000, 20_000_000)
     report: dict[str, Any] = {"command": options.command, "threads": THREADS, "machine": facts(), "results": {}}
+    report["commit"] = commit_of(Path(__file__).parent)
+    if options.earlier:
+        report["earlier_commit"] = commit_of(options.earlier)
     missing: dict[str, str] = {}
     with tempfile.TemporaryDirectory() as place:
         for title, (folder, names) in sets(options, Path(place), shape).items():
@@ -227,9 +230,6 @@ def run(options: argparse.Namespace) -> dict[str, Any]:
                 report["results"][f"{title} | rank {rank}"], more = compete(title, folder, rank, rounds, options)
                 missing |= more
     report["missing"] = missing
-    report["commit"] = commit_of(Path(__file__).parent)
-    if options.earlier:
-        report["earlier_commit"] = commit_of(options.earlier)
     report["first_fit_seconds"] = {} if options.no_first_fit else compile_times()
     if hasattr(os, "getloadavg"):
         report["machine"]["load_average_at_end"] = os.getloadavg()[0]

@@ -2,7 +2,9 @@
 
 The bare cost is a FastAPI endpoint of the same number of workers that does one matrix-vector product and a partial sort
 of the same size. The model has as many users, items, ratings and draws as asked for; its draws are made up around one
-sweep, for what it answers does not matter here, its size does. The client is one process with raw sockets on loopback::
+sweep, for what it answers does not matter here, its size does. The client is one process with raw sockets on
+loopback. The long run asks at fixed times, a rating among each hundred lists, and tells each minute apart. Memory is
+read from /proc, so it needs Linux::
 
     python benchmarks/serve.py -o benchmarks/results/serve.json               # peak, some minutes
     python benchmarks/serve.py --minutes 30 -o benchmarks/results/serve.json  # and 30 minutes at 80 % of it
@@ -24,21 +26,28 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
+from itertools import cycle
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+from clients import Client, Request, at_once, at_rate, figures
 from contestants import Data, write_synthetic
 from gibbs import facts
-from reports import put
+from reports import commit, put
 
 from tuckergp.serve.connections import listen
 
-FULL = {"users": 138_000, "items": 27_000, "ratings": 20_000_000, "rank": 16, "draws": 100, "seconds": 30.0}
-QUICK = {"users": 300, "items": 500, "ratings": 6_000, "rank": 4, "draws": 10, "seconds": 1.0}
+FULL = {"users": 138_000, "items": 27_000, "ratings": 20_000_000, "rank": 16, "draws": 100, "seconds": 30.0,
+        "piece": 60.0}  # fmt: skip
+QUICK = {"users": 300, "items": 500, "ratings": 6_000, "rank": 4, "draws": 10, "seconds": 1.0, "piece": 1.0}
+PAGE = {"users": 20_000, "items": 27_000, "ratings": 3_000_000, "draws": 20}
 WORKERS, CONNECTIONS, N, FOLDED = 2, 4, 10, 2000
+# Connections at a rate: enough that requests wait at the server. One request of so many is a rating, by so many users.
+OPEN, EVERY, RATING_USERS = 16, 100, 200
 BARE = "TUCKERGP_BARE"
 
 
@@ -63,7 +72,11 @@ def _write_model(size: dict[str, Any], folder: Path) -> None:
     data = Data(folder)
     given = {"draws": 1, "warmup": 1, "implicit": False, "time": None, "objective": "rating", "noise": "shared"}
     rec = TuckerRecommender(rank=size["rank"], **given, random_state=0)
-    rec.fit({"user_id": data.user, "item_id": data.item, "rating": data.y}, progress=False)
+    titles = {
+        "item_id": np.arange(size["items"]),
+        "title": [f"The {k}th Film ({1950 + k % 70})" for k in range(size["items"])],
+    }
+    rec.fit({"user_id": data.user, "item_id": data.item, "rating": data.y}, items=titles, progress=False)
     rec.fit_ = replace(rec.fit_, draws=widened(rec.fit_.draws, size["draws"]))
     V = np.asarray(rec.fit_.draws.modes[1].rows["psi"], dtype=np.float32)
     np.save(folder / "bare.npy", V.reshape(len(V), -1))
@@ -131,7 +144,7 @@ async def answering(port: int) -> None:
     """Wait until a server answers anything."""
     for _ in range(600):
         try:
-            await Client(port, ["/health"]).one("/health")
+            await Client(port).one(Request("/health"))
             return
         except OSError:
             await asyncio.sleep(0.2)
@@ -164,85 +177,60 @@ def _bare(listening: Any) -> None:
     uvicorn.Server(uvicorn.Config(bare_app(), log_level="warning", access_log=False)).run(sockets=[listening])
 
 
-# The client
+# The load
 
 
-class Client:
-    """Connections that ask for one address after the other; ``spent`` are the milliseconds of each answer.
-
-    At a rate they count from when a request was due, so that a slow answer is not hidden by the requests it kept back.
-    """
-
-    def __init__(self, port: int, paths: list[str]) -> None:
-        self.port, self.paths, self.spent, self.failed, self._next = port, paths, list[float](), 0, 0
-
-    async def one(self, path: str, sent: Any = None) -> bytes:
-        """The answer to one request, over a connection of its own; with JSON that is sent (or its bytes), to a POST."""
-        reader, writer = await asyncio.open_connection("127.0.0.1", self.port)
-        body = (await self._ask(reader, writer, path, sent))[1]
-        writer.close()
-        return body
-
-    async def _ask(self, reader: Any, writer: Any, path: str, sent: Any = None) -> tuple[int, bytes]:
-        text = sent if isinstance(sent, bytes) else b"" if sent is None else json.dumps(sent).encode()
-        kind = f"Content-Type: application/json\r\nContent-Length: {len(text)}\r\n" if text else ""
-        head = f"{'POST' if text else 'GET'} {path} HTTP/1.1\r\nHost: localhost\r\n{kind}\r\n"
-        writer.write(head.encode() + text)
-        head = await reader.readuntil(b"\r\n\r\n")
-        length = re.search(rb"content-length: (\d+)", head, re.IGNORECASE)
-        body = await reader.readexactly(int(length[1]) if length else 0)
-        return int(head[9:12]), body
-
-    async def _connection(self, end: float, pause: float) -> None:
-        streams, due = None, time.perf_counter()
-        while due < end:
-            self._next += 1
-            try:
-                streams = streams or await asyncio.open_connection("127.0.0.1", self.port)
-                status, _ = await self._ask(*streams, self.paths[self._next % len(self.paths)])
-                self.failed += status != 200
-                self.spent.append(1000 * (time.perf_counter() - due))
-            except (OSError, asyncio.IncompleteReadError):
-                self.failed, streams = self.failed + 1, None
-                await asyncio.sleep(0.1)
-            due = due + pause if pause else time.perf_counter()
-            await asyncio.sleep(max(0.0, due - time.perf_counter()))
-        if streams is not None:
-            streams[1].close()
-
-    async def load(self, seconds: float, connections: int, rate: float = 0.0) -> dict[str, float]:
-        """Ask for some seconds, at once or at a rate; requests per second, latencies and failures."""
-        start = time.perf_counter()
-        pause = connections / rate if rate else 0.0
-        await asyncio.gather(*(self._connection(start + seconds, pause) for _ in range(connections)))
-        spent = np.array(self.spent)
-        took = time.perf_counter() - start
-        p50, p99 = (float(np.quantile(spent, q)) for q in (0.5, 0.99))
-        return {"per_second": len(spent) / took, "p50": p50, "p99": p99, "requests": len(spent), "failed": self.failed}
+def lists(users: list[Any]) -> Iterator[Request]:
+    """Lists for one user after the other, without end."""
+    return cycle([Request(f"/users/{user}/recommendations") for user in users])
 
 
-def measured(port: int, users: list[Any], seconds: float, rate: float = 0.0) -> dict[str, float]:
-    """What comes of some seconds of load; at full load after two that are not counted, in which pages are read."""
-    paths = [f"/users/{user}/recommendations" for user in users]
-    if not rate:
-        asyncio.run(Client(port, paths).load(min(seconds, 2.0), CONNECTIONS))
-    return asyncio.run(Client(port, paths).load(seconds, CONNECTIONS, rate))
+def mixed(users: list[Any], item: Any) -> Iterator[Request]:
+    """The same with a rating in place of each hundredth, by some of the users, who change their minds."""
+    for k, request in enumerate(lists(users)):
+        rating = {"user_id": users[k % RATING_USERS], "item_id": item, "rating": 1 + k // EVERY % 5}
+        yield Request("/fold-in", {"ratings": [rating]}) if k % EVERY == 0 else request
 
 
-def memory(port: int) -> float:
-    """Resident bytes of all workers together, shared pages counted by each."""
-    text = asyncio.run(Client(port, []).one("/metrics")).decode()
-    return sum(float(line.split()[-1]) for line in text.splitlines() if line.startswith("tuckergp_memory_bytes{"))
+def measured(port: int, users: list[Any], seconds: float) -> dict[str, Any]:
+    """What comes of some seconds at full load, after two that are not counted, in which pages are read."""
+    asyncio.run(Client(port).load(lists(users), at_once(), min(seconds, 2.0), CONNECTIONS))
+    client, start = Client(port), time.perf_counter()
+    asyncio.run(client.load(lists(users), at_once(), seconds, CONNECTIONS))
+    return figures(client.answers, time.perf_counter() - start)
 
 
-def bytes_per_user(port: int, item: Any) -> float:
-    """Resident bytes that each user who is folded in, alone, takes in each worker."""
-    before = memory(port)
+def memory(server: subprocess.Popen[bytes]) -> list[dict[str, int]]:
+    """Bytes of each worker: those that it alone has, those that it shares, and its part of all (its Pss)."""
+    workers = Path(f"/proc/{server.pid}/task/{server.pid}/children").read_text().split()
+    return [
+        of_worker(Path("/proc", pid))
+        for pid in workers
+        if b"_tracker" not in Path("/proc", pid, "cmdline").read_bytes()
+    ]
+
+
+def of_worker(place: Path) -> dict[str, int]:
+    found = {
+        name: 1024 * int(size)
+        for name, size in re.findall(r"^(\w+): +(\d+) kB", (place / "smaps_rollup").read_text(), re.M)
+    }
+    sums = {kind: found[f"{kind}_Clean"] + found[f"{kind}_Dirty"] for kind in ("Private", "Shared")}
+    return {"private": sums["Private"], "shared": sums["Shared"], "proportional": found["Pss"]}
+
+
+def private(server: subprocess.Popen[bytes]) -> int:
+    return sum(worker["private"] for worker in memory(server))
+
+
+def bytes_per_user(server: subprocess.Popen[bytes], port: int, item: Any) -> float:
+    """Bytes that each user who is folded in, alone, takes in each worker."""
+    before = private(server)
     for k in range(FOLDED):
         rating = {"user_id": 10**9 + k, "item_id": item, "rating": 3}
-        asyncio.run(Client(port, []).one("/fold-in", {"ratings": [rating]}))
+        asyncio.run(Client(port).one(Request("/fold-in", {"ratings": [rating]})))
     time.sleep(3)  # a worker that is not asked follows within a second
-    return (memory(port) - before) / FOLDED / WORKERS
+    return (private(server) - before) / FOLDED / WORKERS
 
 
 def folded_in_here() -> float:
@@ -261,23 +249,24 @@ def folded_in_here() -> float:
         return (resident() - start) / FOLDED
 
 
-async def beside_large_bodies(port: int) -> dict[str, float]:
+async def beside_large_bodies(port: int) -> dict[str, Any]:
     """Milliseconds of /health while bodies near the longest are sent, which are parsed, checked and then refused."""
     ratings = [{"user_id": k, "item_id": k, "rating": 99} for k in range(43_000)]
     body = json.dumps({"ratings": ratings}, separators=(",", ":")).encode()
-    health, sending = Client(port, ["/health"]), True
+    health, sending = Client(port), True
 
     async def send() -> int:
         count = 0
         while sending:
-            await Client(port, []).one("/fold-in", body)
+            await Client(port).one(Request("/fold-in", body))
             count += 1
         return count
 
     bodies = asyncio.create_task(send())
-    figures = await health.load(10.0, 1, 100.0)
+    await health.load(cycle([Request("/health")]), at_rate(100.0), 10.0, 1)
     sending = False
-    return {"bytes": len(body), "bodies": await bodies, **figures, "worst": max(health.spent)}
+    worst = max(1000 * (answer.done - answer.due) for answer in health.answers)
+    return {"bytes": len(body), "bodies": await bodies, **figures(health.answers, 10.0), "worst": worst}
 
 
 def large_bodies_here() -> dict[str, float]:
@@ -289,19 +278,50 @@ def large_bodies_here() -> dict[str, float]:
             return asyncio.run(beside_large_bodies(port))
 
 
-def sustained(port: int, users: list[Any], minutes: float, rate: float) -> dict[str, Any]:
-    """Load at a rate for some minutes, in pieces of a minute: how memory grows, and what fails."""
-    pieces = [measured(port, users, 60.0, rate) | {"memory": memory(port)} for _ in range(max(1, round(minutes)))]
-    later = [piece["memory"] for piece in pieces[1:]]  # in the first minute pages of the file are still read
-    return {
-        "minutes": len(pieces),
-        "bytes_per_minute": float(np.polyfit(np.arange(len(later)), later, 1)[0]) if len(later) > 1 else None,
-        "rate": rate,
-        "failed": sum(piece["failed"] for piece in pieces),
-        "requests": sum(piece["requests"] for piece in pieces),
-        "p99": max(piece["p99"] for piece in pieces),
-        "memory": [piece["memory"] for piece in pieces],
-    }
+async def sustained(
+    server: subprocess.Popen[bytes], port: int, requests: Iterator[Request], rate: float, pieces: int, length: float
+) -> dict[str, Any]:
+    """Load at a rate in pieces of some seconds: what was answered in each, and the memory at its end.
+
+    Requests are due at fixed times through all pieces, so that what comes late counts as late, in the piece in which
+    it comes. A piece is behind where fewer than 95 % of the rate were answered.
+    """
+    client, start, taken = Client(port), time.perf_counter(), list[Any]()
+    loading = asyncio.create_task(client.load(requests, at_rate(rate), pieces * length, OPEN))
+    for k in range(1, pieces + 1):
+        await asyncio.sleep(max(0.0, start + k * length - time.perf_counter()))
+        taken.append(memory(server))
+    await loading
+    found = []
+    for k, held in enumerate(taken):
+        low, high = start + k * length, start + (k + 1) * length if k < pieces - 1 else np.inf
+        piece = figures([answer for answer in client.answers if low <= answer.done < high], length)
+        found.append({**piece, "behind": piece["per_second"] < 0.95 * rate, "memory": held})
+    ratings = [answer for answer in client.answers if answer.request.sent is not None]
+    whole = {name: figures(some, pieces * length) for name, some in (("all", client.answers), ("fold_ins", ratings))}
+    return {"rate": rate, "unsent": client.unsent, **whole, "pieces": found}
+
+
+def page_loads() -> dict[str, Any]:
+    """Milliseconds until the page has all that its first view asks for, in Chromium: the first time, and later ones."""
+    from playwright.sync_api import sync_playwright
+
+    sys.path.insert(0, str(Path(__file__).parents[1]))
+    from tests.serve.page.browser import CHROMIUM, FLAGS, Visit
+
+    last = "Math.max(...performance.getEntriesByType('resource').map((each) => each.responseEnd))"
+    port, found = 8931, list[float]()
+    with tempfile.TemporaryDirectory() as place:
+        write_model({**FULL, **PAGE}, Path(place) / "data")
+        with running(ours(Path(place) / "data", port, workers=1), port), sync_playwright() as playwright:
+            browser = playwright.chromium.launch(executable_path=CHROMIUM, args=FLAGS)
+            Visit(browser, "about:blank").tab.close()
+            for _ in range(10):
+                visit = Visit(browser, f"http://127.0.0.1:{port}")
+                found.append(float(visit.open().evaluate(last)))
+                visit.tab.close()
+            browser.close()
+    return {**PAGE, "first": found[0], "later": float(np.median(found[1:])), "load": os.getloadavg()[0]}
 
 
 def main() -> None:
@@ -314,6 +334,7 @@ def main() -> None:
     parser.add_argument("--port", type=int, default=8931)
     parser.add_argument("--fold-in", action="store_true", help="only measure what users who are folded in take")
     parser.add_argument("--bodies", action="store_true", help="only measure how long large bodies hold up others")
+    parser.add_argument("--page", action="store_true", help="only measure how long the page takes to load in Chromium")
     parser.add_argument("--bare", action="store_true", help="only serve the bare endpoint")
     parser.add_argument("-o", "--output", type=Path)
     options = parser.parse_args()
@@ -322,6 +343,9 @@ def main() -> None:
         return
     if options.bodies:
         print(json.dumps(large_bodies_here(), indent=1))
+        return
+    if options.page:
+        print(json.dumps(page_loads(), indent=1))
         return
     if options.bare:
         serve_bare(options.port)
@@ -334,7 +358,7 @@ def main() -> None:
     command = "python benchmarks/serve.py"
     command += " --quick" * options.quick
     command += "".join(f" --{name} {v:g}" for name in ("users", "seconds", "minutes") if (v := getattr(options, name)))
-    report: dict[str, Any] = {"command": command, "machine": facts(), "size": size}
+    report: dict[str, Any] = {"command": command, "commit": commit(), "machine": facts(), "size": size}
     report |= {"workers": WORKERS, "connections": CONNECTIONS}
     with tempfile.TemporaryDirectory() as place:
         folder = options.folder or Path(place) / "data"
@@ -342,13 +366,16 @@ def main() -> None:
         environment = {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
         with running(bare(options.port), options.port, **environment, **{BARE: str(folder / "bare.npy")}):
             report["bare"] = measured(options.port, users, size["seconds"])
-        with running(ours(folder, options.port + 1), options.port + 1, **environment):
-            report["served"] = measured(options.port + 1, users, size["seconds"])
-            report["memory"] = memory(options.port + 1)
+        port = options.port + 1
+        with running(ours(folder, port), port, **environment) as server:
+            report["started"] = memory(server)
+            report["served"] = measured(port, users, size["seconds"])
+            report["memory"] = memory(server)
             if options.minutes:
-                rate = 0.8 * report["served"]["per_second"]
-                report["sustained"] = sustained(options.port + 1, users, options.minutes, rate)
-            report["bytes_per_user"] = bytes_per_user(options.port + 1, item)
+                pieces, rate = max(1, round(60 * options.minutes / size["piece"])), 0.8 * report["served"]["per_second"]
+                load = sustained(server, port, mixed(users, item), rate, pieces, size["piece"])
+                report["sustained"] = {"minutes": options.minutes, **asyncio.run(load)}
+            report["bytes_per_user"] = bytes_per_user(server, port, item)
     report["ratios"] = {name: report["served"][name] / report["bare"][name] for name in ("p50", "p99")}
     print(
         json.dumps({name: report[name] for name in ("bare", "served", "ratios", "bytes_per_user")}, indent=1),

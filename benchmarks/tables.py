@@ -182,8 +182,9 @@ def regression_scaling(report: Report) -> Rows:
     """Seconds and memory by the number of observations, ours and the exact GP's."""
     rows = [["observations", "seconds for a sweep", "seconds to set up", "memory added", "RMSE of f after 10 draws"]]
     rows[0] += ["exact GP (scikit-learn): seconds", "memory added"]
-    for n in sorted({*map(int, report["ours"]), *map(int, report["peer"])}):
-        ours, peer = (report[name].get(str(n)) for name in ("ours", "peer"))
+    cells = report["cells"]
+    for n in sorted({*map(int, cells["ours"]), *map(int, cells["peer"])}):
+        ours, peer = (cells[name].get(str(n)) for name in ("ours", "peer"))
         row = [f"{n:,}", *[""] * 6]
         if ours:
             seconds = [f"{ours['sweep_seconds']:.2f}", f"{ours['set_up_seconds']:.1f}"]
@@ -191,6 +192,17 @@ def regression_scaling(report: Report) -> Rows:
         if peer:
             row[5:] = [f"{peer['total_seconds']:.1f}", _memory(peer)]
         rows.append(row)
+    return rows
+
+
+def regression_default(report: Report) -> Rows:
+    """What a fit with the defaults costs by the number of rows."""
+    rows = [["rows", "chosen", "sweeps", "CPU seconds of a sweep", "CPU seconds in all", "memory added", "RMSE of f"]]
+    for n, cell in report["cells"]["default"].items():
+        seconds = [f"{cell['sweep_cpu_seconds']:.2f}", f"{cell['total_cpu_seconds']:.0f}"]
+        rows.append(
+            [f"{int(n):,}", cell["chosen"], str(cell["sweeps"]), *seconds, _memory(cell), f"{cell['rmse']:.3f}"]
+        )
     return rows
 
 
@@ -269,14 +281,46 @@ def serve_load(report: Report) -> Rows:
     return [*rows, ["ratio", "", f"{ratios['p50']:.2f}", f"{ratios['p99']:.2f}", ""]]
 
 
+def if_run(name: str, table: Callable[[Report], Rows]) -> Callable[[Report], Rows]:
+    """A table of a part of a report, or of one row where the stored run was without it."""
+    return lambda report: table(report) if name in report else [["not part of the stored run"], ["run it"]]
+
+
+def serve_memory(report: Report) -> Rows:
+    """What each worker of a server has of its own and what it shares, and what a user who is folded in takes."""
+    rows = [["MB per worker", "its own", "shared", "both workers, shared pages counted once"]]
+    for name, title in (("started", "when it has started"), ("memory", "after some thousand lists")):
+        workers = report[name]
+        own, shared = (max(worker[key] for worker in workers) / 1e6 for key in ("private", "shared"))
+        rows.append([title, f"{own:,.0f}", f"{shared:,.0f}", f"{_proportional(workers):,.0f}"])
+    return [*rows, ["each user who is folded in", f"{report['bytes_per_user'] / 1e6:.4f}", "", ""]]
+
+
+def _proportional(workers: Report) -> float:
+    """MB of all workers together, with a page that several have counted once."""
+    return sum(worker["proportional"] for worker in workers) / 1e6
+
+
 def serve_sustained(report: Report) -> Rows:
-    """Requests, failures and memory of a server under load for a long time."""
+    """Rate, latencies, failures and memory of a server under load for a long time, beside the worst minute."""
     found = report["sustained"]
-    first, last = (found["memory"][k] / 1e6 for k in (1, -1))
-    return [
-        ["minutes", "requests", "failed", "MB of both workers after 2 minutes", "at the end"],
-        [str(found["minutes"]), f"{found['requests']:,}", str(found["failed"]), f"{first:,.0f}", f"{last:,.0f}"],
-    ]
+    pieces = found["pieces"]
+    asked = f"{found['rate']:.1f} per second, due at fixed times"
+    rows = [["", asked, "worst minute"]]
+    done = sum(piece["requests"] for piece in pieces)
+    rows.append(["answered per second", f"{done / sum(piece['took'] for piece in pieces):.1f}",
+                 f"{min(piece['per_second'] for piece in pieces):.1f}"])  # fmt: skip
+    for title, key in (("ms, median", "p50"), ("ms, 99th percentile", "p99")):
+        rows.append([title, f"{found['all'][key]:.1f}", f"{max(piece[key] or 0 for piece in pieces):.1f}"])
+    rows.append(["ms of ratings, median", f"{found['fold_ins']['p50']:.1f}", ""])
+    behind = sum(piece["behind"] for piece in pieces)
+    rows.append(["minutes below 95 % of the rate", f"{behind} of {len(pieces)}", ""])
+    failed = sum(piece["failed"] for piece in pieces)
+    rows.append(["answers; failed; not sent in time", f"{done:,}; {failed}; {found['unsent']}", ""])
+    for title, key in (("MB of a worker's own", "private"), ("MB shared", "shared")):
+        held = [max(worker[key] for worker in pieces[k]["memory"]) / 1e6 for k in (min(1, len(pieces) - 1), -1)]
+        rows.append([f"{title}, after 2 minutes and at the end", f"{held[0]:,.0f}; {held[1]:,.0f}", ""])
+    return rows
 
 
 def kept_draws(report: Report) -> Rows:
@@ -488,6 +532,19 @@ def field_neighbours(report: Report) -> Rows:
     return [*rows, ["CPU seconds of a draw", *(f"{mean(some):.3f}" for some in times)]]
 
 
+def field_order(report: Report) -> Rows:
+    """Divergence of the approximation from the process by the order of places."""
+    cells = report["cells"]["order"]
+    orders = list(next(iter(next(iter(cells.values())).values())))
+    rows = [["places", "smoothness", *(f"{order}, {noise}" for noise in ("without noise", "noise of a tenth")
+                                       for order in orders)]]  # fmt: skip
+    for where, by_smoothness in cells.items():
+        for smoothness, found in by_smoothness.items():
+            figures = [f"{found[order][noise]:.2f}" for noise in found[orders[0]] for order in orders]
+            rows.append([where, smoothness, *figures])
+    return rows
+
+
 def field_around(report: Report) -> Rows:
     """Errors under clouds by the places that a prediction depends on."""
     cells = report["cells"]["around"]
@@ -500,14 +557,14 @@ def field_around(report: Report) -> Rows:
 
 def field_scores(report: Report, data: str) -> Rows:
     """Errors and coverage of fields on one data set, where choices were made and on the test part."""
-    head = ["scored on", "smoothness, neighbours", "RMSE", "MAE", "CRPS", "coverage of 50, 90, 95 %", "CPU minutes"]
-    rows = [head]
+    rows = [["scored on", "field", "RMSE", "MAE", "CRPS", "coverage of 50, 90, 95 %", "ESS of the lengthscale"]]
+    rows[0].append("CPU minutes")
     for part, found in report["cells"][data].items():
         for name, cell in found.items():
             figures = [f"{cell[key]:.4f}" for key in ("rmse", "mae", "crps")]
             coverage = ", ".join(f"{share:.3f}" for share in cell["coverage"].values())
             minutes = (cell["fit_cpu_seconds"] + cell["predict_cpu_seconds"]) / 60
-            rows.append([part, name, *figures, coverage, f"{minutes:.1f}"])
+            rows.append([part, name, *figures, coverage, f"{cell['lengthscale_ess']:.0f}", f"{minutes:.1f}"])
     return rows
 
 
@@ -615,6 +672,17 @@ def out_of_core(report: Report) -> Rows:
     return rows
 
 
+def noise_kinds(report: Report) -> Rows:
+    """RMSE, log density and coverage at held-out training rows by the kind of noise."""
+    rows = [["set", "noise", "RMSE", "log density", "coverage of 50 %", "excess kurtosis of residuals", "CPU seconds"]]
+    for name, cells in report["cells"].items():
+        for noise, found in cells.items():
+            error = f"{found['rmse']:.4g}"
+            figures = [f"{found[key]:.3f}" for key in ("density", "covered_50")]
+            rows.append([name, noise, error, *figures, f"{found['kurtosis']:.1f}", f"{found['cpu_seconds']:.0f}"])
+    return rows
+
+
 def traffic_errors(report: Report) -> Rows:
     """RMSE at hidden cells and coverage of 90 % intervals, beside the lowest published RMSE, which is quoted."""
     rows = [["set", "gaps", "rank", "RMSE", "lowest published, quoted", "coverage of 90 %", "CPU seconds"]]
@@ -623,6 +691,18 @@ def traffic_errors(report: Report) -> Rows:
             quoted, method = report["published"][name][gap]
             shown = [f"{found['rmse']:.2f}", f"{quoted} ({method})", f"{found['coverage']:.3f}"]
             rows.append([name, gap, str(found["rank"]), *shown, f"{found['cpu_seconds']:.0f}"])
+    return rows
+
+
+def traffic_plain(report: Report) -> Rows:
+    """RMSE of a plain decomposition by the seed of the mask, beside the published RMSE of one."""
+    cells = report["cells"]["plain"]
+    first, *others = next(iter(next(iter(cells.values())).values()))["rmse"]
+    rows = [["set", "gaps", "rank", f"mask of seed {first}", *(f"seed {seed}" for seed in others), "BGCP, quoted"]]
+    for name, by_gap in cells.items():
+        for gap, found in by_gap.items():
+            errors = [f"{error:.2f}" for error in found["rmse"].values()]
+            rows.append([name, gap, str(found["rank"]), *errors, str(found["published"])])
     return rows
 
 
@@ -678,13 +758,18 @@ TABLES: dict[str, dict[str, Callable[[Report], Rows]]] = {
     "value.json": {"value_times": value_times},
     "recommend.json": {"recommend_times": recommend_times, "recommend_memory": recommend_memory},
     "latency.json": {"latency_answers": latency_answers, "latency_ratios": latency_ratios},
-    "serve.json": {"serve_load": serve_load, "serve_sustained": serve_sustained},
+    "serve.json": {
+        "serve_load": serve_load,
+        "serve_memory": if_run("memory", serve_memory),
+        "serve_sustained": if_run("sustained", serve_sustained),
+    },
     "keep.json": {"kept_draws": kept_draws},
     "cold.json": {"cold_start": cold_start},
     "defaults.json": {"defaults_errors": defaults_errors, "defaults_coverage": defaults_coverage},
     "diversity.json": {"diversity_lists": diversity_lists, "diversity_choice": diversity_choice},
     "fields.json": {
         "field_neighbours": field_neighbours,
+        "field_order": field_order,
         "field_around": field_around,
         "field_california": lambda report: field_scores(report, "california"),
         "field_satellite": lambda report: field_scores(report, "satellite"),
@@ -697,9 +782,14 @@ TABLES: dict[str, dict[str, Callable[[Report], Rows]]] = {
     "prior_scale.json": {"prior_scale_rmse": prior_scale_rmse, "prior_scale_density": prior_scale_density},
     "mixing.json": {"mixing": mixing},
     "nuts.json": {"nuts_rates": nuts_rates},
-    "regression.json": {"regression_scaling": regression_scaling},
+    "regression.json": {"regression_scaling": regression_scaling, "regression_default": regression_default},
     "stations.json": {"stations_left_out": stations_left_out},
-    "traffic.json": {"traffic_errors": traffic_errors, "traffic_chains": traffic_chains},
+    "tails.json": {"noise_kinds": noise_kinds},
+    "traffic.json": {
+        "traffic_errors": traffic_errors,
+        "traffic_plain": traffic_plain,
+        "traffic_chains": traffic_chains,
+    },
     "outofcore.json": {"out_of_core": out_of_core},
     "spark.json": {
         "spark_als": spark_als,

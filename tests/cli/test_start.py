@@ -2,8 +2,10 @@
 
 import importlib
 import json
+import re
 import subprocess
 import sys
+from pathlib import Path
 
 import polars as pl
 import pytest
@@ -48,6 +50,19 @@ def test_demo_shows_the_figures_that_json_has(tmp_path, monkeypatch):
     for row in ("noise_floor", "global_mean", "without_side_information", "with_side_information"):
         for figure in result[row].values():
             assert f"{figure:.4f}" in shown.stdout
+    assert shown.stdout.endswith(" explore --demo --seed 1\n")
+
+
+def test_make_demo_ends_with_the_line_to_type(monkeypatch):
+    """The command is the one of the Makefile, and the line shows the model that was printed."""
+    makefile = (Path(__file__).parents[2] / "Makefile").read_text()
+    (command,) = re.findall(r"^demo: .*\n\t\$\(BIN\)/(.+)\n", makefile, re.MULTILINE)
+    assert command == "tuckergp demo"
+    monkeypatch.setattr(DEMO, "DRAWS", 3)
+    shown = run(*command.split()[1:])
+    assert shown.stdout.splitlines()[-1] == "See this model in a browser: tuckergp explore --demo"
+    monkeypatch.setattr(sys, "argv", [".venv/bin/tuckergp", "demo"])  # as make types it
+    assert DEMO.program() == ".venv/bin/tuckergp"
 
 
 @quick_and_long(("draws", "enough"), (8, 10**9), (50, value.ENOUGH))

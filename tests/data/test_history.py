@@ -39,3 +39,18 @@ def test_ratings_put_together_give_the_same_predictions_but_for_rounding(monkeyp
     monkeypatch.setattr(history, "MANY", 0)
     rec = TuckerRecommender(**settings).fit(table)
     np.testing.assert_allclose(rec.predict(table), expected, rtol=1e-5)
+
+
+def test_ratings_of_items_are_counted_without_those_of_hidden_users():
+    rng = np.random.default_rng(0)
+    user, item = rng.integers(0, 30, 400), rng.integers(0, 20, 400)
+    ratings = History.read(Table({"user_id": user, "item_id": item, "rating": np.ones(400)}, "ratings", 400))
+    some = ratings.sorted()
+    number = {value: k for k, value in enumerate(some.ids[1])}
+    for hidden in ([], [some.users[3]], [some.users[3], some.users[7]]):
+        history = some.hiding(hidden) if hidden else some
+        gone = {some.ids[0][k] for k in hidden}
+        expected = np.zeros(len(number), dtype=int)
+        for who, what in zip(user.tolist(), item.tolist(), strict=True):
+            expected[number[what]] += who not in gone
+        np.testing.assert_array_equal(history.ratings_per_item, expected)

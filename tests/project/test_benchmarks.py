@@ -61,6 +61,42 @@ def test_the_benchmark_of_fields_runs(tmp_path):
     assert all(found["5"]["error"] > found["10"]["error"] > 0 for found in cells.values())
 
 
+def test_orders_of_places_are_those_that_they_say_and_a_field_of_all_neighbours_is_the_process(monkeypatch):
+    monkeypatch.syspath_prepend(str(BENCHMARKS))
+    fields = importlib.import_module("fields")
+    X = np.random.default_rng(0).random((40, 2))
+    X[7] = X[3]  # equal places
+    order = fields.maximin(X)
+    np.testing.assert_array_equal(np.sort(order), np.arange(40))
+    for i in range(1, 39):
+        gaps = np.linalg.norm(X[order[i:], None] - X[order[:i]], axis=2).min(axis=1)
+        assert gaps[0] == gaps.max()
+    for name in fields.ORDERS:
+        assert fields.divergence("square", name, "3/2", count=5, n=30)["noise of a tenth"] > 1e-3
+        assert abs(fields.divergence("square", name, "3/2", count=29, n=30)["noise of a tenth"]) < 1e-8
+
+
+def test_names_of_candidates_tell_them_apart(monkeypatch):
+    monkeypatch.syspath_prepend(str(BENCHMARKS))
+    fields = importlib.import_module("fields")
+    cells = json.loads((BENCHMARKS / "results" / "fields.json").read_text())["cells"]
+    for data, candidates in fields.CANDIDATES.items():
+        names = [each.name for each in candidates]
+        assert len(set(names)) == len(names)
+        assert set(cells[data]["held out"]) <= set(names)
+        errors = {name: cell["rmse"] for name, cell in cells[data]["held out"].items() if "predicting" not in name}
+        assert fields.CHOSEN[data].name == min(errors, key=errors.get)
+
+
+def test_sets_of_statsmodels_are_left_out_without_it(monkeypatch, capsys):
+    monkeypatch.syspath_prepend(str(BENCHMARKS))
+    defaults = importlib.import_module("defaults")
+    monkeypatch.setitem(sys.modules, "statsmodels", None)
+    monkeypatch.setattr(sys, "argv", ["defaults.py", "--sets", "sea"])
+    defaults.main()
+    assert "sea is left out: " in capsys.readouterr().out
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("models", [["forest", "ridge"], ["gp", "ours"]])
 def test_the_benchmark_of_defaults_runs(tmp_path, models):
@@ -92,14 +128,22 @@ def test_the_benchmark_of_single_answers_runs(tmp_path):
 
 
 @pytest.mark.slow
-def test_the_benchmark_of_a_server_runs(tmp_path):
+def test_the_benchmark_of_a_server_runs(tmp_path, monkeypatch):
+    monkeypatch.syspath_prepend(str(BENCHMARKS))
     output = tmp_path / "serve.json"
-    command = [sys.executable, str(BENCHMARKS / "serve.py"), "--quick", "--seconds", "0.5", "-o", str(output)]
-    subprocess.run([*command, "--port", "8951"], check=True, capture_output=True)
+    command = [sys.executable, str(BENCHMARKS / "serve.py"), "--quick", "--seconds", "0.5", "--minutes", "0.05"]
+    subprocess.run([*command, "--port", "8951", "-o", str(output)], check=True, capture_output=True)
     report = json.loads(output.read_text())
     assert report["served"]["failed"] == report["bare"]["failed"] == 0
     assert report["served"]["requests"] > 0
-    assert report["memory"] > 1e7
+    assert len(report["memory"]) == report["workers"]
+    assert all(worker["private"] > 1e7 for worker in report["memory"])
+    pieces = report["sustained"]["pieces"]
+    assert [piece["took"] for piece in pieces] == [1.0] * 3
+    assert not sum(piece["failed"] for piece in pieces)
+    for name in ("serve_load", "serve_memory", "serve_sustained"):
+        head, *rows = importlib.import_module("tables").TABLES["serve.json"][name](report)
+        assert {len(row) for row in rows} == {len(head)}
 
 
 @pytest.mark.slow

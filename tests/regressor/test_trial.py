@@ -49,6 +49,41 @@ def test_scores_are_log_densities_of_rows_that_were_not_learned_from(trial):
     assert model.log_predictive_density(held.table, held.target).mean() == pytest.approx(choice.scores["lines"])
 
 
+LINE = np.linspace(-2, 2, 300)[:, None]
+OUTLIERS = np.sin(LINE[:, 0]) + 0.1 * np.random.default_rng(2).standard_t(2.1, 300)
+
+
+def test_noise_is_students_where_held_out_residuals_have_heavy_tails():
+    choice = choose(RegressorSettings(**SHORT), observations(LINE, OUTLIERS), 0, None)
+    robust = choice.scores[f"{choice.modes} with heavy tails"]
+    assert choice.heavy_tails
+    assert robust > max(score for name, score in choice.scores.items() if "heavy" not in name)
+    assert f"{choice}".startswith(f"{choice.modes} with heavy tails, by the mean log density")
+    model = TuckerGPRegressor(**SHORT).fit(LINE, OUTLIERS)
+    assert model.choice_ == choice
+    assert model.fit_.likelihood.name == "student"
+
+
+@pytest.mark.parametrize("given", ["student", "weights", "normal noise"])
+def test_heavy_tails_are_not_tried_where_they_are_given_or_cannot_be(given):
+    settings = RegressorSettings(**SHORT, likelihood="student" if given == "student" else "gaussian")
+    y = LINE[:, 0] + 0.1 * np.random.default_rng(1).standard_normal(300) if given == "normal noise" else OUTLIERS
+    data = observations(LINE, y)
+    choice = choose(settings, data._replace(weight=np.full(300, 2.0)) if given == "weights" else data, 0, None)
+    assert set(choice.scores) == {"lines", "rough lines"}
+    assert not choice.heavy_tails
+
+
+def test_a_fit_with_heavy_tails_is_stored_with_its_noise(tmp_path):
+    model = TuckerGPRegressor(**SHORT).fit(LINE, OUTLIERS)
+    model.save(tmp_path / "model.tgp")
+    again = load(tmp_path / "model.tgp")
+    assert again.choice_.heavy_tails
+    np.testing.assert_array_equal(
+        again.log_predictive_density(LINE, OUTLIERS), model.log_predictive_density(LINE, OUTLIERS)
+    )
+
+
 def test_one_column_lies_on_a_line_smooth_or_rough():
     choice = choose(RegressorSettings(**SHORT), observations(X[:, :1], X[:, 0]), 0, None)
     assert set(choice.scores) == {"lines", "rough lines"}

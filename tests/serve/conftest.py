@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from fastapi.testclient import TestClient
 
+from tests.serve.models import map_model
 from tuckergp import TuckerGPRegressor, TuckerRecommender, load
 from tuckergp.data.datasets import make_ratings
 from tuckergp.serve.app import create_app
@@ -85,6 +86,34 @@ class Files(dict):
         ratings["rating"] = [r + (d == "tv") for r, d in zip(ratings["rating"], device, strict=True)]
         rec = TuckerRecommender(**SMALL, context=["device", "people"])
         return rec.fit({**ratings, "device": device, "people": people}, users, items)
+
+    def _synthetic(self):
+        """The data of the demo as they are, which examples in OpenAPI speak of."""
+        made = make_ratings(random_state=0)
+        return TuckerRecommender(**SMALL).fit(made.train, made.users, made.items)
+
+    def _synthetic_clicks(self):
+        made = make_ratings(random_state=0)
+        return TuckerRecommender(**SMALL).fit({key: made.train[key] for key in ("user_id", "item_id")})
+
+    def _many_items(self):
+        """More items than one request rates."""
+        rng, n = np.random.default_rng(0), 10_500
+        items = np.concatenate([np.arange(n), rng.integers(0, n, n)])
+        ratings = {"user_id": np.arange(2 * n) % 300, "item_id": items, "rating": rng.integers(1, 6, 2 * n)}
+        cheap = {"rank": 2, "draws": 4, "warmup": 2, "objective": "rating", "noise": "shared", "duplicates": "last"}
+        return TuckerRecommender(**{**SMALL, **cheap}).fit(ratings)
+
+    def _map(self):
+        return map_model()
+
+    def _outputs(self):
+        """A regression model with two outputs, of a number, a text and a date."""
+        rng = np.random.default_rng(0)
+        day = np.datetime64("2024-01-01") + rng.integers(0, 90, size=80)
+        table = {"x": rng.random(80), "kind": rng.choice(["a", "b"], size=80).tolist(), "day": day}
+        y = np.column_stack([np.sin(3 * table["x"]), np.cos(3 * table["x"])])
+        return TuckerGPRegressor(rank=2, draws=10, warmup=5, random_state=0).fit(table, y)
 
     def _regression(self):
         rng = np.random.default_rng(0)

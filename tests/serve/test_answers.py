@@ -41,13 +41,6 @@ def test_says_what_it_serves(client, rec):
     assert model["attributes"]["items"] == ["title", "year", "genres"]
 
 
-def documented():
-    """The statuses of errors that the page on serving lists."""
-    text = (Path(__file__).parents[2] / "docs" / "serving.md").read_text()
-    start = text.index("An error is")
-    return set(re.findall(r"\b([45]\d\d) \(", text[start : text.index("\n\n", start)]))
-
-
 def test_a_group_takes_the_options_that_the_page_says(client):
     text = (Path(__file__).parents[2] / "docs" / "serving.md").read_text()
     said = re.search(r"such a list takes no ([^.]+)\. All lists", text)[1]
@@ -60,19 +53,6 @@ def test_a_group_takes_the_options_that_the_page_says(client):
                 for name, value in changed.items()}  # fmt: skip
     refusing = set(re.findall(r"`(\w+)`", said))
     assert statuses == {name: 422 if name in refusing else 200 for name in changed}
-
-
-def test_every_operation_has_a_summary_and_an_example(client):
-    paths = client.get("/openapi.json").json()["paths"]
-    assert len(paths) >= 12
-    for path, methods in paths.items():
-        for method, operation in methods.items():
-            assert operation["summary"], (path, method)
-            assert "example" in str(operation) or "$ref" in str(operation), (path, method)
-            assert {"401", "404", "405", "413", "422", "429", "500", "503"} <= set(operation["responses"])
-            assert set(operation["responses"]) - {"200"} == documented()
-            content = operation["responses"]["200"]["content"]
-            assert "text/plain" in content or content["application/json"]["schema"], (path, method)
 
 
 # Users and items

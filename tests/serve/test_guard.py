@@ -198,11 +198,25 @@ def test_a_body_that_does_not_come_to_its_end_is_ended(files):
         assert error.value.status_code == 408
 
 
-def test_ten_thousand_ratings_in_one_request(client):
-    ratings = [{"item_id": f"i00{10 + k % 30}", "rating": 1 + k % 5} for k in range(10_000)]
-    answer = client.post("/recommendations", json={"users": [{"ratings": ratings}], "n": 3})
-    assert answer.status_code == 200, answer.text
-    assert len(answer.json()["lists"][0]["items"]) == 3
+def test_ten_thousand_items_are_rated_in_one_request(files):
+    """By somebody new for one answer, and to be kept; what is rated is in no list, and in the details of the user."""
+    ratings = [{"item_id": k, "rating": 1 + k % 5} for k in range(10_000)]
+    with serving(files["many_items"]) as client:
+        answer = client.post("/recommendations", json={"users": [{"ratings": ratings}], "n": 1000})
+        assert answer.status_code == 200, answer.text
+        assert {line["item_id"] for line in answer.json()["lists"][0]["items"]} == set(range(10_000, 10_500))
+        kept = [{"user_id": 1000, **rating} for rating in ratings]
+        folded = client.post("/fold-in", json={"ratings": kept})
+        assert (folded.status_code, folded.json()) == (200, {"ratings": 10_000, "users": [1000]})
+        left = client.get("/users/1000/recommendations", params={"n": 1000}).json()["items"]
+        assert {line["item_id"] for line in left} == set(range(10_000, 10_500))
+        known = client.get("/users/1000").json()["ratings"]
+        assert {line["item_id"]: line["rating"] for line in known} == {k: 1 + k % 5 for k in range(10_000)}
+        listed = client.get("/page/person", params={"user_id": "1000"}).json()
+        assert (listed["count"], len(listed["ratings"])) == (10_000, 500)
+
+
+def test_too_many_ids_in_one_request_are_refused(client):
     asked = {"users": [{"user_id": "u0002"}], "exclude": [0] * 100_001}
     assert client.post("/recommendations", json=asked).status_code == 422
 

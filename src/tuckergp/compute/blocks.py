@@ -13,7 +13,7 @@ import numpy as np
 
 from tuckergp.compute.compiled import from_module, jit
 from tuckergp.compute.contract import IDENTITY, SPARSE, Array, others
-from tuckergp.compute.vectors import CHAINS, LANES, move, multiply, padded, pointer, prefetch
+from tuckergp.compute.vectors import CHAINS, LANES, dot, move, multiply, padded, pointer, prefetch
 
 carray = from_module("numba", "carray")
 
@@ -246,6 +246,17 @@ def write_products(task: Task, first: int, n: int) -> None:
                     move(psi, at + k, task.root[i], task.Z, i * width + k)
                 else:
                     multiply(psi, at + k, task.Z, i * width + k)
+
+
+@jit
+def subtract_products(task: Task, first: int, n: int, mine: Any) -> None:
+    """Take z'psi_d, psi_d = ``mine``, from targets of n observations: two modes, an identity core, so z as it lies."""
+    psi, width, begin = task.psi, task.width, task.start[1 - task.d]
+    for i in range(n):
+        soon = begin + row_of(task, min(first + i + AHEAD, task.last), 0) * width
+        for k in range(0, width, LANES):
+            prefetch(psi, soon + k)
+        task.target[i] -= dot(psi, begin + row_of(task, first + i, 0) * width, mine, 0, width)
 
 
 @jit

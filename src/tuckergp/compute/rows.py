@@ -21,13 +21,14 @@ from tuckergp.compute.blocks import (
     keep,
     place,
     scratch,
+    subtract_products,
     task_of,
     write_precisions,
     write_targets,
     write_z,
 )
 from tuckergp.compute.compiled import jit
-from tuckergp.compute.contract import FULL, SPARSE, Array, add_core_gradient, locate
+from tuckergp.compute.contract import FULL, IDENTITY, SPARSE, Array, add_core_gradient, locate
 from tuckergp.compute.threads import run_ranges
 from tuckergp.compute.tiles import add_gram, factorise, solve_lower, solve_upper
 from tuckergp.compute.vectors import LANES, add_weighted, dot, pointer
@@ -234,12 +235,15 @@ def sum_squares(task: Task, m: int, mine: Any) -> tuple[float, float]:
     squares = scaled = 0.0
     for begin in range(task.ptr[m], task.ptr[m + 1], BLOCK):
         n = min(BLOCK, task.ptr[m + 1] - begin)
-        for i in range(n):
-            root[i] = 1.0
         write_targets(task, begin, n)
-        write_z(task, begin, n)
-        for i in range(n):
-            target[i] -= dot(task.Z, i * width, mine, 0, width)
+        if task.kind == IDENTITY and task.modes == 2:
+            subtract_products(task, begin, n, mine)
+        else:
+            for i in range(n):
+                root[i] = 1.0
+            write_z(task, begin, n)
+            for i in range(n):
+                target[i] -= dot(task.Z, i * width, mine, 0, width)
         write_precisions(task, begin, n, root)
         for i in range(n):
             square = np.float64(target[i]) ** 2

@@ -378,6 +378,13 @@ class SortedHistory(_Elsewhere):
         places, ends = _ranges(self.starts, self._shown(users))
         return self.item[places], ends
 
+    @cached_property
+    def ratings_per_item(self) -> npt.NDArray[np.intp]:
+        """The number of ratings of each item, shape (n_items,): of all, without those of users who are hidden."""
+        hidden, _ = _ranges(self.starts, np.array(sorted(self.hidden), dtype=np.intp))
+        n_items = len(self.ids[1])
+        return np.bincount(self.item, minlength=n_items) - np.bincount(self.item[hidden], minlength=n_items)
+
     def of_users(self, users: npt.NDArray[np.integer]) -> History:
         """The ratings of some users, one user after the other, with only their ids."""
         places, ends = _ranges(self.starts, self._shown(users))

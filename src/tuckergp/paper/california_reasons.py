@@ -81,7 +81,7 @@ CALIFORNIA_REASONS = Experiment(
         "arms": {
             "25": {"full": 20, "drawn": 20, "given": 5, "longer": 5},
             "50": {"full": 20, "drawn": 10},
-            "100": {"full": 10, "drawn": 10, "given": 5, "longer": 5},
+            "100": {"full": 5, "drawn": 5, "given": 3, "longer": 3},
         },
     },
     quick={

@@ -18,11 +18,14 @@ class Choice(Shown):
     modes : str
         The name of the chosen model: ``"lines"``, ``"rough lines"``, ``"surface"`` or ``"field"``.
     scores : dict of str to float
-        The mean log density that each model gave to held-out targets.
+        The mean log density that each model gave to held-out targets; that of the best with Student's t, too, where it
+        was tried.
     rows, held_out : int
         How many rows each model learned from in the trial, and by how many it was judged.
     lengthscales : list of float
         Of a field: those of its columns that the trial found, in their standard deviations, from which the fit starts.
+    heavy_tails : bool
+        Whether noise is Student's t in place of normal, because that gave held-out targets a higher density.
 
     Examples
     --------
@@ -35,8 +38,12 @@ class Choice(Shown):
     rows: int
     held_out: int
     lengthscales: list[float] = field(default_factory=list)
+    heavy_tails: bool = False
 
     def __str__(self) -> str:
         ranked = sorted(self.scores.items(), key=lambda pair: -pair[1])
         shown = ", ".join(f"{name} {score:.3f}" for name, score in ranked)
-        return f"{self.modes}, by the mean log density of {self.held_out} held-out rows after {self.rows}: {shown}"
+        noise = " with heavy tails" if self.heavy_tails else ""
+        return (
+            f"{self.modes}{noise}, by the mean log density of {self.held_out} held-out rows after {self.rows}: {shown}"
+        )

@@ -124,7 +124,8 @@ class TuckerGPRegressor(Storable, ReadsTables, RegressorMixin, BaseEstimator):  
         Usual values of each column that is used, in their order: all where they are few, else some hundred of them.
     choice_ : Choice or None
         What a trial found ``modes=None`` to be: ``"lines"``, ``"rough lines"``, ``"surface"`` (one mode: a trend, a
-        curve of each number, a smooth function of all) or ``"field"``, with the scores. None without a trial.
+        curve of each number, a smooth function of all) or ``"field"``, with the scores; and whether noise has heavy
+        tails, Student's in place of Gaussian noise. None without a trial.
     features_ : ColumnReport
         How each column is used, or why not; ``print(reg.features_)``.
     modes_ : tuple of FittedMode

@@ -84,6 +84,7 @@ def learn(
     model = next(iter(models.values())) if choice is None else models[choice.modes]
     if choice is not None:
         say(f"modes: {choice}", control.progress)
+        settings = replace(settings, likelihood="student") if choice.heavy_tails else settings
     if control.max_time is not None:
         control = replace(control, max_time=max(0.0, control.max_time - (time.monotonic() - began)))
     fitted = fit_modes(model.settings(settings), data, control, seed, moments_of, keep)

@@ -17,6 +17,7 @@ import tuckergp
 from tuckergp.serve.errors import say_errors
 from tuckergp.serve.guard import Guard
 from tuckergp.serve.metrics import Metrics
+from tuckergp.serve.openapi import completed
 from tuckergp.serve.pages import PageState
 from tuckergp.serve.routes import ROUTERS
 from tuckergp.serve.service import Service
@@ -48,6 +49,12 @@ def create_app(path: str | Path, **settings: Any) -> App:
 class App(FastAPI):
     """An app with a `Guard` around all of it, also around what answers errors."""
 
+    def openapi(self) -> dict[str, Any]:
+        """What there is to ask, with examples."""
+        if self.openapi_schema is None:
+            self.openapi_schema = completed(super().openapi(), self.state.settings.token is not None)
+        return self.openapi_schema
+
     def build_middleware_stack(self) -> ASGIApp:
         """The layers of the app, the guard outside."""
         metrics: Metrics = self.state.metrics
@@ -74,7 +81,8 @@ def app_of(settings: ServeSettings, page: PageState | None = None) -> App:
     app = App(
         title="tuckergp",
         version=tuckergp.__version__,
-        description="Predictions and recommendations of one model, with their uncertainty and the reasons for them.",
+        description="Predictions and recommendations of one model, with their uncertainty and the reasons for them. "
+        "Examples are of `tuckergp explore --demo`; long lists of its answers are cut short.",
         docs_url=None,  # these pages load scripts of others
         redoc_url=None,
         redirect_slashes=False,

@@ -153,12 +153,15 @@ class ListOptions(Strict):
     """How to make a list."""
 
     n: int = Field(10, ge=1, le=1000, description="Items in the list; fewer where fewer are left.")
-    by: Literal["value", "rating", "choice"] | None = Field(None, description="What to sort by; see /version.")
+    by: Literal["value", "rating", "choice"] | None = Field(
+        None, description="What to sort by; see /version.", examples=["rating"]
+    )
     strategy: Literal["mean", "ucb", "thompson"] = Field(
         "mean", description="The expected score; that plus kappa standard deviations; or one draw, which explores."
     )
     kappa: float = Field(1.0, ge=-100, le=100)
-    seed: int | None = Field(None, ge=0, lt=2**63, description="Of thompson; without one, every list is another.")
+    seed: int | None = Field(None, ge=0, lt=2**63, description="Of thompson; without one, every list is another.",
+                             examples=[7])  # fmt: skip
     diversity: float = Field(0.0, ge=0, le=1, description="How much similar items are avoided.")
     min_ratings: int = Field(0, ge=0, le=2**31, description="Only items with at least so many ratings.")
     exclude_seen: bool = Field(True, description="Leave out what the user has rated.")
@@ -173,11 +176,20 @@ Words = Annotated[list[Annotated[str, Field(max_length=500)]], Field(fail_fast=T
 class QueryOptions(ListOptions):
     """How to make a list, in an address."""
 
-    where: Words = Field([], description="Only items with this attribute: genre=Comedy, year=1980..1999.",
-                         max_length=20)  # fmt: skip
-    items: Words = Field([], description="Only these items.", max_length=10_000)
-    exclude: Words = Field([], description="Never these items.", max_length=10_000)
-    boost: Words = Field([], description="Points to add to the score of an item: ID:0.5.", max_length=1000)
+    where: Words = Field(
+        [],
+        description="Only items with this attribute: a value, or a range of which either end may be left out.",
+        max_length=20,
+        examples=[["genres=Comedy", "year=1980..1999"]],
+    )
+    items: Words = Field([], description="Only these items.", max_length=10_000, examples=[["i0001", "i0002"]])
+    exclude: Words = Field([], description="Never these items.", max_length=10_000, examples=[["i0003"]])
+    boost: Words = Field(
+        [],
+        description="Points to add to the score of an item, after its id and a colon.",
+        max_length=1000,
+        examples=[["i0004:0.5"]],
+    )
 
 
 class Range(Strict):
@@ -213,7 +225,7 @@ class BodyOptions(ListOptions):
         {},
         max_length=20,
         description="Conditions on columns of the item table: a value, a range, or a list of which one must hold.",
-        examples=[{"genre": ["Comedy", "Drama"], "year": {"low": 1980, "high": 1999}}],
+        examples=[{"genres": ["Comedy", "Drama"], "year": {"low": 1980, "high": 1999}}],
     )
     items: Ids | None = Field(None, description="Only these items.", max_length=MOST_ROWS)
     exclude: Ids = Field([], description="Never these items: a blocklist.", max_length=MOST_ROWS)

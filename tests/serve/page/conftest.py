@@ -1,10 +1,10 @@
 """Small models that the tests of the page only read."""
 
-import numpy as np
 import pytest
 from tuckergp.datasets import make_ratings
 
-from tuckergp import TuckerGPRegressor, TuckerRecommender
+from tests.serve.models import map_model
+from tuckergp import TuckerRecommender
 
 SHORT = {"rank": 3, "draws": 24, "warmup": 12, "time": None, "random_state": 0}
 
@@ -27,11 +27,4 @@ def clicks(ratings):
 
 @pytest.fixture(scope="package")
 def regressor():
-    rng = np.random.default_rng(0)
-    X = {
-        "longitude": rng.uniform(-2, 2, 200),
-        "latitude": rng.uniform(0, 3, 200),
-        "season": rng.choice(["dry", "wet"], 200),
-    }
-    y = np.sin(X["longitude"]) * X["latitude"] + (X["season"] == "wet") + 0.1 * rng.standard_normal(200)
-    return TuckerGPRegressor(rank=3, draws=20, warmup=20, random_state=0).fit(X, y)
+    return map_model()

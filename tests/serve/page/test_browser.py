@@ -195,6 +195,52 @@ def test_stars_are_one_stop_and_work_with_the_keyboard(rater):
     assert ": 3.5. " in tab.locator(".moved").text_content()
 
 
+def reach(tab, selector, key="Tab"):
+    """Press a key until an element has the focus, which must be seen; as who has no mouse does."""
+    for _ in range(150):
+        tab.keyboard.press(key)
+        if tab.evaluate("(selector) => document.activeElement.matches(selector)", selector):
+            look = tab.evaluate("(({ outlineStyle, outlineWidth }) => [outlineStyle, parseFloat(outlineWidth)])"
+                                "(getComputedStyle(document.activeElement))")  # fmt: skip
+            assert look[0] != "none", selector
+            assert look[1] >= 1, selector
+            return tab.locator(":focus")
+    raise AssertionError(f"{key} does not lead to {selector}")
+
+
+def test_the_keyboard_alone_leads_from_a_search_to_the_model(visit, person, recommender):
+    tab = visit.open()
+    reach(tab, "input[type=search], input[type=text], input:not([type])")
+    tab.keyboard.type(str(person))
+    visit.until("document.querySelectorAll('.found li').length === 1")
+    assert reach(tab, ".found a").text_content().startswith(str(person))
+    tab.keyboard.press("Enter")
+    tab.wait_for_selector("main[data-view=person] .list .what a")
+    visit.settled()
+    title = reach(tab, ".list .what a").text_content()
+    stars = reach(tab, ".list .stars button")  # those of one item are one stop
+    chosen = stars.get_attribute("aria-label")
+    tab.keyboard.press("ArrowLeft")
+    assert tab.locator(":focus").get_attribute("aria-label") != chosen
+    reach(tab, ".list .what a", "Shift+Tab")
+    tab.keyboard.press("Enter")
+    tab.wait_for_selector("main[data-view=item]")
+    visit.settled()
+    assert tab.locator("h1").text_content() == title
+    assert tab.evaluate("document.activeElement.matches('h1, main')")  # a screen reader goes on there
+    tab.wait_for_selector("canvas[data-drawn]")
+    reach(tab, "canvas")
+    before = tab.locator(".readout").text_content()
+    for key in ("ArrowRight", "ArrowRight", "+", "ArrowUp"):
+        tab.keyboard.press(key)
+    assert tab.locator(".readout").text_content() != before
+    reach(tab, "nav a[href='#/model']", "Shift+Tab")
+    tab.keyboard.press("Enter")
+    tab.wait_for_selector("main[data-view=model]")
+    visit.settled()
+    assert tab.evaluate("document.activeElement.matches('h1, main')")
+
+
 def test_two_tabs_may_rate_at_once(browser, rater):
     tabs = [rater, Visit(browser, rater.address)]
     for one in tabs:
@@ -330,13 +376,15 @@ def _encoded(tab, text):
 
 def test_lists_by_value_rating_and_choice_and_a_copy_that_is_measured(harmed):
     seen, tab = harmed, harmed.open("person/nobody?new=1")
+    assert tab.locator(".list .whisker").count() == 12  # of somebody new, too
     tab.locator(".list .stars").first.get_by_label(re.compile(" 5 of 5")).click()
-    tab.wait_for_selector(".list .whisker")
+    tab.wait_for_selector(".moved:not([hidden])")
     by_value = tab.locator(".list .what").all_text_contents()
     assert tab.locator(".list .whisker").count() == 12
     with tab.expect_response("**/recommendations"):
         tab.get_by_label("by", exact=True).select_option("rating")
-    seen.until("document.querySelectorAll('.list .whisker').length === 12")
+    first = "document.querySelector('.list .what').textContent"
+    seen.until(f"{first} !== {json.dumps(by_value[0])} && document.querySelectorAll('.list .whisker').length === 12")
     shown = [float(text.split()[0]) for text in tab.locator(".list .value").all_text_contents()]
     assert shown == sorted(shown, reverse=True)
     assert tab.locator(".list .what").all_text_contents() != by_value
@@ -468,6 +516,9 @@ def test_no_serious_accessibility_fault_and_room_on_a_phone(browser, site, regre
     papers = set()
     for number, (address, route) in enumerate(views):
         tab = phone[address].open(route)
+        shrunk = "(({ width }, box) => width < 0.6 * box.width)(each.getBoundingClientRect(), each.viewBox.baseVal)"
+        small = f"[...document.querySelectorAll('main svg.plot')].some((each) => {shrunk})"
+        assert not tab.evaluate(small), route  # letters of a plot would be too small to read
         assert tab.evaluate("document.documentElement.scrollWidth") <= 360, route
         for scheme, options in (("dark", contrast), ("light", quick))[number % 3 != 1 :]:
             tab.emulate_media(color_scheme=scheme)

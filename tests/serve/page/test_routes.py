@@ -49,6 +49,13 @@ def test_expected_ratings_are_those_of_predict_without_noise(client, recommender
     np.testing.assert_allclose(found["mean"], mean)
     np.testing.assert_allclose(found["std"], std)
     assert client.post("/page/expected", json={"user_id": person, "items": ["nothing"]}).status_code == 404
+    assert client.post("/page/expected", json={"user_id": "nobody", "items": items}).status_code == 404
+    new = client.post("/page/expected", json={"attributes": {"age": 40, "sex": "F"}, "items": items}).json()
+    asked = {"users": [{"attributes": {"age": 40, "sex": "F"}}], "by": "rating", "n": 1000}
+    (listed,) = client.post("/recommendations", json=asked).json()["lists"]
+    by_item = {line["item_id"]: (line["score"], line["std"]) for line in listed["items"]}
+    got = list(zip(new["mean"], new["std"], strict=True))
+    np.testing.assert_allclose(got, [by_item[item] for item in items], rtol=1e-4)
 
 
 def test_figures_that_take_a_while_are_computed_once_whatever_is_folded_in(client, monkeypatch):
@@ -57,9 +64,13 @@ def test_figures_that_take_a_while_are_computed_once_whatever_is_folded_in(clien
     first = client.get("/page/model/weights").json()
     rating = {"user_id": "visitor", "item_id": client.get("/page/about").json()["popular"][0]["id"], "rating": 4}
     assert client.post("/fold-in", json={"ratings": [rating]}).status_code == 200
-    monkeypatch.setattr(page, "weights", None)  # would be called again
+    levels = client.get("/page/about").json()["levels"]
+    for name in ("weights", "levels_of"):
+        monkeypatch.setattr(page, name, None)  # would be called again
     assert client.get("/page/model/weights").json() == first
     assert client.get("/page/model/data").json()["added"] == 1
+    assert client.get("/page/about").json()["levels"] == levels
+    assert len(client.get("/page/item", params={"item_id": rating["item_id"]}).json()["distribution"]) == len(levels)
 
 
 def test_a_model_of_the_other_kind_is_refused_with_a_sentence(client, regression):

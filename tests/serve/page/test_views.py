@@ -19,7 +19,7 @@ from tuckergp.serve.views.about import about_recommender
 from tuckergp.serve.views.cells import facts, shown
 from tuckergp.serve.views.item_map import colourings, item_map
 from tuckergp.serve.views.learning import convergence, data_summary, weights
-from tuckergp.serve.views.people import about_item, about_person, distribution
+from tuckergp.serve.views.people import about_item, about_person, distribution, levels_of
 
 
 def test_ratings_of_an_item_are_those_of_the_table_and_those_folded_in(recommender, ratings, tmp_path):
@@ -33,7 +33,7 @@ def test_ratings_of_an_item_are_those_of_the_table_and_those_folded_in(recommend
     loaded.fold_in({"user_id": ["new"], "item_id": [item], "rating": [1.5]})
     np.testing.assert_array_equal(loaded.history_.of_item(item)[-1:], [1.5])
     assert len(loaded.history_.of_item(item)) == len(given) + 1
-    seen = about_item(ServedRecommender(loaded), item)
+    seen = about_item(ServedRecommender(loaded), item, levels_of(loaded._fitted))
     assert seen["count"] == len(given) + 1
     assert sum(bin["count"] for bin in seen["distribution"]) == len(given) + 1
     assert seen["mean"] == pytest.approx((given.sum() + 1.5) / (len(given) + 1))
@@ -177,7 +177,8 @@ def test_clicks_are_judged_by_hits_in_lists_of_ten(clicks, ratings):
     assert found["people"] == len(people)
     assert found["hit_rate"] == pytest.approx(len(hit) / len(people))
     assert 0 < found["usual_hit_rate"] < 1
-    assert about_item(ServedRecommender(clicks), ratings.items["item_id"][0])["distribution"] == []
+    assert levels_of(clicks._fitted) == []
+    assert about_item(ServedRecommender(clicks), ratings.items["item_id"][0], [])["distribution"] == []
 
 
 def test_chains_and_weights_are_those_of_the_model(recommender):
@@ -186,14 +187,14 @@ def test_chains_and_weights_are_those_of_the_model(recommender):
     assert found["worst_rhat"] == pytest.approx(diagnostics.worst_rhat)
     of_f = [trace["rhat"] for trace in found["traces"] if trace["label"].startswith("prediction")]
     assert of_f[0] == pytest.approx(diagnostics.worst_rhat)
-    assert any(trace["label"] == "noise" for trace in found["traces"])
+    assert [trace["label"] for trace in found["traces"]][: -len(of_f)] == ["noise"]  # the number of a step is none
     shares = {(row["side"], row["what"]): row["share"] for row in weights(recommender)}
     expected = {(row.side, row.what): row.contribution for row in recommender.feature_importance().rows}
     assert shares == pytest.approx(expected, abs=0.02)  # from 20 of 24 draws
 
 
 def test_the_summary_counts_what_was_learned_from(recommender, ratings):
-    found = data_summary(recommender._fitted)
+    found = data_summary(recommender._fitted, levels_of(recommender._fitted))
     assert found["ratings"] == len(ratings.train)
     assert found["users"] == len(set(ratings.train["user_id"]))
     assert found["mean"] == pytest.approx(ratings.train["rating"].mean())
@@ -202,7 +203,7 @@ def test_the_summary_counts_what_was_learned_from(recommender, ratings):
 
 
 def test_a_new_person_can_say_what_the_model_uses(recommender, ratings):
-    found = about_recommender(ServedRecommender(recommender))
+    found = about_recommender(ServedRecommender(recommender), levels_of(recommender._fitted))
     asked = {each["name"]: each for each in found["questions"]}
     assert asked["age"]["range"] == [ratings.users["age"].min(), ratings.users["age"].max()]
     assert asked["sex"]["values"] == ["F", "M"]

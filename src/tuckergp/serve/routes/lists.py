@@ -45,30 +45,6 @@ ItemId = Annotated[
 ]
 Count = Annotated[int, Query(description="How many.", ge=1, le=1000)]
 
-EXAMPLES: dict[str, Any] = {
-    "new": {
-        "summary": "A new person with two ratings",
-        "value": {
-            "users": [{"ratings": [{"item_id": "i0001", "rating": 5}, {"item_id": "i0002", "rating": 2}]}],
-            "n": 5,
-            "reasons": 2,
-        },
-    },
-    "group": {
-        "summary": "What shall we watch tonight?",
-        "value": {"users": [{"user_id": "u0001"}, {"user_id": "u0002"}], "together": "least"},
-    },
-    "rules": {
-        "summary": "Business rules",
-        "value": {
-            "users": [{"user_id": "u0001"}],
-            "exclude": ["i0003"],
-            "boosts": [{"item_id": "i0004", "boost": 0.5}],
-            "stock": [{"item_id": "i0005", "left": 0}],
-        },
-    },
-}
-
 
 @router.get(
     "/users/{user_id}/recommendations", response_model=Recommendations, summary="The best items for a known user"
@@ -85,7 +61,6 @@ def recommendations(request: Request, user_id: UserId, asked: Annotated[QueryOpt
     "/recommendations",
     response_model=Lists,
     summary="Lists for known people, new people and groups",
-    openapi_extra={"requestBody": {"content": {"application/json": {"examples": EXAMPLES}}}},
 )
 def recommend(request: Request, asked: RecommendRequest) -> Any:
     """Lists for some people, or one for them together. What is said about new people counts for this answer alone."""

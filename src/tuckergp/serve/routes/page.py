@@ -22,27 +22,30 @@ from tuckergp.serve.page_schemas import (
     Weights,
 )
 from tuckergp.serve.pages import PageState
+from tuckergp.serve.people import including
 from tuckergp.serve.recommending import ServedRecommender
 from tuckergp.serve.replies import Reply
 from tuckergp.serve.routes.common import ERRORS, service_of
-from tuckergp.serve.schemas import Id, Strict, Text
+from tuckergp.serve.schemas import MOST_TEXT, Described, Id, Person, Strict, Text
 from tuckergp.serve.views.about import about_recommender
 from tuckergp.serve.views.item_map import item_map
 from tuckergp.serve.views.learning import convergence, data_summary, weights
-from tuckergp.serve.views.people import about_item, about_person
+from tuckergp.serve.views.people import about_item, about_person, levels_of
 from tuckergp.serve.views.surface import columns_of, surface
 
 __all__ = ["router"]
 
 router = APIRouter(prefix="/page", tags=["page"], responses=ERRORS, route_class=TimedRoute)
 
-IdText = Annotated[str, Query(description="The id as text.", max_length=2_000)]
+UserText = Annotated[str, Query(description="The user's id as text.", max_length=MOST_TEXT, examples=["u0001"])]
+ItemText = Annotated[str, Query(description="The item's id as text.", max_length=MOST_TEXT, examples=["i0001"])]
 
 
 class ExpectedRequest(Strict):
-    """A person and some items."""
+    """A person, known or described, and some items."""
 
-    user_id: Id
+    user_id: Id | None = None
+    attributes: Described = Field({}, description="Of somebody new; they count for this answer alone.")
     items: list[Id] = Field(min_length=1, max_length=1_000)
 
 
@@ -61,18 +64,25 @@ def state_of(request: Request) -> PageState:
     return page
 
 
+def levels(request: Request) -> list[float]:
+    """The ratings that can be given to items of the model file."""
+    served = service_of(request).recommender_of_file()
+    found: list[float] = state_of(request).once(served, "levels", lambda: levels_of(served.fitted))
+    return found
+
+
 @router.get("/about", response_model=About, summary="What kind of model it is")
 def about(request: Request) -> Any:
     """Kind, scale of ratings, attributes of people; for regression the columns and their usual values."""
     service = service_of(request)
     served = service.current()
     if isinstance(served, ServedRecommender):
-        return Reply({**service.facts, **about_recommender(served)})
+        return Reply({**service.facts, **about_recommender(served, levels(request))})
     return Reply({**service.facts, **columns_of(served.model)})
 
 
 @router.get("/person", response_model=PagePerson | None, summary="A person")
-def person(request: Request, user_id: IdText, new: bool = False) -> Any:
+def person(request: Request, user_id: UserText, new: bool = False) -> Any:
     """Attributes of a person, and what they have rated; null for somebody ``new`` who has not rated anything."""
     served = service_of(request).recommender()
     if new and served.users.read(user_id) not in served.users.side.number:
@@ -81,18 +91,19 @@ def person(request: Request, user_id: IdText, new: bool = False) -> Any:
 
 
 @router.get("/item", response_model=PageItem, summary="An item")
-def item(request: Request, item_id: IdText) -> Any:
+def item(request: Request, item_id: ItemText) -> Any:
     """Attributes of a known item, and how its ratings are distributed."""
     served = service_of(request).recommender()
-    return Reply(about_item(served, served.items.known(item_id)))
+    return Reply(about_item(served, served.items.known(item_id), levels(request)))
 
 
 @router.post("/expected", response_model=Expected, summary="Expected ratings and how uncertain they are")
 def expected(request: Request, asked: ExpectedRequest) -> Any:
     """The expected rating of each item by one person, and its standard deviation without the noise of one rating."""
-    served = service_of(request).recommender()
+    who = Person(user_id=asked.user_id, attributes=asked.attributes, ratings=[])
+    served, users = including(service_of(request).recommender(), [who])
     items = [served.items.known(value) for value in asked.items]
-    pairs = {"user_id": [served.users.known(asked.user_id)] * len(items), "item_id": items}
+    pairs = {"user_id": users * len(items), "item_id": items}
     if not served.model.fit_.draws.sampled:
         return Reply({"mean": served.model.predict(pairs), "std": None})
     mean, std = served.model.predict(pairs, return_std=True, include_noise=False, clip=False)
@@ -109,7 +120,7 @@ def map_of_items(request: Request) -> Any:
 @router.get("/model/data", response_model=DataSummary, summary="What the model learned from")
 def data(request: Request) -> Any:
     """Numbers of ratings, people and items, how ratings are distributed, and how columns are used."""
-    return Reply(data_summary(service_of(request).recommender().fitted))
+    return Reply(data_summary(service_of(request).recommender().fitted, levels(request)))
 
 
 @router.get("/model/weights", response_model=Weights, summary="How much each attribute counts")

@@ -51,7 +51,11 @@ CIRCUMSTANCES: dict[str, Any] = {
     "The average without them.",
     "style": "form",
     "explode": True,
-    "schema": {"type": "object", "additionalProperties": {"type": "string", "maxLength": MOST_TEXT}},
+    "schema": {
+        "type": "object",
+        "additionalProperties": {"type": "string", "maxLength": MOST_TEXT},
+        "examples": [{"device": "tv"}],
+    },
 }
 
 
@@ -65,7 +69,9 @@ def explain(
     request: Request,
     user_id: Annotated[str, Query(description="A known user.", max_length=MOST_TEXT, examples=["u0001"])],
     item_id: Annotated[str, Query(description="A known item.", max_length=MOST_TEXT, examples=["i0001"])],
-    timestamp: Annotated[str | None, Query(description="When, for models with time.", max_length=40)] = None,
+    timestamp: Annotated[
+        str | None, Query(description="When, for models with time.", max_length=40, examples=["2024-01-10"])
+    ] = None,
 ) -> Any:
     """The prediction as a sum: the average, each attribute, co-rating, and the own part of the user and the item."""
     served = service_of(request).recommender()

@@ -13,7 +13,6 @@ from tuckergp.recommender.fitted import FittedRecommender
 from tuckergp.recommender.titles import title_column
 from tuckergp.serve.recommending import ServedRecommender
 from tuckergp.serve.views.cells import bag_of
-from tuckergp.serve.views.people import levels_of
 
 __all__ = ["about_recommender"]
 
@@ -23,7 +22,7 @@ POPULAR = 80
 MOST_CHOICES = 100
 
 
-def about_recommender(served: ServedRecommender) -> dict[str, Any]:
+def about_recommender(served: ServedRecommender, levels: list[float]) -> dict[str, Any]:
     """Scale and levels of ratings, attributes of people, and items that many know."""
     fitted, side = served.fitted, served.items.side
     count = ratings_per_item(fitted.history, side)
@@ -36,7 +35,7 @@ def about_recommender(served: ServedRecommender) -> dict[str, Any]:
         "has_ratings": len(fitted.history.base) > 0,  # a file may be saved without them
         "whole_ids": isinstance(fitted.layout.sides[0].example, int),
         "range": None if clicks else list(fitted.rating_range),
-        "levels": [] if clicks else levels_of(fitted),
+        "levels": levels,
         "sampled": fitted.fit.draws.sampled,
         "has_titles": title_column(fitted.tables[1]) is not None,
         "by": served.by,

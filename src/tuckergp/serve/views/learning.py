@@ -15,7 +15,7 @@ from tuckergp.recommender import TuckerRecommender
 from tuckergp.recommender.explain import feature_importance
 from tuckergp.recommender.fitted import FittedRecommender
 from tuckergp.serve.views.cells import numbers
-from tuckergp.serve.views.people import MOST_PEOPLE, distribution, levels_of, some_ratings
+from tuckergp.serve.views.people import MOST_PEOPLE, distribution, some_ratings
 
 __all__ = ["convergence", "data_summary", "weights"]
 
@@ -30,8 +30,11 @@ MOST_DRAWS = 20
 WORST = 2
 """How many predictions are shown, those with the largest R-hat."""
 
+NO_UNKNOWNS = ("f", "log_likelihood", "replicate", "step", "tau")
+"""What is watched beside the likelihood's own unknowns."""
 
-def data_summary(fitted: FittedRecommender) -> dict[str, Any]:
+
+def data_summary(fitted: FittedRecommender, levels: list[float]) -> dict[str, Any]:
     """How many ratings, people and items there are, how ratings are distributed, and how columns are used."""
     base = fitted.history.base
     users, items = (len(ids) for ids in base.ids)
@@ -50,7 +53,7 @@ def data_summary(fitted: FittedRecommender) -> dict[str, Any]:
         "filled": len(base) / max(users * items, 1),
         "mean": None if base.clicks or not len(rating) else float(rating.mean()),
         "distribution_of": min(users, MOST_PEOPLE),
-        "distribution": [] if base.clicks else distribution(rating, levels_of(fitted)),
+        "distribution": [] if base.clicks else distribution(rating, levels),
         "columns": columns,
     }
 
@@ -95,7 +98,7 @@ def _of_likelihood(fit: Fit, shortest: int) -> list[dict[str, Any]]:
     watched = fit.draws.watched
     if not watched:
         return []
-    names = [name for name in watched[0] if name not in ("f", "log_likelihood", "tau")]
+    names = [name for name in watched[0] if name not in NO_UNKNOWNS]
     stacked = {name: np.stack([chain[name][:shortest] for chain in watched]) for name in names}
     units = fit.likelihood.in_units(stacked)
     single = {name: values for name, values in units.items() if values.ndim == 2}

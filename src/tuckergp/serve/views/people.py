@@ -44,7 +44,7 @@ def _described(entities: Entities, value: Any) -> dict[str, Any]:
     return {"id": str(value), "title": described["title"], "attributes": attributes}
 
 
-def about_item(served: ServedRecommender, item: Any) -> dict[str, Any]:
+def about_item(served: ServedRecommender, item: Any, levels: list[float]) -> dict[str, Any]:
     """Attributes of an item, and how often it has each rating."""
     fitted = served.fitted
     given = fitted.history.of_item(item)
@@ -52,12 +52,14 @@ def about_item(served: ServedRecommender, item: Any) -> dict[str, Any]:
         **_described(served.items, item),
         "count": len(given),
         "mean": float(given.mean()) if len(given) and not fitted.history.clicks else None,
-        "distribution": [] if fitted.history.clicks else distribution(given, levels_of(fitted)),
+        "distribution": [] if fitted.history.clicks else distribution(given, levels),
     }
 
 
 def levels_of(fitted: FittedRecommender) -> list[float]:
     """The ratings that can be given: levels of the model, else those that occur if they are few and regular."""
+    if fitted.history.clicks:
+        return []
     if len(fitted.fit.levels):
         return [float(level) for level in fitted.fit.levels]
     base, (low, high) = fitted.history.base, fitted.rating_range

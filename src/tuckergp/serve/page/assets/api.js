@@ -86,9 +86,9 @@ export const person = (id, fresh) => get("/page/person", { user_id: id, new: fre
 export const item = (id) => get("/page/item", { item_id: id });
 export const similar = (id, n = 8) => get(`/items/${place(id)}/similar`, { n });
 export const explain = (user_id, item_id) => get("/explain", { user_id, item_id });
-/** A list for a person, `{ user_id }` or `{ attributes }`. */
+/** A list for a person, `{ user_id }` or `{ attributes }`, and what the person is expected to give. */
 export const recommended = async (person, asked) => (await post("/recommendations", { users: [person], ...asked })).lists[0];
-export const expected = (user_id, list) => post("/page/expected", { user_id, items: list });
+export const expected = (person, list) => post("/page/expected", { ...person, items: list });
 export const foldIn = (body) => post("/fold-in", body);
 export const forget = (id) => ask("DELETE", `/users/${place(id)}`);
 export const surface = (along, fixed, draw, output) => post("/page/surface", { along, fixed, draw, output });

@@ -10,7 +10,7 @@ export function barTable(caption, rows, [low, high], { zero = null, narrow = fal
     const whisker = spread ? h("span", { class: "whisker", css: { left: `${at(end - spread)}%`, width: `${at(end + spread) - at(end - spread)}%` } }) : null;
     const mark = zero === null ? null : h("span", { class: "zero", css: { left: `${at(zero)}%` } });
     return h("tr", { class: kind }, h("th", { scope: "row" }, label, note ? h("span", { class: "quiet" }, ` ${note}`) : null),
-      h("td", { class: "plot", "aria-hidden": "true" }, h("span", { class: "bar" }, mark, h("span", { class: "full", css: { left: `${at(left)}%`, width: `${Math.max(0.4, at(right) - at(left))}%` } }), whisker)),
+      h("td", { class: "plot", "aria-hidden": "true" }, h("span", { class: "bar" }, mark, h("span", { class: "full", css: { left: `${at(left)}%`, width: `${right > left ? Math.max(0.4, at(right) - at(left)) : 0}%` } }), whisker)),
       h("td", { class: "value" }, text));
   };
   return h("table", { class: narrow ? "bars narrow" : "bars" }, h("caption", { class: "hidden" }, caption),
@@ -122,7 +122,7 @@ export function curve({ label, values }) {
 }
 
 /** Mean, bands and, below, the components of a series. */
-export function series({ axis, labels, mean, bands, components }, name) {
+export function series({ axis, labels, mean, bands, components }, name, width) {
   const places = axis.map((_, k) => k);
   const all = [mean, ...bands.flatMap((band) => [band.low, band.high])].flat();
   const [low, high] = [Math.min(...all), Math.max(...all)];
@@ -135,13 +135,13 @@ export function series({ axis, labels, mean, bands, components }, name) {
   const readout = h("p", { class: "readout", "aria-live": "off" }, "Point at the plot to read values.");
   const cursor = s("line", { class: "cursor", y1: 10, y2: 260, visibility: "hidden" });
   let toPlace = null;
-  const picture = plot({ label: `Prediction along ${name}: from ${short(mean[0])} to ${short(mean.at(-1))}, between ${short(low)} and ${short(high)} with its bands`, width: 720, height: 300, xs: [0, Math.max(1, axis.length - 1)], ys: [low - room, high + room], xTicks: few(6), xName: name }, (x, y) => {
+  const picture = plot({ label: `Prediction along ${name}: from ${short(mean[0])} to ${short(mean.at(-1))}, between ${short(low)} and ${short(high)} with its bands`, width, height: 300, xs: [0, Math.max(1, axis.length - 1)], ys: [low - room, high + room], xTicks: few(Math.max(2, Math.floor(width / 120))), xName: name }, (x, y) => {
     toPlace = x;
     return [...bands.toReversed().map((band) => s("path", { d: area(band, x, y), class: band.noise ? "band outer" : "band" })), s("path", { d: line(places.map((k) => [x(k), y(mean[k])])), class: "mean" }), axis.length <= 12 ? places.map((k) => s("circle", { cx: x(k), cy: y(mean[k]), r: 3.5, class: "dot" })) : null, cursor];
   });
   picture.addEventListener("pointermove", (event) => {
     const box = picture.getBoundingClientRect();
-    const at = ((event.clientX - box.left) / box.width) * 720;
+    const at = ((event.clientX - box.left) / box.width) * width;
     const k = Math.min(axis.length - 1, Math.max(0, Math.round(((at - toPlace(0)) / (toPlace(1) - toPlace(0) || 1)))));
     cursor.setAttribute("x1", toPlace(k));
     cursor.setAttribute("x2", toPlace(k));

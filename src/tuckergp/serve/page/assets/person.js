@@ -69,10 +69,11 @@ class Person {
 
   async load() {
     const by = this.about.by.length > 1 ? this.by : undefined;
-    const answer = await api.recommended(this.known ? { user_id: this.id } : { attributes: this.facts }, { n: LONG, by });
+    const who = this.known ? { user_id: this.id } : { attributes: this.facts };
+    const answer = await api.recommended(who, { n: LONG, by });
     this.list = answer.items.map((each) => ({ ...each, id: String(each.item_id) }));
-    if (this.by === "value" && this.known && this.list.length) {
-      const { mean, std } = await api.expected(this.id, this.list.map((each) => each.id));
+    if (this.by === "value" && this.list.length) {
+      const { mean, std } = await api.expected(who, this.list.map((each) => each.id));
       this.list.forEach((each, k) => Object.assign(each, { rating: mean[k], std: std?.[k] ?? null }));
     } else if (this.by !== "rating") {
       this.list.forEach((each) => Object.assign(each, { std: null }));
