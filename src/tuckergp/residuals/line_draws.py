@@ -94,9 +94,9 @@ def process_given_data(
 
     Mixes best by far and costs most, some six forward filters for each number; `process_given_values` and
     `process_given_noise` take O(M r) per step. Parameters are those of `LineProcess.states_given_data`. With
-    ``anywhere`` a lengthscale is first drawn from a grid over all that the knots can tell apart: a step of the slice
-    does not find a short one, such as that of a season, from a long one, such as that of a trend, across the valley
-    between them.
+    ``anywhere`` a lengthscale is first drawn from candidates over all that the knots can tell apart: a step of the
+    slice does not find a short one, such as that of a season, from a long one, such as that of a trend, across the
+    valley between them.
     """
     _, A_scaled, b_scaled = independent_ranks(A, b, mean, precision)
 
@@ -177,13 +177,13 @@ def _one_drawn(
     def moved(x: float) -> tuple[float, ...]:
         return (*numbers[:j], x, *numbers[j + 1 :])
 
-    def log_density(x: float) -> float:
-        a_priori = prior.log_density(*moved(x))
-        return log_likelihood(process.with_numbers(moved(x))) + a_priori if a_priori > -np.inf else -np.inf
+    def density_of(numbers: tuple[float, ...]) -> float:
+        a_priori = prior.log_density(*numbers)
+        return log_likelihood(process.with_numbers(numbers)) + a_priori if a_priori > -np.inf else -np.inf
 
-    x = numbers[j]
     if anywhere:
-        grid = np.append(process.log_range, x)
-        density = np.array([log_density(float(each)) for each in grid])
-        x = float(grid[np.argmax(density + rng.gumbel(size=len(grid)))])
-    return process.with_numbers(moved(log_slice(log_density, x, SLICE_WIDTH, rng)))
+        candidates = [*process.candidates(j, rng), numbers]
+        density = np.array([density_of(each) for each in candidates])
+        numbers = candidates[np.argmax(density + rng.gumbel(size=len(density)))]
+    x = log_slice(lambda x: density_of(moved(x)), numbers[j], SLICE_WIDTH, rng)
+    return process.with_numbers(moved(x))

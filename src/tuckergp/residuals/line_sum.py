@@ -29,28 +29,24 @@ SPREAD = 1.5
 class SumPrior(NamedTuple):
     """Priors of the numbers of a sum: of lengthscales those of single lines, of shares a logistic normal one.
 
-    The logarithms of the shares, less their mean, are normal around those of the kernel. Lengthscales of parts of the
-    same order stay in the order of the kernel's, so that such parts do not change places.
+    The logarithms of the shares, less their mean, are normal around those of the kernel. Lengthscales stay in the order
+    of the kernel's, so that what is slow there and what is fast do not change places.
 
     Attributes
     ----------
     lengthscales : tuple of LengthscalePrior
-    orders : tuple of int
-        Of the parts that have a lengthscale.
     shares : tuple of float
         The kernel's.
     """
 
     lengthscales: tuple[LengthscalePrior, ...]
-    orders: tuple[int, ...]
     shares: tuple[float, ...]
 
     def log_density(self, *numbers: float) -> float:
         """Log density of the numbers of a `MaternSum`, up to a constant."""
         count = len(self.lengthscales)
         for i, j in combinations(range(count), 2):
-            apart = self.lengthscales[i].centre - self.lengthscales[j].centre
-            if self.orders[i] == self.orders[j] and apart * (numbers[i] - numbers[j]) < 0:
+            if (self.lengthscales[i].centre - self.lengthscales[j].centre) * (numbers[i] - numbers[j]) < 0:
                 return -np.inf
         lengths = sum(prior.log_density(x) for prior, x in zip(self.lengthscales, numbers, strict=False))
         away = np.append(numbers[count:], 0.0) - np.log(self.shares)
@@ -110,8 +106,7 @@ class LineSum(OnLine):
     @property
     def prior(self) -> SumPrior:
         """That of lengthscales and shares."""
-        orders = tuple(self.orders[part] for part in self._materns)
-        return SumPrior(tuple(map(LengthscalePrior, self.lengthscale.tolist())), orders, tuple(self.shares.tolist()))
+        return SumPrior(tuple(map(LengthscalePrior, self.lengthscale.tolist())), tuple(self.shares.tolist()))
 
     @property
     def learned(self) -> tuple[int, ...]:

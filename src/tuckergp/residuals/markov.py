@@ -82,6 +82,11 @@ class LineProcess(ABC):
         vars(other).update({name: vars(self)[name] for name in self.__dataclass_fields__}, _gaps=self._gaps, **fields)
         return other
 
+    def candidates(self, j: int, rng: np.random.Generator) -> list[tuple[float, ...]]:
+        """Numbers to look at for a start, among which lengthscale j takes all values that matter."""
+        numbers = self.numbers
+        return [(*numbers[:j], x, *numbers[j + 1 :]) for x in self.log_range.tolist()]
+
     @property
     def log_range(self) -> Floats:
         """Logarithms of lengthscales, from those that make rows independent to those that make them a polynomial."""

@@ -108,6 +108,21 @@ class MaternSum(LineProcess):
         """Logarithms of the lengthscales, then of all shares but the last relative to it."""
         return (*np.log(self.lengthscales).tolist(), *np.log(self.shares[:-1] / self.shares[-1]).tolist())
 
+    def candidates(self, j: int, rng: np.random.Generator) -> list[tuple[float, ...]]:
+        """Numbers to look at for a start: those of any lengthscale j, with the present shares and with any share.
+
+        A part that has taken what another should explain gives it back by a shorter lengthscale and a smaller share
+        together.
+        """
+        part = [part for part, order in enumerate(self.orders) if order != WHITE][j]
+        others = np.arange(len(self.orders)) != part
+        found = super().candidates(j, rng)
+        for numbers, share in zip(found.copy(), rng.random(len(found)), strict=True):
+            shares = np.where(others, self.shares * (1 - share) / self.shares[others].sum(), share)
+            ratios = np.log(shares[:-1] / shares[-1])
+            found.append((*numbers[: self.n_lengthscales], *ratios.tolist()))
+        return found
+
     def with_numbers(self, numbers: Sequence[float]) -> Self:
         """Return the same rows with other numbers; cheap, because the rows are not checked again."""
         count = self.n_lengthscales
