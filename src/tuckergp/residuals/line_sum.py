@@ -35,12 +35,12 @@ class SumPrior(NamedTuple):
     Attributes
     ----------
     lengthscales : tuple of LengthscalePrior
-    shares : tuple of float
+    share : tuple of float
         The kernel's.
     """
 
     lengthscales: tuple[LengthscalePrior, ...]
-    shares: tuple[float, ...]
+    share: tuple[float, ...]
 
     def log_density(self, *numbers: float) -> float:
         """Log density of the numbers of a `MaternSum`, up to a constant."""
@@ -49,7 +49,7 @@ class SumPrior(NamedTuple):
             if (self.lengthscales[i].centre - self.lengthscales[j].centre) * (numbers[i] - numbers[j]) < 0:
                 return -np.inf
         lengths = sum(prior.log_density(x) for prior, x in zip(self.lengthscales, numbers, strict=False))
-        away = np.append(numbers[count:], 0.0) - np.log(self.shares)
+        away = np.append(numbers[count:], 0.0) - np.log(self.share)
         return lengths - 0.5 * float(((away - away.mean()) ** 2).sum()) / SPREAD**2
 
 
@@ -57,8 +57,8 @@ class Paths(NamedTuple):
     """The own unknowns of a sum: states at the knots, (M, p, r), lengthscales, and shares of the variance."""
 
     states: Floats
-    lengthscales: Floats
-    shares: Floats
+    lengthscale: Floats
+    share: Floats
 
 
 @dataclass(frozen=True)
@@ -71,7 +71,7 @@ class LineSum(OnLine):
         Of each part: Matern-1/2, -3/2, -5/2, or 0 for rows that differ independently.
     lengthscale : ndarray
         The kernels' own, of the Matern parts.
-    shares : ndarray, shape (parts,)
+    share : ndarray, shape (parts,)
         Of the variance, as in the kernel.
     sd : float
         A standard deviation, that of the sum.
@@ -81,14 +81,14 @@ class LineSum(OnLine):
 
     orders: tuple[int, ...]
     lengthscale: Floats
-    shares: Floats
+    share: Floats
     sd: float
     learn: tuple[bool, ...]
 
     @property
     def start(self) -> MaternSum:
         """The process at the kernel's lengthscales and shares."""
-        return self._process(self.lengthscale, self.shares)
+        return self._process(self.lengthscale, self.share)
 
     def _process(self, lengthscales: Floats, shares: Floats) -> MaternSum:
         return MaternSum(self.knots, self.orders, self._roughest, lengthscales, shares)
@@ -106,7 +106,7 @@ class LineSum(OnLine):
     @property
     def prior(self) -> SumPrior:
         """That of lengthscales and shares."""
-        return SumPrior(tuple(map(LengthscalePrior, self.lengthscale.tolist())), tuple(self.shares.tolist()))
+        return SumPrior(tuple(map(LengthscalePrior, self.lengthscale.tolist())), tuple(self.share.tolist()))
 
     @property
     def learned(self) -> tuple[int, ...]:
@@ -118,7 +118,7 @@ class LineSum(OnLine):
     def process_of(self, own: tuple[Any, ...]) -> MaternSum:
         """The process of paths."""
         paths = Paths(*own)
-        return self._process(paths.lengthscales, paths.shares)
+        return self._process(paths.lengthscale, paths.share)
 
     def own(self, states: Floats, process: MaternSum) -> Paths:
         """States, lengthscales and shares."""
@@ -126,11 +126,11 @@ class LineSum(OnLine):
 
     def lengthscales(self, own: tuple[Any, ...]) -> Floats:
         """Those of the Matern parts."""
-        return Paths(*own).lengthscales
+        return Paths(*own).lengthscale
 
     def variance_shares(self, own: tuple[Any, ...]) -> Floats:
         """Of each part."""
-        return Paths(*own).shares
+        return Paths(*own).share
 
     def row_seconds(self, r: int) -> float:
         """As for a line of one kernel with states of the same size, and more where more numbers are drawn."""
@@ -139,7 +139,7 @@ class LineSum(OnLine):
     def kept(self, psi: Floats, own: tuple[Any, ...]) -> tuple[dict[str, Floats], dict[str, Floats]]:
         """The states at the knots, the lengthscales, and the shares."""
         paths = Paths(*own)
-        return {"states": paths.states}, {"lengthscale": paths.lengthscales, "share": paths.shares}
+        return {"states": paths.states}, {"lengthscale": paths.lengthscale, "share": paths.share}
 
     def drawn(self, draws: ModeDraws, s: int) -> Paths:
         """The paths of a draw."""
@@ -147,6 +147,6 @@ class LineSum(OnLine):
 
     def parts(self, draws: ModeDraws, streams: DrawStreams | None) -> list[Floats]:
         """E_p at the rows of this table in all draws, (M, S, r) for each part."""
-        count = len(draws.covariance)
-        each = [self.start.parts(self.drawn_states(draws, streams, s)) for s in range(count)]
+        split = self.start.parts
+        each = [split(self.drawn_states(draws, streams, s)) for s in range(len(draws.covariance))]
         return [np.stack([parts[part] for parts in each], axis=1) for part in range(len(self.orders))]
