@@ -77,12 +77,11 @@ class TestProcess:
         K = sum(grams(process, t, t))
         expected, covariance = dense_posterior(K, A, b, mean, precision)
         found = process.states_given_data(A, b, mean, precision)[:, 0]
-        np.testing.assert_allclose(mean + found, expected, atol=1e-7)
+        np.testing.assert_allclose(found, expected, atol=1e-7)
 
-        def draw(noise):
-            return (process.states_given_data(A, b, mean, precision, noise)[:, 0] - found).ravel()
-
-        J = columns_of(draw, (*process.noise_shape, r))
+        J = columns_of(
+            lambda noise: process.states_given_data(A, b, mean, precision, noise)[:, 0], (*process.noise_shape, r)
+        )
         np.testing.assert_allclose(J @ J.T, covariance, atol=1e-7)
 
     @cases
@@ -126,7 +125,7 @@ class TestProcess:
         for p, part in enumerate(each):
             blocks[p, :, p] = part
         covariance = blocks.reshape(len(expected), -1) - across @ np.linalg.solve(K, across.T)
-        J = columns_of(lambda noise: draw(noise) - mean, shape)
+        J = columns_of(draw, shape)
         np.testing.assert_allclose(J @ J.T, covariance, atol=2e-6)
         np.testing.assert_allclose(mean.reshape(len(each), -1)[:, :n].sum(axis=0), E[:, 0], atol=1e-12)
 
@@ -246,13 +245,13 @@ def fitted():
 
 class TestRegressor:
     def test_materns_of_one_column_are_one_line(self, fitted):
-        model, t, _ = fitted
-        mode = model.fitted_.modes[0]
+        model = fitted[0]
+        mode = model.modes_[0]
         assert isinstance(mode.residual, LineSum)
         assert mode.residual.orders_ == (2, 1)
         assert mode.residual_sd == pytest.approx(np.sqrt(1.25))
         assert [type(block.kernel).__name__ for block in mode.blocks] == ["Constant"]
-        assert "line" in str(model.columns_)
+        assert "line" in str(model.features_)
         posterior = model.inference_data().posterior
         lengths, shares = posterior["lengthscale"].values, posterior["share"].values
         assert lengths.shape == shares.shape == (1, 30, 2)
@@ -261,7 +260,7 @@ class TestRegressor:
         assert len(np.unique(shares)) == 60
 
     def test_parts_add_up_to_the_prediction_with_bands_of_their_own(self, fitted):
-        model, t, y = fitted
+        model, t, _ = fitted
         X = {"t": np.concatenate([t[:40] + 0.25, t, [-30.0, 400.0]])}
         parts = model.decompose(X)
         assert sorted(parts.terms) == ["Matern12(t)", "Matern32(t)"]
@@ -275,8 +274,8 @@ class TestRegressor:
 
     @quick_and_long("datasets", 6, 40)
     def test_bands_cover_trend_and_weather(self, datasets):
-        """90 % bands of both parts, which are of rank 1 with the noise drawn; values within a data set are alike, so that
-        coverage over 6 sets varies by some 0.06."""
+        """90 % bands of both parts, lengthscales and shares drawn. Values of one data set are alike: as if there were
+        some ten of them, 6 sets have a coverage of 0.9 +- 0.04, and the bound is six of that."""
         covered = []
         for seed in range(datasets):
             t, trend, weather, y = trend_and_weather(seed)
@@ -302,13 +301,20 @@ class TestRegressor:
     def test_a_run_that_was_stopped_resumes_to_the_same_draws(self, tmp_path):
         t, _, _, y = trend_and_weather(0, 40)
 
-        def fit(draws, **more):
-            model = TuckerGPRegressor([Mode("t", SUM)], rank=2, draws=draws, warmup=5, random_state=0)
+        def fit(**more):
+            model = TuckerGPRegressor([Mode("t", SUM)], rank=2, draws=12, warmup=5, random_state=0)
             return model.fit({"t": t}, y, **more)
 
-        whole = fit(12, checkpoint=tmp_path / "whole.ckpt")
-        fit(6, checkpoint=tmp_path / "half.ckpt")
-        resumed = fit(12, checkpoint=tmp_path / "half.ckpt", resume=True)
+        def stop(info):
+            if info.step == 9:
+                raise KeyError("stopped")
+
+        whole = fit()
+        with pytest.raises(KeyError):
+            fit(checkpoint=tmp_path / "run", callback=stop)
+        seen = []
+        resumed = fit(checkpoint=tmp_path / "run", callback=seen.append)
+        assert len(seen) < 17
         new = {"t": np.array([-3.0, 0.5, 90.0])}
         for a, b in zip(whole.predict(new, return_std=True), resumed.predict(new, return_std=True), strict=True):
             np.testing.assert_array_equal(a, b)
@@ -325,7 +331,7 @@ class TestRegressor:
         t, _, _, y = trend_and_weather(1, 40)
         kernel = Linear() + SUM
         model = TuckerGPRegressor([Mode("t", kernel)], rank=1, draws=4, warmup=4, random_state=0).fit({"t": t}, y)
-        mode = model.fitted_.modes[0]
+        mode = model.modes_[0]
         assert [type(block.kernel.unscaled()[0]).__name__ for block in mode.blocks] == ["Constant", "Linear"]
         assert mode.residual.shares_ == pytest.approx([0.8, 0.2])
 
@@ -333,7 +339,7 @@ class TestRegressor:
         t, _, _, y = trend_and_weather(1, 40)
         mode = Mode("t", SUM, features=[Line(), Cholesky()])
         model = TuckerGPRegressor([mode], rank=1, draws=4, warmup=4, random_state=0).fit({"t": t}, y)
-        fitted = model.fitted_.modes[0]
+        fitted = model.modes_[0]
         assert isinstance(fitted.residual, Line)
         assert fitted.blocks[-1].map.n_features_ == 40
 
@@ -360,17 +366,17 @@ class TestRegressor:
         y = 2 * np.sin(t / 9) + own[t.astype(int)] + 0.1 * rng.standard_normal(240)
         mode = Mode("t", Matern32(10.0) + Identity(), features=Line())
         model = TuckerGPRegressor([mode], rank=1, draws=60, warmup=60, random_state=0).fit({"t": t}, y)
-        assert model.fitted_.modes[0].residual.orders_ == (2, 0)
+        assert model.modes_[0].residual.orders_ == (2, 0)
         days = {"t": np.arange(60.0)}
         parts = model.decompose(days)
         k = parts.terms.index("Identity(t)")
-        assert np.corrcoef(parts.mean[:, k], own)[0, 1] > 0.9
+        assert np.corrcoef(parts.mean[:, k], own)[0, 1] > 0.8
         between = model.decompose({"t": np.arange(20.5, 30.5)})
         k = between.terms.index("Identity(t)")
         assert np.abs(between.mean[:, k]).max() < 0.3
         assert between.std[:, k].mean() == pytest.approx(1.0, rel=0.4)
         rows = TuckerGPRegressor([Mode("t", Matern32(10.0) + Identity())], rank=1, draws=4, warmup=4, random_state=0)
-        assert type(rows.fit({"t": t}, y).fitted_.modes[0].residual).__name__ == "Rows"
+        assert type(rows.fit({"t": t}, y).modes_[0].residual).__name__ == "Rows"
 
     def test_als_has_the_parts_of_the_dense_posterior_mean(self):
         rng = np.random.default_rng(0)
