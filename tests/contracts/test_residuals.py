@@ -11,10 +11,10 @@ from tuckergp import Mode, TuckerGPRegressor, load
 from tuckergp.data.tables import as_table
 from tuckergp.errors import InputError
 from tuckergp.features import RESIDUALS as MARKS
-from tuckergp.features import Field, Line, Rows
+from tuckergp.features import Field, Line, LineSum, Rows
 from tuckergp.inference import ALS, VI, Gibbs
 from tuckergp.inference.base import Problem
-from tuckergp.kernels import SE, Identity, Matern32
+from tuckergp.kernels import SE, Identity, Matern12, Matern32
 from tuckergp.likelihoods import Gaussian
 from tuckergp.model.design import Design
 from tuckergp.model.tucker import TuckerModel, make_core
@@ -36,6 +36,7 @@ def skeleton():
 CASES = {
     "Rows": (Rows(), Identity("t")),
     "Line": (Line(), Matern32(1.0, "t")),
+    "LineSum": (Line(), Matern32(1.0, "t") + 0.5 * Matern12(0.3, "t") + 0.1 * Identity("t")),
     "Field": (Field(neighbours=2), Matern32(1.0, ["t", "scale"])),
     "Scaled": (skeleton()(), Identity("t")),
 }
@@ -142,7 +143,7 @@ def test_variational_inference_learns_exchangeable_rows_alone(name):
             loop.run(VI(iterations=2), problem, 0)
 
 
-@pytest.mark.parametrize("name", [kind.__name__ for kind in MARKS])
+@pytest.mark.parametrize("name", [kind.__name__ for kind in (*MARKS, LineSum)])
 def test_a_file_keeps_it(name, tmp_path):
     mark, kernel = CASES[name]
     X = table_of(PLACES).columns

@@ -28,10 +28,11 @@ from tuckergp.priors import nested as nested_module
 from tuckergp.priors import regression as regression_module
 from tuckergp.priors import scales as scales_module
 from tuckergp.priors import shrinkage as shrinkage_module
-from tuckergp.residuals import Field, Line, NoResidual, Rows
+from tuckergp.residuals import Field, Line, LineSum, NoResidual, Rows
 from tuckergp.residuals.base import ModeState
 from tuckergp.residuals.field import Surface
 from tuckergp.residuals.line import Path
+from tuckergp.residuals.line_sum import Paths
 from tuckergp.residuals.places import Places
 from tuckergp.running.control import Control
 from tuckergp.running.loop import sample
@@ -45,7 +46,7 @@ FIELDS = {"field12": np.array([0.7]), "field32": np.array([0.7, 1.2])}  # length
 
 def tiny_design(rng, kinds, rows=4, n=14):
     """Modes of kind rows (a residual and two blocks), nested (rows in groups too), weights (blocks alone), maternXX,
-    fieldXX."""
+    sum (of lines), fieldXX."""
     modes = []
     for kind in kinds:
         features = np.column_stack([np.ones(rows), rng.standard_normal((rows, 2))])
@@ -57,6 +58,9 @@ def tiny_design(rng, kinds, rows=4, n=14):
         if kind in MATERNS:
             t = rng.permutation(np.cumsum(0.2 + rng.exponential(0.5, size=rows)))
             residual = Line(np.sort(t), t, 1 + list(MATERNS).index(kind), 0.7, 0.5)
+        if kind == "sum":
+            t = rng.permutation(np.cumsum(0.2 + rng.exponential(0.5, size=rows)))
+            residual = LineSum(np.sort(t), t, (2, 1), np.array([1.5, 0.4]), np.array([0.6, 0.4]), 0.5, (True, True))
         if kind in FIELDS:
             X = rng.random((rows, 2))
             order = 1 + list(FIELDS).index(kind)
@@ -97,6 +101,12 @@ def draw_prior(model, design, gibbs, rng):
         )
         psi = table.features @ B
         residual, noise, nu, own = table.residual, np.ones(table.n_groups), 10.0, ()
+        if isinstance(residual, LineSum):
+            lengthscale, share = draw_sum(residual, rng)
+            K = sum_of(residual, lengthscale, share)(residual.t)
+            Z = rng.multivariate_normal(np.zeros(r), covariance, size=table.n_rows)
+            psi = psi + residual.sd * np.linalg.cholesky(K) @ Z
+            own = Paths(np.full((table.n_rows, 3, r), np.nan), lengthscale, share)
         if isinstance(residual, Line | Field):
             is_line = isinstance(residual, Line)
             order = residual.order if is_line else residual.train.order
@@ -134,8 +144,23 @@ def draw_own(likelihood, gibbs, rows, rng):
     return GaussianState(float(alpha), rows)
 
 
+def draw_sum(line, rng):
+    """Lengthscales and shares of a sum from their prior: those in the order of the kernel's, and a logistic normal."""
+    slow, fast = 0.0, 1.0
+    while slow < fast:
+        slow, fast = line.lengthscale * np.exp(1.5 * rng.standard_normal(2))
+    weights = line.share * np.exp(1.5 * rng.standard_normal(2))
+    return np.array([slow, fast]), weights / weights.sum()
+
+
 def kernel_of(order, lengthscale):
     return list(MATERNS.values())[order - 1](lengthscale)
+
+
+def sum_of(line, lengthscale, share):
+    """The kernel of a sum of two lines, of unit variance."""
+    one, other = (w * kernel_of(p, x) for w, p, x in zip(share, line.orders, lengthscale, strict=True))
+    return one + other
 
 
 def with_targets(prepared, y):
@@ -187,6 +212,8 @@ def summary(model, design, state, y):
         ]
         if mode.own:
             values += [*np.log(np.ravel(mode.own.lengthscale)), *np.log(np.ravel(mode.own.lengthscale)) ** 2]
+            ratio = np.log(getattr(mode.own, "share", np.ones(1)))
+            values += [part for x in ratio[:-1] - ratio[-1] for part in (x, x**2, x * values[-1], x * values[-2])]
     own = state.likelihood
     rows = getattr(own, "rows", RowNoise())
     for factors, nu in zip(rows.factors, rows.nu, strict=True):

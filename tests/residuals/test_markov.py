@@ -10,14 +10,14 @@ import pytest
 from scipy import linalg, stats
 
 from tuckergp.compute import line as compute
-from tuckergp.compute import line_data
+from tuckergp.compute import line_data, line_steps
 from tuckergp.errors import InputError
 from tuckergp.kernels import Matern12, Matern32, Matern52
-from tuckergp.residuals.line import (
+from tuckergp.residuals.line_draws import (
     LengthscalePrior,
-    lengthscale_given_data,
-    lengthscale_given_noise,
-    lengthscale_given_values,
+    process_given_data,
+    process_given_noise,
+    process_given_values,
     weights_given_factors,
 )
 from tuckergp.residuals.markov import MaternProcess, log_likelihood
@@ -89,11 +89,16 @@ def dense_posterior(K, A, b, mean, precision):
     return (covariance @ (b.ravel() - heard @ mean.ravel())).reshape(b.shape), covariance
 
 
+def steps(gaps, p):
+    """T and L of gaps in units of time of one process."""
+    return line_steps.transitions(gaps, np.array([p]), np.ones(1), np.ones(1))
+
+
 class TestSteps:
     @orders
     @pytest.mark.parametrize("s", [0.01, 0.3, 2.0, 3.99, 4.01, 20.0, 400.0])
     def test_match_the_matrix_exponential(self, p, s):
-        T, L = compute.transitions(np.array([np.inf, s]), p)
+        T, L = steps(np.array([np.inf, s]), p)
         S = state_covariance(np.array([0.0, s / np.sqrt(2 * p - 1)]), p, 1.0)
         P, cross = S[:p, :p], S[p:, :p]
         np.testing.assert_allclose(L[0] @ L[0].T, P, atol=1e-14)
@@ -102,7 +107,7 @@ class TestSteps:
 
     def test_noise_keeps_its_relative_accuracy_at_small_gaps(self):
         s = 1e-6
-        L = compute.transitions(np.array([s]), 3)[1][0]
+        L = steps(np.array([s]), 3)[1][0]
         scale = np.array([s**2.5, s**1.5, s**0.5])
         # white noise integrated three times, as s -> 0
         limit = 16 / 3 * np.array([[1 / 20, 1 / 8, 1 / 6], [1 / 8, 1 / 3, 1 / 2], [1 / 6, 1 / 2, 1.0]])
@@ -110,7 +115,7 @@ class TestSteps:
 
     @orders
     def test_both_ways_to_the_noise_agree_where_they_meet(self, p):
-        L = compute.transitions(np.array([compute.NEAR, np.nextafter(compute.NEAR, 5)]), p)[1]
+        L = steps(np.array([line_steps.NEAR, np.nextafter(line_steps.NEAR, 5)]), p)[1]
         np.testing.assert_allclose(L[0], L[1], rtol=1e-13)
 
 
@@ -333,7 +338,7 @@ class TestPrediction:
         S = state_covariance(t, p, 0.8)
         states = (np.linalg.cholesky(S) @ rng.standard_normal((M * p, r))).reshape(M, p, r)
         mean, variance = process.predict(states, self.NEW)
-        for x, m, v in zip(self.NEW, mean, variance, strict=True):
+        for x, m, v in zip(self.NEW, mean[:, 0], variance, strict=True):
             at = np.searchsorted(t, x)
             if np.isin(x, t):
                 np.testing.assert_allclose(m, states[at, 0], atol=1e-13)
@@ -354,11 +359,11 @@ class TestPrediction:
         K, cross = gram(t, p, 0.8), KERNELS[p](0.8)(self.NEW, t)
         states = process.states_given_values(E, np.eye(r))
         mean, variance = process.predict(states, self.NEW)
-        np.testing.assert_allclose(mean, cross @ np.linalg.solve(K, E), atol=1e-7)
+        np.testing.assert_allclose(mean[:, 0], cross @ np.linalg.solve(K, E), atol=1e-7)
 
         # total variance = given the states + of the states given the values
         def draw(noise):
-            return process.predict(process.states_given_values(E[:, :1], np.eye(1), noise), self.NEW)[0]
+            return process.predict(process.states_given_values(E[:, :1], np.eye(1), noise), self.NEW)[0][:, 0]
 
         J = columns_of(draw, (*process.noise_shape, 1))
         total = variance + (J**2).sum(axis=1)
@@ -377,9 +382,9 @@ class TestPrediction:
         old, values = S[:6, :, :6].reshape(6 * p, 6 * p), S[6:, 0, :6].reshape(len(new), 6 * p)
         gain = np.linalg.solve(old, values.T).T
         mean = process.draw_at(states, new, precision, np.zeros((len(new), p, r)))
-        np.testing.assert_allclose(mean, gain @ states.reshape(6 * p, r), atol=1e-8)
+        np.testing.assert_allclose(mean[:, 0], gain @ states.reshape(6 * p, r), atol=1e-8)
         np.testing.assert_allclose(mean, process.predict(states, new)[0], atol=1e-11)
-        J = columns_of(lambda noise: process.draw_at(states, new, precision, noise), (len(new), p, r))
+        J = columns_of(lambda noise: process.draw_at(states, new, precision, noise)[:, 0], (len(new), p, r))
         covariance = np.kron(S[6:, 0, 6:, 0] - gain @ values.T, np.linalg.inv(precision))
         np.testing.assert_allclose(J @ J.T, covariance, atol=1e-9)
 
@@ -448,13 +453,11 @@ class TestLengthscale:
             E = process.colour(rng.standard_normal((12, r))) @ inverse_root
             b = np.einsum("mkl,ml->mk", A, mean + E) + np.einsum("mkl,ml->mk", noise_root, rng.standard_normal((12, r)))
             before = np.array(figures(process, E, b))
-            centred = lengthscale_given_values(process, E, precision, prior, rng)
+            centred = process_given_values(process, E, precision, prior, rng)
             moved[0, i] = figures(centred, E, b) - before
-            other, shifted = lengthscale_given_noise(
-                process, E, lambda E, b=b: log_likelihood(E, A, b, mean), prior, rng
-            )
+            other, shifted = process_given_noise(process, E, lambda E, b=b: log_likelihood(E, A, b, mean), prior, rng)
             moved[1, i] = figures(other, shifted, b) - before
-            other = lengthscale_given_data(process, A, b, mean, precision, prior, rng)
+            other = process_given_data(process, A, b, mean, precision, prior, rng)
             noise = rng.standard_normal((*process.noise_shape, r))
             moved[2, i] = figures(other, other.states_given_data(A, b, mean, precision, noise)[:, 0], b) - before
         spread = moved.std(axis=1)
@@ -488,14 +491,14 @@ class TestLengthscale:
 
         known, collapsed, woven = [start], [start], [start]
         for _ in range(200):
-            known.append(lengthscale_given_values(known[-1], E, unit, prior, rng))
-            collapsed.append(lengthscale_given_data(collapsed[-1], A, b, mean, unit, prior, rng))
+            known.append(process_given_values(known[-1], E, unit, prior, rng))
+            collapsed.append(process_given_data(collapsed[-1], A, b, mean, unit, prior, rng))
             noise = rng.standard_normal((*start.noise_shape, 3))
             current = woven[-1].states_given_data(A, b, mean, unit, noise)[:, 0]
-            moved, current = lengthscale_given_noise(
+            moved, current = process_given_noise(
                 woven[-1], current, lambda E: log_likelihood(E, A, b, mean), prior, rng
             )
-            woven.append(lengthscale_given_values(moved, current, unit, prior, rng))
+            woven.append(process_given_values(moved, current, unit, prior, rng))
         logs = [[np.log(process.lengthscale) for process in chains[50:]] for chains in (known, collapsed, woven)]
         check(logs[0], lambda process: process.log_density(E, unit))
         check(logs[1], lambda process: process.log_evidence(A, b, mean, unit))

@@ -1,11 +1,9 @@
-"""Rows on a line under a Matern kernel, as a Markov process with states of p = 1, 2 or 3 (Matern-1/2, -3/2, -5/2).
+"""Rows on a line under a Matern kernel or a sum of them, as a Markov process whose steps are in `line_steps`.
 
-State-space form of Hartikainen and Sarkka (2010): dx = F x dt + noise, with stationary covariance P. Time is counted in
-units of 1 / lambda, lambda = sqrt(2 p - 1) / lengthscale, so the state is (f, f'/lambda, f''/lambda^2) and one P serves
-all lengthscales. ``gaps[m]`` is the time since the row before, infinite for the first, which makes its state
-stationary. Covariances are kept as square roots and only ever added: small gaps make the noise of a step as small as
-gap^(2p - 1), which a difference of covariances would lose. The p x p matrices decide the accuracy there, so their sums
-are in the order that is written (`exact`).
+``T`` and ``L`` (M, p, p) are the steps to the rows; that to the first makes its state stationary. The value is the
+first entry of a state. Covariances are kept as square roots and only ever added: small gaps make the noise of a step as
+small as gap^(2p - 1), which a difference of covariances would lose. The p x p matrices decide the accuracy there, so
+their sums are in the order that is written (`exact`).
 """
 
 from __future__ import annotations
@@ -14,137 +12,14 @@ import numpy as np
 
 from tuckergp.compute.compiled import exact
 from tuckergp.compute.contract import Array
-from tuckergp.compute.triangular import cholesky, copy, solve_lower, solve_upper
+from tuckergp.compute.line_steps import rotate, stack
+from tuckergp.compute.triangular import copy, solve_lower, solve_upper
 
 # Values have an error of this size, in prior standard deviations: rows much closer than they can resolve would
 # otherwise compare rounding errors with a step's noise of gap^(p - 1/2).
 RESOLUTION = 1e-11
 
-FAR = 500.0  # beyond this many units of time nothing is remembered
-NEAR = 4.0  # up to here the noise of a step comes from quadrature, beyond from a harmless difference
-NODES, WEIGHTS = (np.ascontiguousarray(x) for x in np.polynomial.legendre.leggauss(16))
 LOST = 1e-6  # a Cholesky pivot this small, relative to its diagonal, asks for orthogonal rotations instead
-
-
-@exact
-def stationary_root(L: Array) -> None:
-    """Write the Cholesky factor, (p, p), of the stationary covariance P of the state: F P + P F' + q e_p e_p' = 0."""
-    L[:] = 0.0
-    L[0, 0] = 1.0
-    if len(L) == 2:
-        L[1, 1] = 1.0
-    elif len(L) == 3:
-        L[1, 1] = np.sqrt(1 / 3)
-        L[2, 0] = -1 / 3
-        L[2, 2] = np.sqrt(8 / 9)
-
-
-@exact
-def propagator(s: float, T: Array) -> None:
-    """Write T = exp(F s), (p, p), which takes the mean of the state s further.
-
-    F + I is nilpotent, so exp(F s) is exp(-s) times a polynomial in s.
-    """
-    decay = np.exp(-s)
-    if len(T) == 1:
-        T[0, 0] = decay
-    elif len(T) == 2:
-        T[0, 0], T[0, 1] = decay * (1 + s), decay * s
-        T[1, 0], T[1, 1] = -decay * s, decay * (1 - s)
-    else:
-        half = s * s / 2
-        T[0, 0], T[0, 1], T[0, 2] = decay * (1 + s + half), decay * (s + s * s), decay * half
-        T[1, 0], T[1, 1], T[1, 2] = -decay * half, decay * (1 + s - s * s), decay * (s - half)
-        T[2, 0], T[2, 1], T[2, 2] = decay * (half - s), decay * (s * s - 3 * s), decay * (1 - 2 * s + half)
-
-
-@exact
-def noise_root(s: float, T: Array, L: Array) -> None:
-    """Write the Cholesky factor of Q(s) = P - T P T', (p, p), to full relative accuracy for every s.
-
-    Q(s) = q int_0^s exp(-2u) g(u) g(u)' du with g the last column of exp(u (F + I)). Substituting u = s v takes the
-    powers of s out of the integral, so what is factored is well conditioned even where Q is all but singular.
-    """
-    p = len(L)
-    if p == 1:
-        # Q = 1 - exp(-2 s)
-        L[0, 0] = np.sqrt(-np.expm1(-2 * s))
-        return
-    Q = np.zeros((p, p))
-    scale = np.ones(p)
-    if s <= NEAR:
-        # Gauss-Legendre: int_0^1 q exp(-2 s v) g g' dv, g_i over s^(p - 1 - i); q = 4 or 16/3
-        g = np.empty(p)
-        for k in range(NODES.size):
-            v = (1 + NODES[k]) / 2
-            w = WEIGHTS[k] / 2 * np.exp(-2 * s * v) * (4.0 if p == 2 else 16 / 3)
-            if p == 2:
-                g[0], g[1] = v, 1 - s * v
-            else:
-                g[0], g[1], g[2] = v * v / 2, v - s * v * v / 2, 1 - 2 * s * v + (s * v) ** 2 / 2
-            for i in range(p):
-                for j in range(i + 1):
-                    Q[i, j] += w * g[i] * g[j]
-        # the powers of s that were taken out, du = s dv included
-        scale[p - 1] = np.sqrt(s)
-        for i in range(p - 2, -1, -1):
-            scale[i] = scale[i + 1] * s
-    else:
-        # Q = P - T P T' with P = L L'
-        stationary_root(L)
-        for i in range(p):
-            for j in range(i + 1):
-                for k in range(p):
-                    before, after_i, after_j = L[i, k] * L[j, k], 0.0, 0.0
-                    for c in range(p):
-                        after_i += T[i, c] * L[c, k]
-                        after_j += T[j, c] * L[c, k]
-                    Q[i, j] += before - after_i * after_j
-    cholesky(Q)
-    for i in range(p):
-        for j in range(p):
-            L[i, j] = Q[i, j] * scale[i] if j <= i else 0.0
-
-
-@exact
-def transition(s: float, T: Array, L: Array) -> None:
-    """Write what a step of length s does to the state, x' = T x + L w: T and L, (p, p) each."""
-    if s > FAR:
-        T[:] = 0.0
-        stationary_root(L)
-    else:
-        propagator(s, T)
-        noise_root(s, T, L)
-
-
-@exact
-def transitions(gaps: Array, p: int) -> tuple[Array, Array]:
-    """Every step's T and L, (M, p, p) each; equal gaps in a row are computed once."""
-    T, L = np.empty((gaps.size, p, p)), np.empty((gaps.size, p, p))
-    for m in range(gaps.size):
-        if m > 0 and gaps[m] == gaps[m - 1]:
-            copy(T[m - 1], T[m])
-            copy(L[m - 1], L[m])
-        else:
-            transition(gaps[m], T[m], L[m])
-    return T, L
-
-
-@exact
-def rotate(X: Array, rows: int) -> None:
-    """Make the first ``rows`` rows of X lower triangular by rotating its columns; X X' stays the same.
-
-    Givens rotations by small angles keep small entries to their relative accuracy.
-    """
-    for i in range(rows):
-        for j in range(i + 1, X.shape[1]):
-            if X[i, j] != 0.0:
-                length = np.hypot(X[i, i], X[i, j])
-                cosine, sine = X[i, i] / length, X[i, j] / length
-                for k in range(i, len(X)):
-                    a, b = X[k, i], X[k, j]
-                    X[k, i], X[k, j] = cosine * a + sine * b, cosine * b - sine * a
-                X[i, j] = 0.0
 
 
 @exact
@@ -267,10 +142,20 @@ def smooth_values(T: Array, L: Array, roots: Array, deviations: Array, states: A
 
 
 @exact
-def bridge(s: float, rest: float, work: Array, T: Array, onward: Array, L: Array) -> None:
-    """Prepare the state between two known ones, s after the left and ``rest`` before the right.
+def bridge(
+    gap: float,
+    rest: float,
+    orders: Array,
+    rates: Array,
+    scales: Array,
+    work: Array,
+    T: Array,
+    onward: Array,
+    L: Array,
+) -> None:
+    """Prepare the state between two known ones, ``gap`` after the left and ``rest`` before the right.
 
-    An infinite distance stands for no neighbour on that side.
+    An infinite distance stands for no neighbour on that side; `stack` has the other parameters.
 
     Rotates work (2 p, 2 p) = [[T2 L1, L2], [L1, 0]] to [[S, 0], [G, C]]: the state is T1 x_left + G S^-1 miss + C w,
     miss = x_right - T2 T1 x_left. ``T`` receives T1, ``onward`` T2; ``L`` is scratch.
@@ -278,9 +163,9 @@ def bridge(s: float, rest: float, work: Array, T: Array, onward: Array, L: Array
     p = len(T)
     work[:] = 0.0
     # x = T1 x_left + L1 w1 and x_right = T2 x + L2 w2, so (x_right, x) has the root [[T2 L1, L2], [L1, 0]]
-    transition(s, T, L)
+    stack(gap, orders, rates, scales, T, L)
     copy(L, work[p:, :p])
-    transition(rest, onward, L)
+    stack(rest, orders, rates, scales, onward, L)
     for i in range(p):
         for c in range(p):
             for j in range(p):
@@ -317,14 +202,24 @@ def bridge_mean(work: Array, T: Array, onward: Array, left: Array, right: Array,
 
 @exact
 def interpolate(
-    gaps: Array, rests: Array, place: Array, states: Array, noise: Array, joint: bool
+    gaps: Array,
+    rests: Array,
+    orders: Array,
+    rates: Array,
+    scales: Array,
+    place: Array,
+    states: Array,
+    noise: Array,
+    joint: bool,
 ) -> tuple[Array, Array]:
     """States at new times given those at the rows, (M*, p, c), and the variance of their values, (M*,).
 
     Parameters
     ----------
     gaps, rests : (M*,)
-        Time since the known state before, and until the next row; infinite where there is none.
+        Distance from the known state before, and to the next row; infinite where there is none.
+    orders, rates, scales : (processes,)
+        See `stack`.
     place : (M*,)
         How many rows lie at or before the new time.
     states : (M, p, c)
@@ -338,7 +233,7 @@ def interpolate(
     work, T, onward, L = np.empty((2 * p, 2 * p)), np.empty((p, p)), np.empty((p, p)), np.empty((p, p))
     miss, mean, nothing = np.empty(p), np.empty(p), np.zeros(p)
     for m in range(count):
-        bridge(gaps[m], rests[m], work, T, onward, L)
+        bridge(gaps[m], rests[m], orders, rates, scales, work, T, onward, L)
         # the variance of the value is the first diagonal entry of C C'
         variance[m] = 0.0
         for j in range(p):

@@ -14,6 +14,7 @@ from tuckergp.features.field import Field
 from tuckergp.features.fourier import Fourier
 from tuckergp.features.hashing import Hashing, hash_columns
 from tuckergp.features.line import Line
+from tuckergp.features.line_sum import LineSum
 from tuckergp.features.nystrom import Nystrom
 from tuckergp.features.rows import Rows
 
@@ -27,6 +28,7 @@ __all__ = [
     "Fourier",
     "Hashing",
     "Line",
+    "LineSum",
     "Nystrom",
     "Rows",
     "choose",

@@ -136,6 +136,14 @@ class ResidualMap(FeatureMap):
         """Whether a term can be the residual at these distinct inputs of a mode."""
         raise NotImplementedError
 
+    def joins(self, kernel: Kernel, other: Kernel, table: Table) -> bool:
+        """Whether another term can be part of the residual that a term is."""
+        return False
+
+    def summed(self, parts: Sequence[Any]) -> ResidualMap:
+        """The mark of a residual that is a sum of terms with these marks."""
+        raise TypeError(f"a {type(self).__name__} is one term")
+
     def at(self, table: Table, sd: float) -> Residual:
         """The residual at the rows of a table, with this standard deviation."""
         raise NotImplementedError

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import ClassVar
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
@@ -10,26 +11,38 @@ from tuckergp.data.columns import numbers
 from tuckergp.data.tables import Table
 from tuckergp.errors import InputError
 from tuckergp.features.base import Floats, ResidualMap, Shapes
-from tuckergp.kernels import Kernel, Matern12, Matern32, Matern52
+from tuckergp.kernels import Identity, Kernel, Matern12, Matern32, Matern52
 from tuckergp.residuals import line as residuals
+from tuckergp.residuals.markov_sum import WHITE
+
+if TYPE_CHECKING:
+    from tuckergp.features.line_sum import LineSum
 
 __all__ = ["Line"]
 
 MATERNS = (Matern12, Matern32, Matern52)
 
 
+def order_of(kernel: Kernel) -> int:
+    """The order of a Matern, nu + 1/2, or that of white noise."""
+    return round(kernel.nu + 0.5) if isinstance(kernel, MATERNS) else WHITE
+
+
 class Line(ResidualMap):
     """Keep a Matern term as the residual of its mode: exact, and linear in the number of inputs.
 
     A Matern process of one column, with its derivatives, is a Markov process along the sorted values, so it needs no
-    features. `tuckergp.Mode` chooses it by itself for the first Matern term on one numeric column whose values tell all
-    inputs of the mode apart, unless the mode has rows (`Rows`) or the inference works with features alone (SGD). If
-    the user names it where it is not possible, that is an error. It has no features: `transform` returns none.
+    features. `tuckergp.Mode` chooses it by itself for Matern terms on one numeric column whose values tell all inputs
+    of the mode apart, unless the mode has rows (`Rows`) or the inference works with features alone (SGD). Several
+    Matern terms of that column are one line (`LineSum`); beside a term that the user marks, an Identity of the column
+    as well. If the user names it where it is not possible, that is an error. It has no features: `transform` returns
+    none.
 
     Parameters
     ----------
     learn : bool
         Draw the lengthscale in Gibbs sampling, under a prior centred at the kernel's; False keeps the kernel's.
+        Shares of several terms are kept where none of them learns.
 
     Attributes
     ----------
@@ -67,6 +80,17 @@ class Line(ResidualMap):
             return False
         return len(np.unique(numbers(table, columns))) == len(table)
 
+    def joins(self, kernel: Kernel, other: Kernel, table: Table) -> bool:
+        """Whether another term is a Matern or an Identity of the same column."""
+        names = list(table.columns)
+        return isinstance(other, (*MATERNS, Identity)) and other.reads(names) == kernel.reads(names)
+
+    def summed(self, parts: Sequence[Line]) -> LineSum:
+        """The mark of a line with several terms."""
+        from tuckergp.features.line_sum import LineSum  # which needs this module
+
+        return LineSum([part.unfitted() for part in parts])
+
     def _fit(self, table: Table, kernel: Kernel, rng: np.random.Generator) -> None:
         if not isinstance(kernel, MATERNS) or not self.serves(kernel, table):
             raise InputError(
@@ -75,7 +99,7 @@ class Line(ResidualMap):
             )
         self.column_ = kernel.reads(list(table.columns))[0]
         self.knots_ = np.sort(self.values(table))
-        self.order_ = round(kernel.nu + 0.5)
+        self.order_ = order_of(kernel)
         self.lengthscale_ = float(kernel.lengthscales(1)[0])
         self.n_features_ = 0
 
@@ -101,6 +125,6 @@ class Line(ResidualMap):
     def refusal(self, term: Kernel, mode: str) -> str:
         """The message for a term that is no Matern of one column that tells all inputs apart."""
         return (
-            f"Line() is for one Matern term on one column that tells all inputs of the mode apart; {term!r} of mode "
-            f"{mode!r} is not: use Cholesky(), or leave features out."
+            f"Line() is for Matern terms on one column that tells all inputs of the mode apart; {term!r} of mode "
+            f"{mode!r} is none: use Cholesky(), or leave features out."
         )

@@ -312,11 +312,12 @@ class Gibbs(HyperPriors, Sampled):
         """
         likelihood = problem.model.likelihood
         f = self.function(problem, state, problem.design.index)
-        pairs = zip(problem.design.modes, state.modes, strict=True)
+        pairs = list(zip(problem.design.modes, state.modes, strict=True))
         return {
             "f": f,
             "tau": np.concatenate([mode.tau for mode in state.modes]),
             "lengthscale": np.concatenate([table.residual.lengthscales(mode.own) for table, mode in pairs]),
+            "share": np.concatenate([table.residual.variance_shares(mode.own) for table, mode in pairs]),
             **likelihood.watched(likelihood.kept(state.likelihood)),
             "log_likelihood": likelihood.log_likelihood(state.likelihood, problem.observed, f),
         }

@@ -1,7 +1,7 @@
 """A mode fitted to its training inputs: every term of its kernel as features, or kept out of them as the residual.
 
-At most one term is the residual (E in psi = Phi B + E): an Identity that tells all rows apart, whose conditional is one
-small solve for each row, a Matern on one column, a Markov process along its values, or a Matern on several, a field.
+The residual (E in psi = Phi B + E) is an Identity that tells all rows apart, whose conditional is one small solve for
+each row, the Materns on one column, a Markov process along its values, or a Matern on several, a field.
 """
 
 from __future__ import annotations
@@ -9,6 +9,8 @@ from __future__ import annotations
 import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import reduce
+from operator import add
 
 import numpy as np
 import numpy.typing as npt
@@ -61,11 +63,11 @@ class FittedMode:
         ``set_column`` may hold sets that are not known of newcomers.
         """
         plan = mode.plan()
-        place, residual, residual_sd = _find_residual(mode, plan, rows, any_residual)
+        places, residual, residual_sd = _find_residual(mode, plan, rows, any_residual)
         blocks: list[Block] = []
         width = 0
         for number, (term, features) in enumerate(plan):
-            if number == place:
+            if number in places:
                 continue
             if isinstance(features, ResidualMap):
                 raise InputError(features.refusal(term, mode.name))
@@ -157,10 +159,11 @@ class FittedMode:
 
 def _find_residual(
     mode: Mode, plan: Sequence[tuple[Kernel, FeatureMap | None]], rows: Table, any_residual: bool
-) -> tuple[int, ResidualMap | None, float]:
-    """Which term is the residual (-1: none), its fitted map and its standard deviation.
+) -> tuple[list[int], ResidualMap | None, float]:
+    """Which terms are the residual, its fitted map and its standard deviation.
 
-    The term that the user marked, else the first that one of the residuals can serve, in the order of the residuals.
+    The term that the user marked, else the first that one of the residuals can serve, in the order of the residuals;
+    with it, others that can be part of the same residual and are marked alike, or not at all.
     """
     marked = [(number, features) for number, (_, features) in enumerate(plan) if isinstance(features, ResidualMap)]
     free = [number for number, (_, features) in enumerate(plan) if features is None]
@@ -174,5 +177,15 @@ def _find_residual(
             continue
         kernel, variance = plan[number][0].unscaled()
         if mark.serves(kernel, rows):
-            return number, mark.unfitted().fit(rows, kernel), variance**0.5
-    return -1, None, 0.0
+            places = [
+                k
+                for k, (term, features) in enumerate(plan)
+                if k == number
+                or ((features is None or type(features) is type(mark)) and mark.joins(kernel, term.unscaled()[0], rows))
+            ]
+            if len(places) == 1:
+                return places, mark.unfitted().fit(rows, kernel), variance**0.5
+            total = reduce(add, (plan[k][0] for k in places))
+            summed = mark.summed([plan[k][1] or mark for k in places])
+            return places, summed.fit(rows, total), sum(plan[k][0].unscaled()[1] for k in places) ** 0.5
+    return [], None, 0.0

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from html import escape
 from typing import Any, NamedTuple
 
-from tuckergp.features import Field, Line, Rows
+from tuckergp.features import Field, Line, LineSum, Rows
 from tuckergp.model.fitted_mode import FittedMode
 from tuckergp.model.kinds import MOST_VALUES
 
@@ -82,7 +82,7 @@ def _use(name: str, holds: str, count: int, modes: Sequence[FittedMode]) -> Colu
 
 
 def _word(fitted: FittedMode) -> str:
-    words = {Line: "line", Field: "field", Rows: "levels"}
+    words = {Line: "line", LineSum: "line", Field: "field", Rows: "levels"}
     return next((word for kind, word in words.items() if isinstance(fitted.residual, kind)), "features")
 
 

@@ -161,8 +161,14 @@ def _terms_of(mode: FittedMode, table: ModeTable, d: int, draws: Draws, streams:
         else:
             names.append(_name(kernel, mode, names))
             terms.append(part)
-    names.append(LEFT if mode.residual is None else _name(mode.residual.kernel_, mode, names))
-    return names, [*terms, rest]
+    if mode.residual is None:
+        return [*names, LEFT], [*terms, rest]
+    parts = table.residual.parts(own, None if streams is None else streams.of_mode(d))
+    kernels = mode.residual.kernel_.terms() if parts else [mode.residual.kernel_]
+    for kernel in kernels:
+        names.append(_name(kernel.unscaled()[0], mode, names))
+    # all that is left of the factors is in the first
+    return names, [*terms, rest - sum(parts[1:]), *parts[1:]]
 
 
 def _name(kernel: Kernel, mode: FittedMode, taken: list[str]) -> str:

@@ -3,9 +3,10 @@
 from tuckergp.residuals.base import Residual
 from tuckergp.residuals.field import Field
 from tuckergp.residuals.line import Line
+from tuckergp.residuals.line_sum import LineSum
 from tuckergp.residuals.none import NoResidual
 from tuckergp.residuals.rows import Rows
 
-__all__ = ["RESIDUALS", "Field", "Line", "NoResidual", "Residual", "Rows"]
+__all__ = ["RESIDUALS", "Field", "Line", "LineSum", "NoResidual", "Residual", "Rows"]
 
-RESIDUALS: tuple[type[Residual], ...] = (NoResidual, Rows, Line, Field)
+RESIDUALS: tuple[type[Residual], ...] = (NoResidual, Rows, Line, LineSum, Field)

@@ -241,6 +241,10 @@ class Residual(ABC):
         """The lengthscales among the own unknowns, which convergence may be judged by."""
         return np.zeros(0)
 
+    def variance_shares(self, own: tuple[Any, ...]) -> Floats:
+        """Of a sum of parts, the share of each in the variance of E."""
+        return np.zeros(0)
+
     def log_prior(self, own: tuple[Any, ...], sd: float) -> float:
         """Log density of E at the training rows, up to a constant, where E is one of the own unknowns."""
         return 0.0
@@ -297,3 +301,10 @@ class Residual(ABC):
         What a draw does not determine of rows never seen takes its mean, or with ``streams`` is drawn, jointly for all
         rows. All predictions get it from here.
         """
+
+    def parts(self, draws: ModeDraws, streams: DrawStreams | None) -> list[Floats]:
+        """Where E is a sum of several terms of the kernel, what each of them is at the rows of this table.
+
+        In all draws, (M, S, r) each, with the random numbers of `factors`; empty where E is one term.
+        """
+        return []

@@ -17,7 +17,7 @@ import numpy.typing as npt
 from tuckergp.priors.given import ModeGiven, SharedNoise
 from tuckergp.priors.hyper import PrecisionPrior
 from tuckergp.random import log_slice
-from tuckergp.residuals.line import SLICE_WIDTH, LengthscalePrior
+from tuckergp.residuals.line_draws import SLICE_WIDTH, LengthscalePrior
 from tuckergp.residuals.markov import independent_ranks, log_likelihood
 from tuckergp.residuals.places import Places
 from tuckergp.residuals.process import JITTER, PlaceProcess

@@ -1,27 +1,33 @@
-"""A Matern process on a line as a Markov process: draws, densities, states given data, values between and beyond.
+"""A process on a line as a Markov process: draws, densities, states given data, values between and beyond.
 
 A Matern-1/2, -3/2 or -5/2 process with its 0, 1 or 2 derivatives is Markov, so everything here is exact and linear in
 the number of rows M. The states of a draw hold f, f'/lambda, f''/lambda^2, lambda = sqrt(2 nu) / lengthscale. The
-filters are those of Hartikainen and Sarkka (2010). What a sampler does with them is in `tuckergp.residuals.line`.
+filters are those of Hartikainen and Sarkka (2010). Sums of such processes are in `tuckergp.residuals.markov_sum`; what
+a sampler does with them is in `tuckergp.residuals.line_draws`.
 """
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Self
+from typing import Self, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 
 from tuckergp.compute import line as compute
-from tuckergp.compute import line_data
+from tuckergp.compute import line_data, line_steps
 from tuckergp.errors import InputError
 from tuckergp.linalg import solve_lower
 
-__all__ = ["MaternProcess", "independent_ranks", "log_likelihood"]
+__all__ = ["LineProcess", "MaternProcess", "Stacked", "independent_ranks", "log_likelihood"]
 
 Floats = npt.NDArray[np.float64]
+
+Stacked: TypeAlias = tuple[npt.NDArray[np.int64], Floats, Floats]
+"""Of each process whose states are stacked: its order, 1 over its unit of time, its standard deviation."""
 
 
 # How many lengthscales stand for all that a line can have.
@@ -29,45 +35,57 @@ LENGTHSCALES = 16
 
 
 @dataclass(frozen=True, eq=False)
-class MaternProcess:
-    """A Matern process on the distinct values of one column.
+class LineProcess(ABC):
+    """A Markov process of unit variance on the distinct values of one column.
+
+    Its numbers are those that a sampler may move, on scales without bounds.
 
     Parameters
     ----------
     t : ndarray, shape (M,)
         Increasing, all different; spaced at will.
-    order : {1, 2, 3}
-        p = nu + 1/2: Matern-1/2, -3/2, -5/2. A state is the value and p - 1 derivatives.
-    lengthscale : float
-        As in `tuckergp.kernels`.
-
-    Examples
-    --------
-    >>> process = MaternProcess(np.array([0.0, 1.0, 3.0]), order=1, lengthscale=2.0)
-    >>> K = process.colour(np.eye(3)) @ process.colour(np.eye(3)).T
-    >>> np.allclose(K[0], np.exp([0.0, -0.5, -1.5]))
-    True
     """
 
     t: Floats
-    order: int
-    lengthscale: float
 
     def __post_init__(self) -> None:
-        if self.order not in (1, 2, 3):
-            raise InputError(f"MaternProcess: order must be 1, 2 or 3 (Matern-1/2, -3/2, -5/2), not {self.order!r}.")
-        if not (np.isfinite(self.lengthscale) and self.lengthscale > 0):
-            raise InputError(f"MaternProcess: lengthscale must be positive and finite, not {self.lengthscale!r}.")
         if self.t.ndim != 1 or not self.t.size or not np.isfinite(self.t).all() or (np.diff(self.t) <= 0).any():
-            raise InputError("MaternProcess: t must hold at least one finite value, sorted, each once.")
+            raise InputError(f"{type(self).__name__}: t must hold at least one finite value, sorted, each once.")
 
-    def at(self, lengthscale: float) -> Self:
-        """Return the same rows with another lengthscale; cheap, because the rows are not checked again."""
-        if not 0 < lengthscale < np.inf:
-            raise InputError(f"MaternProcess: lengthscale must be positive and finite, not {lengthscale!r}.")
+    @property
+    @abstractmethod
+    def size(self) -> int:
+        """How many numbers the state of one rank is, p."""
+
+    @property
+    @abstractmethod
+    def stacked(self) -> Stacked:
+        """The processes whose states are stacked, see `tuckergp.compute.line_steps.stack`."""
+
+    @property
+    @abstractmethod
+    def numbers(self) -> tuple[float, ...]:
+        """Logarithms of lengthscales, then whatever else a sampler may move."""
+
+    @abstractmethod
+    def with_numbers(self, numbers: Sequence[float]) -> Self:
+        """Return the same rows with other numbers; cheap, because the rows are not checked again."""
+
+    @property
+    @abstractmethod
+    def n_lengthscales(self) -> int:
+        """How many of the numbers are logarithms of lengthscales."""
+
+    def _changed(self, **fields: object) -> Self:
+        """The same rows with other values of fields, which are not checked."""
         other = object.__new__(type(self))
-        vars(other).update(t=self.t, order=self.order, lengthscale=lengthscale, _gaps=self._gaps)
+        vars(other).update({name: vars(self)[name] for name in self.__dataclass_fields__}, _gaps=self._gaps, **fields)
         return other
+
+    def candidates(self, j: int, rng: np.random.Generator) -> list[tuple[float, ...]]:
+        """Numbers to look at for a start, among which lengthscale j takes all values that matter."""
+        numbers = self.numbers
+        return [(*numbers[:j], x, *numbers[j + 1 :]) for x in self.log_range.tolist()]
 
     @property
     def log_range(self) -> Floats:
@@ -80,11 +98,7 @@ class MaternProcess:
     @property
     def noise_shape(self) -> tuple[int, int]:
         """Standard normal numbers that a draw of states takes for each rank: (M, 2 p)."""
-        return len(self.t), 2 * self.order
-
-    @property
-    def _rate(self) -> float:
-        return float(np.sqrt(2 * self.order - 1) / self.lengthscale)
+        return len(self.t), 2 * self.size
 
     @cached_property
     def _gaps(self) -> Floats:
@@ -92,7 +106,7 @@ class MaternProcess:
 
     @cached_property
     def _steps(self) -> tuple[Floats, Floats]:
-        T, L = compute.transitions(self._gaps * self._rate, self.order)
+        T, L = line_steps.transitions(self._gaps, *self.stacked)
         return T, L
 
     @cached_property
@@ -112,7 +126,7 @@ class MaternProcess:
 
     def _filter(self, X: Floats, *, colour: bool, keep: bool = False) -> tuple[Floats, Floats]:
         X = np.ascontiguousarray(X, dtype=np.float64)
-        states = np.empty((len(X) if keep else 0, self.order, X.shape[1]))
+        states = np.empty((len(X) if keep else 0, self.size, X.shape[1]))
         return compute.filter_values(self._steps[0], *self._innovations, X, colour, states, keep), states
 
     @property
@@ -153,13 +167,13 @@ class MaternProcess:
         inverse, A_scaled, b_scaled = independent_ranks(A, b, mean, precision)
         if noise is None:
             noise = np.zeros((*self.noise_shape, r))
-        noise = np.ascontiguousarray(noise.reshape(rows, 2, self.order * r))
+        noise = np.ascontiguousarray(noise.reshape(rows, 2, self.size * r))
         roots, inner, means, evidence = line_data.forward(*self._steps, A_scaled, b_scaled)
         if np.isnan(evidence):
             raise FloatingPointError("the statistics A of the rows of a line are not positive semi-definite")
         states = line_data.backward(*self._steps, roots, inner, means, noise)
         # from E L, whose ranks are independent, back to E
-        return np.asarray(states.reshape(rows, self.order, r) @ inverse)
+        return np.asarray(states.reshape(rows, self.size, r) @ inverse)
 
     def log_evidence(self, A: Floats, b: Floats, mean: Floats, precision: Floats) -> float:
         """Logarithm of p(data | B, lengthscale), E integrated out, up to a constant; costs one forward filter.
@@ -177,10 +191,10 @@ class MaternProcess:
     def states_given_values(self, E: Floats, precision: Floats, noise: Floats | None = None) -> Floats:
         """Mean of the states given the values E (M, r), (M, p, r); with ``noise`` (M, 2 p, r), a draw, in O(M r).
 
-        Derivatives are needed for prediction alone, so a sampler may move E and the lengthscale as it likes and draw
-        the states of the draws that it keeps.
+        Derivatives, and parts of a sum, are needed for answers alone, so a sampler may move E and the lengthscale as
+        it likes and draw the states of the draws that it keeps.
         """
-        if self.order == 1:
+        if self.size == 1:
             return E[:, None].copy()
         # E L has independent ranks: filter forward for E(state_m | values up to m), smooth backward, then times L^-1
         root = np.asarray(np.linalg.cholesky(precision))
@@ -194,20 +208,26 @@ class MaternProcess:
     # Prediction
 
     def predict(self, states: Floats, t: Floats) -> tuple[Floats, Floats]:
-        """Mean (M*, r) and variance (M*,), times Lambda^-1, of E at new values t (M*,) given the states (M, p, r).
+        """Mean of the states at new values t (M*,) given those at the rows (M, p, r), (M*, p, r).
 
-        Exact between two rows and beyond the ends, because the states next to a value separate it from the rest.
+        Exact between two rows and beyond the ends, because the states next to a value separate it from the rest. Also
+        returns the variance of E, (M*,), times Lambda^-1.
         """
         t = np.asarray(t, dtype=np.float64)
         place = np.searchsorted(self.t, t, side="right")
         before, after = self._neighbours(t, place)
         # without noise: E(e* | states of the neighbours) = T1 x_left + G S^-1 (x_right - T2 T1 x_left)
         noise = np.zeros((len(t), *states.shape[1:]))
-        out, variance = compute.interpolate(before, after, place, np.ascontiguousarray(states), noise, False)
-        return out[:, 0].copy(), variance
+        means, variance = compute.interpolate(
+            before, after, *self.stacked, place, np.ascontiguousarray(states), noise, False
+        )
+        return means, variance
 
     def draw_at(self, states: Floats, t: Floats, precision: Floats, noise: Floats) -> Floats:
-        """Draw E at new values t (M*,) jointly, in any order and repeated or not, (M*, r); ``noise`` (M*, p, r)."""
+        """Draw the states at new values t (M*,) jointly, in any order and repeated or not, (M*, p, r).
+
+        ``noise`` (M*, p, r) is standard normal.
+        """
         t = np.asarray(t, dtype=np.float64)
         order = np.argsort(t, kind="stable")
         new = t[order]
@@ -215,17 +235,82 @@ class MaternProcess:
         before, after = self._neighbours(new, place)
         # between the same two rows, each new value follows the new value before it: p(e_1) p(e_2 | e_1) ...
         chained = np.flatnonzero(np.diff(place) == 0) + 1
-        before[chained] = (new[chained] - new[chained - 1]) * self._rate
+        before[chained] = new[chained] - new[chained - 1]
         # w L^-1 has covariance (L L')^-1 = Lambda^-1
         coloured = np.ascontiguousarray(noise @ _inverse(np.asarray(np.linalg.cholesky(precision))))
-        out, _ = compute.interpolate(before, after, place, np.ascontiguousarray(states), coloured, True)
-        E = np.empty((len(t), states.shape[2]))
-        E[order] = out[:, 0]
-        return E
+        drawn, _ = compute.interpolate(
+            before, after, *self.stacked, place, np.ascontiguousarray(states), coloured, True
+        )
+        out = np.empty_like(drawn)
+        out[order] = drawn
+        return out
 
     def _neighbours(self, t: Floats, place: npt.NDArray[np.intp]) -> tuple[Floats, Floats]:
         ends = np.concatenate([[-np.inf], self.t, [np.inf]])
-        return (t - ends[place]) * self._rate, (ends[place + 1] - t) * self._rate
+        return t - ends[place], ends[place + 1] - t
+
+
+@dataclass(frozen=True, eq=False)
+class MaternProcess(LineProcess):
+    """A Matern process on the distinct values of one column.
+
+    Parameters
+    ----------
+    t : ndarray, shape (M,)
+        Increasing, all different; spaced at will.
+    order : {1, 2, 3}
+        p = nu + 1/2: Matern-1/2, -3/2, -5/2. A state is the value and p - 1 derivatives.
+    lengthscale : float
+        As in `tuckergp.kernels`.
+
+    Examples
+    --------
+    >>> process = MaternProcess(np.array([0.0, 1.0, 3.0]), order=1, lengthscale=2.0)
+    >>> K = process.colour(np.eye(3)) @ process.colour(np.eye(3)).T
+    >>> np.allclose(K[0], np.exp([0.0, -0.5, -1.5]))
+    True
+    """
+
+    order: int
+    lengthscale: float
+
+    def __post_init__(self) -> None:
+        if self.order not in (1, 2, 3):
+            raise InputError(f"MaternProcess: order must be 1, 2 or 3 (Matern-1/2, -3/2, -5/2), not {self.order!r}.")
+        if not (np.isfinite(self.lengthscale) and self.lengthscale > 0):
+            raise InputError(f"MaternProcess: lengthscale must be positive and finite, not {self.lengthscale!r}.")
+        super().__post_init__()
+
+    def at(self, lengthscale: float) -> Self:
+        """Return the same rows with another lengthscale; cheap, because the rows are not checked again."""
+        if not 0 < lengthscale < np.inf:
+            raise InputError(f"MaternProcess: lengthscale must be positive and finite, not {lengthscale!r}.")
+        return self._changed(lengthscale=lengthscale)
+
+    @property
+    def size(self) -> int:
+        """The order."""
+        return self.order
+
+    @cached_property
+    def stacked(self) -> Stacked:
+        """The process itself."""
+        rate = np.sqrt(2 * self.order - 1) / self.lengthscale
+        return np.array([self.order]), np.array([rate]), np.ones(1)
+
+    @property
+    def numbers(self) -> tuple[float, ...]:
+        """The logarithm of the lengthscale."""
+        return (float(np.log(self.lengthscale)),)
+
+    def with_numbers(self, numbers: Sequence[float]) -> Self:
+        """Return the same rows with another logarithm of the lengthscale."""
+        return self.at(float(np.exp(numbers[0])))
+
+    @property
+    def n_lengthscales(self) -> int:
+        """One."""
+        return 1
 
 
 def _inverse(root: Floats) -> Floats:

@@ -184,7 +184,7 @@ def _check_mode_draws(own: ModeDraws, mode: FittedMode, r: int, count: int, dtyp
     scales = {"spread": (r, r), "tau": (len(mode.blocks),)}
     _check_numbers(own.values, besides | {name: scales[name] for name in scales if name in own.values}, count)
     require(("spread" in own.values) == ("tau" in own.values), "its draws lack something")
-    for name in ("tau", "lengthscale"):
+    for name in ("tau", "lengthscale", "share"):
         require((own.values.get(name, np.ones(1)) > 0).all(), f"{name} is not positive")
     _check_numbers({"covariance": own.covariance}, {"covariance": (r, r)}, count)
     require(mode.residual is None or _are_positive(own.covariance), "covariance is not positive definite")
