@@ -6,7 +6,7 @@ from scipy import sparse
 
 from tuckergp.data.tables import as_table
 from tuckergp.errors import InputError
-from tuckergp.features import Cholesky, Exact, Field, Fourier, Hashing, Line, Nystrom, Rows
+from tuckergp.features import Cholesky, Exact, Field, Fourier, Hashing, Line, LineSum, Nystrom, Rows
 from tuckergp.kernels import SE, Constant, Identity, Linear, Matern12, Matern32, Matern52, Periodic
 from tuckergp.model.design import Design
 from tuckergp.model.mode import Mode
@@ -126,9 +126,9 @@ def test_mistakes_get_one_clear_sentence():
         Design.fit([], TABLE)
 
 
-def test_the_first_matern_on_one_column_is_a_chain_and_the_others_are_features():
+def test_a_matern_on_one_column_is_a_chain_and_other_terms_are_features():
     kernel = Periodic(3.0) + 0.25 * Matern32(2.0) + Matern12(1.0)
-    for features in (None, Line()):
+    for features in ([None, None, Cholesky()], [None, Line(), Cholesky()]):
         design, (fitted,) = Design.fit([Mode("lat", kernel, features=features)], TABLE)
         line = design.modes[0].residual
         assert (line.order, line.lengthscale, line.sd, line.learn) == (2, 2.0, 0.5, True)
@@ -144,6 +144,22 @@ def test_the_first_matern_on_one_column_is_a_chain_and_the_others_are_features()
     assert new.place.tolist() == [1, -1]
 
 
+def test_materns_on_one_column_are_one_chain():
+    kernel = 0.25 * Matern32(2.0) + Periodic(3.0) + Matern12(1.0)
+    for features, learn in ((None, True), (Line(learn=False), False), ([Line(), None, Line()], True)):
+        design, (fitted,) = Design.fit([Mode("lat", kernel, features=features)], TABLE)
+        line = design.modes[0].residual
+        assert (line.orders, line.lengthscale.tolist(), line.share.tolist()) == ((2, 1), [2.0, 1.0], [0.2, 0.8])
+        assert (line.sd, line.learn) == (pytest.approx(1.25**0.5), (learn, learn))
+        assert line.knots.tolist() == [5.0, 6.0, 7.0]
+        assert [repr(block.kernel) for block in fitted.blocks] == ["Constant()", repr(Periodic(3.0))]
+    design, (fitted,) = Design.fit([Mode("lat", kernel)], TABLE, any_residual=False)
+    assert [repr(block.kernel) for block in fitted.blocks[1:]] == [repr(term) for term in kernel.terms()]
+    two = Mode(["lon", "lat"], Matern12(columns="lon") + Matern32(columns="lat"), constant=False)
+    _, (fitted,) = Design.fit([two], as_table({"lon": [0.0, 1.0, 3.0], "lat": [2.0, 0.0, 1.0]}, "data"))
+    assert [type(fitted.residual), repr(fitted.blocks[0].kernel)] == [Line, repr(Matern32(columns="lat"))]
+
+
 def test_a_chain_is_in_units_of_the_whitened_column():
     design, _ = Design.fit([Mode("lat", Matern52(1.0), whiten=True)], TABLE)
     expected = (np.array([5.0, 6.0, 7.0]) - TABLE["lat"].mean()) / TABLE["lat"].std()
@@ -153,7 +169,10 @@ def test_a_chain_is_in_units_of_the_whitened_column():
 def test_rows_come_before_a_chain_unless_it_is_asked_for():
     _, (rows,) = Design.fit([Mode("lat", Matern12() + Identity(), constant=False)], TABLE)
     assert [type(rows.residual), type(rows.blocks[0].map)] == [Rows, Cholesky]
-    asked = Mode("lat", Matern12() + Identity(), features=[Line(), None], constant=False)
+    for features in (Line(), [Line(), None], [Line(), Line()]):
+        _, (chain,) = Design.fit([Mode("lat", Matern12() + Identity(), features=features, constant=False)], TABLE)
+        assert [type(chain.residual), chain.residual.orders_, len(chain.blocks)] == [LineSum, (1, 0), 0]
+    asked = Mode("lat", Matern12() + Identity(), features=[Line(), Exact()], constant=False)
     _, (chain,) = Design.fit([asked], TABLE)
     assert [type(chain.residual), type(chain.blocks[0].map)] == [Line, Exact]
 
@@ -184,8 +203,8 @@ def test_a_matern_that_cannot_be_a_chain_becomes_features():
         (Mode(["user", "week"], Matern12(columns="week"), features=Line()), "tells all inputs of the mode apart"),
         (Mode(["lon", "lat"], Matern12(), features=Line()), "one column that tells all inputs"),
         (Mode("lat", SE(), features=Line()), "fits no term"),
-        (Mode("lat", SE(), features=[Line()]), "for one Matern term"),
-        (Mode("lat", Matern12() + Matern32(), features=[Line(), Line()]), "for one Matern term"),
+        (Mode("lat", SE(), features=[Line()]), "for Matern terms on one column"),
+        (Mode("lat", Matern12() + SE(), features=[Line(), Line()]), "for Matern terms on one column"),
         (Mode("user", Matern12()), "'user' must be numeric, but row 0 holds 'ann'"),
         (Mode("lat", Matern12(-1.0)), "lengthscale"),
         (Mode("lat", Matern12() * -1.0), "scale of a kernel must be positive"),
