@@ -12,6 +12,7 @@ import pytest
 from tuckergp import TuckerRecommender, load
 from tuckergp.errors import InputError
 from tuckergp.likelihoods import Clicks
+from tuckergp.recommender.zeros import Zeros
 
 FAST = {"rank": 4, "draws": 20, "warmup": 20, "random_state": 0}
 FIXED = Clicks(zeros=0.2, popularity=0.0, counting="none", temper=0.5)
@@ -110,6 +111,22 @@ def test_a_folded_in_item_is_the_ridge_solution_over_users_by_their_activity(tmp
     A = alpha * (0.2 * (U * others[:, None]).T @ U + mine * 0.8 * np.outer(z, z)) + prior
     expected = np.linalg.solve(A, alpha * mine * z + prior @ draws.modes[1].mean(item.features)[0, 0])
     np.testing.assert_allclose(draws.factors(1, item)[0, 0], expected, rtol=1e-4, atol=1e-5)
+
+
+def test_forgotten_users_weigh_nothing_where_activity_counts() -> None:
+    table, _ = world()
+    heavy = pl.DataFrame({"user_id": ["u8"] * 40, "item_id": [f"i{k}" for k in range(40)]})
+    likelihood = replace(FIXED, activity=0.6)
+    rec = TuckerRecommender(rank=3, inference="als", likelihood=likelihood, random_state=0)
+    rec.fit(pl.concat([table.filter(pl.col("user_id") != "u8"), heavy]))
+    place = rec.layout_.sides[0].numbers(["u8"])[0]
+
+    def weights() -> np.ndarray:
+        return Zeros.of(rec.fit_.likelihood, rec.fit_.draws, rec.history_).of_users
+
+    before = weights()
+    rec.forget("u8")
+    np.testing.assert_array_equal(weights(), np.where(np.arange(len(before)) == place, 0.0, before))
 
 
 def test_activity_is_chosen_on_held_out_choices() -> None:

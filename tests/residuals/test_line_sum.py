@@ -151,6 +151,8 @@ class TestProcess:
         assert {tuple(np.round(each.lengthscales[[0, 2]], 9)) for each in found} == {(0.3, 3.0)}
         others = np.array([each.shares[[0, 2, 3]] / each.shares[[0, 2, 3]].sum() for each in found])
         np.testing.assert_allclose(others, np.tile(np.array([0.2, 0.4, 0.1]) / 0.7, (len(found), 1)))
+        assert len({each.lengthscales[1] for each in found}) > 5
+        assert len({round(each.shares[1], 12) for each in found}) > 5
 
     def test_refuses_other_numbers_of_parts(self):
         t = np.arange(3.0)

@@ -157,6 +157,8 @@ class Likelihood(ABC):
         What recommenders take where users do not say.
     repeats : bool
         Whether weights other than 1 are allowed in Gibbs sampling.
+    heavier : str or None
+        The name of the same likelihood with heavier tails, for targets with outliers.
     averages : bool
         Whether the mean of several targets is a target too.
     counts, has_levels : bool
@@ -183,6 +185,7 @@ class Likelihood(ABC):
     row_noise: ClassVar[bool] = False
     default_noise: ClassVar[Literal["shared", "rows"]] = "shared"
     repeats: ClassVar[bool] = True
+    heavier: ClassVar[str | None] = None
     averages: ClassVar[bool] = False
     counts: ClassVar[bool] = False
     has_levels: ClassVar[bool] = False

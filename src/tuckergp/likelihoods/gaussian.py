@@ -43,6 +43,7 @@ class Gaussian(Standardised):
     inferences: ClassVar[tuple[str, ...]] = ("gibbs", "als", "sgd", "vi", "hmc", "nuts", "sgld")
     code: ClassVar[int] = 0
     conjugate: ClassVar[bool] = True
+    heavier: ClassVar[str | None] = "student"
     augmented: ClassVar[bool] = False
 
     def with_noise(self, variance: float) -> Self:

@@ -197,7 +197,8 @@ def fill(
     """Compute the missing cells, reporting each and how many are left.
 
     ``only`` lists beginnings of names of cells, separated by commas; an empty one stands for all. With ``again`` cells
-    of another commit count as missing. What the results file has beside, such as cells of peers, stays in either case.
+    of another commit count as missing; two changes of one commit are not told apart. What the results file has beside,
+    such as cells of peers, stays in either case.
     """
     wanted = tuple(word.strip() for word in only.split(",") if word.strip()) or ("",)
     cells = [(run, name) for run in runs for name in run.work if name.startswith(wanted)]

@@ -133,6 +133,9 @@ def learn_from(
 ) -> FittedRecommender:
     """Fit a recommender to data that were read, from scratch or from the last draws of a model with the same rows."""
     history, seed = material.history, material.seed
+    later = settings.kind.all_pairs  # the link is set right after the fit, and moments follow it
+    if later and run.keep == 0:
+        raise InputError("Clicks need draws after the fit, for the link: leave out keep=0 or keep_draws=False.")
     codes, y, occasion = history.codes, history.rating, history.occasion
     likelihood: Any = settings.likelihood
     if history.clicks and not settings.kind.all_pairs:
@@ -150,9 +153,6 @@ def learn_from(
         rng=stream(seed, 1, 1),
     )
     wanted = None if run.moments_of is None else MomentsOf(_pairs(run.moments_of, layout, material.names))
-    later = settings.kind.all_pairs  # the link is set right after the fit, and moments follow it
-    if later and run.keep == 0:
-        raise InputError("Clicks need draws after the fit, for the link: leave out keep=0 or keep_draws=False.")
     control = replace(run.control, moments_of=None if later else wanted, keep=run.keep)
     ranks = ranks_of(settings.rank, len(design.modes))
     core = settings.core if last is None else last.fit.draws.model.core

@@ -42,7 +42,8 @@ class Zeros:
     def of(cls, likelihood: AllPairs, draws: Draws, history: History) -> Zeros:
         """Those of a fitted model; items that came after the fit count as chosen once.
 
-        Users that came after it, and all whose choices were left out of a file, weigh 1.
+        Users that came after it, and all whose choices were left out of a file, weigh 1; where
+        activity counts, those who were forgotten weigh nothing.
         """
         chosen = np.ones(len(draws.modes[1].rows["psi"]))
         if likelihood.popularity:  # only then is it worth to count
@@ -50,7 +51,7 @@ class Zeros:
         of_users = np.ones(len(draws.modes[0].rows["psi"]))
         if likelihood.activity and not history.is_withheld:
             made = history.base.ratings_per_user.astype(np.float64)
-            of_users[: len(made)] = likelihood.weights_of_users(made)
+            of_users[: len(made)] = np.where(made > 0, likelihood.weights_of_users(made), 0.0)
         return cls(likelihood, likelihood.weights_of_zeros(chosen), of_users)
 
     def at(self, items: Ints) -> Floats:

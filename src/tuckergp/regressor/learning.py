@@ -11,6 +11,7 @@ import numpy as np
 
 from tuckergp.data.tables import Table
 from tuckergp.gp.hyper import Values
+from tuckergp.likelihoods import LIKELIHOODS
 from tuckergp.model.design import Design
 from tuckergp.model.fitted_mode import FittedMode
 from tuckergp.posterior.moments import Moments, MomentsOf
@@ -84,7 +85,8 @@ def learn(
     model = next(iter(models.values())) if choice is None else models[choice.modes]
     if choice is not None:
         say(f"modes: {choice}", control.progress)
-        settings = replace(settings, likelihood="student") if choice.heavy_tails else settings
+        heavier = LIKELIHOODS[settings.likelihood].heavier
+        settings = replace(settings, likelihood=heavier) if choice.heavy_tails and heavier else settings
     if control.max_time is not None:
         control = replace(control, max_time=max(0.0, control.max_time - (time.monotonic() - began)))
     fitted = fit_modes(model.settings(settings), data, control, seed, moments_of, keep)

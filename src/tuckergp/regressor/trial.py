@@ -12,6 +12,7 @@ import numpy.typing as npt
 
 from tuckergp.errors import DataWarning, NotConvergedWarning
 from tuckergp.features import Field
+from tuckergp.likelihoods import LIKELIHOODS
 from tuckergp.random import stream
 from tuckergp.regressor.answering import Asked, log_density, predict
 from tuckergp.regressor.choice import Choice
@@ -63,8 +64,9 @@ def choose(settings: RegressorSettings, data: Observations, seed: int, max_time:
             return None
         trials[name], scores[name] = trial, _score(trial, held)
     best = max(scores, key=lambda name: scores[name])
-    if _may_have_outliers(settings, data) and _kurtosis(trials[best], held) > HEAVY:
-        robust = _short(replace(settings, likelihood="student"), models[best], some, seed, _left(until))
+    heavier = LIKELIHOODS[settings.likelihood].heavier
+    if heavier is not None and _may_have_outliers(data) and _kurtosis(trials[best], held) > HEAVY:
+        robust = _short(replace(settings, likelihood=heavier), models[best], some, seed, _left(until))
         if robust is not None:
             scores[f"{best} with heavy tails"] = _score(robust, held)
     heavy = max(scores.values()) > scores[best]
@@ -81,9 +83,9 @@ def _score(trial: FittedRegressor, held: Observations) -> float:
     return float(np.average(log_density(trial, held.table, held.target, None), weights=held.weight))
 
 
-def _may_have_outliers(settings: RegressorSettings, data: Observations) -> bool:
-    """Whether the noise is open, and Student's t can stand for it: no weights, and so no equal rows, and one output."""
-    return settings.likelihood == "gaussian" and data.weight is None and not data.several
+def _may_have_outliers(data: Observations) -> bool:
+    """Whether noise with heavier tails may be tried: no weights, and so no equal rows, and one output."""
+    return data.weight is None and not data.several
 
 
 def _kurtosis(trial: FittedRegressor, held: Observations) -> float:

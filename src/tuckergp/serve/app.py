@@ -17,7 +17,7 @@ import tuckergp
 from tuckergp.serve.errors import say_errors
 from tuckergp.serve.guard import Guard
 from tuckergp.serve.metrics import Metrics
-from tuckergp.serve.openapi import completed
+from tuckergp.serve.openapi import OPEN, completed
 from tuckergp.serve.pages import PageState
 from tuckergp.serve.routes import ROUTERS
 from tuckergp.serve.service import Service
@@ -58,7 +58,7 @@ class App(FastAPI):
     def build_middleware_stack(self) -> ASGIApp:
         """The layers of the app, the guard outside."""
         metrics: Metrics = self.state.metrics
-        return Guard(super().build_middleware_stack(), self.state.settings, metrics, {"/health", *page_files()})
+        return Guard(super().build_middleware_stack(), self.state.settings, metrics, {*OPEN, *page_files()})
 
 
 def app_of(settings: ServeSettings, page: PageState | None = None) -> App:

@@ -7,13 +7,13 @@ from functools import cache
 from importlib.resources import files
 from typing import Any
 
-__all__ = ["BODIES", "answers", "completed"]
+__all__ = ["BODIES", "OPEN", "answers", "completed"]
 
 Json = dict[str, Any]
 
 SCHEME = "token"
-OPEN = ("GET /health",)
-"""Operations that need no token."""
+OPEN = ("/health",)
+"""Addresses that need no token."""
 
 # By operation, then by name; ids are those of `tuckergp explore --demo`.
 BODIES: dict[str, dict[str, Json]] = {
@@ -115,9 +115,9 @@ def answers() -> dict[str, Any]:
 
 def completed(schema: Json, token: bool) -> Json:
     """FastAPI's OpenAPI with examples of bodies and answers, and with the token where one is asked for."""
-    schemes = {SCHEME: {"type": "http", "scheme": "bearer", "description": "The token that the operator has chosen."}}
-    schema.setdefault("components", {})["securitySchemes"] = schemes
     if token:
+        scheme = {"type": "http", "scheme": "bearer", "description": "The token that the operator has chosen."}
+        schema.setdefault("components", {})["securitySchemes"] = {SCHEME: scheme}
         schema["security"] = [{SCHEME: []}]
     for path, methods in schema["paths"].items():
         for method, operation in methods.items():
@@ -127,6 +127,6 @@ def completed(schema: Json, token: bool) -> Json:
             if name in answers():
                 (content,) = operation["responses"]["200"]["content"].values()
                 content["example"] = answers()[name]
-            if token and name in OPEN:
+            if token and path in OPEN:
                 operation["security"] = []
     return schema

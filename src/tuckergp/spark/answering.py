@@ -92,9 +92,7 @@ def recommend(
         frame = _stored_users(spark, model, asked)
         frame = frame if partitions is None else frame.repartition(partitions)
     else:
-        given = (
-            asked if asked is None or isinstance(asked, list) else listed(asked)
-        )  # None: workers have all ids in the model
+        given = None if asked is None else listed(asked)  # None: workers have all ids in the model
         count = len(rest.history_.ids[0] if given is None else given)
         frame = spark.range(0, count, 1, partitions or 4 * spark.sparkContext.defaultParallelism)
     sent = spark.sparkContext.broadcast((rest, given, arguments))
@@ -184,7 +182,7 @@ def ids_in(frame: Any, what: str, key: str, kind: str) -> Any:
 
 
 def listed(asked: Any) -> list[Any]:
-    """Ids as a list, of a data frame of nothing else."""
+    """Ids as a list; they are one already, or in a data frame of nothing else."""
     if isinstance(asked, list):
         return asked
     with returned():

@@ -243,7 +243,7 @@ class Evidence:
         return observations, _noise(self.precision, weight), tensor, d
 
     def _values(self) -> tuple[npt.NDArray[Any], npt.NDArray[Any], npt.NDArray[Any]]:
-        """Where targets and weights of the observations lie, and these; nowhere else where both are sorted."""
+        """Numbers of the observations in targets and weights, and these; no numbers where these are sorted by row."""
         data, number, weight = self.data, self.number, self.precision.weight
         given = {"y": self.y} if weight is None else {"y": self.y, "weight": weight}
         order, values = self._numbered(list(given.values()))

@@ -30,7 +30,7 @@ MOST_DRAWS = 20
 WORST = 2
 """How many predictions are shown, those with the largest R-hat."""
 
-NO_UNKNOWNS = ("f", "log_likelihood", "replicate", "step", "tau")
+NO_UNKNOWNS = ("f", "lengthscale", "log_likelihood", "replicate", "share", "step", "tau")
 """What is watched beside the likelihood's own unknowns."""
 
 
