@@ -149,6 +149,7 @@ class TestProcess:
         found = [process.with_numbers(each) for each in process.candidates(1, rng)]
         assert all(each.shares.sum() == pytest.approx(1.0) for each in found)
         assert {tuple(np.round(each.lengthscales[[0, 2]], 9)) for each in found} == {(0.3, 3.0)}
+        assert len({each.shares[1] for each in found}) > len(found) // 2
         others = np.array([each.shares[[0, 2, 3]] / each.shares[[0, 2, 3]].sum() for each in found])
         np.testing.assert_allclose(others, np.tile(np.array([0.2, 0.4, 0.1]) / 0.7, (len(found), 1)))
         assert len({each.lengthscales[1] for each in found}) > 5
