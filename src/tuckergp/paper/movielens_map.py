@@ -204,7 +204,8 @@ def differences_table(cells: Cells) -> Rows:
     for one, other in COMPARED:
         for part in ("test", "validation"):
             ours, theirs = (
-                {split: cell.get(f"{part}_rmse") for split, cell in of_variant(cells, key).items()} for key in (one, other)
+                {split: cell.get(f"{part}_rmse") for split, cell in of_variant(cells, key).items()}
+                for key in (one, other)
             )
             by = {at: ours[at] - theirs[at] for at in ours if ours[at] is not None and theirs.get(at) is not None}
             if by:

@@ -158,7 +158,9 @@ def differences_table(cells: Cells) -> Rows:
                     continue
                 less = [f"{mine[what] - theirs[what]:+.4f}" for what in ("test_rmse", "log_density")]
                 bound = f"{mine['elbo'] - theirs['elbo']:+,.0f}" if "elbo" in theirs else ""
-                ratios = [f"{mine[what] / theirs[what]:.2f}" for what in ("std_f", "fit_cpu_seconds")]
+                ratios = [
+                    f"{mine[what] / theirs[what]:.2f}" if theirs[what] else "" for what in ("std_f", "fit_cpu_seconds")
+                ]
                 rows.append([title, METHODS[one], METHODS[other], name.rsplit(" ", 1)[1], *less, bound, *ratios])
     return rows
 
