@@ -203,17 +203,20 @@ def differences_table(cells: Cells) -> Rows:
     rows = [["RMSE of", "less that of", "part", *splits, "mean"]]
     for one, other in COMPARED:
         for part in ("test", "validation"):
-            ours, theirs = (
-                {split: cell.get(f"{part}_rmse") for split, cell in of_variant(cells, key).items()}
-                for key in (one, other)
-            )
-            by = {at: ours[at] - theirs[at] for at in ours if ours[at] is not None and theirs.get(at) is not None}
+            ours, theirs = (_errors(cells, key, f"{part}_rmse") for key in (one, other))
+            by = {at: ours[at] - theirs[at] for at in ours if at in theirs}
             if by:
                 each = [f"{by[split]:+.4f}" if split in by else "" for split in splits]
                 rows.append(
                     [VARIANTS[one].title, VARIANTS[other].title, part, *each, f"{np.mean([*by.values()]):+.4f}"]
                 )
     return rows
+
+
+def _errors(cells: Cells, key: str, what: str) -> dict[str, float]:
+    """A figure of a variant by split, where it is there."""
+    found = {split: cell.get(what) for split, cell in of_variant(cells, key).items()}
+    return {split: value for split, value in found.items() if value is not None}
 
 
 def _settings_of(figures: Iterable[Figures]) -> str:

@@ -158,11 +158,14 @@ def differences_table(cells: Cells) -> Rows:
                     continue
                 less = [f"{mine[what] - theirs[what]:+.4f}" for what in ("test_rmse", "log_density")]
                 bound = f"{mine['elbo'] - theirs['elbo']:+,.0f}" if "elbo" in theirs else ""
-                ratios = [
-                    f"{mine[what] / theirs[what]:.2f}" if theirs[what] else "" for what in ("std_f", "fit_cpu_seconds")
-                ]
+                ratios = [_ratio(mine[what], theirs[what]) for what in ("std_f", "fit_cpu_seconds")]
                 rows.append([title, METHODS[one], METHODS[other], name.rsplit(" ", 1)[1], *less, bound, *ratios])
     return rows
+
+
+def _ratio(ours: float, theirs: float) -> str:
+    """A ratio as text; empty where a time is too short to be told from 0."""
+    return f"{ours / theirs:.2f}" if theirs else ""
 
 
 VARIATIONAL = Experiment(
