@@ -46,7 +46,7 @@ def cells(run: Run) -> Work:
     """One cell for each number of features, model and draw of the features: ``n=25/full/seed 0``."""
     at, work = run.settings, dict[str, Callable[[], Figures]]()
     split = split_of(run.load("california"), at["rows"])
-    for n, arms in at["arms"].items():
+    for n, arms in at["seeds"].items():
         for arm, seeds in arms.items():
             for seed in range(seeds):
                 fit = partial(full_rank, split, int(n), seed)
@@ -78,7 +78,7 @@ CALIFORNIA_REASONS = Experiment(
     data=("california",),
     settings={
         "rows": None, "lengths": {"draws": 150, "warmup": 100, "chains": 1}, "longer": 4,
-        "arms": {
+        "seeds": {
             "25": {"full": 20, "drawn": 20, "given": 5, "longer": 5},
             "50": {"full": 20, "drawn": 10},
             "100": {"full": 5, "drawn": 5, "given": 3, "longer": 3},
@@ -86,7 +86,7 @@ CALIFORNIA_REASONS = Experiment(
     },
     quick={
         "rows": 500, "lengths": {"draws": 5, "warmup": 5, "chains": 1}, "longer": 2,
-        "arms": {"25": dict.fromkeys(ARMS, 1)},
+        "seeds": {"25": dict.fromkeys(ARMS, 1)},
     },
     cells=cells,
     blocks=(
