@@ -1,6 +1,7 @@
 """Several outputs of one model: rows of one more mode."""
 
 import numpy as np
+import pyarrow as pa
 import pytest
 from sklearn.metrics import r2_score
 
@@ -11,7 +12,7 @@ from tuckergp.kernels import SE, Linear
 from tuckergp.regressor.reading import Observations
 from tuckergp.regressor.trial import _parts
 
-pd = pytest.importorskip("pandas")
+pd, pl = pytest.importorskip("pandas"), pytest.importorskip("polars")
 
 MODE = Mode("x", Linear() + SE(1.0))
 
@@ -47,6 +48,34 @@ def test_predictions_have_one_column_per_output_in_its_units(fitted):
     np.testing.assert_allclose(quantiles[..., 1], mean, atol=(0.3 * sd).max(axis=0).max())
     assert model.score(X, Y) > 0.95
     assert set(model.features_) == {"x"}
+
+
+@pytest.mark.parametrize("kind", ["dict", "pyarrow", "polars"])
+def test_tables_of_any_library_name_the_outputs(kind):
+    X, Y = curves()
+    columns = {name: Y[name].to_numpy() for name in Y}
+    table = {"dict": dict, "pyarrow": pa.table, "polars": pl.DataFrame}[kind](columns)
+    frame, same = (TuckerGPRegressor([MODE], 2, Gibbs(draws=3, warmup=2), random_state=0).fit(X, y) for y in (Y, table))
+    assert same.outputs_.names == ["degrees", "pascal"]
+    np.testing.assert_array_equal(same.predict(X), frame.predict(X))
+    assert same.score(X, table) == frame.score(X, Y)
+    np.testing.assert_array_equal(same.log_predictive_density(X, table), frame.log_predictive_density(X, Y))
+
+
+def test_columns_of_targets_to_score_are_found_by_their_names(fitted):
+    X, Y, model = fitted
+    other = Y[["pascal", "degrees"]]
+    assert model.score(X, other) == model.score(X, Y)
+    density = model.log_predictive_density(X, Y)
+    np.testing.assert_array_equal(model.log_predictive_density(X, other), density)
+
+
+def test_one_output_may_be_a_dict_of_one_column():
+    X, Y = curves()
+    one = {"degrees": Y["degrees"]}
+    model = TuckerGPRegressor([MODE], 2, Gibbs(draws=3, warmup=2), random_state=0).fit(X, one)
+    assert model.predict(X).shape == (len(Y),)
+    assert model.score(X, one) == model.score(X, Y["degrees"])
 
 
 def test_covariances_samples_and_densities_are_those_of_each_output(fitted):

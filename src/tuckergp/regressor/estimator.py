@@ -230,7 +230,7 @@ class TuckerGPRegressor(Storable, ReadsTables, RegressorMixin, BaseEstimator):  
         X : array of shape (N, p), data frame, path to a CSV or Parquet file, or xarray DataArray
             A DataArray without y is a grid of targets: every cell is an observation, NaN one that is missing, and the
             coordinates are the columns. Without ``modes`` every dimension is a mode.
-        y : array of shape (N,) or (N, K), or None for a grid
+        y : array of shape (N,) or (N, K), table of K columns, or None for a grid
             K outputs are rows of one more mode, so that they share factors; NaN is an output that is missing at an
             input. Each is standardised by itself, and by ``"gibbs"`` has noise of its own, as by ``noise="rows"``.
             Answers then have one column per output.

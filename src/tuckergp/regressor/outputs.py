@@ -7,7 +7,7 @@ What is asked of one output is answered by a model in its units (`ChosenOutput`)
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -17,7 +17,7 @@ from sklearn.metrics import r2_score
 
 from tuckergp.data.grids import Coordinate, GridData
 from tuckergp.data.standard import mean_and_std
-from tuckergp.data.tables import Table
+from tuckergp.data.tables import Table, as_table
 from tuckergp.errors import InputError
 from tuckergp.inference import INFERENCES
 from tuckergp.kernels import Identity
@@ -71,7 +71,7 @@ class OneOutput:
 
     def targets(self, y: Any, table: Table) -> Any:
         """Targets as the model knows them."""
-        return y
+        return _named(y)[0]
 
     def log_density(self, found: Floats, y: Any) -> Floats:
         """Log densities of targets."""
@@ -79,7 +79,7 @@ class OneOutput:
 
     def score(self, y: Any, predicted: Floats, weight: Any) -> float:
         """R^2 of predictions."""
-        return float(r2_score(y, predicted, sample_weight=weight))
+        return float(r2_score(_named(y)[0], predicted, sample_weight=weight))
 
     def moments(self, found: Moments | None) -> Moments | None:
         """Moments of predictions."""
@@ -215,7 +215,7 @@ class Outputs(OneOutput):
 
     def log_density(self, found: Floats, y: Any) -> Floats:
         """Log densities (N, K) in the units of the outputs; NaN where the target is missing."""
-        missing = np.isnan(np.asarray(y, dtype=np.float64))
+        missing = np.isnan(_numbers(y, Table({}, "X", len(found) // len(self.names)), self.names))
         return np.where(missing, np.nan, self.shaped(found) - np.log(self.scales))
 
     def score(self, y: Any, predicted: Floats, weight: Any) -> float:
@@ -259,10 +259,11 @@ def read_outputs(
     table: Table, y: Any, sample_weight: Any, exposure: Any, likelihood: str
 ) -> tuple[OneOutput, Observations]:
     """The observations of one output or of several, Y (N, K), in which NaN is a target that is missing."""
+    y, names = _named(y)
     shape = _shape(y)
     if len(shape) != 2 or shape[1] < 2:
         return ONE_OUTPUT, read_observations(table, y, sample_weight, exposure, likelihood)
-    names = [str(name) for name in getattr(y, "columns", (f"y{k}" for k in range(shape[1])))]
+    names = [f"y{k}" for k in range(shape[1])] if names is None else names
     if len(set(names)) < len(names):
         raise InputError(f"Outputs need names that differ, but the columns of y are {', '.join(names)}.")
     Y = _numbers(y, table, names)
@@ -279,6 +280,16 @@ def read_outputs(
     return _standardised(outputs, data) if LIKELIHOODS[likelihood].linear else (outputs, data)
 
 
+def _named(y: Any) -> tuple[Any, list[str] | None]:
+    """Targets, as an array where they are a dict of columns or an Arrow table, and the names of their columns."""
+    if isinstance(y, Mapping) or hasattr(y, "column_names"):
+        columns = as_table(y, "the target").columns
+        values = list(columns.values())
+        return values[0] if len(values) == 1 else np.stack(values, axis=1), list(columns)
+    names = getattr(y, "columns", None)
+    return y, None if names is None else [str(name) for name in names]
+
+
 def _shape(y: Any) -> tuple[int, ...]:
     """The shape of targets; that of rows of several lengths is that of one row each."""
     try:
@@ -288,12 +299,14 @@ def _shape(y: Any) -> tuple[int, ...]:
 
 
 def _numbers(y: Any, table: Table, names: Sequence[str]) -> Floats:
-    """Y as numbers (N, K); NaN where a target is missing."""
+    """Y as numbers (N, K); NaN where a target is missing. Columns with these names may come in any order."""
+    y, own = _named(y)
     if _shape(y) != (len(table), len(names)):
         shape = " x ".join(map(str, _shape(y)))
         raise InputError(f"X has {len(table)} rows and there are {len(names)} outputs, but y has shape {shape}.")
     values = np.asarray(y)
-    columns = {name: values[:, k] for k, name in enumerate(names)}
+    order = names if own is None or set(own) != set(names) else own
+    columns = {name: values[:, k] for k, name in enumerate(order)}
     numbers = Table(columns, "the target", len(values))
     return np.stack([numbers.numeric(name, missing=True) for name in names], axis=1)
 
