@@ -683,6 +683,19 @@ def noise_kinds(report: Report) -> Rows:
     return rows
 
 
+def noise_priors(report: Report) -> Rows:
+    """Means over functions by the rate of the prior of the noise precision."""
+    rows = [["functions", "noise / sd of f", "rate", "RMSE / sd of the noise", "log density", "coverage of 50, 90 %"]]
+    for family, by_noise in report["cells"].items():
+        for noise, by_rate in by_noise.items():
+            for rate, by_seed in by_rate.items():
+                found = {key: mean([cell[key] for cell in by_seed.values()]) for key in next(iter(by_seed.values()))}
+                covered = f"{found['covered_50']:.3f}, {found['covered_90']:.3f}"
+                error, density = f"{found['rmse_by_noise']:.2f}", f"{found['density']:.3f}"
+                rows.append([family, noise, rate, error, density, covered])
+    return rows
+
+
 def traffic_errors(report: Report) -> Rows:
     """RMSE at hidden cells and coverage of 90 % intervals, beside the lowest published RMSE, which is quoted."""
     rows = [["set", "gaps", "rank", "RMSE", "lowest published, quoted", "coverage of 90 %", "CPU seconds"]]
@@ -784,6 +797,7 @@ TABLES: dict[str, dict[str, Callable[[Report], Rows]]] = {
     "nuts.json": {"nuts_rates": nuts_rates},
     "regression.json": {"regression_scaling": regression_scaling, "regression_default": regression_default},
     "stations.json": {"stations_left_out": stations_left_out},
+    "noise_prior.json": {"noise_priors": noise_priors},
     "tails.json": {"noise_kinds": noise_kinds},
     "traffic.json": {
         "traffic_errors": traffic_errors,

@@ -10,6 +10,7 @@ from tuckergp import Mode, TuckerGPRegressor
 from tuckergp.errors import InputError
 from tuckergp.inference import ALS, Gibbs
 from tuckergp.kernels import SE, Matern32
+from tuckergp.regressor.choosing import NOISE
 
 
 @pytest.fixture(scope="module")
@@ -35,7 +36,7 @@ class TestNestedParameters:
 
     def test_a_name_becomes_the_object_that_it_stands_for(self):
         model = TuckerGPRegressor(draws=7, warmup=3, noise="rows").set_params(inference__thin=2)
-        assert model.inference == Gibbs(draws=7, warmup=3, noise="rows", thin=2)
+        assert model.inference == Gibbs(draws=7, warmup=3, noise="rows", thin=2, **NOISE)
         assert (model.draws, model.noise) == (None, "shared")
         assert TuckerGPRegressor(inference="als").set_params(inference__iterations=9).inference.iterations == 9
 

@@ -14,7 +14,7 @@ from tuckergp.errors import InputError
 from tuckergp.evaluation.metrics import rmse
 from tuckergp.features import Nystrom
 from tuckergp.inference import ALS, HMC, NUTS, SGD, SGLD
-from tuckergp.kernels import SE, Identity, Matern12, Periodic
+from tuckergp.kernels import SE, Identity, Linear, Matern12, Matern52, Periodic
 
 
 @pytest.fixture(scope="module")
@@ -91,6 +91,7 @@ def test_categories_make_a_mode_of_their_own_and_unseen_ones_get_the_average():
     station = rng.choice(["a", "b", "c"], size=300)
     day = rng.uniform(0, 10, 300)
     y = np.array([{"a": 1.0, "b": 2.0, "c": 3.0}[s] for s in station]) * np.sin(day)
+    y += 0.1 * rng.standard_normal(300)
     frame = pd.DataFrame({"station": station, "day": day})
     model = TuckerGPRegressor(rank=2, random_state=0).fit(frame, y)
     assert model.score(frame, y) > 0.95
@@ -203,3 +204,14 @@ def test_plain_sgd_is_reachable(surface):
     X, y, _ = surface
     inference = SGD(method="sgd", step_u=2e-5, step_w=2e-5, noise=0.1, epochs=300, validation=0.0, init_scale=1.0)
     assert TuckerGPRegressor(rank=2, inference=inference, random_state=0).fit(X, y).score(X, y) > 0.5
+
+
+def test_intervals_of_precise_measurements_are_narrow():
+    """Half of new targets lie in intervals of 50 % where noise is 0.3 % of the function; a strong prior widens them."""
+    rng = np.random.default_rng(0)
+    x = rng.uniform(-2, 2, (600, 1))
+    y = np.sin(3 * x[:, 0]) + 0.003 * rng.standard_normal(600)
+    modes = [Mode("x", Linear() + Matern52(1.0))]
+    model = TuckerGPRegressor(modes, rank=1, draws=60, warmup=60, random_state=0).fit({"x": x[:300, 0]}, y[:300])
+    _, ends = model.predict({"x": x[300:, 0]}, interval=0.5)
+    assert 0.4 < np.mean((ends[:, 0] <= y[300:]) & (y[300:] <= ends[:, 1])) < 0.62

@@ -25,6 +25,9 @@ from tuckergp.running.fit import Inference, resolve_inference
 SWEEPS = 300
 """The numbers of draws and of sweeps before them, where they are not given."""
 
+NOISE = {"alpha_shape": 0.001, "alpha_rate": 0.0005}
+"""The prior of the noise precision: next to nothing, for noise may be 0.3 % of what is measured."""
+
 __all__ = ["default_modes_of", "inference_of", "learned_modes_of", "tries_modes"]
 
 
@@ -32,11 +35,14 @@ def inference_of(settings: RegressorSettings) -> Inference:
     """The inference object that the settings ask for; a name stands for one with settings for regression."""
     # an error on few held-out counts is noisy, and the first epochs gain little
     patience = 40 if LIKELIHOODS[settings.likelihood].counts else 10
-    tuned = {
+    tuned: dict[str, dict[str, Any]] = {
         "als": {"noise": 0.05, "iterations": 50},
         "sgd": {"noise": 0.05, "step_u": 0.02, "batch_size": 20, "epochs": 200, "patience": patience},
         "sgld": {"batch_size": 20, "step_size": 0.3},
     }
+    for name, algorithm in INFERENCES.items():
+        if "alpha_rate" in algorithm.of_noise:
+            tuned[name] = {**tuned.get(name, {}), **NOISE}
     if isinstance(settings.inference, str) and "draws" in INFERENCES[settings.inference].takes:
         open_: Any = {name: SWEEPS for name in ("draws", "warmup") if getattr(settings, name) is None}
         settings = replace(settings, **open_)
