@@ -1,11 +1,9 @@
 // A regression model: a series along one column or a map over two, the other columns set by sliders.
 
 import * as api from "./api.js";
-import { calm, fresh, h, put, say, short } from "./dom.js";
+import { axisLabels, calm, fresh, h, labelled, put, say, short } from "./dom.js";
 import { series } from "./charts.js";
 import { HeatMap } from "./heat.js";
-
-const labelled = (value) => (typeof value === "string" ? value.replace(/T.*$/, "") : short(value));
 
 export async function surfaceView({ about }) {
   const view = new Surface(about);
@@ -82,7 +80,7 @@ class Surface {
     const caption = found.components.length ? [h("h2", {}, "Components"), h("p", { class: "quiet small" }, `The largest summands of one of ${found.draws} draws${this.about.latent ? `, in units of the ${this.about.latent}` : ""}. Those of another draw need not correspond.`), this.drawPicker(found.draws)] : [];
     if (found.axes.length === 1) {
       const [axis] = found.axes;
-      const [picture, readout, components] = series({ axis: axis.values, labels: axis.values.map(labelled), mean: found.mean, bands: found.bands, components: found.components }, axis.name, Math.min(720, Math.max(280, this.place.clientWidth)));
+      const [picture, readout, components] = series({ axis: axis.values, labels: axisLabels(axis.values), mean: found.mean, bands: found.bands, components: found.components }, axis.name, Math.min(720, Math.max(280, this.place.clientWidth)));
       put(this.place, picture, readout, h("p", { class: "quiet small" }, found.bands.length ? "Line: mean. Dark band: where the mean lies with a probability of 90 %. Light band: where a new observation does." : "A point estimate has no bands."), caption, components);
     } else this.renderMap(found, caption);
     this.place.dataset.drawn = found.axes.map((axis) => axis.name).join(" ");
