@@ -428,6 +428,8 @@ def test_texts_are_shown_whole_and_times_as_exact_as_an_axis_is_long(browser, fo
         seen = Visit(browser, address)
         tab = seen.open()
         tab.wait_for_selector(".surface[data-drawn='when'] svg")
+        scale = "(({ width }, box) => width / box.width)(each.getBoundingClientRect(), each.viewBox.baseVal)"
+        seen.until(f"((each) => {scale} < 1.4)(document.querySelector('.surface > svg'))")  # letters of a usual size
         tab.get_by_role("slider", name="city").fill("0")
         assert tab.locator(".slider output").first.text_content() == "East Town"
         tab.get_by_label("and", exact=True).select_option("city")
@@ -502,6 +504,7 @@ def test_clicks_are_chosen_and_listed(browser, folder, clicks):
         seen = Visit(browser, address)
         for route in ("model", "item/i0003?person=u0004"):
             assert not seen.open(route).locator(".fault").count(), route
+        assert "from which a probability of 0." in seen.tab.locator("section", has_text="Why").text_content()
         tab = seen.open("person/visitor?new=1")
         first = tab.locator(".list .what").first.text_content()
         tab.locator(".list .choose").first.click()
@@ -509,6 +512,18 @@ def test_clicks_are_chosen_and_listed(browser, folder, clicks):
         assert tab.locator(".moved").text_content().startswith(f"Chosen: {first}.")
         assert first not in tab.locator(".list").text_content()
         assert not seen.said
+        tab.close()
+
+
+def test_a_model_that_was_saved_without_ratings_shows_none(browser, folder, recommender):
+    recommender.save(folder / "bare.tgp", ratings=False)
+    with serving(create_app(folder / "bare.tgp")) as address:
+        seen = Visit(browser, address)
+        tab = seen.open("model")
+        assert "The model was saved without its ratings." in tab.locator("main").text_content()
+        assert "distributed" not in tab.locator("main").text_content()
+        assert "saved without ratings" in seen.open("item/i0003").locator("main").text_content()
+        assert seen.clean()
         tab.close()
 
 

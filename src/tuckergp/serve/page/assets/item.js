@@ -15,18 +15,18 @@ export async function itemView({ about, id, asked }) {
     h("h1", {}, called(item)),
     h("p", { class: "facts" }, item.title ? h("span", { class: "chip quiet" }, `id ${item.id}`) : null, item.attributes.map((fact) => h("span", { class: "chip" }, `${fact.name}: ${fact.value}`))),
     h("div", { class: "columns item" },
-      person !== null ? section("Why", () => why(person, id), { class: "card" }) : null,
+      person !== null ? section("Why", () => why(about, person, id), { class: "card" }) : null,
       section(about.clicks ? "Choices" : "Ratings", () => ratings(about, item), { class: "card" }),
       section("Similar items", () => similar(id, suffix), { class: "card" }),
       section("On the map", () => onMap(id, suffix), { class: "card" })),
   ];
 }
 
-async function why(person, id) {
+async function why(about, person, id) {
   const explanation = await api.explain(person, id);
   const spread = explanation.std ? ` ± ${number(explanation.std)}` : "";
   const sentence = explanation.latent
-    ? `Parts add up to the ${explanation.latent}, from which a rating of ${number(explanation.predicted)} follows.`
+    ? `Parts add up to the ${explanation.latent}, from which ${about.clicks ? `a probability of ${number(explanation.predicted, 3)}` : `a rating of ${number(explanation.predicted)}`} follows.`
     : `The model expects ${number(explanation.predicted)}${spread}. From the average to there:`;
   const choice = explanation.choice
     ? [h("p", {}, `The probability that it is chosen is ${number(explanation.choice.predicted, 3)}. Parts of the ${explanation.choice.latent}:`), waterfall(explanation.choice)]
