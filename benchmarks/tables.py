@@ -684,7 +684,7 @@ def noise_kinds(report: Report) -> Rows:
 
 
 def noise_priors(report: Report) -> Rows:
-    """Coverage of 50 % intervals and log density by the rate of the prior of the noise precision, means over functions."""
+    """Coverage of 50 % intervals and log density by the rate of the prior of the noise, means over functions."""
     rates = list(next(iter(next(iter(report["cells"].values())).values())))
     rows = [["functions", "noise / sd of f", *(f"rate {rate}" for rate in rates)]]
     for family, by_noise in report["cells"].items():

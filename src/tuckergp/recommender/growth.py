@@ -136,7 +136,7 @@ def compacted(layout: Layout, fit: Fit, history: History) -> tuple[Layout, Fit, 
             replace(
                 side,
                 base=Ids(ids),
-                table=replace(table, residual=table.residual.renumbered(len(rated))),
+                table=table.with_residual(table.residual.renumbered(len(rated))),
                 mode=fitted,
                 n_rated=len(rated),
                 average=average_of(table, len(rated)),
