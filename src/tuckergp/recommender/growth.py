@@ -14,8 +14,9 @@ import numpy as np
 import numpy.typing as npt
 from scipy import sparse
 
-from tuckergp.data.history import RATING, Duplicates, History
+from tuckergp.data.history import RATING, History
 from tuckergp.data.ids import Ids
+from tuckergp.data.pairs import Duplicates
 from tuckergp.data.tables import Table, stacked
 from tuckergp.errors import InputError
 from tuckergp.features.base import hstack
