@@ -684,15 +684,16 @@ def noise_kinds(report: Report) -> Rows:
 
 
 def noise_priors(report: Report) -> Rows:
-    """Means over functions by the rate of the prior of the noise precision."""
-    rows = [["functions", "noise / sd of f", "rate", "RMSE / sd of the noise", "log density", "coverage of 50, 90 %"]]
+    """Coverage of 50 % intervals and log density by the rate of the prior of the noise, means over functions."""
+    rates = list(next(iter(next(iter(report["cells"].values())).values())))
+    rows = [["functions", "noise / sd of f", *(f"rate {rate}" for rate in rates)]]
     for family, by_noise in report["cells"].items():
-        for noise, by_rate in by_noise.items():
-            for rate, by_seed in by_rate.items():
-                found = {key: mean([cell[key] for cell in by_seed.values()]) for key in next(iter(by_seed.values()))}
-                covered = f"{found['covered_50']:.3f}, {found['covered_90']:.3f}"
-                error, density = f"{found['rmse_by_noise']:.2f}", f"{found['density']:.3f}"
-                rows.append([family, noise, rate, error, density, covered])
+        for noise, by_rate in sorted(by_noise.items(), key=lambda item: -float(item[0])):
+            means = [
+                {key: mean([cell[key] for cell in by_rate[rate].values()]) for key in ("covered_50", "density")}
+                for rate in rates
+            ]
+            rows.append([family, noise, *(f"{one['covered_50']:.2f}, {one['density']:.2f}" for one in means)])
     return rows
 
 

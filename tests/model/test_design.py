@@ -52,6 +52,16 @@ def test_the_table_of_a_mode_reproduces_its_kernel_on_every_pair_of_observations
         np.testing.assert_allclose(gram(design, d), kernel(TABLE), atol=1e-8)
 
 
+def test_the_constant_stays_the_column_of_ones_when_rows_are_numbered_anew():
+    design, _ = Design.fit([Mode(["user", "tags"], Identity("user") + Linear("tags"))], TABLE)
+    before = design.modes[0]
+    rows = before.take(np.array([0, 0, 1, 2, 2]))
+    after = rows.with_residual(rows.residual.renumbered(5))
+    assert after.residual.n_columns != before.residual.n_columns
+    for mode in (before, after):
+        np.testing.assert_array_equal(dense(mode.table)[:, mode.constant], 1.0)
+
+
 def test_duplicates_of_one_input_share_a_row_and_several_columns_make_one_input():
     design, _ = Design.fit([Mode("user", Identity()), Mode(["lon", "lat"], SE())], TABLE)
     assert [mode.n_rows for mode in design.modes] == [3, 3]

@@ -8,26 +8,24 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any, Literal, Self, TypeAlias
+from typing import Any, Self
 
 import numpy as np
 import numpy.typing as npt
 
 from tuckergp.data.ids import number_ids
-from tuckergp.data.names import COUNT, KEYS, RATING, TIMESTAMP
+from tuckergp.data.names import KEYS, RATING, TIMESTAMP
+from tuckergp.data.pairs import Duplicates, counts_of, one_of_each, ratings_of
 from tuckergp.data.periods import times
 from tuckergp.data.tables import Table, stacked
 from tuckergp.errors import InputError
 
-__all__ = ["KEYS", "RATING", "TIMESTAMP", "Duplicates", "History", "Nobody", "SortedHistory", "read_ratings"]
+__all__ = ["KEYS", "RATING", "TIMESTAMP", "History", "Nobody", "SortedHistory", "read_ratings"]
 
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int32]
-# Beyond this a count is taken for an error.
-LARGEST_COUNT = 1e15
 # More ratings than this are worth sorting before they are learned.
 MANY = 2**22
-Duplicates: TypeAlias = Literal["keep", "mean", "last", "refuse"]
 
 
 @dataclass(frozen=True)
@@ -74,9 +72,7 @@ class History:
         if len(table) == 0:
             raise InputError(f"{table.name} is empty; there is nothing to learn from.")
         ids, codes = zip(*(number_ids(table, key) for key in KEYS), strict=True)
-        y = _counts(table) if clicks else table.numeric(RATING, dates=False)
-        if scale is not None and not clicks:
-            _check_scale(table, y, scale)
+        y = counts_of(table) if clicks else ratings_of(table, scale)
         kept = replace(table.select(occasion), n_rows=len(table))
         if TIMESTAMP in occasion:  # as datetimes, so that ratings with timestamps of another type can be added
             kept = replace(kept, columns={**kept.columns, TIMESTAMP: times(table, TIMESTAMP)})
@@ -260,42 +256,27 @@ class History:
 
         The first ``before`` rows do not come from the table.
         """
-        distinct, first, inverse = np.unique(self.pairs(), return_index=True, return_inverse=True)
-        if len(distinct) == len(self):
+        pairs = self.pairs()
+        if len(np.unique(pairs)) == len(self):
             return self
-        if duplicates == "last":
-            return self.take(np.sort(len(self) - 1 - np.unique(self.pairs()[::-1], return_index=True)[1]))
         if duplicates == "refuse" and not self.clicks:
-            again = np.ones(len(self), dtype=bool)
-            again[first] = False
-            row = int(np.argmax(again))
-            user, item = (self.ids[d][self.codes[d][row]] for d in range(2))
-            earlier = int(first[inverse[row]]) - before
-            where = f"twice, at {table.row_label(earlier)} and" if earlier >= 0 else "again, rated before, at"
-            raise InputError(
-                f"{table.name} has user {user!r} and item {item!r} {where} {table.row_label(row - before)} (and "
-                f"{int(again.sum()) - 1:,} more such rows); remove them, or use duplicates='last', 'mean' or 'keep'."
-            )
-        order = np.argsort(first, kind="stable")
-        together = np.bincount(inverse, self.rating).astype(np.float64)
-        if not self.clicks:
-            together /= np.bincount(inverse)
-        return replace(self.take(first[order]), rating=np.asarray(together[order]))
+            self._refuse_duplicates(table, before)
+        how: Any = "last" if duplicates == "last" else "sum" if self.clicks else "mean"
+        rows, rating = one_of_each(pairs, self.rating, how)
+        return replace(self.take(rows), rating=rating)
 
-
-def _counts(table: Table) -> Floats:
-    """The counts of clicks; ones where the table has none."""
-    if COUNT not in table.columns:
-        return np.ones(len(table))
-    counts = table.numeric(COUNT, dates=False)
-    wrong = ~((counts > 0) & (counts < LARGEST_COUNT))
-    if wrong.any():
-        row = int(np.argmax(wrong))
+    def _refuse_duplicates(self, table: Table, before: int) -> None:
+        _, first, inverse = np.unique(self.pairs(), return_index=True, return_inverse=True)
+        again = np.ones(len(self), dtype=bool)
+        again[first] = False
+        row = int(np.argmax(again))
+        user, item = (self.ids[d][self.codes[d][row]] for d in range(2))
+        earlier = int(first[inverse[row]]) - before
+        where = f"twice, at {table.row_label(earlier)} and" if earlier >= 0 else "again, rated before, at"
         raise InputError(
-            f"{table.name} column {COUNT!r} at {table.row_label(row)} holds {counts[row]:g}; counts are positive "
-            f"numbers. Leave out pairs that were not chosen."
+            f"{table.name} has user {user!r} and item {item!r} {where} {table.row_label(row - before)} (and "
+            f"{int(again.sum()) - 1:,} more such rows); remove them, or use duplicates='last', 'mean' or 'keep'."
         )
-    return counts
 
 
 class Nobody:
@@ -476,14 +457,3 @@ def read_ratings(table: Table) -> tuple[Floats, list[list[Any]], list[npt.NDArra
     """Ratings as numbers, and for users and items the distinct ids and their number in every row."""
     history = History.read(table)
     return history.rating, list(history.ids), [code.astype(np.intp) for code in history.codes]
-
-
-def _check_scale(table: Table, y: Floats, scale: tuple[float, float]) -> None:
-    low, high = map(float, scale)
-    outside = (y < low) | (y > high)
-    if outside.any():
-        row = int(np.argmax(outside))
-        raise InputError(
-            f"{table.name} column {RATING!r} holds {y[row]:g} at {table.row_label(row)}, outside the scale from "
-            f"{low:g} to {high:g} ({int(outside.sum()):,} of {len(y):,} rows)."
-        )

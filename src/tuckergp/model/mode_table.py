@@ -60,6 +60,11 @@ class ModeTable:
         if not self.blocks and self.features.shape[1]:
             object.__setattr__(self, "blocks", (slice(0, int(self.features.shape[1])),))
 
+    def with_residual(self, residual: Residual) -> ModeTable:
+        """The same features beside another residual, whose columns come first in `table`."""
+        shift = residual.n_columns - self.residual.n_columns
+        return replace(self, residual=residual, constant=None if self.constant is None else self.constant + shift)
+
     def take(self, rows: npt.NDArray[np.integer]) -> ModeTable:
         """Some of the rows, in the order given."""
         if self.more is None:

@@ -16,8 +16,9 @@ import numpy.typing as npt
 
 from tuckergp.checks import check, one_of
 from tuckergp.data.frames import Frame
-from tuckergp.data.history import Duplicates, History
+from tuckergp.data.history import History
 from tuckergp.data.names import named_table
+from tuckergp.data.pairs import Duplicates
 from tuckergp.data.periods import Unit
 from tuckergp.errors import InputError
 from tuckergp.likelihoods.all_pairs import AllPairs

@@ -14,7 +14,8 @@ import numpy as np
 import numpy.typing as npt
 
 from tuckergp.data.columns import row_keys
-from tuckergp.data.history import RATING, Duplicates, History
+from tuckergp.data.history import RATING, History
+from tuckergp.data.pairs import Duplicates
 from tuckergp.data.tables import Table
 from tuckergp.errors import InputError
 from tuckergp.features.base import vstack

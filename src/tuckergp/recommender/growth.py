@@ -14,8 +14,9 @@ import numpy as np
 import numpy.typing as npt
 from scipy import sparse
 
-from tuckergp.data.history import RATING, Duplicates, History
+from tuckergp.data.history import RATING, History
 from tuckergp.data.ids import Ids
+from tuckergp.data.pairs import Duplicates
 from tuckergp.data.tables import Table, stacked
 from tuckergp.errors import InputError
 from tuckergp.features.base import hstack
@@ -136,7 +137,7 @@ def compacted(layout: Layout, fit: Fit, history: History) -> tuple[Layout, Fit, 
             replace(
                 side,
                 base=Ids(ids),
-                table=replace(table, residual=table.residual.renumbered(len(rated))),
+                table=table.with_residual(table.residual.renumbered(len(rated))),
                 mode=fitted,
                 n_rated=len(rated),
                 average=average_of(table, len(rated)),

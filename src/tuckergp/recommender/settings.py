@@ -26,7 +26,7 @@ from tuckergp.checks import (
     text,
     whole,
 )
-from tuckergp.data.history import Duplicates
+from tuckergp.data.pairs import Duplicates
 from tuckergp.data.periods import Unit
 from tuckergp.inference import INFERENCES
 from tuckergp.likelihoods import LIKELIHOODS, Likelihood

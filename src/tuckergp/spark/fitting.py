@@ -296,7 +296,7 @@ class Sample:
         user, item, rating = user[order], item[order], rating[order]
         rows, (first, second) = np.unique(user), self.whole.modes
         table = first.take(rows if first.n_rows > 1 else np.zeros_like(rows))
-        alone = replace(table, residual=table.residual.renumbered(len(rows)))
+        alone = table.with_residual(table.residual.renumbered(len(rows)))
         index = np.stack([np.searchsorted(rows, user), item], axis=1).astype(np.int32)
         return Design((alone, second), index), rating
 

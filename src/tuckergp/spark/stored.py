@@ -197,7 +197,7 @@ def of_users(
     side = replace(
         users,
         base=Ids([*ids, *users.base.values[users.n_rated :]]),
-        table=replace(table, residual=table.residual.renumbered(count)),
+        table=table.with_residual(table.residual.renumbered(count)),
         mode=replace(users.mode, residual=mark.of_rows(keys)),
         n_rated=count,
     )

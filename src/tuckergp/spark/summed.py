@@ -151,5 +151,4 @@ def summed(table: ModeTable, users: Features, rank: int, items: int) -> ModeTabl
     features = np.vstack([basis.features, np.zeros((rank, n))])
     place = np.arange(rows, dtype=np.int32)
     residual = SummedRows(place, rows, table.residual.sd, users=users.users, basis=basis, numbers=2 * items)
-    constant = None if table.constant is None else table.constant - table.residual.n_columns + rows
-    return replace(table, features=features, residual=residual, constant=constant)
+    return replace(table, features=features).with_residual(residual)
