@@ -1,5 +1,7 @@
 """Recommendations, neighbours and embeddings against what `predict` says of every pair."""
 
+import copy
+
 import numpy as np
 import pandas as pd
 import polars as pl
@@ -10,6 +12,7 @@ from tuckergp import TuckerRecommender, load
 from tuckergp.data.datasets import make_ratings
 from tuckergp.data.tables import Table
 from tuckergp.errors import InputError
+from tuckergp.recommender import neighbours
 from tuckergp.recommender.factors import Factors
 from tuckergp.recommender.reading import pairs_table
 
@@ -196,6 +199,24 @@ def test_items_alike_are_those_with_correlated_predictions(plain):
     by_id = dict(zip(known["item_id"], known["similarity"], strict=True))
     np.testing.assert_allclose([by_id[ids[k]] for k in range(items) if k != 4], np.delete(expected[4], 4), atol=1e-4)
     assert found["similarity"].is_monotonic_decreasing
+
+
+def test_items_are_compared_by_some_of_very_many_users_whose_vectors_alone_are_read(plain, monkeypatch):
+    exact = plain.similar_items(plain.layout_.sides[1].ids[4])
+    asked, users = [], Factors.users
+    monkeypatch.setattr(Factors, "users", lambda self, rows, table: asked.append(len(rows)) or users(self, rows, table))
+    monkeypatch.setattr(neighbours, "MOST_ROWS", 30)
+    found = plain.similar_items(plain.layout_.sides[1].ids[4])
+    assert max(asked) <= 30
+    assert len(set(found["item_id"]) & set(exact["item_id"])) >= 5
+
+
+def test_without_users_no_items_are_alike(plain):
+    model = copy.deepcopy(plain)
+    for user in list(model.layout_.sides[0].ids):
+        model.forget(user)
+    found = model.similar_items(model.layout_.sides[1].ids[4], n=3)
+    assert found["similarity"].tolist() == [0, 0, 0]
 
 
 def test_users_alike_and_new_ones_by_attributes(plain, data):

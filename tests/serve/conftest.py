@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import contextlib
+import shutil
+import time
 
 import numpy as np
 import pytest
@@ -119,6 +121,27 @@ class Files(dict):
         rng = np.random.default_rng(0)
         table = {"x": rng.random(80), "y": rng.random(80), "kind": rng.choice(["a", "b"], size=80).tolist()}
         return TuckerGPRegressor(rank=2, draws=10, warmup=5, random_state=0).fit(table, np.sin(3 * table["x"]))
+
+
+@pytest.fixture
+def model(files, tmp_path):
+    """A file of its own, which a test may replace."""
+    path = tmp_path / "model.tgp"
+    shutil.copy(files["ratings"], path)
+    return path
+
+
+def replace_with(path, source):
+    other = path.with_suffix(".new")
+    shutil.copy(source, other)
+    other.replace(path)
+
+
+def wait_for(condition, seconds=20):
+    end = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < end, "it did not come about"
+        time.sleep(0.02)
 
 
 @contextlib.contextmanager

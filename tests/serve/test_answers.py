@@ -473,6 +473,8 @@ def test_regression_models_predict(files):
         refused(client.post("/predict", json={"rows": [{"x": 1}]}), 422, "rows, row 1: y is missing")
         bad = {**rows[0], "bogus": 1}
         refused(client.post("/predict", json={"rows": [rows[0], bad]}), 422, "row 2: 'bogus' is no input of this model")
+        wrong = [rows[0], {**rows[0], "x": "far"}]
+        refused(client.post("/predict", json={"rows": wrong}), 422, "rows column 'x' must be numeric, but row 2")
         refused(client.post("/predict", json={"rows": rows, "unknown": "refuse"}), 422, "leave out unknown")
         refused(client.get("/users"), 404, "has no users and items")
         refused(client.post("/fold-in", json={"ratings": [{"user_id": 1, "item_id": 2, "rating": 3}]}), 404, "no users")

@@ -3,39 +3,16 @@
 from __future__ import annotations
 
 import json
-import shutil
 import threading
-import time
 import zipfile
 
 import pytest
 
-from tests.serve.conftest import serving
+from tests.serve.conftest import replace_with, serving, wait_for
 from tuckergp import load
 from tuckergp.errors import InputError
 from tuckergp.serve import service, watching
 from tuckergp.serve.app import create_app
-
-
-@pytest.fixture
-def model(files, tmp_path):
-    """A file of its own, which a test may replace."""
-    path = tmp_path / "model.tgp"
-    shutil.copy(files["ratings"], path)
-    return path
-
-
-def replace_with(path, source):
-    other = path.with_suffix(".new")
-    shutil.copy(source, other)
-    other.replace(path)
-
-
-def wait_for(condition, seconds=20):
-    end = time.monotonic() + seconds
-    while not condition():
-        assert time.monotonic() < end, "it did not come about"
-        time.sleep(0.02)
 
 
 def scores(client, user="u0003"):

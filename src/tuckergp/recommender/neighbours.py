@@ -98,11 +98,11 @@ def _by_predictions(factors: Factors, d: int) -> Singles:
 
     Relative to the mean of the rows with ratings: what all like or dislike is removed.
     """
-    own, metric = _vectors(factors, d), _vectors(factors, 1 - d)
     rated, those = (np.flatnonzero(side.current & side.table.seen) for side in factors.layout.sides[:: 1 - 2 * d])
-    other = metric[those]
-    other = other[:: -(-len(other) // MOST_ROWS)]
-    mapped = np.empty(own.shape, dtype=np.float32)
+    own, other = _vectors(factors, d), _vectors(factors, 1 - d, those[:: max(1, -(-len(those) // MOST_ROWS))])
+    mapped = np.zeros(own.shape, dtype=np.float32)
+    if not len(other):  # all of them were forgotten
+        return mapped.reshape(len(mapped), -1)
     for s in range(own.shape[1]):
         stop_if_unwanted()
         spread = other[:, s] - other[:, s].mean(axis=0)
@@ -113,17 +113,17 @@ def _by_predictions(factors: Factors, d: int) -> Singles:
     return mapped.reshape(len(mapped), -1)
 
 
-def _vectors(factors: Factors, d: int) -> Singles:
-    """The vectors of all known users or items, and last of an unknown one, without time and context."""
+def _vectors(factors: Factors, d: int, rows: Ints | None = None) -> Singles:
+    """The vectors of some users or items, else of all known and last of an unknown one, without time and context."""
     core = factors.draws.model.core
     if d == 0:
-        everyone = np.arange(factors.layout.sides[0].table.n_rows)
-        vectors, alone = factors.users(everyone, Table({}, "questions", len(everyone)))
+        rows = np.arange(factors.layout.sides[0].table.n_rows) if rows is None else rows
+        vectors, alone = factors.users(rows, Table({}, "questions", len(rows)))
         return np.concatenate([vectors, alone[:, :, None].astype(np.float32)], axis=2) if core.leaves_out else vectors
     out = np.ones((factors.layout.sides[1].table.n_rows, len(factors.draws), int(core.ranks[1]) + core.leaves_out))
     for numbers, table in factors.items:
         out[numbers, :, : table.shape[2]] = table
-    return out.astype(np.float32)
+    return out.astype(np.float32) if rows is None else out[rows].astype(np.float32)
 
 
 def embeddings(factors: Factors) -> Embeddings:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import tempfile
+import threading
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -23,6 +24,7 @@ from tuckergp.serve.routes import ROUTERS
 from tuckergp.serve.service import Service
 from tuckergp.serve.settings import ServeSettings
 from tuckergp.serve.static import add_page, page_files
+from tuckergp.serve.warming import warm
 from tuckergp.serve.watching import Watcher
 from tuckergp.store.journal import Journal
 
@@ -66,6 +68,8 @@ def app_of(settings: ServeSettings, page: PageState | None = None) -> App:
     own = None if settings.folder is not None else tempfile.TemporaryDirectory(prefix="tuckergp-")
     folder = settings.folder or Path(own.name)  # type: ignore[union-attr]
     service = Service(settings, Journal(settings.journal or folder / "journal"))
+    page = page or PageState()
+    service.prepare = lambda served: warm(served, page)
     watcher = Watcher(service, settings.watch, lambda: app.state.metrics.note(service.figures))
 
     @asynccontextmanager
@@ -73,6 +77,7 @@ def app_of(settings: ServeSettings, page: PageState | None = None) -> App:
         to_thread.current_default_thread_limiter().total_tokens = settings.threads
         app.state.metrics.note(service.figures)
         watcher.start()
+        threading.Thread(target=service.warm_up, name="tuckergp warm-up", daemon=True).start()
         yield
         watcher.stop()
         if own is not None:
@@ -93,7 +98,7 @@ def app_of(settings: ServeSettings, page: PageState | None = None) -> App:
     say_errors(app)
     add_page(app)
     app.state.settings, app.state.service, app.state.watcher = settings, service, watcher
-    app.state.page = page or PageState()
+    app.state.page = page
     # not from OpenAPI, which takes most of a start to make and is made when it is first asked for
     routes = [route for router in ROUTERS for route in router.routes if isinstance(route, APIRoute)]
     addresses = [f"{method} {route.path_format}" for route in routes for method in sorted(route.methods or ())]

@@ -7,7 +7,9 @@ Until then it keeps its thread, so a worker never computes more than ``threads``
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Coroutine
+import os
+from collections.abc import Callable, Coroutine, Iterator
+from contextlib import contextmanager
 from functools import wraps
 from inspect import iscoroutinefunction
 from typing import Any
@@ -16,11 +18,13 @@ from anyio import CancelScope
 from fastapi import Request, Response
 from fastapi.concurrency import run_in_threadpool
 from fastapi.routing import APIRoute
+from threadpoolctl import threadpool_limits
 
 from tuckergp.serve.refusals import Unavailable
+from tuckergp.serve.settings import ServeSettings
 from tuckergp.stopping import Work, doing
 
-__all__ = ["TimedRoute", "computed"]
+__all__ = ["TimedRoute", "computed", "cores_shared"]
 
 Handler = Callable[[Request], Coroutine[Any, Any, Response]]
 
@@ -88,6 +92,18 @@ async def computed(compute: Callable[[], Any], seconds: float) -> Any:
     scope.cancel()  # who waits for a thread leaves; a computation has its thread until it ends
     task.add_done_callback(_forget)
     raise Unavailable(f"This took longer than {seconds:g} seconds and was given up; ask for less at once, or later.")
+
+
+@contextmanager
+def cores_shared(settings: ServeSettings) -> Iterator[None]:
+    """A block in which BLAS has as many threads for each answer as there are cores for each that is computed at once.
+
+    With more, threads of several answers, and of other processes, wait for each other: eigenvalues of a small matrix
+    took a hundred times as long on busy cores.
+    """
+    answers = settings.workers * settings.threads
+    with threadpool_limits(limits=max(1, (os.cpu_count() or 1) // answers), user_api="blas"):
+        yield
 
 
 def _forget(task: asyncio.Task[Any]) -> None:

@@ -11,6 +11,7 @@ from pathlib import Path
 import uvicorn
 
 from tuckergp.serve.app import app_of
+from tuckergp.serve.computing import cores_shared
 from tuckergp.serve.connections import listen, server_of
 from tuckergp.serve.pages import PageState
 from tuckergp.serve.settings import ServeSettings
@@ -31,7 +32,8 @@ def explore(path: Path, page: PageState, port: int, opened: bool, say: Callable[
         if opened:
             threading.Thread(target=_open, args=(server, address), daemon=True).start()
         say(address)
-        server.run(sockets=[listening])
+        with cores_shared(settings):
+            server.run(sockets=[listening])
 
 
 def _open(server: uvicorn.Server, address: str) -> None:

@@ -16,6 +16,7 @@ from tuckergp.data.tables import Table, as_table
 from tuckergp.errors import InputError
 from tuckergp.recommender import TuckerRecommender
 from tuckergp.serve.views import accuracy
+from tuckergp.serve.views.people import levels_of
 from tuckergp.stopping import doing, stop_if_unwanted
 
 __all__ = ["PageState"]
@@ -62,6 +63,11 @@ class PageState:
             return known[name]
         finally:
             lock.release()
+
+    def levels(self, served: Any) -> list[float]:
+        """The ratings that can be given to items of a model file."""
+        found: list[float] = self.once(served, "levels", lambda: levels_of(served.fitted))
+        return found
 
     def accuracy(self, served: Any, copy: bool) -> dict[str, Any]:
         """Figures at held-out data or, if that is asked for, of a copy; how to have them where there are none."""

@@ -13,7 +13,7 @@ from tuckergp.errors import InputError
 from tuckergp.serve.recommending import ServedRecommender
 from tuckergp.serve.schemas import Person
 
-__all__ = ["including", "row_of"]
+__all__ = ["including", "new_id", "row_of"]
 
 
 def including(served: ServedRecommender, people: Sequence[Person]) -> tuple[ServedRecommender, list[Any]]:
@@ -44,12 +44,12 @@ def _ids_of(served: ServedRecommender, people: Sequence[Person]) -> list[Any]:
            else (served.users.read if person.attributes or person.ratings else served.users.known)(person.user_id)
            for person in people]  # fmt: skip
     side, named = served.users.side, set(ids)
-    free = (value for value in (_new_id(side.example, number) for number in count())
+    free = (value for value in (new_id(side.example, number) for number in count())
             if value not in side.number and value not in named)  # fmt: skip
     return [next(free) if value is None else value for value in ids]
 
 
-def _new_id(example: Any, number: int) -> Any:
+def new_id(example: Any, number: int) -> Any:
     """An id of the type that ids have."""
     if isinstance(example, float):
         return -1e300 - number * 1e290

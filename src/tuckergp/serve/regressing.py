@@ -7,6 +7,7 @@ from typing import Any
 
 from tuckergp.errors import InputError
 from tuckergp.regressor import TuckerGPRegressor
+from tuckergp.serve.recommending import counted
 
 __all__ = ["ServedRegressor"]
 
@@ -52,4 +53,4 @@ class ServedRegressor:
             if other is not None:
                 raise InputError(f"rows, row {number}: {other[:80]!r} is no input of this model; {inputs}.")
         columns = {name: [row[name] for row in rows] for name in self.columns}
-        return self.model.predict(columns, **asked)
+        return self.model.predict(counted(columns, "rows"), **asked)

@@ -24,10 +24,9 @@ from multiprocessing.process import BaseProcess
 from pathlib import Path
 from typing import Any
 
-from threadpoolctl import threadpool_limits
-
 from tuckergp.errors import DataWarning, InputError
 from tuckergp.serve.app import app_of
+from tuckergp.serve.computing import cores_shared
 from tuckergp.serve.connections import GRACE, server_of
 from tuckergp.serve.settings import ServeSettings
 from tuckergp.store.journal import Journal
@@ -71,7 +70,7 @@ def _work(settings: ServeSettings, listening: int, started: Callable[[], None] =
     if early:
         app.state.watcher.ask()
     started()
-    with threadpool_limits(limits=max(1, (os.cpu_count() or 1) // settings.workers), user_api="blas"):
+    with cores_shared(settings):
         asyncio.run(server.serve([_Fair(fileno=listening)]))
 
 

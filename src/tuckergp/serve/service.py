@@ -66,6 +66,7 @@ class Service:
         self.settings, self.journal = settings, journal
         self.fault: str | None = None  # why the last file could not be taken
         self.reloads = 0
+        self.prepare: Callable[[Served], None] = lambda _: None  # called with another model before it is taken
         self.taken: Callable[[], None] = lambda: None  # called after another file was taken
         self._turn = threading.RLock()  # of those who change the model
         self._loading = threading.Lock()
@@ -117,6 +118,10 @@ class Service:
         added = now.served.added if isinstance(now.served, ServedRecommender) else 0
         bytes_read = 0 if now.read is None else now.read.bytes
         return Figures(self.reloads, now.changed, now.loaded, self.fault is not None, bytes_read, added)
+
+    def warm_up(self) -> None:
+        """Prepare the model as it is now for its first requests."""
+        self.prepare(self._now.served)
 
     # Changes by requests
 
@@ -172,6 +177,7 @@ class Service:
                     self.fault = None  # it was away for a moment
                     return False
                 new = _replayed(self._load(), self.journal.read())
+                self.prepare(new.served)
             except Exception as error:
                 self._keep_old(error)
                 return False

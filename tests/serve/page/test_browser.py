@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from tuckergp.datasets import make_ratings
 
-from tuckergp import TuckerRecommender
+from tuckergp import TuckerGPRegressor, TuckerRecommender
 from tuckergp.serve.app import create_app
 from tuckergp.serve.pages import PageState
 
@@ -416,6 +416,30 @@ def test_a_regression_model_is_a_map_or_a_series_with_sliders(visits, regression
     assert seen.clean()
 
 
+@pytest.mark.parametrize(
+    ("hours", "ends"), [(1, ["2024-02-28 06:00", "2024-02-29 21:00"]), (24, ["2024-02-28", "2024-04-07"])]
+)
+def test_texts_are_shown_whole_and_times_as_exact_as_an_axis_is_long(browser, folder, hours, ends):
+    rng = np.random.default_rng(0)
+    when = np.datetime64("2024-02-28T06") + hours * np.arange(40).astype("timedelta64[h]")
+    table = {"city": rng.choice(["Tokyo", "East Town", "bonn"], 40).tolist(), "when": when}
+    model = TuckerGPRegressor(rank=2, draws=8, warmup=4, random_state=0).fit(table, rng.standard_normal(40))
+    with serving(app_of(model, folder, f"texts{hours}.tgp")) as address:
+        seen = Visit(browser, address)
+        tab = seen.open()
+        tab.wait_for_selector(".surface[data-drawn='when'] svg")
+        scale = "(({ width }, box) => width / box.width)(each.getBoundingClientRect(), each.viewBox.baseVal)"
+        seen.until(f"((each) => {scale} < 1.4)(document.querySelector('.surface > svg'))")  # letters of a usual size
+        tab.get_by_role("slider", name="city").fill("0")
+        assert tab.locator(".slider output").first.text_content() == "East Town"
+        tab.get_by_label("and", exact=True).select_option("city")
+        tab.wait_for_selector(".surface[data-drawn='when city'] canvas.heat")
+        words = tab.locator("canvas.heat").first.get_attribute("aria-label")
+        assert f"when from {ends[0]} to {ends[1]}, city from East Town to bonn" in words
+        assert seen.clean()
+        tab.close()
+
+
 LARGE = 2**60  # beyond the integers that JavaScript has
 PLAIN = {"user_id": [1, 1, 1, 2, 2, 3, 3, 3], "item_id": [LARGE + k for k in (1, 2, 3, 1, 3, 2, 3, 4)]}
 
@@ -452,11 +476,35 @@ def test_other_models_with_whole_ids_and_without_titles_are_shown(browser, folde
         tab.close()
 
 
+def test_blank_ids_and_titles_can_be_clicked(browser, folder):
+    ids = {"user_id": ["", "ann", " ", "bob", "", "ann", "bob"], "item_id": ["", "", "b", "c", "c", "d", "e"]}
+    titles = {"item_id": ["", "b", "c", "d", "e"], "title": ["", None, "  ", "D", "E"]}
+    model = TuckerRecommender(rank=2, time=None, inference="als", random_state=0)
+    model.fit({**ids, "rating": [5.0, 3.0, 1.0, 4.0, 2.0, 1.0, 5.0]}, items=titles)
+    with serving(app_of(model, folder, "blank.tgp")) as address:
+        seen = Visit(browser, address)
+        tab = seen.open()
+        assert sorted(tab.locator(".found .name").all_text_contents()) == ["(no name)", "(no name)", "ann", "bob"]
+        tab.get_by_role("link", name="(no name)").first.click()
+        tab.wait_for_selector("main[data-view=person] .list li")
+        assert tab.locator("h1").text_content() == "(no name)"
+        assert sorted(tab.locator(".list .what").all_text_contents()) == ["D", "E", "b"]
+        tab.locator(".list .stars").first.get_by_label(re.compile(" 5 of 5")).click()
+        tab.wait_for_selector(".moved:not([hidden])")
+        tab = seen.open("item/?person=")
+        assert tab.locator("h1").text_content() == "(no name)"
+        assert not tab.locator(".fault").count()
+        assert tab.locator("section", has_text="Why").locator("table.bars").count() == 1
+        assert seen.clean()
+        tab.close()
+
+
 def test_clicks_are_chosen_and_listed(browser, folder, clicks):
     with serving(app_of(clicks, folder, "clicks.tgp")) as address:
         seen = Visit(browser, address)
         for route in ("model", "item/i0003?person=u0004"):
             assert not seen.open(route).locator(".fault").count(), route
+        assert "from which a probability of 0." in seen.tab.locator("section", has_text="Why").text_content()
         tab = seen.open("person/visitor?new=1")
         first = tab.locator(".list .what").first.text_content()
         tab.locator(".list .choose").first.click()
@@ -464,6 +512,18 @@ def test_clicks_are_chosen_and_listed(browser, folder, clicks):
         assert tab.locator(".moved").text_content().startswith(f"Chosen: {first}.")
         assert first not in tab.locator(".list").text_content()
         assert not seen.said
+        tab.close()
+
+
+def test_a_model_that_was_saved_without_ratings_shows_none(browser, folder, recommender):
+    recommender.save(folder / "bare.tgp", ratings=False)
+    with serving(create_app(folder / "bare.tgp")) as address:
+        seen = Visit(browser, address)
+        tab = seen.open("model")
+        assert "The model was saved without its ratings." in tab.locator("main").text_content()
+        assert "distributed" not in tab.locator("main").text_content()
+        assert "saved without ratings" in seen.open("item/i0003").locator("main").text_content()
+        assert seen.clean()
         tab.close()
 
 

@@ -59,14 +59,15 @@ def test_expected_ratings_are_those_of_predict_without_noise(client, recommender
 
 
 def test_figures_that_take_a_while_are_computed_once_whatever_is_folded_in(client, monkeypatch):
+    from tuckergp.serve import pages
     from tuckergp.serve.routes import page
 
     first = client.get("/page/model/weights").json()
     rating = {"user_id": "visitor", "item_id": client.get("/page/about").json()["popular"][0]["id"], "rating": 4}
     assert client.post("/fold-in", json={"ratings": [rating]}).status_code == 200
     levels = client.get("/page/about").json()["levels"]
-    for name in ("weights", "levels_of"):
-        monkeypatch.setattr(page, name, None)  # would be called again
+    for module, name in ((page, "weights"), (pages, "levels_of")):
+        monkeypatch.setattr(module, name, None)  # would be called again
     assert client.get("/page/model/weights").json() == first
     assert client.get("/page/model/data").json()["added"] == 1
     assert client.get("/page/about").json()["levels"] == levels

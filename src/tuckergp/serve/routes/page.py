@@ -30,7 +30,7 @@ from tuckergp.serve.schemas import MOST_TEXT, Described, Id, Person, Strict, Tex
 from tuckergp.serve.views.about import about_recommender
 from tuckergp.serve.views.item_map import item_map
 from tuckergp.serve.views.learning import convergence, data_summary, weights
-from tuckergp.serve.views.people import about_item, about_person, levels_of
+from tuckergp.serve.views.people import about_item, about_person
 from tuckergp.serve.views.surface import columns_of, surface
 
 __all__ = ["router"]
@@ -66,9 +66,7 @@ def state_of(request: Request) -> PageState:
 
 def levels(request: Request) -> list[float]:
     """The ratings that can be given to items of the model file."""
-    served = service_of(request).recommender_of_file()
-    found: list[float] = state_of(request).once(served, "levels", lambda: levels_of(served.fitted))
-    return found
+    return state_of(request).levels(service_of(request).recommender_of_file())
 
 
 @router.get("/about", response_model=About, summary="What kind of model it is")

@@ -69,7 +69,7 @@ function askForToken(wrong) {
 }
 
 function address(path, asked) {
-  const known = Object.entries(asked ?? {}).filter(([, value]) => value !== undefined && value !== null && value !== "");
+  const known = Object.entries(asked ?? {}).filter(([, value]) => value !== undefined && value !== null);
   return known.length ? `${path}?${new URLSearchParams(known)}` : path;
 }
 

@@ -45,8 +45,18 @@ export const short = (value) => {
   return Number(value.toPrecision(size >= 1000 ? 5 : 3)).toLocaleString("en", { maximumFractionDigits: 6, useGrouping: size >= 10000 });
 };
 
-/** The title of an item or person, its id where it has none. */
-export const called = (thing) => String(thing.title ?? thing.id ?? thing.item_id ?? thing.user_id);
+/** A value of a column: of a time the day, and the hour where it is asked for and not midnight; other text as it is. */
+export const labelled = (value, hour = true) =>
+  typeof value !== "string" ? short(value) : value.replace(/^(-?\d{4,}-\d\d-\d\d)T(\d\d:\d\d)[\d:.]*$/, (_, day, time) => (hour && time !== "00:00" ? `${day} ${time}` : day));
+
+/** Values along an axis, with hours where it spans some days at most. */
+export const axisLabels = (values) => {
+  const hours = Date.parse(values.at(-1)) - Date.parse(values[0]) < 10 * 86_400_000;
+  return values.map((value) => labelled(value, hours));
+};
+
+/** The title of an item or person, its id where it has none; words where both are blank, so that there is something to click. */
+export const called = (thing) => String([thing.title, thing.id, thing.item_id, thing.user_id].find((text) => String(text ?? "").trim()) ?? "(no name)");
 
 let numbered = 0;
 export const fresh = (prefix) => `${prefix}-${(numbered += 1)}`;

@@ -1,6 +1,6 @@
 // Values over two columns as colours on a canvas, with a scale; pointing at a cell reads its value.
 
-import { h, short } from "./dom.js";
+import { axisLabels, h, short } from "./dom.js";
 
 const SEQUENTIAL = [[68, 1, 84], [59, 82, 139], [33, 145, 140], [94, 201, 98], [253, 231, 37]];
 const DIVERGING = [[49, 92, 160], [146, 178, 213], [240, 240, 236], [225, 168, 120], [176, 86, 30]];
@@ -11,15 +11,14 @@ const mixed = (stops, share) => {
   return stops[k].map((from, j) => Math.round(from + (stops[k + 1][j] - from) * (at - k)));
 };
 
-const shown = (value) => (typeof value === "string" ? value.replace(/T.*$/, "") : short(value));
-
 export class HeatMap {
   constructor({ x, y, values, label, height, diverging = false, small = false }) {
     const finite = values.filter((value) => value !== null);
     let [low, high] = [Math.min(...finite), Math.max(...finite)];
     if (diverging) [low, high] = [-Math.max(-low, high), Math.max(-low, high)];
     Object.assign(this, { x, y, values, low, high, stops: diverging ? DIVERGING : SEQUENTIAL });
-    const along = [x, y].map((axis) => `${axis.name} from ${shown(axis.values[0])} to ${shown(axis.values.at(-1))}`);
+    this.names = [x, y].map((axis) => axisLabels(axis.values));
+    const along = [x, y].map((axis, k) => `${axis.name} from ${this.names[k][0]} to ${this.names[k].at(-1)}`);
     const words = `${label}: values from ${short(Math.min(...finite))} to ${short(Math.max(...finite))}, ${along.join(", ")}.`;
     this.canvas = h("canvas", { role: "img", "aria-label": words, class: "heat", width: x.values.length, height: y.values.length, css: { height: `${height}px` } });
     this.paint();
@@ -29,9 +28,9 @@ export class HeatMap {
     }
     this.readout = h("p", { class: "readout" }, "Point at the map to read values.");
     this.canvas.addEventListener("pointermove", (event) => this.read(event));
-    const axis = (kind, ends, name) => h("div", { class: kind, "aria-hidden": "true" }, h("span", {}, shown(ends[0])), h("span", { class: "name" }, name), h("span", {}, shown(ends[1])));
-    this.element = h("figure", { class: "heat-map" }, axis("y-axis", [y.values.at(-1), y.values[0]], y.name), this.canvas,
-      axis("x-axis", [x.values[0], x.values.at(-1)], x.name), this.scale(), this.readout);
+    const axis = (kind, ends, name) => h("div", { class: kind, "aria-hidden": "true" }, h("span", {}, ends[0]), h("span", { class: "name" }, name), h("span", {}, ends[1]));
+    this.element = h("figure", { class: "heat-map" }, axis("y-axis", [this.names[1].at(-1), this.names[1][0]], y.name), this.canvas,
+      axis("x-axis", [this.names[0][0], this.names[0].at(-1)], x.name), this.scale(), this.readout);
   }
 
   /** One pixel per cell; the browser makes it larger. */
@@ -64,6 +63,6 @@ export class HeatMap {
     const box = this.canvas.getBoundingClientRect();
     const i = Math.min(columns - 1, Math.max(0, Math.floor(((event.clientX - box.left) / box.width) * columns)));
     const j = Math.min(rows - 1, Math.max(0, rows - 1 - Math.floor(((event.clientY - box.top) / box.height) * rows)));
-    this.readout.textContent = `${this.x.name} ${shown(this.x.values[i])}, ${this.y.name} ${shown(this.y.values[j])}: ${short(this.values[i * rows + j])}`;
+    this.readout.textContent = `${this.x.name} ${this.names[0][i]}, ${this.y.name} ${this.names[1][j]}: ${short(this.values[i * rows + j])}`;
   }
 }

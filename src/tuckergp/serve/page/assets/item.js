@@ -8,25 +8,25 @@ import { ItemMap } from "./scatter.js";
 export async function itemView({ about, id, asked }) {
   const item = await api.item(id);
   const person = asked.get("person");
-  const suffix = person ? `?person=${encodeURIComponent(person)}${asked.has("new") ? "&new=1" : ""}` : "";
-  const back = person ? h("a", { href: `#/person/${encodeURIComponent(person)}${asked.has("new") ? "?new=1" : ""}` }, asked.has("new") ? "Back to the new person" : `Back to ${person}`) : h("a", { href: "#/" }, "People");
+  const suffix = person !== null ? `?person=${encodeURIComponent(person)}${asked.has("new") ? "&new=1" : ""}` : "";
+  const back = person !== null ? h("a", { href: `#/person/${encodeURIComponent(person)}${asked.has("new") ? "?new=1" : ""}` }, asked.has("new") ? "Back to the new person" : `Back to ${called({ id: person })}`) : h("a", { href: "#/" }, "People");
   return [
     h("p", { class: "crumb" }, back),
     h("h1", {}, called(item)),
     h("p", { class: "facts" }, item.title ? h("span", { class: "chip quiet" }, `id ${item.id}`) : null, item.attributes.map((fact) => h("span", { class: "chip" }, `${fact.name}: ${fact.value}`))),
     h("div", { class: "columns item" },
-      person ? section("Why", () => why(person, id), { class: "card" }) : null,
+      person !== null ? section("Why", () => why(about, person, id), { class: "card" }) : null,
       section(about.clicks ? "Choices" : "Ratings", () => ratings(about, item), { class: "card" }),
       section("Similar items", () => similar(id, suffix), { class: "card" }),
       section("On the map", () => onMap(id, suffix), { class: "card" })),
   ];
 }
 
-async function why(person, id) {
+async function why(about, person, id) {
   const explanation = await api.explain(person, id);
   const spread = explanation.std ? ` ± ${number(explanation.std)}` : "";
   const sentence = explanation.latent
-    ? `Parts add up to the ${explanation.latent}, from which a rating of ${number(explanation.predicted)} follows.`
+    ? `Parts add up to the ${explanation.latent}, from which ${about.clicks ? `a probability of ${number(explanation.predicted, 3)}` : `a rating of ${number(explanation.predicted)}`} follows.`
     : `The model expects ${number(explanation.predicted)}${spread}. From the average to there:`;
   const choice = explanation.choice
     ? [h("p", {}, `The probability that it is chosen is ${number(explanation.choice.predicted, 3)}. Parts of the ${explanation.choice.latent}:`), waterfall(explanation.choice)]

@@ -87,7 +87,7 @@ async function data(about) {
   return [
     big(rows),
     !found.ratings ? h("p", { class: "quiet" }, "The model was saved without its ratings.") : h("p", { class: "small" }, `${number(100 * found.filled, found.filled < 0.01 ? 3 : 1)} % of all pairs are known.`, found.added ? ` ${count(found.added)} ${about.clicks ? "choices" : "ratings"} were added since the fit.` : ""),
-    found.distribution.length ? [h("h3", {}, found.distribution_of < found.users ? `How ratings of ${count(found.distribution_of)} people are distributed` : "How ratings are distributed"), distribution(found.distribution)] : null,
+    found.ratings && found.distribution.length ? [h("h3", {}, found.distribution_of < found.users ? `How ratings of ${count(found.distribution_of)} people are distributed` : "How ratings are distributed"), distribution(found.distribution)] : null,
     uses.length ? [h("h3", {}, "How columns are used"), h("div", { class: "scroll", tabindex: 0, role: "region", "aria-label": "How columns are used" }, h("table", { class: "facts-table" }, h("thead", {}, h("tr", {}, ["column", "of", "use", "note"].map((name) => h("th", { scope: "col" }, name)))), h("tbody", {}, uses)))] : null,
   ];
 }

@@ -29,7 +29,7 @@ class Person {
     this.renderList(null);
     this.renderOwn();
     this.suggest("");
-    const title = fresh ? "New person" : this.known?.title ?? this.id;
+    const title = fresh ? "New person" : called(this.known ?? { id: this.id });
     return [
       h("p", { class: "crumb" }, h("a", { href: "#/" }, "People"), fresh ? h("button", { class: "link", onclick: () => this.startOver() }, "Start over") : null),
       h("h1", {}, title),

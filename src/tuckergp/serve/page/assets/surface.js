@@ -1,11 +1,9 @@
 // A regression model: a series along one column or a map over two, the other columns set by sliders.
 
 import * as api from "./api.js";
-import { calm, fresh, h, put, say, short } from "./dom.js";
+import { axisLabels, calm, fresh, h, labelled, put, say, short } from "./dom.js";
 import { series } from "./charts.js";
 import { HeatMap } from "./heat.js";
-
-const labelled = (value) => (typeof value === "string" ? value.replace(/T.*$/, "") : short(value));
 
 export async function surfaceView({ about }) {
   const view = new Surface(about);
@@ -25,6 +23,7 @@ class Surface {
     this.controls = h("div", { class: "controls" });
     this.asked = 0;
     this.later = calm(() => this.refresh(), 60);
+    new ResizeObserver(() => this.fit()).observe(this.place);
   }
 
   elements() {
@@ -78,11 +77,18 @@ class Surface {
       h("input", { id, type: "range", min: 0, max: column.values.length - 1, value: this.fixed[column.name], step: 1, "aria-valuetext": output.textContent, disabled: column.values.length < 2, oninput: move }));
   }
 
+  /** Draw a series again where its place has another width, so that letters keep their size; at first it has none. */
+  fit() {
+    if (this.found?.axes.length === 1 && Math.abs(this.place.clientWidth - this.width) > 40) this.render(this.found);
+  }
+
   render(found) {
+    this.found = found;
+    this.width = this.place.clientWidth;
     const caption = found.components.length ? [h("h2", {}, "Components"), h("p", { class: "quiet small" }, `The largest summands of one of ${found.draws} draws${this.about.latent ? `, in units of the ${this.about.latent}` : ""}. Those of another draw need not correspond.`), this.drawPicker(found.draws)] : [];
     if (found.axes.length === 1) {
       const [axis] = found.axes;
-      const [picture, readout, components] = series({ axis: axis.values, labels: axis.values.map(labelled), mean: found.mean, bands: found.bands, components: found.components }, axis.name, Math.min(720, Math.max(280, this.place.clientWidth)));
+      const [picture, readout, components] = series({ axis: axis.values, labels: axisLabels(axis.values), mean: found.mean, bands: found.bands, components: found.components }, axis.name, Math.min(720, Math.max(280, this.width)));
       put(this.place, picture, readout, h("p", { class: "quiet small" }, found.bands.length ? "Line: mean. Dark band: where the mean lies with a probability of 90 %. Light band: where a new observation does." : "A point estimate has no bands."), caption, components);
     } else this.renderMap(found, caption);
     this.place.dataset.drawn = found.axes.map((axis) => axis.name).join(" ");
