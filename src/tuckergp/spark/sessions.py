@@ -7,6 +7,7 @@ import re
 import shutil
 import socket
 import subprocess
+import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -26,11 +27,16 @@ SPELLED = r"^[+-]?0\d|^\+|^-0$"
 
 
 def require_pyspark() -> None:
-    """Refuse to go on without PySpark."""
+    """Refuse to go on without PySpark and the packages that it needs to take functions of Arrow."""
     try:
-        import pyspark  # noqa: F401
-    except ImportError:
-        raise InputError("Spark needs the package pyspark; install tuckergp[spark].") from None
+        from pyspark.sql.pandas.utils import require_minimum_pandas_version, require_minimum_pyarrow_version
+
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", FutureWarning)  # PySpark's of new versions of pandas
+            require_minimum_pandas_version()
+            require_minimum_pyarrow_version()
+    except ImportError as error:
+        raise InputError(f"Spark needs pyspark, pandas and pyarrow: {error} Install tuckergp[spark].") from None
 
 
 def java() -> str:
