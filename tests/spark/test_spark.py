@@ -316,6 +316,18 @@ def test_the_penalty_of_als_becomes_a_prior_scale_and_attributes_are_used(spark,
     )
 
 
+def test_the_estimator_finds_columns_that_are_not_named(spark, table):
+    """As `fit` does: users and items for the model, too, and ratings for the meaning of the penalty."""
+    from tuckergp.spark import TuckerEstimator
+
+    found = frame(spark, {"userId": table["user_id"], "item_id": table["item_id"], "stars": table["rating"]})
+    model = TuckerEstimator(rank=2, maxIter=2, regParam=0.2, seed=5).fit(found)
+    penalty = 0.2 * 1800 / np.sqrt(150 * 40) / np.std(table["rating"])
+    np.testing.assert_allclose(model.recommender.fit_.draws.model.sigma_u, penalty**-0.5)
+    assert np.isfinite(model.transform(found.limit(1)).first()["prediction"])
+    assert model.recommendForUserSubset(found.limit(1), 1).columns == ["userId", "recommendations"]
+
+
 def test_a_pair_with_users_in_parquet_is_saved_and_loaded(spark, stored, learned, tmp_path, monkeypatch):
     from pyspark.ml import Pipeline, PipelineModel
 
