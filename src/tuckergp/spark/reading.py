@@ -8,6 +8,7 @@ many ratings as any other; a user with more than that has several, which share t
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property, reduce
 from typing import Any
@@ -136,7 +137,8 @@ class Sharded:
     hot : range
         The partitions of pieces of hot users.
     plan : Plan
-    sent : Broadcast
+    items : Broadcast
+        The ids of items, from which shards are made, again where a worker died.
     branches : int
         Of the tree of sums (`tuckergp.spark.sums`) that the partitions return together.
     """
@@ -145,7 +147,7 @@ class Sharded:
     all: Any
     hot: range
     plan: Plan
-    sent: Any
+    items: Any
     branches: int
 
     @cached_property
@@ -175,6 +177,15 @@ class Sharded:
             whole[place : place + len(piece)] = piece
             place += len(piece)
         return whole
+
+    @contextmanager
+    def sending(self, value: Any) -> Iterator[Any]:
+        """Have a value in the workers, as that of what this yields, until the jobs inside are done."""
+        sent = self.context.broadcast(value)
+        try:
+            yield sent
+        finally:
+            sent.destroy()
 
     def returned_by(self, size: int) -> int:
         """About how many bytes of the branches of such arrays a job returns at most."""
@@ -207,7 +218,7 @@ class Sharded:
     def release(self) -> None:
         """Free the memory of the workers."""
         self.all.unpersist()
-        self.sent.destroy()
+        self.items.destroy()
 
 
 def read_ratings(
