@@ -19,8 +19,8 @@ from tuckergp.spark import fit, predict, recommend, session
 from tuckergp.spark import load as load_stored
 from tuckergp.spark.answering import _in_kind
 from tuckergp.spark.collecting import _most_returned
+from tuckergp.spark.frames import read_frame
 from tuckergp.spark.reading import _usual_names
-from tuckergp.spark.sessions import read_frame
 
 # what "auto" means for Spark
 HERE = {"implicit": False, "time": None, "objective": "rating"}
@@ -410,6 +410,16 @@ def test_ids_of_text_files_keep_their_spelling(spark, tmp_path):
     (tmp_path / "ratings.csv").write_text("user_id,item_id,rating\n007,1,3\n12,2,4\n")
     found = read_frame(spark, str(tmp_path / "ratings.csv"))
     assert [tuple(row) for row in found.collect()] == [("007", 1, 3), ("12", 2, 4)]
+
+
+def test_ids_of_text_files_are_whole_numbers_or_texts(spark, tmp_path):
+    """What looks like a date, a decimal, a truth or a number of more than 64 bits is a text; ratings are numbers."""
+    rows = ["2020-01-01,true,05", "2020-01-02,false,4.5"], ["12345678901234567890,1.0,3", "7,2.0,4"]
+    for k, lines in enumerate(rows):
+        (tmp_path / f"{k}.csv").write_text("\n".join(["who,item_id,rating", *lines]) + "\n")
+        found = read_frame(spark, str(tmp_path / f"{k}.csv"), {"user_id": "who"}).collect()
+        expected = [line.split(",") for line in lines]
+        assert [tuple(row) for row in found] == [(user, item, float(rating)) for user, item, rating in expected]
 
 
 def test_what_cannot_be_read_is_one_sentence(spark, tmp_path):

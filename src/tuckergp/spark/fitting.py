@@ -38,9 +38,9 @@ from tuckergp.running.control import Callback, Control
 from tuckergp.running.fit import Inference, learn_problem, ranks_of, seed_for
 from tuckergp.running.trials import MOST, settle
 from tuckergp.spark.collecting import check_sizes, collected_draws, collected_ratings
+from tuckergp.spark.frames import require_dataframe
 from tuckergp.spark.problem import SparkProblem, Workers
 from tuckergp.spark.reading import TASKS, Sharded, SparkRatings, read_ratings
-from tuckergp.spark.sessions import require_dataframe
 from tuckergp.spark.shards import Features, Summary, Targets
 from tuckergp.spark.stored import Learned, StoredRecommender, check_unused, written
 from tuckergp.spark.summed import summed

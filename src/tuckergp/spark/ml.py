@@ -32,7 +32,8 @@ from tuckergp.spark.als_params import Columns, Settings, with_accessors
 from tuckergp.spark.answering import predict, recommend
 from tuckergp.spark.audience import best_users
 from tuckergp.spark.fitting import fit
-from tuckergp.spark.sessions import column_of, session
+from tuckergp.spark.frames import column_of
+from tuckergp.spark.sessions import session
 from tuckergp.spark.stored import USERS_FOLDER, StoredRecommender, check_apart, has_users, load_model, save_model
 
 __all__ = ["TuckerEstimator", "TuckerSparkModel"]

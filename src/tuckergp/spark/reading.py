@@ -24,7 +24,8 @@ from tuckergp.errors import InputError
 from tuckergp.recommender.settings import RecommenderSettings
 from tuckergp.spark.counting import Counted, CountedHere, CountedThere, Totals, counts_by_user
 from tuckergp.spark.encoding import Plan, encoded, gathered
-from tuckergp.spark.sessions import column_of, returned
+from tuckergp.spark.frames import column_of
+from tuckergp.spark.sessions import returned
 from tuckergp.spark.shards import NOTHING, Features, Summary
 from tuckergp.spark.sums import cut, nodes, total
 
