@@ -41,6 +41,7 @@ from tuckergp.spark.collecting import check_sizes, collected_draws, collected_ra
 from tuckergp.spark.frames import require_dataframe
 from tuckergp.spark.problem import SparkProblem, Workers
 from tuckergp.spark.reading import TASKS, Sharded, SparkRatings, read_ratings
+from tuckergp.spark.sessions import returned
 from tuckergp.spark.shards import Features, Summary, Targets
 from tuckergp.spark.stored import Learned, StoredRecommender, check_unused, written
 from tuckergp.spark.summed import summed
@@ -200,7 +201,10 @@ def _settings(settings: dict[str, Any]) -> dict[str, Any]:
 
 def _collected(table: Any) -> Any:
     """A table of attributes on the driver."""
-    return table.toPandas() if hasattr(table, "toPandas") else table
+    if not hasattr(table, "toPandas"):
+        return table
+    with returned():
+        return table.toPandas()
 
 
 def _learn(
