@@ -457,6 +457,17 @@ def test_partitions_change_no_bit(shuffled, learned, partitions):
 
 
 @pytest.mark.slow
+def test_partitions_change_no_bit_of_users_in_several_shards(spark):
+    """One user has most of the ratings, which all partitions share."""
+    rows = [(0, item, float(item % 5)) for item in range(60)]
+    rows += [(user, item, float((user + item) % 4)) for user in range(1, 12) for item in range(user % 3, 60, 17)]
+    few = spark.createDataFrame(rows, "user_id int, item_id int, rating double")
+    one, *others = (fit(few.repartition(p), partitions=p, **{**SHORT, "draws": 1}) for p in (1, 3, 8))
+    for other in others:
+        assert_same(other, one, 0.0)
+
+
+@pytest.mark.slow
 def test_als_is_the_local_estimate(shuffled, table):
     als = ALS(iterations=3, sigma_u=0.5)
     ours = fit(shuffled, rank=3, inference=als, random_state=5)
@@ -522,6 +533,12 @@ def test_a_table_of_another_library_is_refused(spark, table):
         fit(table)
 
 
+def test_a_table_of_a_session_that_was_stopped_is_refused(spark, shuffled, monkeypatch):
+    monkeypatch.setattr(spark.sparkContext, "_jsc", None)
+    with pytest.raises(InputError, match="The Spark session of ratings was stopped; read them again in a new one"):
+        fit(shuffled, **SHORT)
+
+
 @pytest.mark.parametrize(
     ("settings", "words"),
     [
@@ -555,6 +572,12 @@ def test_bad_columns_are_named(spark):
         fit(spark.createDataFrame([(1.5, 1, 4.0)], "user_id double, item_id int, rating double"))
     with pytest.raises(InputError, match=r"rating.*type string"):
         fit(spark.createDataFrame([(1, 1, "good")], "user_id int, item_id int, rating string"))
+    texts = spark.createDataFrame([("a", 1, 4.0), ("A", 1, 2.0)], "user_id string, item_id int, rating double")
+    with pytest.raises(InputError, match=r"user_id' is of type string collate UTF8_LCASE, .* cast it to"):
+        fit(texts.selectExpr("user_id collate UTF8_LCASE as user_id", "item_id", "rating"))
+    stream = spark.readStream.format("rate").load()
+    with pytest.raises(InputError, match="ratings is a stream, which has no end"):
+        fit(stream.selectExpr("value as user_id", "value as item_id", "1.0 as rating"))
     clicks = spark.createDataFrame([(1, 1, 2.0)], "user_id int, item_id int, plays double")
     with pytest.raises(InputError, match=r"Clicks have counts and no ratings; name their column by columns=\{'count'"):
         fit(clicks, likelihood="clicks", columns={"rating": "plays"})
@@ -666,8 +689,8 @@ def test_empty_partitions_do_no_harm(spark):
     few = spark.createDataFrame(
         [(u, i, float(u + i)) for u in range(4) for i in range(3)], "user_id int, item_id int, rating double"
     )
-    model = fit(few.repartition(4), partitions=3, **SHORT)
-    assert np.isfinite(model.predict({"user_id": [0], "item_id": [2]})).all()
+    spread, one = (fit(few.repartition(p), partitions=p, **SHORT) for p in (40, 1))
+    assert_same(spread, one, 0.0)
 
 
 @pytest.mark.slow

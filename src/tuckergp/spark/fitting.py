@@ -121,6 +121,8 @@ def fit(
         ``store`` a `StoredRecommender`, for `tuckergp.spark.recommend` and `tuckergp.spark.predict`.
     """
     require_dataframe(ratings)
+    if ratings.isStreaming:
+        raise InputError("ratings is a stream, which has no end to learn from; write it to Parquet, and read that.")
     if keep == 0 or MOMENTS & set(settings):
         raise InputError(
             "tuckergp.spark.fit keeps draws, spread evenly over the sweeps, and no moments of predictions; say by keep "

@@ -77,7 +77,7 @@ def column_of(frame: Any, name: str, what: str) -> Any:
 def require_dataframe(
     frame: Any, name: str = "ratings", instead: str = "fit a TuckerRecommender on this machine"
 ) -> None:
-    """Refuse what is no Spark data frame of a classic session; ``instead`` says what another table is for."""
+    """Refuse what is no Spark data frame of a classic session that runs; ``instead`` is what other tables are for."""
     require_pyspark()
     from pyspark.sql import DataFrame
 
@@ -87,3 +87,5 @@ def require_dataframe(
         )
     if not hasattr(frame, "_jdf"):
         raise InputError(f"Spark Connect cannot keep {name} in its workers; use a classic Spark session.")
+    if frame.sparkSession.sparkContext._jsc is None:
+        raise InputError(f"The Spark session of {name} was stopped; read them again in a new one.")

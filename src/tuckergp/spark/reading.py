@@ -280,15 +280,17 @@ def _usual_names(frame: Any, settings: RecommenderSettings) -> tuple[Any, dict[s
 
 
 def _check_types(frame: Any, shown: dict[str, str]) -> None:
-    kinds = {field.name: field.dataType.typeName() for field in frame.schema.fields}
+    kinds = {field.name: field.dataType for field in frame.schema.fields}
     for key in KEYS:
-        if kinds[key] not in (*WHOLE, "string"):
+        kind = kinds[key].simpleString()
+        if kinds[key].typeName() not in WHOLE and kind != "string":  # a collation would take several ids for one
             raise InputError(
-                f"ratings column {shown[key]!r} is of type {kinds[key]}, and ids are whole numbers or texts; cast it "
-                f"to bigint or string."
+                f"ratings column {shown[key]!r} is of type {kind}, and ids are whole numbers or texts; cast it to "
+                f"bigint or string."
             )
-    if kinds[RATING] not in (*EXACT, "float", "double"):
-        raise InputError(f"ratings column {shown[RATING]!r} is of type {kinds[RATING]}; cast it to double.")
+    if kinds[RATING].typeName() not in (*EXACT, "float", "double"):
+        kind = kinds[RATING].simpleString()
+        raise InputError(f"ratings column {shown[RATING]!r} is of type {kind}; cast it to double.")
 
 
 def _check_counts(totals: Totals, shown: dict[str, str]) -> None:
