@@ -689,7 +689,7 @@ def test_empty_partitions_do_no_harm(spark):
     few = spark.createDataFrame(
         [(u, i, float(u + i)) for u in range(4) for i in range(3)], "user_id int, item_id int, rating double"
     )
-    spread, one = (fit(few.repartition(p), partitions=p, **SHORT) for p in (40, 1))
+    spread, one = (fit(few.repartition(p), partitions=p, **SHORT) for p in (16, 1))
     assert_same(spread, one, 0.0)
 
 
