@@ -12,7 +12,7 @@ from tuckergp import TuckerRecommender
 from tuckergp.errors import InputError
 from tuckergp.spark import audience
 from tuckergp.spark.answering import FACTORS, USER, _asked, _predictions, recommend
-from tuckergp.spark.fitting import _settings
+from tuckergp.spark.fitting import _collected, _settings
 
 needs_pyspark = pytest.mark.skipif(why_not() is not None, reason=str(why_not()))
 
@@ -103,6 +103,14 @@ def test_what_is_no_fitted_recommender_is_refused(numbers):
 @pytest.mark.parametrize("inference", [3, TuckerRecommender])
 def test_an_inference_that_is_none_is_left_to_the_settings(inference):
     assert _settings({"inference": inference})["inference"] is inference
+
+
+def test_attributes_that_are_more_than_spark_returns_are_one_sentence():
+    def more():
+        raise RuntimeError("Total size of serialized results is bigger than spark.driver.maxResultSize")
+
+    with pytest.raises(InputError, match=r"returned more to the driver than spark.driver.maxResultSize allows; raise"):
+        _collected(SimpleNamespace(toPandas=more))
 
 
 def test_context_as_an_array_is_refused():

@@ -1,6 +1,9 @@
 """Sessions, plans and sums of users without Spark."""
 
 import socket
+import sys
+import tomllib
+from pathlib import Path
 from types import SimpleNamespace
 
 import numpy as np
@@ -12,10 +15,11 @@ from tuckergp.errors import InputError
 from tuckergp.spark.collecting import collected_ratings
 from tuckergp.spark.encoding import USER, Plan, _larger, gathered
 from tuckergp.spark.reading import _places
-from tuckergp.spark.sessions import _check_java, _check_master, java
+from tuckergp.spark.sessions import _check_java, _check_master, java, require_pyspark
 from tuckergp.spark.shards import Summary
 from tuckergp.spark.summed import Basis
 
+ROOT = Path(__file__).parents[2]
 needs_pyspark = pytest.mark.skipif(why_not() is not None, reason=str(why_not()))
 
 
@@ -28,6 +32,20 @@ def test_no_java_is_one_sentence(monkeypatch, tmp_path):
     monkeypatch.setenv("JAVA_HOME", str(tmp_path))
     with pytest.raises(InputError, match="needs Java 17 or 21"):
         java()
+
+
+@needs_pyspark
+def test_without_pandas_it_says_what_to_install(monkeypatch):
+    """PySpark asks for pandas where it takes functions of Arrow, and does not bring it unless it is asked to."""
+    monkeypatch.setitem(sys.modules, "pandas", None)
+    with pytest.raises(InputError, match=r"Spark needs pyspark, pandas and pyarrow: .*Install tuckergp\[spark\]"):
+        require_pyspark()
+
+
+def test_the_extras_bring_what_pyspark_needs_for_functions_of_arrow():
+    extras = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["optional-dependencies"]
+    for name in ("spark", "test"):
+        assert [each for each in extras[name] if "pyspark" in each] == ["pyspark[sql]>=4,<5"]
 
 
 def test_an_old_java_is_one_sentence(tmp_path):

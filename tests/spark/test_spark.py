@@ -19,8 +19,8 @@ from tuckergp.spark import fit, predict, recommend, session
 from tuckergp.spark import load as load_stored
 from tuckergp.spark.answering import _in_kind
 from tuckergp.spark.collecting import _most_returned
+from tuckergp.spark.frames import read_frame
 from tuckergp.spark.reading import _usual_names
-from tuckergp.spark.sessions import read_frame
 
 # what "auto" means for Spark
 HERE = {"implicit": False, "time": None, "objective": "rating"}
@@ -316,6 +316,18 @@ def test_the_penalty_of_als_becomes_a_prior_scale_and_attributes_are_used(spark,
     )
 
 
+def test_the_estimator_finds_columns_that_are_not_named(spark, table):
+    """As `fit` does: users and items for the model, too, and ratings for the meaning of the penalty."""
+    from tuckergp.spark import TuckerEstimator
+
+    found = frame(spark, {"userId": table["user_id"], "item_id": table["item_id"], "stars": table["rating"]})
+    model = TuckerEstimator(rank=2, maxIter=2, regParam=0.2, seed=5).fit(found)
+    penalty = 0.2 * 1800 / np.sqrt(150 * 40) / np.std(table["rating"])
+    np.testing.assert_allclose(model.recommender.fit_.draws.model.sigma_u, penalty**-0.5)
+    assert np.isfinite(model.transform(found.limit(1)).first()["prediction"])
+    assert model.recommendForUserSubset(found.limit(1), 1).columns == ["userId", "recommendations"]
+
+
 def test_a_pair_with_users_in_parquet_is_saved_and_loaded(spark, stored, learned, tmp_path, monkeypatch):
     from pyspark.ml import Pipeline, PipelineModel
 
@@ -400,6 +412,16 @@ def test_ids_of_text_files_keep_their_spelling(spark, tmp_path):
     assert [tuple(row) for row in found.collect()] == [("007", 1, 3), ("12", 2, 4)]
 
 
+def test_ids_of_text_files_are_whole_numbers_or_texts(spark, tmp_path):
+    """What looks like a date, a decimal, a truth or a number of more than 64 bits is a text; ratings are numbers."""
+    rows = ["2020-01-01,true,05", "2020-01-02,false,4.5"], ["12345678901234567890,1.0,3", "7,2.0,4"]
+    for k, lines in enumerate(rows):
+        (tmp_path / f"{k}.csv").write_text("\n".join(["who,item_id,rating", *lines]) + "\n")
+        found = read_frame(spark, str(tmp_path / f"{k}.csv"), {"user_id": "who"}).collect()
+        expected = [line.split(",") for line in lines]
+        assert [tuple(row) for row in found] == [(user, item, float(rating)) for user, item, rating in expected]
+
+
 def test_what_cannot_be_read_is_one_sentence(spark, tmp_path):
     from tests.cli.command import refuse
 
@@ -432,6 +454,17 @@ def test_partitions_change_no_bit(shuffled, learned, partitions):
         np.testing.assert_array_equal(mine.rows["psi"], theirs.rows["psi"][:, :1])
         np.testing.assert_array_equal(mine.B, theirs.B[:, :1])
     assert again.fit_.draws.unknowns["alpha"][0] == learned.fit_.draws.unknowns["alpha"][0]
+
+
+@pytest.mark.slow
+def test_partitions_change_no_bit_of_users_in_several_shards(spark):
+    """One user has most of the ratings, which all partitions share."""
+    rows = [(0, item, float(item % 5)) for item in range(60)]
+    rows += [(user, item, float((user + item) % 4)) for user in range(1, 12) for item in range(user % 3, 60, 17)]
+    few = spark.createDataFrame(rows, "user_id int, item_id int, rating double")
+    one, *others = (fit(few.repartition(p), partitions=p, **{**SHORT, "draws": 1}) for p in (1, 3, 8))
+    for other in others:
+        assert_same(other, one, 0.0)
 
 
 @pytest.mark.slow
@@ -500,6 +533,12 @@ def test_a_table_of_another_library_is_refused(spark, table):
         fit(table)
 
 
+def test_a_table_of_a_session_that_was_stopped_is_refused(spark, shuffled, monkeypatch):
+    monkeypatch.setattr(spark.sparkContext, "_jsc", None)
+    with pytest.raises(InputError, match="The Spark session of ratings was stopped; read them again in a new one"):
+        fit(shuffled, **SHORT)
+
+
 @pytest.mark.parametrize(
     ("settings", "words"),
     [
@@ -533,6 +572,12 @@ def test_bad_columns_are_named(spark):
         fit(spark.createDataFrame([(1.5, 1, 4.0)], "user_id double, item_id int, rating double"))
     with pytest.raises(InputError, match=r"rating.*type string"):
         fit(spark.createDataFrame([(1, 1, "good")], "user_id int, item_id int, rating string"))
+    texts = spark.createDataFrame([("a", 1, 4.0), ("A", 1, 2.0)], "user_id string, item_id int, rating double")
+    with pytest.raises(InputError, match=r"user_id' is of type string collate UTF8_LCASE, .* cast it to"):
+        fit(texts.selectExpr("user_id collate UTF8_LCASE as user_id", "item_id", "rating"))
+    stream = spark.readStream.format("rate").load()
+    with pytest.raises(InputError, match="ratings is a stream, which has no end"):
+        fit(stream.selectExpr("value as user_id", "value as item_id", "1.0 as rating"))
     clicks = spark.createDataFrame([(1, 1, 2.0)], "user_id int, item_id int, plays double")
     with pytest.raises(InputError, match=r"Clicks have counts and no ratings; name their column by columns=\{'count'"):
         fit(clicks, likelihood="clicks", columns={"rating": "plays"})
@@ -644,8 +689,8 @@ def test_empty_partitions_do_no_harm(spark):
     few = spark.createDataFrame(
         [(u, i, float(u + i)) for u in range(4) for i in range(3)], "user_id int, item_id int, rating double"
     )
-    model = fit(few.repartition(4), partitions=3, **SHORT)
-    assert np.isfinite(model.predict({"user_id": [0], "item_id": [2]})).all()
+    spread, one = (fit(few.repartition(p), partitions=p, **SHORT) for p in (16, 1))
+    assert_same(spread, one, 0.0)
 
 
 @pytest.mark.slow

@@ -90,7 +90,7 @@ def fit(
     names = ratings_names(Path(ratings), settings.columns) if here else settings.columns
     table: Any = Path(ratings)
     if out_of_core is None:
-        table = read_table(table, "ratings", names, KEYS) if here else _spark_frame(ratings, master)
+        table = read_table(table, "ratings", names, KEYS) if here else _spark_frame(ratings, master, names)
     sides = [read_side(path, side, names, settings.exclude) for path, side in _sides(users, items)]
     model = settings.recommender(columns=names or None)
     places: dict[str, Any] = {"scratch": out_of_core, "store": store}
@@ -119,11 +119,12 @@ def fit(
     say(*notes)
 
 
-def _spark_frame(path: str, master: str | None) -> Any:
+def _spark_frame(path: str, master: str | None, names: dict[str, str] | None) -> Any:
     """The ratings as a data frame of Spark."""
-    from tuckergp.spark.sessions import read_frame, session
+    from tuckergp.spark.frames import read_frame
+    from tuckergp.spark.sessions import session
 
-    return read_frame(session(master), path)
+    return read_frame(session(master), path, names)
 
 
 def _by_spark(model: Any) -> Any:

@@ -23,8 +23,9 @@ from tuckergp.errors import InputError
 from tuckergp.params import check_fitted
 from tuckergp.recommender import TuckerRecommender
 from tuckergp.recommender.questions import asking_users, known_type
+from tuckergp.spark.frames import column_of, require_dataframe
 from tuckergp.spark.reading import TASKS, WHOLE, kind_of
-from tuckergp.spark.sessions import column_of, require_dataframe, returned, session
+from tuckergp.spark.sessions import returned, session
 from tuckergp.spark.stored import StoredRecommender, check_unused, columns_of, of_users
 
 __all__ = ["fitted_of", "ids_in", "listed", "predict", "recommend", "small"]

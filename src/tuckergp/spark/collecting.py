@@ -79,14 +79,13 @@ def collected_draws(workers: Workers, draws: Draws, number: type[Number]) -> Dra
     step = max(1, PIECE * workers.sharded.all.getNumPartitions() // (psi.itemsize * users * r))
     requests = requests_of(workers, draws, number)
     for begin in range(0, len(requests), step):
-        sent = workers.sharded.context.broadcast(requests[begin : begin + step])
-        found = workers.sharded.all.mapPartitions(
-            lambda shards, sent=sent: ((shard.first, rows) for shard, rows in factors(shards, sent.value, dtype)), True
-        )
-        with returned():
+        with workers.sharded.sending(requests[begin : begin + step]) as sent, returned():
+            found = workers.sharded.all.mapPartitions(
+                lambda shards, sent=sent: ((shard.first, rows) for shard, rows in factors(shards, sent.value, dtype)),
+                True,
+            )
             for first, rows in found.toLocalIterator():
                 psi[first : first + len(rows), begin : begin + rows.shape[1]] = rows
-        sent.destroy()
     return without_requests(draws, psi)
 
 

@@ -15,6 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from tuckergp.data.names import KEYS, RATING
+from tuckergp.spark.blobs import blob_of, table_in
 from tuckergp.spark.sessions import returned
 
 __all__ = ["GAPS", "NUMBER", "Counted", "CountedHere", "CountedThere", "Totals", "counts_by_user"]
@@ -157,15 +158,12 @@ def _as_bytes(batches: Iterable[Any]) -> Iterator[Any]:
     import pyarrow as pa
 
     for batch in batches:
-        sink = pa.BufferOutputStream()
-        with pa.ipc.new_stream(sink, batch.schema) as writer:
-            writer.write_batch(batch)
-        yield pa.RecordBatch.from_arrays([pa.array([sink.getvalue().to_pybytes()], pa.binary())], names=["data"])
+        yield pa.RecordBatch.from_arrays([pa.array([blob_of(batch)], pa.binary())], names=["data"])
 
 
 def _table(blobs: Iterable[bytes]) -> Any:
     """The table of all batches; None where there is no row."""
     import pyarrow as pa
 
-    tables = [pa.ipc.open_stream(blob).read_all() for blob in blobs]
+    tables = list(map(table_in, blobs))
     return pa.concat_tables(tables) if sum(map(len, tables)) else None

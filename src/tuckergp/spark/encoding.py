@@ -11,6 +11,7 @@ import numpy.typing as npt
 
 from tuckergp.data.names import KEYS, RATING
 from tuckergp.random import mixed
+from tuckergp.spark.blobs import blob_of, table_in
 from tuckergp.spark.counting import NUMBER, Counted
 from tuckergp.spark.shards import Shard
 from tuckergp.store.trees import digest
@@ -143,8 +144,8 @@ def encoded(batches: Iterable[Any], items: Any, plan: Plan) -> Iterator[Any]:
     import pyarrow as pa
 
     for table in _larger(batches):
-        users = table.column(KEYS[0]).combine_chunks().dictionary_encode()
-        ids, code, item = users.dictionary, users.indices.to_numpy(), _numbers(table.column(KEYS[1]), items)
+        user = table.column(KEYS[0]).combine_chunks().dictionary_encode()
+        ids, code, item = user.dictionary, user.indices.to_numpy(), _numbers(table.column(KEYS[1]), items)
         rating = table.column(RATING).cast(pa.float64()).to_numpy()
         known = np.flatnonzero(item >= 0)  # items that were not counted are noticed by the driver
         shard = plan.shard_of(ids, code[known], item[known], rating[known])
@@ -153,20 +154,10 @@ def encoded(batches: Iterable[Any], items: Any, plan: Plan) -> Iterator[Any]:
         for number, rows in zip(distinct.tolist(), np.split(known[order], begin[1:]), strict=False):
             some, place = np.unique(code[rows], return_inverse=True)
             data = b"".join(each.tobytes() for each in (place.astype(np.int32), item[rows], rating[rows]))
-            columns = [[number], [_packed(ids.take(pa.array(some)))], [data]]
+            users = blob_of(pa.RecordBatch.from_arrays([ids.take(pa.array(some))], names=[KEYS[0]]))
+            columns = [[number], [users], [data]]
             arrays = [pa.array(one, kind) for one, kind in zip(columns, (pa.int32(), *[pa.binary()] * 2), strict=True)]
             yield pa.RecordBatch.from_arrays(arrays, names=["shard", "users", "data"])
-
-
-def _packed(ids: Any) -> bytes:
-    """Ids as a stream of Arrow."""
-    import pyarrow as pa
-
-    sink = pa.BufferOutputStream()
-    batch = pa.RecordBatch.from_arrays([ids], names=[KEYS[0]])
-    with pa.ipc.new_stream(sink, batch.schema) as writer:
-        writer.write_batch(batch)
-    return bytes(sink.getvalue())
 
 
 def _larger(batches: Iterable[Any]) -> Iterator[Any]:
@@ -223,7 +214,7 @@ def _joined(number: int, parts: Sequence[tuple[bytes, bytes]], plan: Plan) -> tu
     import pyarrow.compute as pc
 
     first, last = plan.users(number)
-    listed = [pa.ipc.open_stream(ids).read_all().column(0).combine_chunks() for ids, _ in parts]
+    listed = [table_in(ids).column(0).combine_chunks() for ids, _ in parts]
     kind = listed[0].type if listed else pa.int64() if plan.last.dtype == np.int64 else pa.string()
     together = pa.concat_arrays([*listed, pa.array(plan.hot_of(number), kind)])
     ids = pc.unique(together)

@@ -38,9 +38,10 @@ from tuckergp.running.control import Callback, Control
 from tuckergp.running.fit import Inference, learn_problem, ranks_of, seed_for
 from tuckergp.running.trials import MOST, settle
 from tuckergp.spark.collecting import check_sizes, collected_draws, collected_ratings
+from tuckergp.spark.frames import require_dataframe
 from tuckergp.spark.problem import SparkProblem, Workers
 from tuckergp.spark.reading import TASKS, Sharded, SparkRatings, read_ratings
-from tuckergp.spark.sessions import require_dataframe
+from tuckergp.spark.sessions import returned
 from tuckergp.spark.shards import Features, Summary, Targets
 from tuckergp.spark.stored import Learned, StoredRecommender, check_unused, written
 from tuckergp.spark.summed import summed
@@ -120,6 +121,8 @@ def fit(
         ``store`` a `StoredRecommender`, for `tuckergp.spark.recommend` and `tuckergp.spark.predict`.
     """
     require_dataframe(ratings)
+    if ratings.isStreaming:
+        raise InputError("ratings is a stream, which has no end to learn from; write it to Parquet, and read that.")
     if keep == 0 or MOMENTS & set(settings):
         raise InputError(
             "tuckergp.spark.fit keeps draws, spread evenly over the sweeps, and no moments of predictions; say by keep "
@@ -200,7 +203,10 @@ def _settings(settings: dict[str, Any]) -> dict[str, Any]:
 
 def _collected(table: Any) -> Any:
     """A table of attributes on the driver."""
-    return table.toPandas() if hasattr(table, "toPandas") else table
+    if not hasattr(table, "toPandas"):
+        return table
+    with returned():
+        return table.toPandas()
 
 
 def _learn(

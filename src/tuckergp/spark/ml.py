@@ -23,7 +23,7 @@ from pyspark.ml.util import (
     MLWriter,
 )
 
-from tuckergp.data.names import KEYS
+from tuckergp.data.names import COUNT, KEYS, RATING, taken_names
 from tuckergp.errors import InputError
 from tuckergp.recommender import TuckerRecommender
 from tuckergp.recommender.choosing import inference_of
@@ -32,7 +32,8 @@ from tuckergp.spark.als_params import Columns, Settings, with_accessors
 from tuckergp.spark.answering import predict, recommend
 from tuckergp.spark.audience import best_users
 from tuckergp.spark.fitting import fit
-from tuckergp.spark.sessions import column_of, session
+from tuckergp.spark.frames import column_of
+from tuckergp.spark.sessions import session
 from tuckergp.spark.stored import USERS_FOLDER, StoredRecommender, check_apart, has_users, load_model, save_model
 
 __all__ = ["TuckerEstimator", "TuckerSparkModel"]
@@ -107,18 +108,10 @@ class TuckerEstimator(Estimator, Settings, DefaultParamsReadable, DefaultParamsW
         return super().write()
 
     def _fit(self, dataset: Any) -> TuckerSparkModel:
-        for name in ("userCol", "itemCol", "ratingCol"):
-            if self.given(name) and self.value(name) not in dataset.columns:
-                raise InputError(
-                    f"The data has no column {self.value(name)!r}, which {name} names; its columns are "
-                    f"{', '.join(dataset.columns)}."
-                )
         self.check_settings()
-        columns = {"user_id": self.value("userCol"), "item_id": self.value("itemCol")}
-        if self.value("ratingCol") in dataset.columns:
-            columns["count" if self.kind == "clicks" else "rating"] = self.value("ratingCol")
+        columns = self._columns(dataset)
         if self.by_als:
-            how = {"inference": self._als(dataset)}
+            how = {"inference": self._als(dataset, columns)}
         else:
             how = {name: self.value(name) for name in ("draws", "warmup")}
             how["inference"] = "gibbs" if self.value("inference") == "auto" else self.value("inference")
@@ -136,15 +129,30 @@ class TuckerEstimator(Estimator, Settings, DefaultParamsReadable, DefaultParamsW
             keep=self.value("keep") or None,
             **how,
         )
-        return self._copyValues(TuckerSparkModel(learned))
+        model = self._copyValues(TuckerSparkModel(learned))
+        return model._set(userCol=columns["user_id"], itemCol=columns["item_id"])
 
-    def _als(self, dataset: Any) -> Any:
+    def _columns(self, dataset: Any) -> dict[str, str]:
+        """The columns by what they hold: those that parameters name, or that `fit` would find where one is not set."""
+        roles = {KEYS[0]: "userCol", KEYS[1]: "itemCol", COUNT if self.kind == "clicks" else RATING: "ratingCol"}
+        named = {role: self.value(name) for role, name in roles.items() if self.value(name) in dataset.columns}
+        usual = {role: role for role in roles if role in dataset.columns}
+        found = {**usual, **taken_names(dataset.columns, "ratings", named, tuple(roles))}
+        for role, name in roles.items():
+            if role not in named if self.given(name) else role in KEYS and role not in found:
+                raise InputError(
+                    f"The data has no column {self.value(name)!r}, which {name} names; its columns are "
+                    f"{', '.join(dataset.columns)}."
+                )
+        return found
+
+    def _als(self, dataset: Any, columns: dict[str, str]) -> Any:
         """What the name stands for in `TuckerRecommender`, with the rounds and the prior scale of the parameters."""
         named: Any = inference_of(RecommenderSettings(inference="als"))
-        scale = {"sigma_u": named.noise**0.5 * self._scale(dataset)} if self.given("regParam") else {}
+        scale = {"sigma_u": named.noise**0.5 * self._scale(dataset, columns)} if self.given("regParam") else {}
         return replace(named, iterations=self.value("maxIter"), **scale)
 
-    def _scale(self, dataset: Any) -> float:
+    def _scale(self, dataset: Any, columns: dict[str, str]) -> float:
         """The prior scale that ``regParam`` stands for, with noise of variance 1.
 
         With penalties p n and p m of users and items, n = N / M_u and m = N / M_i their average numbers of ratings,
@@ -153,12 +161,12 @@ class TuckerEstimator(Estimator, Settings, DefaultParamsReadable, DefaultParamsW
         """
         from pyspark.sql import functions as F
 
-        user, item = (column_of(dataset, self.value(name), "ratings") for name in ("userCol", "itemCol"))
-        name = self.value("ratingCol")
-        if self.kind == "clicks" or name not in dataset.columns:
-            number, spread = F.count_distinct(user, item), F.lit(1.0)
+        of = {role: column_of(dataset, name, "ratings") for role, name in columns.items()}
+        user, item = (of[key] for key in KEYS)
+        if RATING in of:
+            number, spread = F.count("*"), F.stddev_pop(of[RATING].try_cast("double"))
         else:
-            number, spread = F.count("*"), F.stddev_pop(column_of(dataset, name, "ratings").try_cast("double"))
+            number, spread = F.count_distinct(user, item), F.lit(1.0)
         n, users, items, std = dataset.agg(number, F.count_distinct(user), F.count_distinct(item), spread).first()
         std = std if std and np.isfinite(std) else 1.0  # what is no rating is refused later
         return float((std * (users * items) ** 0.5 / (self.value("regParam") * max(n, 1))) ** 0.5) or 1.0

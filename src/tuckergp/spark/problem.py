@@ -97,12 +97,10 @@ class Workers:
     def draw_users(self, request: Request) -> tuple[Floats, Floats]:
         """Draw all users; returns Phi'psi (n, r) and psi'psi (r, r), and keeps the statistics of items."""
         self.last, (items, r) = (None, np.zeros((0, 0))), request.items.shape
-        n, sent = len(request.B), self.sharded.context.broadcast(request)
-        try:
+        n = len(request.B)
+        with self.sharded.sending(request) as sent:
             size = items * packed_size(r) + n * r + r * r
             sums = self.sharded.sum(lambda shards: sweep(shards, sent.value), size)
-        finally:
-            sent.destroy()
         if sums is None:
             raise InputError(
                 "ratings changed while they were learned from: what had to be read again is not what it was. Write "
@@ -126,11 +124,8 @@ class Workers:
         """Statistics of the users whose ratings are in several shards, A (r, r) and b (r,) of each."""
         if not len(self.sharded.hot):
             return {}
-        sent = self.sharded.context.broadcast(request)
-        try:
+        with self.sharded.sending(request) as sent:
             found = self.sharded.run(lambda shards: pieces(shards, sent.value), hot=True)
-        finally:
-            sent.destroy()
         sums: dict[int, tuple[Floats, Floats]] = {}
         for user, _, A, b in sorted(found, key=lambda piece: piece[1]):
             sums[user] = (sums[user][0] + A, sums[user][1] + b) if user in sums else (A, b)

@@ -8,6 +8,7 @@ many ratings as any other; a user with more than that has several, which share t
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property, reduce
 from typing import Any
@@ -23,7 +24,8 @@ from tuckergp.errors import InputError
 from tuckergp.recommender.settings import RecommenderSettings
 from tuckergp.spark.counting import Counted, CountedHere, CountedThere, Totals, counts_by_user
 from tuckergp.spark.encoding import Plan, encoded, gathered
-from tuckergp.spark.sessions import column_of, returned
+from tuckergp.spark.frames import column_of
+from tuckergp.spark.sessions import returned
 from tuckergp.spark.shards import NOTHING, Features, Summary
 from tuckergp.spark.sums import cut, nodes, total
 
@@ -136,7 +138,8 @@ class Sharded:
     hot : range
         The partitions of pieces of hot users.
     plan : Plan
-    sent : Broadcast
+    items : Broadcast
+        The ids of items, from which shards are made, again where a worker died.
     branches : int
         Of the tree of sums (`tuckergp.spark.sums`) that the partitions return together.
     """
@@ -145,7 +148,7 @@ class Sharded:
     all: Any
     hot: range
     plan: Plan
-    sent: Any
+    items: Any
     branches: int
 
     @cached_property
@@ -175,6 +178,15 @@ class Sharded:
             whole[place : place + len(piece)] = piece
             place += len(piece)
         return whole
+
+    @contextmanager
+    def sending(self, value: Any) -> Iterator[Any]:
+        """Have a value in the workers, as that of what this yields, until the jobs inside are done."""
+        sent = self.context.broadcast(value)
+        try:
+            yield sent
+        finally:
+            sent.destroy()
 
     def returned_by(self, size: int) -> int:
         """About how many bytes of the branches of such arrays a job returns at most."""
@@ -207,7 +219,7 @@ class Sharded:
     def release(self) -> None:
         """Free the memory of the workers."""
         self.all.unpersist()
-        self.sent.destroy()
+        self.items.destroy()
 
 
 def read_ratings(
@@ -268,15 +280,17 @@ def _usual_names(frame: Any, settings: RecommenderSettings) -> tuple[Any, dict[s
 
 
 def _check_types(frame: Any, shown: dict[str, str]) -> None:
-    kinds = {field.name: field.dataType.typeName() for field in frame.schema.fields}
+    kinds = {field.name: field.dataType for field in frame.schema.fields}
     for key in KEYS:
-        if kinds[key] not in (*WHOLE, "string"):
+        kind = kinds[key].simpleString()
+        if kinds[key].typeName() not in WHOLE and kind != "string":  # a collation would take several ids for one
             raise InputError(
-                f"ratings column {shown[key]!r} is of type {kinds[key]}, and ids are whole numbers or texts; cast it "
-                f"to bigint or string."
+                f"ratings column {shown[key]!r} is of type {kind}, and ids are whole numbers or texts; cast it to "
+                f"bigint or string."
             )
-    if kinds[RATING] not in (*EXACT, "float", "double"):
-        raise InputError(f"ratings column {shown[RATING]!r} is of type {kinds[RATING]}; cast it to double.")
+    if kinds[RATING].typeName() not in (*EXACT, "float", "double"):
+        kind = kinds[RATING].simpleString()
+        raise InputError(f"ratings column {shown[RATING]!r} is of type {kind}; cast it to double.")
 
 
 def _check_counts(totals: Totals, shown: dict[str, str]) -> None:

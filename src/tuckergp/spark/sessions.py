@@ -1,4 +1,4 @@
-"""Spark sessions, and one clear sentence where there can be none."""
+"""Spark sessions and what they return, and one clear sentence where Java would say many."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ import re
 import shutil
 import socket
 import subprocess
+import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -14,23 +15,26 @@ from typing import Any
 
 from tuckergp.errors import InputError
 
-__all__ = ["column", "column_of", "read_frame", "reason", "require_dataframe", "require_pyspark", "returned", "session"]
+__all__ = ["reason", "require_pyspark", "returned", "session"]
 
 # What a master may be, and the oldest Java that Spark 4 runs on.
 MASTERS = re.compile(r"local(\[.+\])?|local-cluster\[.+\]|spark://.+|k8s://.+|yarn")
 JAVA = 17
 # Seconds to wait for a master to answer at all.
 PATIENCE = 5.0
-# Texts that are whole numbers with another spelling, such as 007.
-SPELLED = r"^[+-]?0\d|^\+|^-0$"
 
 
 def require_pyspark() -> None:
-    """Refuse to go on without PySpark."""
+    """Refuse to go on without PySpark and the packages that it needs to take functions of Arrow."""
     try:
-        import pyspark  # noqa: F401
-    except ImportError:
-        raise InputError("Spark needs the package pyspark; install tuckergp[spark].") from None
+        from pyspark.sql.pandas.utils import require_minimum_pandas_version, require_minimum_pyarrow_version
+
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", FutureWarning)  # PySpark's of new versions of pandas
+            require_minimum_pandas_version()
+            require_minimum_pyarrow_version()
+    except ImportError as error:
+        raise InputError(f"Spark needs pyspark, pandas and pyarrow: {error} Install tuckergp[spark].") from None
 
 
 def java() -> str:
@@ -70,11 +74,8 @@ def session(master: str | None = None, name: str = "tuckergp") -> Any:
         return (builder if master is None else builder.master(master)).getOrCreate()
     except Exception as error:  # Java's errors come as several kinds
         _check_java(found)
-        first = str(error).strip().partition("\n")[0]
-        reason = "" if not first or first.startswith("An error occurred while calling") else f" ({first})"
-        raise InputError(
-            f"Spark did not start at the master {master or 'of its configuration'}{reason}; its log says more."
-        ) from error
+        where = master or "of its configuration"
+        raise InputError(f"Spark did not start at the master {where} ({reason(error)}); its log says more.") from error
 
 
 def _check_master(master: str | None) -> None:
@@ -116,82 +117,11 @@ def _check_java(path: str) -> None:
         raise InputError(f"Spark needs Java 17 or 21, and {path} is Java {version[1]}; set JAVA_HOME to a newer one.")
 
 
-def read_frame(spark: Any, path: str) -> Any:
-    """A data frame of a file or folder of any file system that Spark reads: CSV or TSV by the ending, else Parquet.
-
-    Whole numbers with another spelling, such as 007, stay texts.
-    """
-    from py4j.protocol import Py4JJavaError
-    from pyspark.errors import PySparkException
-
-    ending = path.rpartition(".")[2]
-    try:
-        if ending not in ("csv", "tsv"):
-            return spark.read.parquet(path)
-        return _read_csv(spark, path, "\t" if ending == "tsv" else ",")
-    except (Py4JJavaError, PySparkException) as error:
-        said = str(error)
-        if "PATH_NOT_FOUND" in said:
-            raise InputError(f"There is no file or folder {path}.") from None
-        if "UNABLE_TO_INFER_SCHEMA" in said:
-            raise InputError(f"There is nothing to read in the folder {path}; it has no file with a table.") from None
-        if "CANNOT_READ_FILE_FOOTER" in said:
-            raise InputError(f"{path} is no Parquet file, or broken; tables of text end in .csv or .tsv.") from None
-        raise InputError(f"Spark cannot read {path}: {reason(error)}.") from error
-
-
 def reason(error: Exception) -> str:
     """The first line of what Java says."""
     java = getattr(error, "java_exception", None)
     said = str(error) if java is None else str(java.getMessage() or java.toString())
     return said.strip().partition("\n")[0].rstrip(".")
-
-
-def _read_csv(spark: Any, path: str, separator: str) -> Any:
-    from pyspark.sql import functions as F
-    from pyspark.sql.types import IntegerType, LongType, StringType, StructField, StructType
-
-    texts = spark.read.csv(path, header=True, sep=separator)
-    fields = spark.read.csv(path, header=True, sep=separator, inferSchema=True).schema.fields
-    whole = [field.name for field in fields if isinstance(field.dataType, IntegerType | LongType)]
-    spelled = texts.agg(F.lit(0), *(F.max(column(name).rlike(SPELLED)) for name in whole)).first()[1:]
-    kept = {name for name, wrong in zip(whole, spelled, strict=True) if wrong}
-    schema = [StructField(f.name, StringType()) if f.name in kept else f for f in fields]
-    return spark.read.csv(path, header=True, sep=separator, schema=StructType(schema))
-
-
-def column(name: str) -> Any:
-    """The column of this name, whatever signs it is of."""
-    from pyspark.sql import functions as F
-
-    return F.col("`" + name.replace("`", "``") + "`")
-
-
-def column_of(frame: Any, name: str, what: str) -> Any:
-    """A column of a data frame that messages call ``what``; refuses a name that several columns have."""
-    exact = frame.sparkSession.conf.get("spark.sql.caseSensitive") == "true"
-    same = [each for each in frame.columns if each == name or (not exact and each.lower() == name.lower())]
-    if len(same) > 1:
-        raise InputError(
-            f"{what} has several columns that Spark does not tell apart, {', '.join(map(repr, same))}; rename or drop "
-            f"all but one."
-        )
-    return column(name)
-
-
-def require_dataframe(
-    frame: Any, name: str = "ratings", instead: str = "fit a TuckerRecommender on this machine"
-) -> None:
-    """Refuse what is no Spark data frame of a classic session; ``instead`` says what another table is for."""
-    require_pyspark()
-    from pyspark.sql import DataFrame
-
-    if not isinstance(frame, DataFrame):
-        raise InputError(
-            f"{name} must be a Spark data frame, not {type(frame).__name__}; read one with spark.read, or {instead}."
-        )
-    if not hasattr(frame, "_jdf"):
-        raise InputError(f"Spark Connect cannot keep {name} in its workers; use a classic Spark session.")
 
 
 @contextmanager

@@ -27,6 +27,7 @@ from tuckergp.recommender import TuckerRecommender
 from tuckergp.recommender.choice_trial import NEGATIVES, recentred
 from tuckergp.recommender.entities import as_objects
 from tuckergp.recommender.fitted import FittedRecommender
+from tuckergp.spark.blobs import blob_of, table_in
 from tuckergp.spark.collecting import requests_of, without_requests
 from tuckergp.spark.encoding import Plan
 from tuckergp.spark.problem import Workers
@@ -277,19 +278,18 @@ def columns_of(table: Any, fitted: FittedRecommender) -> tuple[list[Any], npt.ND
 def _write_users(spark: Any, workers: Workers, requests: list[Request], data: SparkRatings, path: str) -> None:
     """Write a row per user, by the workers."""
     sharded, plan = workers.sharded, workers.sharded.plan
-    sent = sharded.context.broadcast((requests, plan.hot))
-    blobs = sharded.all.mapPartitions(lambda shards: _blobs(shards, *sent.value), True)
-    frame = spark.createDataFrame(blobs, "hot boolean, data binary")
 
-    def rows(which: str, key: str) -> Any:
+    def rows(frame: Any, which: str, key: str) -> Any:
         schema = f"{key}, factors array<float>, items array<int>, ratings array<double>"
         return frame.filter(which).select("data").mapInArrow(_decoded, schema)
 
-    users = rows("not hot", f"{KEYS[0]} {kind_of(data.ids[0])}")
-    if len(plan.hot):
-        users = users.unionByName(_hot(rows("hot", "number bigint"), requests, data, plan))
-    users.write.parquet(path)
-    sent.destroy()
+    with sharded.sending((requests, plan.hot)) as sent:
+        blobs = sharded.all.mapPartitions(lambda shards: _blobs(shards, *sent.value), True)
+        frame = spark.createDataFrame(blobs, "hot boolean, data binary")
+        users = rows(frame, "not hot", f"{KEYS[0]} {kind_of(data.ids[0])}")
+        if len(plan.hot):
+            users = users.unionByName(_hot(rows(frame, "hot", "number bigint"), requests, data, plan))
+        users.write.parquet(path)
 
 
 def _hot(pieces: Any, requests: list[Request], data: SparkRatings, plan: Plan) -> Any:
@@ -315,7 +315,7 @@ def _blobs(shards: Iterable[Shard], requests: list[Request], hot: npt.NDArray[An
 
     for shard in shards:
         if shard.piece:
-            yield True, _bytes("number", pa.array([shard.first]), None, shard, np.array([0, len(shard.user)]))
+            yield True, _users_blob("number", pa.array([shard.first]), None, shard, np.array([0, len(shard.user)]))
             continue
         ((_, psi),) = factors([shard], requests, "f4")
         begin = np.searchsorted(shard.user, np.arange(shard.first, shard.last + 1))
@@ -323,11 +323,11 @@ def _blobs(shards: Iterable[Shard], requests: list[Request], hot: npt.NDArray[An
         for first in range(0, len(usual), USERS):
             some = usual[first : first + USERS]
             bounds = begin[np.append(some, some[-1] + 1)]
-            yield False, _bytes(KEYS[0], shard.ids.take(pa.array(some)), psi[some], shard, bounds)
+            yield False, _users_blob(KEYS[0], shard.ids.take(pa.array(some)), psi[some], shard, bounds)
 
 
-def _bytes(name: str, ids: Any, psi: Any, shard: Shard, begin: npt.NDArray[Any]) -> bytes:
-    """A batch of Arrow of users whose ratings begin at these places of the shard."""
+def _users_blob(name: str, ids: Any, psi: Any, shard: Shard, begin: npt.NDArray[Any]) -> bytes:
+    """A batch of users whose ratings begin at these places of the shard, as bytes."""
     import pyarrow as pa
 
     ids = ids.cast(pa.int64()) if pa.types.is_integer(ids.type) else ids.cast(pa.string())
@@ -339,16 +339,11 @@ def _bytes(name: str, ids: Any, psi: Any, shard: Shard, begin: npt.NDArray[Any])
     else:
         ends = np.arange(len(ids) + 1, dtype=np.int32) * (psi.shape[1] * psi.shape[2])
         vectors = pa.ListArray.from_arrays(pa.array(ends), pa.array(psi.ravel()))
-    batch = pa.RecordBatch.from_arrays([ids, vectors, items, ratings], names=[name, "factors", "items", "ratings"])
-    sink = pa.BufferOutputStream()
-    with pa.ipc.new_stream(sink, batch.schema) as writer:
-        writer.write_batch(batch)
-    return bytes(sink.getvalue())
+    names = [name, "factors", "items", "ratings"]
+    return blob_of(pa.RecordBatch.from_arrays([ids, vectors, items, ratings], names=names))
 
 
 def _decoded(batches: Iterable[Any]) -> Iterator[Any]:
-    import pyarrow as pa
-
     for batch in batches:
         for blob in batch.column(0):
-            yield from pa.ipc.open_stream(blob.as_buffer())
+            yield from table_in(blob.as_buffer()).to_batches()
