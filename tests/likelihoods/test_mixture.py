@@ -26,3 +26,10 @@ def test_quantiles_equal_those_of_bisection(level, gap):
 def test_one_draw_is_a_normal():
     found = mixture_quantiles(np.array([[2.0, -1.0]]), np.array([[0.5, 3.0]]), 0.95)
     np.testing.assert_allclose(found, stats.norm.ppf(0.95, [2.0, -1.0], [0.5, 3.0]), rtol=1e-9)
+
+
+def test_components_far_apart_have_quantiles_without_overflow():
+    """Between them the density is next to nothing, so that a step of Newton's method is no number."""
+    with np.errstate(over="raise"):
+        found = mixture_quantiles(np.array([[-80.7], [80.7]]), np.ones((2, 1)), 0.3)
+    assert found == pytest.approx(-80.7 + stats.norm.ppf(0.6))

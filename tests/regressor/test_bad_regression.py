@@ -281,3 +281,29 @@ def test_weights_out_of_all_proportion_leave_finite_predictions():
     model.fit(X, y, sample_weight=np.where(np.arange(60) % 2, 1e12, 1.0))
     assert all(np.isfinite(np.asarray(mode.B)).all() for mode in model.fit_.draws.modes)
     assert np.isfinite(model.predict(X, return_std=True)).all()
+
+
+@pytest.mark.parametrize(
+    ("y", "weight", "message"),
+    [
+        ([1.0, np.nan, 2.0], None, "the target column 'y' is missing .NaN. at row 1"),
+        (None, None, "requires y to be passed"),
+        ([1.0, 2.0], None, "X has 3 rows but y has 2"),
+        (["a", "b", "c"], None, "must be numeric, but row 0 holds 'a'"),
+        ([1.0, 2.0, 3.0], [1.0], "sample_weight must have one entry for each of the 3 rows"),
+        ([1.0, 2.0, 3.0], [1.0, np.nan, 1.0], "sample_weight' is missing .NaN. at row 1"),
+    ],
+)
+def test_targets_that_cannot_be_scored_are_refused_in_a_sentence(y, weight, message):
+    model = TuckerGPRegressor(rank=1, inference="als", random_state=0).fit([[0.0], [1.0], [2.0]], [0.0, 1.0, 2.0])
+    with pytest.raises(InputError, match=message):
+        model.score([[0.0], [1.0], [2.0]], y, sample_weight=weight)
+
+
+@pytest.mark.filterwarnings("error::tuckergp.errors.DataWarning")
+@pytest.mark.parametrize("outputs", [1, 2])
+def test_weights_to_score_by_may_be_shares(outputs):
+    x = np.linspace(0, 1, 40)[:, None]
+    y = np.squeeze(np.tile(np.sin(5 * x), (1, outputs)))
+    model = TuckerGPRegressor(rank=1, inference="als", random_state=0).fit(x, y)
+    assert model.score(x, y, sample_weight=np.full(40, 1 / 40)) == pytest.approx(model.score(x, y))

@@ -60,6 +60,37 @@ def test_levels_and_dates_have_values_of_their_own(fitted):
     assert "2020" in str(days)
 
 
+def test_values_are_read_as_those_of_the_column(fitted):
+    X, _, model = fitted
+    days = model.partial_dependence(X, "day", values=["2020-01-05", "2020-02-05"])
+    np.testing.assert_array_equal(days.values, np.array(["2020-01-05", "2020-02-05"], dtype="M8[us]"))
+    assert model.partial_dependence(X, "x", values=0.5).values.tolist() == [0.5]
+    for column, values, sentence in (
+        ("x", ["a"], "values column 'x' must be numeric, but row 0 holds 'a'"),
+        ("x", [np.nan], "values column 'x' .* row 0"),
+        ("x", [], "values has no entry; give at least one"),
+        ("day", ["soon"], "values column 'day' must hold dates, but row 0 holds 'soon'"),
+        ("day", [3.0], "held dates in training, and now holds numbers"),
+    ):
+        with pytest.raises(InputError, match=sentence):
+            model.partial_dependence(X, column, values=values)
+
+
+def test_levels_of_several_types_come_type_by_type():
+    level = np.array([1, "b", "a"] * 20, dtype=object)
+    model = TuckerGPRegressor(rank=1, inference=ALS(iterations=3), random_state=0).fit({"level": level}, np.arange(60))
+    assert model.partial_dependence({"level": level}, "level").values.tolist() == [1, "a", "b"]
+
+
+def test_values_may_lie_between_whole_numbers():
+    level = np.tile(np.arange(5), 12)
+    mode = Mode("level", Linear(), whiten=True)
+    model = TuckerGPRegressor([mode], 1, draws=20, warmup=20, random_state=0).fit({"level": level}, 2.0 * level)
+    found = model.partial_dependence({"level": level}, "level", values=[1.0, 1.5, 2])
+    np.testing.assert_allclose(found.mean, [2.0, 3.0, 4.0], atol=0.1)
+    assert model.partial_dependence({"level": level}, "level", values=[1.0]).values.dtype.kind == "i"
+
+
 def test_one_call_plots_all_columns(fitted):
     plots = pytest.importorskip("matplotlib.pyplot")
     plots.switch_backend("agg")

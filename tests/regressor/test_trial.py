@@ -7,6 +7,8 @@ from tuckergp import TuckerGPRegressor, load
 from tuckergp.data.tables import as_table
 from tuckergp.errors import DataWarning
 from tuckergp.features import Field
+from tuckergp.inference import Gibbs
+from tuckergp.regressor import trial as trials
 from tuckergp.regressor.choice import Choice
 from tuckergp.regressor.contenders import contenders
 from tuckergp.regressor.reading import Observations
@@ -88,6 +90,43 @@ def test_one_column_lies_on_a_line_smooth_or_rough():
     choice = choose(RegressorSettings(**SHORT), observations(X[:, :1], X[:, 0] + TOGETHER), 0, None)
     assert set(choice.scores) == {"lines", "rough lines"}
     assert choose(RegressorSettings(**SHORT), observations(X[:249], TOGETHER[:249]), 0, None) is None  # too few rows
+
+
+@pytest.mark.filterwarnings("error::tuckergp.errors.DataWarning")
+def test_a_column_that_only_held_out_rows_tell_of_is_in_all_models():
+    """One row of a switch that is on: without it the switch is constant, and a trial said that its time was short."""
+    _, held = _parts(observations(X, TOGETHER), 0)
+    switch = np.zeros(len(X))
+    switch[held.numbers[0]] = 1.0
+    columns = np.column_stack([X[:, 0], switch])
+    choice = choose(RegressorSettings(**SHORT), observations(columns, TOGETHER), 0, None)
+    assert set(choice.scores) == {"lines", "rough lines", "surface", "field"}
+    # lengthscales of a field are those of all its columns
+    some, _ = _parts(observations(columns, TOGETHER), 0)
+    assert contenders(some.table, [0.5, 1.0], columns=["x0", "x1"])["field"].modes[0].columns == ("x0", "x1")
+
+
+def test_a_trial_is_by_the_inference_of_the_fit(monkeypatch):
+    seen = []
+    fit = trials.fit_modes
+
+    def watched(settings, *given):
+        seen.append(settings.inference)
+        return fit(settings, *given)
+
+    monkeypatch.setattr(trials, "fit_modes", watched)
+    own = Gibbs(draws=9, warmup=5, thin=3, chains=2, alpha_rate=0.05)
+    choice = choose(RegressorSettings(inference=own, rank=2), observations(LINE, LINE[:, 0]), 0, None)
+    assert seen[:2] == [Gibbs(draws=9, warmup=5, alpha_rate=0.05)] * 2
+    assert set(choice.scores) >= {"lines", "rough lines"}
+
+
+@pytest.mark.parametrize("given", [{"noise": "rows"}, {"shrinkage": True}])
+def test_there_is_no_trial_with_an_inference_that_suits_some_models_alone(given, monkeypatch):
+    monkeypatch.setattr("tuckergp.regressor.estimator.choose", lambda *_: pytest.fail("tried"))
+    columns = {"x": X[:, 0], "y": X[:, 1], "place": np.tile(["a", "b"], 130)}
+    inference = Gibbs(draws=4, warmup=4, **given)
+    assert TuckerGPRegressor(inference=inference, rank=2, random_state=0).fit(columns, TOGETHER).choice_ is None
 
 
 @pytest.fixture

@@ -87,8 +87,8 @@ def mixture_quantiles(mean: Floats, sd: Floats, level: float, standard: Standard
         above = excess > 0
         high[open_[above]] = x[open_[above]]
         low[open_[~above]] = x[open_[~above]]
-        # x - (F(x) - level) / F'(x); the middle of the bracket where that leaves it
-        step = np.divide(excess, density, out=np.full_like(excess, np.inf), where=density > 0)
+        # x - (F(x) - level) / F'(x); the middle of the bracket where that leaves it, or leaves the numbers
+        step = np.divide(excess, density, out=np.full_like(excess, np.inf), where=density > np.finfo(float).tiny)
         proposal = x[open_] - step
         outside = ~((low[open_] <= proposal) & (proposal <= high[open_]))
         proposal[outside] = 0.5 * (low[open_] + high[open_])[outside]

@@ -5,7 +5,7 @@ The values that single parameters may have are declared in `tuckergp.regressor.s
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import asdict, replace
 from typing import Any
 
 from tuckergp.data.tables import Table
@@ -52,12 +52,13 @@ def inference_of(settings: RegressorSettings) -> Inference:
 def tries_modes(settings: RegressorSettings, inference: Inference, several: bool = False) -> bool:
     """Whether a trial is to find out what ``modes=None`` stands for: nothing that bears on it may be given.
 
-    The noise of several outputs is always by rows.
+    Shrinkage is for some cores alone, and noise by rows for some modes, which several outputs have.
     """
-    usual = RegressorSettings()
-    names = ("core", "hyperparameters", *(() if several else ("noise",)))
-    given = any(getattr(settings, name) != getattr(usual, name) for name in names)
-    return settings.modes is None and LIKELIHOODS[settings.likelihood].linear and inference.weighs_blocks and not given
+    if not (inference.weighs_blocks and LIKELIHOODS[settings.likelihood].linear):
+        return False
+    usual, own = RegressorSettings(), asdict(inference)
+    given = any(getattr(settings, name) != getattr(usual, name) for name in ("modes", "core", "hyperparameters"))
+    return not (given or own["shrinkage"] or (own["noise"] == "rows" and not several))
 
 
 def default_modes_of(settings: RegressorSettings, inference: Inference, table: Table) -> list[Mode]:

@@ -12,6 +12,7 @@ import numpy.typing as npt
 
 from tuckergp.data.tables import Table
 from tuckergp.errors import InputError
+from tuckergp.regressor.columns import is_numeric
 from tuckergp.regressor.components import Components
 
 __all__ = ["Colour", "Places", "panels_of", "plot", "plot_bands"]
@@ -23,7 +24,6 @@ MAP, BEHIND = "RdYlBu_r", "0.85"
 """Red is high, blue is low, and the background is grey so that the pale middle is visible."""
 
 TICKS = (0, 10, 25, 50, 75, 90, 100)
-NUMBERS = "fiubM"
 
 
 def plot(
@@ -87,7 +87,7 @@ class Places:
         values = table[name][rows]
         self.name = name
         self.levels: list[str] | None = None
-        if values.dtype.kind not in NUMBERS:
+        if not is_numeric(values):
             levels, code = np.unique(values.astype(str), return_inverse=True)
             self.levels, values = levels.tolist(), code.astype(np.float64)
         self.at = values
@@ -103,7 +103,7 @@ class Places:
 
 def _columns(table: Table, columns: str | Sequence[str] | None) -> list[str]:
     if columns is None:
-        numeric = [name for name, values in table.columns.items() if values.dtype.kind in NUMBERS]
+        numeric = [name for name, values in table.columns.items() if is_numeric(values)]
         if not numeric:
             raise InputError(f"{table.name} has no numeric columns to draw over; name one or two in columns.")
         return numeric[:2]

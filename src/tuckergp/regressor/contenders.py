@@ -140,11 +140,17 @@ def _kinds(table: Table) -> tuple[list[str], list[str]]:
 CONTENDERS: tuple[Callable[..., Contender | None], ...] = (lines, rough_lines, surface, field)
 
 
-def contenders(table: Table, lengthscales: Sequence[float] = (), several: bool = False) -> dict[str, Contender]:
+def contenders(
+    table: Table,
+    lengthscales: Sequence[float] = (),
+    several: bool = False,
+    columns: Sequence[str] | None = None,
+) -> dict[str, Contender]:
     """The models that are possible for a table, by name; the first is the default without a trial.
 
-    For several outputs, no surface: it is one function, which levels shift.
+    They are of the ``columns`` that can tell something, which a part of a table may not show. For several outputs, no
+    surface: it is one function, which levels shift.
     """
-    some = table.select(useful(table))
+    some = table.select(useful(table) if columns is None else columns)
     found = [make(some, lengthscales) for make in CONTENDERS if not (several and make is surface)]
     return {each.name: each for each in found if each is not None}

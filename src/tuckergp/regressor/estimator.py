@@ -96,10 +96,10 @@ class TuckerGPRegressor(Storable, ReadsTables, RegressorMixin, BaseEstimator):  
     noise : {"shared", "rows"}
         One noise variance, or a factor for every row of every mode with an Identity term; for ``"gibbs"``.
     hyperparameters : {"fixed", "ml"}
-        ``"fixed"``: lengthscales, periods and variances are those in the kernels; only lengthscales of chains are drawn
-        by ``"gibbs"``. ``"ml"``: they are learned first, by type-II maximum likelihood of the Gaussian process with the
-        same kernels, their product or what the core makes of them (a sum over pairs of modes), starting from the values
-        given; lengthscales of chains are then drawn from the learned ones on.
+        ``"fixed"``: lengthscales, periods and variances are those in the kernels; only lengthscales of lines and
+        fields are drawn by ``"gibbs"``. ``"ml"``: they are learned first, by type-II maximum likelihood of the Gaussian
+        process with the same kernels, their product or what the core makes of them (a sum over pairs of modes),
+        starting from the values given; lengthscales of lines and fields are then drawn from the learned ones on.
     learn_rows : int
         The largest number of rows that ``"ml"`` uses, chosen at random; a step of its search takes O(learn_rows^3).
         Rows on a grid are all used where that is cheaper.

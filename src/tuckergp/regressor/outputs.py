@@ -22,7 +22,7 @@ from tuckergp.errors import InputError
 from tuckergp.inference import INFERENCES
 from tuckergp.kernels import Identity
 from tuckergp.likelihoods import LIKELIHOODS
-from tuckergp.model.inputs import as_modes, exposure_of
+from tuckergp.model.inputs import as_modes, exposure_of, targets_of
 from tuckergp.model.mode import Mode
 from tuckergp.posterior.moments import Moments
 from tuckergp.regressor.learning import FittedRegressor
@@ -79,7 +79,8 @@ class OneOutput:
 
     def score(self, y: Any, predicted: Floats, weight: Any) -> float:
         """R^2 of predictions."""
-        return float(r2_score(_named(y)[0], predicted, sample_weight=weight))
+        table = Table({}, "X", len(predicted))
+        return float(r2_score(targets_of(_named(y)[0], table), predicted, sample_weight=read_weights(weight, table)))
 
     def moments(self, found: Moments | None) -> Moments | None:
         """Moments of predictions."""
@@ -220,8 +221,9 @@ class Outputs(OneOutput):
 
     def score(self, y: Any, predicted: Floats, weight: Any) -> float:
         """The mean of R^2 of the outputs, each where it is not missing."""
-        Y = _numbers(y, Table({}, "X", len(predicted)), self.names)
-        weights = np.ones(len(Y)) if weight is None else np.asarray(weight)
+        table = Table({}, "X", len(predicted))
+        Y, read = _numbers(y, table, self.names), read_weights(weight, table)
+        weights = np.ones(len(Y)) if read is None else read
         there = [np.flatnonzero(~np.isnan(values)) for values in Y.T]
         each = [r2_score(Y[at, k], predicted[at, k], sample_weight=weights[at]) for k, at in enumerate(there)]
         return float(np.mean(each))

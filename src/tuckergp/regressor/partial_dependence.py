@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -10,7 +11,9 @@ import numpy as np
 import numpy.typing as npt
 
 from tuckergp.checks import check, probability
-from tuckergp.data.tables import Table
+from tuckergp.data.tables import Table, as_table
+from tuckergp.errors import InputError
+from tuckergp.model.kinds import as_dates, check_kinds, kinds_of, plain
 from tuckergp.posterior.fitted import Fit
 from tuckergp.regressor.columns import is_numeric
 from tuckergp.regressor.component_plots import Places, panels_of
@@ -81,7 +84,7 @@ def partial_dependence(
 ) -> PartialDependence:
     """The partial dependence on one column of inputs, as `TuckerGPRegressor.partial_dependence` describes."""
     check("interval", interval, probability())
-    at = _values(table[column]) if values is None else np.asarray(values, dtype=table[column].dtype)
+    at = _values(table[column]) if values is None else _asked(values, column, table[column])
     some = table.take(np.unique(np.linspace(0, len(table) - 1, min(len(table), MOST_INPUTS)).round().astype(np.intp)))
     whole = some.take(np.tile(np.arange(len(some)), len(at)))
     whole = replace(whole, columns={**whole.columns, column: np.repeat(at, len(some))})
@@ -103,13 +106,33 @@ def plot(found: Sequence[PartialDependence], axes: Any = None) -> npt.NDArray[An
 
 def _values(column: npt.NDArray[Any]) -> npt.NDArray[Any]:
     """Values of a column: all where they are few; of numbers, some between two quantiles; of levels, the commonest."""
-    distinct, counts = np.unique(column, return_counts=True)
+    if not is_numeric(column):
+        commonest = [value for value, _ in Counter(column.tolist()).most_common(MOST_VALUES)]
+        found = np.empty(len(commonest), dtype=object)
+        found[:] = sorted(commonest, key=lambda value: (type(value).__name__, value))
+        return found
+    distinct = np.unique(column)
     if len(distinct) <= MOST_VALUES:
         return distinct
-    if not is_numeric(column):
-        return np.sort(distinct[np.argsort(-counts, kind="stable")[:MOST_VALUES]])
     low, high = np.quantile(column.astype("i8") if column.dtype.kind == "M" else column, RANGE)
     return np.linspace(low, high, MOST_VALUES).astype(column.dtype if column.dtype.kind == "M" else np.float64)
+
+
+def _asked(values: Any, column: str, known: npt.NDArray[Any]) -> npt.NDArray[Any]:
+    """Values that were asked for, read as those of the column are; they may lie between whole numbers."""
+    asked = plain(as_table({column: values}, "values"))
+    if not len(asked):
+        raise InputError("values has no entry; give at least one, or leave it out.")
+    if known.dtype.kind == "M":
+        asked = as_dates(asked, [column])
+    check_kinds(asked, [column], kinds_of(Table({column: known}, "X", len(known))))
+    if known.dtype.kind == "M":
+        return asked[column].astype(known.dtype)
+    if not is_numeric(known):
+        return asked[column].astype(object)
+    numbers = asked.numeric(column)
+    same = numbers.astype(known.dtype)
+    return same if (same == numbers).all() else numbers
 
 
 def _averages(fit: Fit, fitted: FittedRegressor, table: Table, each: int) -> Floats:

@@ -107,6 +107,8 @@ def observations_of(
 ) -> Observations:
     """The observations to learn from: rows of weight 0 are left out, and equal ones are one."""
     LIKELIHOODS[likelihood].check(target)
+    if weight is not None:
+        _announce_shares(weight)
     data = Observations(table, target, weight, exposure, np.arange(len(table)))
     if weight is not None and not weight.all():  # rows of weight 0 are not in the design either
         data = data.take(np.flatnonzero(weight))
@@ -135,15 +137,19 @@ def read_weights(sample_weight: Any, table: Table) -> Floats | None:
         raise InputError(f"sample_weight reaches {weight.max():g}, which is too large; divide it by a number.")
     if not weight.any():
         raise InputError("sample_weight is zero everywhere; there is nothing to learn from.")
+    return weight
+
+
+def _announce_shares(weight: Floats) -> None:
+    """Warn of weights that are rather shares than numbers of observations."""
     counted = np.count_nonzero(weight)
     if weight.sum() < LEAST_MEAN * counted:
         warnings.warn(
             f"sample_weight sums to {weight.sum():.3g}, so that {counted} rows count as that many: an observation of "
             f"weight w counts as w equal ones. Divide it by its mean to keep their number.",
             DataWarning,
-            stacklevel=2,
+            stacklevel=3,
         )
-    return weight
 
 
 def read_cells(X: Any, sample_weight: Any, exposure: Any, modes: Modes) -> GridCells:

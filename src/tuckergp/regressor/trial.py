@@ -17,6 +17,7 @@ from tuckergp.random import stream
 from tuckergp.regressor.answering import Asked, log_density, predict
 from tuckergp.regressor.choice import Choice
 from tuckergp.regressor.choosing import inference_of
+from tuckergp.regressor.columns import useful
 from tuckergp.regressor.contenders import Contender, contenders
 from tuckergp.regressor.learning import FittedRegressor, fit_modes
 from tuckergp.regressor.reading import Observations
@@ -45,15 +46,16 @@ def choose(settings: RegressorSettings, data: Observations, seed: int, max_time:
     With less than it takes in ``max_time`` seconds there is no choice, with a warning. Ctrl-C interrupts it: there is
     no result so far.
     """
-    some, held = _parts(data, seed)
-    names = list(contenders(data.table, several=data.several))
+    columns = useful(data.table)
+    names = list(contenders(data.table, several=data.several, columns=columns))
     if len(names) < 2 or len(data.target) < LEAST_ROWS:
         return None
     until = None if max_time is None else time.monotonic() + max_time
+    some, held = _parts(data, seed)
     trials, scores = {}, {}
-    models = contenders(some.table, several=data.several)
+    models = contenders(some.table, several=data.several, columns=columns)
     for name in names:
-        trial = _short(settings, models[name], some, seed, _left(until)) if name in models else None
+        trial = _short(settings, models[name], some, seed, _left(until))
         if trial is None:
             warnings.warn(
                 "The time was too short to try out which modes suit the columns, so numbers lie on lines; raise "
@@ -119,14 +121,18 @@ def _whole_inputs(
 def _short(
     settings: RegressorSettings, contender: Contender, data: Observations, seed: int, max_time: float | None
 ) -> FittedRegressor | None:
-    """A short run; None where its time was too short."""
+    """A short run by the inference of the fit; None where its time was too short."""
     given: Any = inference_of(settings)
-    warmup, draws = min(WARMUP, given.warmup), min(DRAWS, given.draws)
-    short = replace(settings, inference="gibbs", warmup=warmup, draws=draws, chains=1, n_jobs=None, random_state=seed)
+    lengths: dict[str, Any] = {"warmup": min(WARMUP, given.warmup), "draws": min(DRAWS, given.draws), "chains": 1}
+    if isinstance(settings.inference, str):
+        short = replace(settings, **lengths)
+    else:
+        short = replace(settings, inference=replace(given, **lengths, thin=1))
+    short = replace(short, n_jobs=None, random_state=seed)
     with warnings.catch_warnings(), ctrl_c_interrupts():
         warnings.simplefilter("ignore", NotConvergedWarning)
         trial = fit_modes(contender.settings(short), data, Control(progress=False, max_time=max_time), seed)
-    return trial if len(trial.fit.steps) == warmup + draws else None
+    return trial if len(trial.fit.steps) == lengths["warmup"] + lengths["draws"] else None
 
 
 def _lengthscales(trial: FittedRegressor) -> list[float]:
