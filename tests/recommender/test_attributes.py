@@ -12,7 +12,7 @@ import pytest
 from tuckergp import TuckerRecommender
 from tuckergp.data.tables import as_table
 from tuckergp.errors import DataWarning, InputError
-from tuckergp.kernels import SE, Identity, Linear, Matern32, Periodic
+from tuckergp.kernels import SE, Cosine, Identity, Linear, Matern32, Periodic
 from tuckergp.model.fitted_mode import FittedMode
 from tuckergp.model.mode import Mode
 from tuckergp.recommender.attributes import BLOCK_VARIANCE, TEXT_VARIANCE, WHO_RATED_WHAT, Attributes, check_keys, join
@@ -146,6 +146,40 @@ def test_an_empty_bag_is_not_missing():
     phi, names = features(users_with("x", [["a"], [], None]))
     assert names == ["x=a", "x=<missing>"]
     np.testing.assert_array_equal(phi[1], [0, 0])
+
+
+MANY = [f"tag {k}" for k in range(40)]
+
+
+@pytest.mark.parametrize(
+    ("bags", "cosine"),
+    [
+        ([["a"], ["b"], ["a", "b"], ["c"], MANY], True),
+        ([["a"], ["b"], ["a", "b", "c"], ["c", "d"], ["a", "d"]], False),
+        ([["a"], [], [], [], ["b"]], False),  # what is empty is like nothing in any case
+        (["a|b", "|".join(MANY), None, "b", "c", "d"], True),
+        (["Action", "Action|Comedy|Drama", None, "Drama", "War", "Drama"], False),
+    ],
+)
+def test_bags_are_compared_by_cosine_where_some_have_many_times_the_values_of_others(bags, cosine):
+    table = users_with("x", bags)
+    attributes = Attributes.fit("user_id", table)
+    assert ("compared by cosine" in attributes.columns[0].note) is cosine
+    encoded = attributes.encode(table)
+    term = (Cosine if cosine else Linear)("x")
+    expected = Identity("user_id")(encoded) + BLOCK_VARIANCE / term.diag(encoded).mean() * term(encoded)
+    np.testing.assert_allclose(attributes.kernel(encoded)(encoded), expected)
+
+
+def test_a_long_bag_compared_by_cosine_weighs_as_much_as_a_short_one():
+    phi, names = features(users_with("x", [["a"], MANY, ["a", "b"], ["b"], None]))
+    np.testing.assert_allclose((phi**2).sum(axis=1), BLOCK_VARIANCE)
+    assert phi[4].nonzero()[0].tolist() == [names.index("x=<missing>")]
+
+
+def test_a_kernel_chosen_for_a_bag_overrules_the_cosine():
+    phi, _ = features(users_with("x", [["a"], MANY, ["b"], ["b"]]), {"x": Linear()})
+    np.testing.assert_allclose((phi[1] ** 2).sum(), 40 * (phi[0] ** 2).sum())
 
 
 def test_texts_have_unit_length_whatever_their_own():

@@ -144,9 +144,8 @@ def _terms(attribute: Attribute) -> list[Kernel]:
         return [Linear(attribute.vector_columns)]
     if attribute.kernel is not None:
         return [attribute.kernel, Linear(attribute.missing_column)] if attribute.numeric else [attribute.kernel]
-    # sets of rated items and texts differ in size by orders of magnitude, other attributes do not
-    alike = attribute.use == "text" or attribute.column == WHO_RATED_WHAT
-    return [Cosine(attribute.column) if alike else Linear(attribute.column)]
+    # where sizes differ by orders of magnitude, an inner product would make the largest similar to all others
+    return [(Cosine if attribute.use == "text" or attribute.cosine else Linear)(attribute.column)]
 
 
 def _sets(values: npt.NDArray[Any], attribute: Attribute) -> npt.NDArray[Any]:

@@ -17,7 +17,7 @@ from typing import Any, Literal, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from tuckergp.data.columns import COLLECTIONS, column_kind
+from tuckergp.data.columns import COLLECTIONS, as_bag, column_kind
 from tuckergp.data.standard import mean_and_std
 from tuckergp.data.tables import Table, is_missing, show_cell
 from tuckergp.errors import InputError
@@ -87,6 +87,8 @@ class Attribute:
         The least and the largest training value of a number, or of each coordinate of a vector; empty in older files.
     dates : bool
         Whether its numbers are dates, as days since 1970-01-01.
+    cosine : bool
+        Whether bags are compared by cosine, because some have many times as many values as others.
     says_nothing : bool
         Whether it is left out because all its values are missing or the same.
     """
@@ -106,6 +108,7 @@ class Attribute:
     lows: tuple[float, ...] = ()
     highs: tuple[float, ...] = ()
     dates: bool = False
+    cosine: bool = False
 
     @property
     def vector_columns(self) -> list[str]:
@@ -146,7 +149,7 @@ def decide(table: Table, column: str, choice: Choice = "auto") -> Attribute:
             f"tuckergp kernel, or None to leave it out; not {choice!r}."
         )
     if column == WHO_RATED_WHAT and choice == "auto":
-        return Attribute(column, "bag", "ids of the rated items, or of the raters, whatever the ratings")
+        return Attribute(column, "bag", "ids of the rated items, or of the raters, whatever the ratings", cosine=True)
     missing = is_missing(table[column])
     if missing.all():
         return Attribute(column, "nothing", "all its values are missing", says_nothing=True)
@@ -213,7 +216,15 @@ def _bag(table: Table, column: str, missing: npt.NDArray[np.bool_]) -> Attribute
     values = table[column]
     if not missing.any() and len({str(value) for value in values}) == 1:
         return _constant(column)
-    return Attribute(column, "bag", "several values per row" + _how_many(missing))
+    cosine = _differ_widely([len(as_bag(value)) for value in values[~missing]])
+    note = "several values per row" + (", compared by cosine: some have many" if cosine else "")
+    return Attribute(column, "bag", note + _how_many(missing), cosine=cosine)
+
+
+def _differ_widely(sizes: Sequence[int]) -> bool:
+    """Whether the standard deviation of the sizes of bags that are not empty is above their mean."""
+    some = np.array([size for size in sizes if size])
+    return bool(some.size and some.std() > some.mean())
 
 
 def _text(table: Table, column: str, missing: npt.NDArray[np.bool_]) -> Attribute:
