@@ -205,5 +205,5 @@ def test_impossible_settings_are_refused(settings: dict) -> None:
 def test_open_settings_need_a_recommender() -> None:
     with pytest.raises(InputError, match="zeros='auto' is for TuckerRecommender"):
         Clicks(popularity=0.0).weights_of_zeros(np.ones(2))
-    assert Clicks().open == ["zeros", "popularity", "counting", "temper"]
+    assert Clicks().open == ["zeros", "popularity", "counting", "temper", "activity"]
     assert Clicks().settled().open == []

@@ -15,7 +15,7 @@ from tuckergp.likelihoods import Clicks
 from tuckergp.recommender.zeros import Zeros
 
 FAST = {"rank": 4, "draws": 20, "warmup": 20, "random_state": 0}
-FIXED = Clicks(zeros=0.2, popularity=0.0, counting="none", temper=0.5)
+FIXED = Clicks(zeros=0.2, popularity=0.0, counting="none", temper=0.5, activity=0.0)
 
 
 def world(seed: int = 0, users: int = 60, items: int = 40, groups: int = 4) -> tuple[pl.DataFrame, np.ndarray]:

@@ -134,7 +134,7 @@ def test_ratings_that_are_all_equal_are_learned_as_by_the_local_fit(table):
 @pytest.mark.parametrize("inference", [Gibbs(draws=3, warmup=2), ALS(iterations=3)], ids=["gibbs", "als"])
 def test_clicks_of_users_in_several_shards_have_their_background_once(inference):
     clicks = clicks_of_hot_users()
-    settings = {"rank": 3, "inference": inference, "likelihood": Clicks(0.2, 0.5, "log", 0.5), "random_state": 5}
+    settings = {"rank": 3, "inference": inference, "likelihood": Clicks(0.2, 0.5, "log", 0.5, 0), "random_state": 5}
     learned = learned_here(clicks, settings, shards=16)
     assert learned.workers.sharded.plan.hot.tolist() == HOT
     assert_as_locally(learned, TuckerRecommender(**settings, **AUTO).fit(counted(clicks)))
@@ -149,7 +149,7 @@ def test_what_is_left_open_of_clicks_is_decided_as_by_the_local_fit(inference):
     clicks = {name: [values[k] for k in range(len(values)) if k % 3] for name, values in clicks.items()}
     settings = {"rank": 3, "inference": inference, "likelihood": "clicks", "random_state": 5}
     learned = learned_here(clicks, settings)
-    local = TuckerRecommender(**settings, **AUTO).fit(counted(clicks))
+    local = TuckerRecommender(**{**settings, "likelihood": Clicks(activity=0)}, **AUTO).fit(counted(clicks))
     assert_as_locally(learned, local)
     mine, theirs = learned.fit.draws.model, local.fit_.draws.model
     assert mine.sigma_u.tolist() == theirs.sigma_u.tolist()
@@ -167,7 +167,7 @@ def test_a_scale_that_is_left_open_is_decided_as_by_the_local_fit(table):
 def test_clicks_without_counts_are_not_counted():
     clicks = clicks_of_hot_users()
     clicks["rating"] = [1.0] * len(clicks["rating"])
-    settings = {**SHORT, "likelihood": Clicks(0.2, 0.5)}
+    settings = {**SHORT, "likelihood": Clicks(0.2, 0.5, activity=0)}
     learned = learned_here(clicks, settings)
     local = TuckerRecommender(**settings, **AUTO).fit({name: clicks[name] for name in ("user_id", "item_id")})
     assert learned.fit.draws.model.likelihood.counting == local.fit_.draws.model.likelihood.counting == "none"
@@ -210,10 +210,9 @@ def test_sums_end_before_a_shard_of_other_ratings(table):
     assert list(sweep(iter(shards), request)) == []
 
 
-@pytest.mark.parametrize("activity", [0.25, "auto"])
-def test_weights_of_users_by_their_activity_are_refused(activity):
+def test_weights_of_users_by_their_activity_are_refused():
     with pytest.raises(InputError, match=r"Clicks\(activity=...\) is for TuckerRecommender without Spark"):
-        learned_here(clicks_of_hot_users(), {**SHORT, "likelihood": Clicks(0.2, 0.5, activity=activity)})
+        learned_here(clicks_of_hot_users(), {**SHORT, "likelihood": Clicks(0.2, 0.5, activity=0.25)})
 
 
 def test_ratings_beyond_the_scale_are_refused(table):

@@ -213,7 +213,7 @@ def test_the_estimator_stands_where_als_stood(spark, table):
     arranged = {name: [values[k] for k in order] for name, values in clicks.items()}
     als = ALS(iterations=3, noise=1.0, sigma_u="auto")
     local = TuckerRecommender(
-        rank=2, inference=als, likelihood="clicks", columns={"count": "hours"}, random_state=1, **HERE
+        rank=2, inference=als, likelihood=Clicks(activity=0), columns={"count": "hours"}, random_state=1, **HERE
     ).fit(arranged)
     assert_same(ours, local, 1e-6)
     assert ours.history_.clicks
@@ -480,7 +480,7 @@ def test_als_is_the_local_estimate(shuffled, table):
 def test_clicks_have_their_background(spark, table, tmp_path):
     rng = np.random.default_rng(3)
     clicks = {"user_id": table["user_id"], "item_id": table["item_id"], "count": rng.integers(1, 9, 1800).tolist()}
-    few = {**SHORT, "draws": 2, "warmup": 1, "likelihood": Clicks(0.2, 0.5, "log", 0.5)}
+    few = {**SHORT, "draws": 2, "warmup": 1, "likelihood": Clicks(0.2, 0.5, "log", 0.5, 0)}
     ours = fit(frame(spark, clicks), **few)
     local = TuckerRecommender(**few, **HERE).fit(clicks)
     assert_same(ours, local, 1e-6)

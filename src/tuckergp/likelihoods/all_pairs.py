@@ -83,7 +83,7 @@ class AllPairs(Likelihood, Checked):
     popularity: float | Literal["auto"] = setting("auto", SHARE | one_of("auto"))
     counting: Counting | Literal["auto"] = setting("auto", one_of("none", "log", "linear", "auto"))
     temper: float | Literal["auto"] = setting("auto", POWER | one_of("auto"))
-    activity: float | Literal["auto"] = setting(0.0, SHARE | one_of("auto"))
+    activity: float | Literal["auto"] = setting("auto", SHARE | one_of("auto"))
     slope: float = setting(SLOPE, positive())
     intercept: float = setting(INTERCEPT, number())
     typical: float = setting(1.0, positive())

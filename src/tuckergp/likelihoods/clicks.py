@@ -53,7 +53,7 @@ class Clicks(AllPairs, OfLevels):
     Examples
     --------
     >>> Clicks(zeros=0.2).open
-    ['popularity', 'counting', 'temper']
+    ['popularity', 'counting', 'temper', 'activity']
     """
 
     name: ClassVar[str] = "clicks"

@@ -316,8 +316,9 @@ class Sample:
     ) -> tuple[Any, Inference, Control]:
         """What is left open of clicks, by the trial of the local fit, and the algorithm and the time that is left."""
         given: Any = asked.kind() if isinstance(asked.likelihood, str) else asked.likelihood
-        if given.activity != 0:
-            raise InputError("Clicks(activity=...) is for TuckerRecommender without Spark; leave it at 0 here.")
+        if given.activity not in ("auto", 0):
+            raise InputError("Clicks(activity=...) is for TuckerRecommender without Spark; leave it out here.")
+        given = replace(given, activity=0.0)
         design, counts = self.ratings
         likelihood, inference, control = settled_choices(given, inference, core, design, counts, self.seed, control)
         return replace(likelihood, typical=self.data.typical), inference, control
