@@ -137,7 +137,7 @@ def ours(contest: Contest, lastfm: Any, options: dict[str, Any], size: dict[str,
     model.fit(contest.train, lastfm.users, artists, progress=False, keep=None if point else KEPT)
     spent = {"seconds": time.perf_counter() - began, "cpu_seconds": time.process_time() - used}
     likelihood = model.fit_.likelihood
-    chosen = {name: getattr(likelihood, name) for name in ("zeros", "popularity", "counting", "temper")}
+    chosen = {name: getattr(likelihood, name) for name in ("zeros", "popularity", "counting", "temper", "activity")}
     return {**spent, "chosen": chosen, **figures(contest, model.scores(contest.users, contest.items))}
 
 
