@@ -154,7 +154,7 @@ def probabilities(sampler, likelihood, observations=25):
 @pytest.mark.parametrize("name", ["hmc", "nuts"])
 def test_gradients_and_gibbs_sampling_agree_on_probabilities(name, likelihood, of_draws):
     sampler = {
-        "hmc": HMC(draws=300, warmup=150, chains=2, leapfrogs=10),
+        "hmc": HMC(draws=300, warmup=150, chains=2, leapfrogs=24),
         "nuts": NUTS(draws=250, warmup=100, chains=2),
     }[name]
     mean, _, error, _ = errors_of(probabilities(with_share_of_draws(sampler, of_draws), likelihood))
