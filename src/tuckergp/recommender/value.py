@@ -18,6 +18,7 @@ from tuckergp.data.tables import Table
 from tuckergp.inference import INFERENCES
 from tuckergp.inference.algorithm import Sampled
 from tuckergp.likelihoods import LIKELIHOODS
+from tuckergp.likelihoods.all_pairs import AllPairs
 from tuckergp.likelihoods.base import Predicted
 from tuckergp.random import stream
 from tuckergp.recommender.choosing import inference_of
@@ -68,15 +69,15 @@ def wants_choices(settings: RecommenderSettings, clicks: bool, count: int) -> bo
 
 def choice_settings(settings: RecommenderSettings) -> RecommenderSettings:
     """The settings of the model of choices beside one of ratings with these settings."""
-    name = next(name for name, kind in LIKELIHOODS.items() if kind.all_pairs)
+    kind = next(kind for kind in LIKELIHOODS.values() if issubclass(kind, AllPairs))
     sampled = isinstance(inference_of(settings), Sampled)
     usual = RecommenderSettings()
     rank = settings.rank if isinstance(settings.rank, int | np.integer) else max(settings.rank)
     return replace(
         settings,
         rank=max(RANK, int(rank)),
-        likelihood=name,
-        inference=next(each for each in LIKELIHOODS[name].inferences if INFERENCES[each].point != sampled),
+        likelihood=kind(activity=0.0),  # a trial of it would take a tenth more of the time of a fit
+        inference=next(each for each in kind.inferences if INFERENCES[each].point != sampled),
         core="identity",
         draws=min(settings.draws, DRAWS) if sampled else usual.draws,
         warmup=min(settings.warmup, WARMUP) if sampled else usual.warmup,
