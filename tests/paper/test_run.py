@@ -69,6 +69,17 @@ def test_cells_of_another_commit_are_computed_again_and_those_of_others_stay(tmp
     assert stored(tmp_path)["cells"]["peer/b"] == {"rmse": 9.0}
 
 
+def test_two_runs_that_renew_different_cells_do_not_undo_each_other(tmp_path, monkeypatch):
+    experiment = made({name: lambda run: {"rmse": 0.5} for name in ("a", "b")})
+    monkeypatch.setattr("tuckergp.paper.run.commit", lambda: "one")
+    fill([Run(experiment, tmp_path)])
+    monkeypatch.setattr("tuckergp.paper.run.commit", lambda: "two")
+    first, second = Run(experiment, tmp_path), Run(experiment, tmp_path)
+    fill([first], only="a", again=True)
+    fill([second], only="b", again=True)
+    assert {name: cell["commit"] for name, cell in stored(tmp_path)["cells"].items()} == {"a": "two", "b": "two"}
+
+
 def test_the_commit_says_that_files_differ_unless_a_run_writes_them(tmp_path, monkeypatch):
     def git(*words):
         subprocess.run(["git", "-c", "user.name=n", "-c", "user.email=e", *words], cwd=tmp_path, check=True)

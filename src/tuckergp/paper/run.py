@@ -53,6 +53,8 @@ class Run:
         The experiment's settings, with the changes of a quick run if it is one.
     done : dict
         The figures of finished cells by name.
+    ours : dict
+        Those of them that this run has computed; in the results file another run may have renewed the others.
     stale : set of str
         Names of finished cells that are to be computed again; until then the results file has the old ones.
     work : mapping
@@ -72,6 +74,7 @@ class Run:
             "python": platform.python_version(),
         }
         self.done = self._stored()
+        self.ours: dict[str, Figures] = {}
         self.stale: set[str] = set()
 
     @cached_property
@@ -94,7 +97,7 @@ class Run:
                 "seconds": round(time.perf_counter() - began, 1),
                 "cpu_seconds": round(time.process_time() - used, 1),
             }
-            self.done[name] = spent | figures
+            self.ours[name] = self.done[name] = spent | figures
             self.stale.discard(name)
             self.save()
         return self.done[name]
@@ -122,10 +125,10 @@ class Run:
         }
 
     def save(self) -> None:
-        """Write the results file atomically; cells that another run has added meanwhile are kept."""
+        """Write the results file atomically; cells that another run has added or renewed meanwhile are kept."""
         if self.folder is None:
             return
-        self.done = self._stored() | self.done
+        self.done = self._stored() | self.ours
         self.folder.mkdir(parents=True, exist_ok=True)
         write_text(self.folder / f"{self.experiment.name}.json", to_json({**self.head, "cells": self.done}))
 
