@@ -16,7 +16,8 @@ class Choice(Shown):
     Attributes
     ----------
     modes : str
-        The name of the chosen model: ``"lines"``, ``"rough lines"``, ``"surface"`` or ``"field"``.
+        The name of the chosen model: ``"lines"``, ``"rough lines"``, one of them ``"with seasons"``, ``"surface"`` or
+        ``"field"``.
     scores : dict of str to float
         The mean log density that each model gave to held-out targets; that of the best with Student's t, too, where it
         was tried.
@@ -26,6 +27,8 @@ class Choice(Shown):
         Of a field: those of its columns that the trial found, in their standard deviations, from which the fit starts.
     heavy_tails : bool
         Whether noise is Student's t in place of normal, because that gave held-out targets a higher density.
+    seasons : dict of str to list of float
+        The periods that columns were found to have, in their units; models "with seasons" have them.
 
     Examples
     --------
@@ -39,6 +42,7 @@ class Choice(Shown):
     held_out: int
     lengthscales: list[float] = field(default_factory=list)
     heavy_tails: bool = False
+    seasons: dict[str, list[float]] = field(default_factory=dict)
 
     def __str__(self) -> str:
         ranked = sorted(self.scores.items(), key=lambda pair: -pair[1])

@@ -6,7 +6,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from html import escape
 from typing import Any, NamedTuple
 
+import numpy as np
+
 from tuckergp.features import Field, Line, LineSum, Rows
+from tuckergp.kernels import Periodic
 from tuckergp.model.fitted_mode import FittedMode
 from tuckergp.model.kinds import MOST_VALUES
 
@@ -77,13 +80,23 @@ def _use(name: str, holds: str, count: int, modes: Sequence[FittedMode]) -> Colu
     if not inside:
         return ColumnUse(name, holds, "not used", counted)
     uses = ", ".join(dict.fromkeys(_word(fitted) for fitted in inside))
-    notes = [counted, *(f"{fitted.mode.kernel!r}{_others(name, fitted)}" for fitted in inside)]
+    seasons = (f"a season of {period:.6g}" for fitted in inside for period in _periods(name, fitted))
+    notes = [counted, *(f"{fitted.mode.kernel!r}{_others(name, fitted)}" for fitted in inside), *seasons]
     return ColumnUse(name, holds, uses, ", ".join(filter(None, notes)))
 
 
 def _word(fitted: FittedMode) -> str:
     words = {Line: "line", LineSum: "line", Field: "field", Rows: "levels"}
     return next((word for kind, word in words.items() if isinstance(fitted.residual, kind)), "features")
+
+
+def _periods(name: str, fitted: FittedMode) -> list[float]:
+    """The periods of a standardised column of numbers in its own units; others are in the kernel as they are."""
+    if name not in fitted.whitening or len(fitted.mode.columns) > 1:
+        return []
+    _, scale = fitted.whitening[name]
+    kernels = [leaf for leaf in fitted.mode.kernel.leaves() if isinstance(leaf, Periodic)]
+    return [scale * float(period) for kernel in kernels for period in np.ravel(kernel.period)]
 
 
 def _others(name: str, fitted: FittedMode) -> str:

@@ -5,12 +5,15 @@ Where a column goes in a field with others is decided in `tuckergp.regressor.con
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
+from functools import reduce
+from types import MappingProxyType
 from typing import Any
 
 import numpy.typing as npt
 
 from tuckergp.data.tables import Table
-from tuckergp.kernels import SE, Identity, Kernel, Linear, Matern32
+from tuckergp.kernels import SE, Identity, Kernel, Linear, Matern32, Periodic, Sum
 from tuckergp.model.mode import Mode
 
 __all__ = ["column_modes", "curve_for", "is_numeric", "two_values", "useful"]
@@ -45,13 +48,18 @@ def curve_for(lines: bool) -> Kernel:
     return Linear() + Matern32(1.0) if lines else SE(1.0)
 
 
-def column_modes(table: Table, curve: Kernel) -> list[Mode]:
+def column_modes(
+    table: Table, curve: Kernel, seasons: Mapping[str, Sequence[float]] = MappingProxyType({})
+) -> list[Mode]:
     """One mode for each column.
 
-    Numbers and dates are standardised and have the kernel ``curve``; of two values a trend says all. Anything else:
-    levels.
+    Numbers and dates are standardised and have the kernel ``curve``, and their ``seasons`` of periods in standard
+    deviations; of two values a trend says all. Anything else: levels.
     """
-    return [_mode(name, values, curve) for name, values in table.columns.items()]
+    return [
+        _mode(name, values, reduce(Sum, map(Periodic, seasons.get(name, ())), curve))
+        for name, values in table.columns.items()
+    ]
 
 
 def _mode(name: str, values: npt.NDArray[Any], curve: Kernel) -> Mode:

@@ -5,19 +5,26 @@ Which of them it is, is found by trial (`tuckergp.regressor.trial`).
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import reduce
+from types import MappingProxyType
 from typing import Literal
+
+import numpy as np
+import numpy.typing as npt
 
 from tuckergp.data.tables import Table
 from tuckergp.features import Cholesky, FeatureMap, Field
 from tuckergp.kernels import SE, Identity, Kernel, Linear, Matern12, Matern32, Sum
 from tuckergp.model.mode import Mode
+from tuckergp.model.whitening import whitening_of
 from tuckergp.regressor.columns import column_modes, is_numeric, two_values, useful
 from tuckergp.regressor.settings import RegressorSettings
 
-__all__ = ["CONTENDERS", "Contender", "contenders"]
+__all__ = ["Contender", "contenders"]
+
+Floats = npt.NDArray[np.float64]
 
 LENGTHSCALE = 2.0
 """Where lengthscales of a field start, in standard deviations of the columns."""
@@ -39,6 +46,13 @@ LEARN_ROWS = 700
 
 # Seconds of a sweep, for each row of each mode on a line, and for each place and column of a field of 15 neighbours.
 LINE, PLACE = 1.6e-5, 1.5e-5
+
+CURVES: dict[str, tuple[Kernel, float]] = {
+    "lines": (Matern32(1.0), LINE),
+    "rough lines": (Matern12(1.0), LINE / 2),
+}
+"""Of models of lines, the curve of each number, rough for steps and kinks, and the time of a sweep."""
+
 # Multiplications per second in products of matrices.
 FAST = 1.2e10
 
@@ -84,19 +98,16 @@ class Contender:
         return replace(chosen, warmup=warmup, draws=total - total // 3 if settings.draws is None else settings.draws)
 
 
-def lines(table: Table, lengthscales: Sequence[float] = ()) -> Contender:
-    """One mode per column, with a Matern-3/2 for each number."""
-    modes = column_modes(table, Linear() + Matern32(1.0))
-    return Contender("lines", modes, None, LINE * len(table) * len(modes), (75, 400))
+def lines(table: Table, seasons: Mapping[str, Sequence[float]], ending: str = "") -> list[Contender]:
+    """One mode per column, with a curve for each number beside its seasons."""
+    made = []
+    for name, (curve, seconds) in CURVES.items():
+        modes = column_modes(table, Linear() + curve, seasons)
+        made.append(Contender(name + ending, modes, None, seconds * len(table) * len(modes), (75, 400)))
+    return made
 
 
-def rough_lines(table: Table, lengthscales: Sequence[float] = ()) -> Contender:
-    """One mode per column, with a Matern-1/2 for each number: for steps and kinks."""
-    modes = column_modes(table, Linear() + Matern12(1.0))
-    return Contender("rough lines", modes, None, LINE / 2 * len(table) * len(modes), (75, 400))
-
-
-def surface(table: Table, lengthscales: Sequence[float] = ()) -> Contender | None:
+def surface(table: Table) -> Contender | None:
     """One mode of rank 1: a trend, a curve of each number, and a smooth function of all of them; levels shift it.
 
     Its numbers are learned by maximum likelihood. None for fewer than two columns.
@@ -117,7 +128,7 @@ def surface(table: Table, lengthscales: Sequence[float] = ()) -> Contender | Non
     return Contender("surface", [mode], 1, seconds, (60, 150), "ml")
 
 
-def field(table: Table, lengthscales: Sequence[float] = ()) -> Contender | None:
+def field(table: Table, lengthscales: Sequence[float]) -> Contender | None:
     """Two to four numbers as places, with a lengthscale for each, beside modes of levels; None for others.
 
     Rough, by a Matern-1/2: a surface is there for what is smooth.
@@ -137,20 +148,27 @@ def _kinds(table: Table) -> tuple[list[str], list[str]]:
     return numbers, [name for name in table.columns if name not in numbers]
 
 
-CONTENDERS: tuple[Callable[..., Contender | None], ...] = (lines, rough_lines, surface, field)
-
-
 def contenders(
     table: Table,
     lengthscales: Sequence[float] = (),
+    seasons: Mapping[str, Sequence[float]] = MappingProxyType({}),
+    weight: Floats | None = None,
     several: bool = False,
     columns: Sequence[str] | None = None,
 ) -> dict[str, Contender]:
     """The models that are possible for a table, by name; the first is the default without a trial.
 
-    They are of the ``columns`` that can tell something, which a part of a table may not show. For several outputs, no
+    They are of the ``columns`` that can tell something, which a part of a table may not show. ``lengthscales`` of a
+    field are in standard deviations, periods of ``seasons`` in the units of the columns. For several outputs, no
     surface: it is one function, which levels shift.
     """
     some = table.select(useful(table) if columns is None else columns)
-    found = [make(some, lengthscales) for make in CONTENDERS if not (several and make is surface)]
+    scale = {name: std for name, (_, std) in whitening_of(some, weight).items()}
+    waves = {name: [period / scale[name] for period in periods] for name, periods in seasons.items()}
+    found = [
+        *lines(some, {}),
+        *(lines(some, waves, " with seasons") if waves else ()),
+        None if several else surface(some),
+        field(some, lengthscales),
+    ]
     return {each.name: each for each in found if each is not None}

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from dataclasses import asdict, dataclass, replace
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 
@@ -81,7 +81,8 @@ def learn(
     if not tries_modes(settings, inference, data.several):
         return fit_modes(settings, data, control, seed, moments_of, keep)
     choice = _chosen(settings, data, control, seed, choose)
-    models = contenders(data.table, () if choice is None else choice.lengthscales, data.several)
+    found: dict[str, Any] = {} if choice is None else {"lengthscales": choice.lengthscales, "seasons": choice.seasons}
+    models = contenders(data.table, weight=data.weight, several=data.several, **found)
     model = next(iter(models.values())) if choice is None else models[choice.modes]
     if choice is not None:
         say(f"modes: {choice}", control.progress)

@@ -21,14 +21,15 @@ from tuckergp.regressor.columns import useful
 from tuckergp.regressor.contenders import Contender, contenders
 from tuckergp.regressor.learning import FittedRegressor, fit_modes
 from tuckergp.regressor.reading import Observations
+from tuckergp.regressor.seasons import seasons_of
 from tuckergp.regressor.settings import RegressorSettings
 from tuckergp.running.control import Control
 from tuckergp.running.loop import ctrl_c_interrupts
 
 __all__ = ["choose"]
 
-LEAST_ROWS = 250
-"""With fewer rows there is no trial: it would be judged by too few."""
+LEAST_ROWS, FEWEST_ROWS = 250, 40
+"""With fewer rows a trial only tells whether seasons help: it is judged by few; with fewer than the fewest, nothing."""
 
 ROWS, HELD_OUT = 1_000, 400
 """How many rows a trial learns from, and by how many it is judged, at most; of few, a quarter."""
@@ -46,14 +47,20 @@ def choose(settings: RegressorSettings, data: Observations, seed: int, max_time:
     With less than it takes in ``max_time`` seconds there is no choice, with a warning. Ctrl-C interrupts it: there is
     no result so far.
     """
-    columns = useful(data.table)
-    names = list(contenders(data.table, several=data.several, columns=columns))
-    if len(names) < 2 or len(data.target) < LEAST_ROWS:
+    if len(data.target) < FEWEST_ROWS:
         return None
     until = None if max_time is None else time.monotonic() + max_time
+    columns = useful(data.table)
     some, held = _parts(data, seed)
+    seasons = seasons_of(some.table.select(columns), some.target, data.table)
+    given: dict[str, Any] = {"seasons": seasons, "several": data.several, "columns": columns}
+    names = list(contenders(data.table, weight=data.weight, **given))
+    if few := len(data.target) < LEAST_ROWS:
+        names = [name for name in names if seasons and "lines" in name]
+    if len(names) < 2:
+        return None
+    models = contenders(some.table, weight=some.weight, **given)
     trials, scores = {}, {}
-    models = contenders(some.table, several=data.several, columns=columns)
     for name in names:
         trial = _short(settings, models[name], some, seed, _left(until))
         if trial is None:
@@ -67,12 +74,12 @@ def choose(settings: RegressorSettings, data: Observations, seed: int, max_time:
         trials[name], scores[name] = trial, _score(trial, held)
     best = max(scores, key=lambda name: scores[name])
     heavier = LIKELIHOODS[settings.likelihood].heavier
-    if heavier is not None and _may_have_outliers(data) and _kurtosis(trials[best], held) > HEAVY:
+    if heavier is not None and not few and _may_have_outliers(data) and _kurtosis(trials[best], held) > HEAVY:
         robust = _short(replace(settings, likelihood=heavier), models[best], some, seed, _left(until))
         if robust is not None:
             scores[f"{best} with heavy tails"] = _score(robust, held)
     heavy = max(scores.values()) > scores[best]
-    return Choice(best, scores, len(some.target), len(held.target), _lengthscales(trials[best]), heavy)
+    return Choice(best, scores, len(some.target), len(held.target), _lengthscales(trials[best]), heavy, seasons)
 
 
 def _left(until: float | None) -> float | None:

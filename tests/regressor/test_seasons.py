@@ -1,0 +1,181 @@
+"""Seasons that are found in columns of numbers, and defaults that carry them into gaps and beyond the last row."""
+
+import numpy as np
+import pytest
+from scipy.signal import lombscargle
+
+from tuckergp import TuckerGPRegressor, load
+from tuckergp.data.tables import as_table
+from tuckergp.kernels import Periodic
+from tuckergp.model.whitening import whitening_of
+from tuckergp.regressor import seasons as module
+from tuckergp.regressor.contenders import contenders
+from tuckergp.regressor.seasons import seasons_of
+
+pytestmark = pytest.mark.filterwarnings("ignore::tuckergp.errors.NotConvergedWarning")
+
+YEARS = np.datetime64("2020-01-01") + np.arange(3 * 365)
+
+
+def found(x, y):
+    table = as_table({"x": x}, "X")
+    return seasons_of(table, y, table).get("x", [])
+
+
+def weather(n, rng, kept=0.9):
+    """Ups and downs that last some rows, without a season."""
+    out = rng.standard_normal(n)
+    for k in range(1, n):
+        out[k] += kept * out[k - 1]
+    return out
+
+
+@pytest.mark.parametrize("n", [250, 1000])
+@pytest.mark.parametrize("noise", [0.05, 1.0])
+def test_a_period_is_found_to_a_small_part_of_a_cycle_in_the_whole_span(n, noise):
+    for seed in range(5):
+        rng = np.random.default_rng(seed)
+        x = rng.uniform(-3, 8, n)
+        y = np.sin(2 * np.pi * x) + 0.3 * np.sin(4 * np.pi * x + 1) + 0.5 * x + noise * rng.standard_normal(n)
+        (period,) = found(x, y)
+        assert 11 / period == pytest.approx(11, abs=0.15 * max(noise, 0.1))
+
+
+def test_the_grid_of_cells_has_the_power_of_waves_of_exact_places():
+    """Beside the periodogram of SciPy, which is for rows at any places."""
+    rng = np.random.default_rng(0)
+    x = np.linspace(0, 1, 600, endpoint=False)
+    y = rng.standard_normal(600)
+    cycles, power = module._spectrum(x, y, 60.0)
+    exact = lombscargle(x, y, 2 * np.pi * cycles)
+    assert (cycles[0], cycles[-1]) == (module.CYCLES, 60.0)
+    assert np.corrcoef(power, exact)[0, 1] > 0.97
+    strongest = cycles[exact.argmax()]
+    assert cycles[power.argmax()] == pytest.approx(strongest, abs=1 / module.FINE)
+
+
+def test_weeks_and_years_of_dates_are_those_of_the_calendar():
+    rng = np.random.default_rng(0)
+    day = np.arange(len(YEARS))
+    y = 20 * np.cos(2 * np.pi * day / 365.2425) + 10 * (day % 7 >= 5) + 2 * weather(len(day), rng)
+    assert sorted(found(YEARS, y)) == [7.0, 365.2425]
+    week, year = sorted(found(day.astype(float), y))  # numbers have no calendar, but whole steps
+    assert (week, year) == (7.0, round(year))
+    assert year == pytest.approx(365.0, rel=0.03)
+    assert found(day / 8.3, y) == pytest.approx([year / 8.3, 7 / 8.3])
+    rough = found(day + rng.uniform(0, 0.1, len(day)), y)
+    assert min(rough) == pytest.approx(7.0, abs=1e-3)
+    assert min(rough) != 7.0
+
+
+def test_parts_of_a_season_are_exact_parts_of_it():
+    """Where half of a season is stronger than the whole, both tell the period."""
+    rng = np.random.default_rng(0)
+    x = np.sort(rng.uniform(0, 10, 500))
+    y = np.cos(2 * np.pi * x) + 2 * np.sin(4 * np.pi * x) + 1.5 * np.cos(6 * np.pi * x) + 0.5 * rng.standard_normal(500)
+    periods = sorted(found(x, y))
+    assert periods == pytest.approx([1 / 3, 1 / 2, 1], rel=2e-3)
+    assert periods[2] / np.array(periods) == pytest.approx([3, 2, 1], rel=1e-12)
+
+
+def test_few_columns_without_a_season_seem_to_have_one():
+    rng, count = np.random.default_rng(1), 0
+    for k in range(200):
+        n = int(rng.integers(200, 800))
+        x = [rng.uniform(0, 1, n), np.arange(n, dtype=float)][k % 2]
+        y = [rng.standard_normal(n), np.empty(n)][k // 2 % 2]
+        if k // 2 % 2:
+            y[np.argsort(x)] = weather(n, rng, rng.choice([0.5, 0.9, 0.99]))
+        count += bool(found(x, y))
+    assert count <= 6
+
+
+@pytest.mark.parametrize("values", ["few", "constant", "words", "repeated"])
+def test_columns_that_cannot_have_a_season_have_none(values):
+    rng = np.random.default_rng(0)
+    column = {
+        "few": rng.integers(0, 9, 400),
+        "constant": np.ones(400),
+        "words": rng.choice(["a", "b"], 400).astype(object),
+        "repeated": np.where(rng.random(400) < 0.98, rng.integers(0, 5, 400), rng.uniform(0, 5, 400)),
+    }[values]
+    y = rng.standard_normal(400) + (np.sin(6 * column) if values != "words" else 0)
+    assert found(column, y) == []
+
+
+def test_a_part_of_the_rows_shows_a_week_as_all_days_do():
+    rng = np.random.default_rng(0)
+    day = np.arange(1500.0)
+    y = (day % 7 >= 5) + 0.3 * rng.standard_normal(1500)
+    some = np.sort(rng.permutation(1500)[:300])
+    whole = as_table({"day": day}, "X")
+    assert seasons_of(whole.take(some), y[some], whole)["day"] == pytest.approx([7.0], rel=1e-3)
+    assert found(day[some], y[some]) == []  # fewer than four in a cycle
+
+
+def test_modes_have_periods_in_standard_deviations_of_weighted_rows():
+    rng = np.random.default_rng(0)
+    table, weight = (
+        as_table({"x": rng.exponential(size=300), "z": rng.uniform(size=300)}, "X"),
+        rng.exponential(size=300),
+    )
+    models = contenders(table, seasons={"x": [0.5, 0.1]}, weight=weight)
+    assert list(models)[:4] == ["lines", "rough lines", "lines with seasons", "rough lines with seasons"]
+    of_x, of_z = models["rough lines with seasons"].modes
+    periods = [leaf.period for leaf in of_x.kernel.leaves() if isinstance(leaf, Periodic)]
+    assert np.multiply(periods, whitening_of(table, weight)["x"][1]) == pytest.approx([0.5, 0.1])
+    assert of_z == models["rough lines"].modes[1]
+    assert "lines with seasons" not in contenders(table, seasons={})
+
+
+@pytest.fixture(scope="module")
+def fits():
+    """Defaults on trends with a season and ups and downs; rows 150 to 190 and from 340 on are missing."""
+    out = []
+    for seed in range(4):
+        rng = np.random.default_rng(seed)
+        t = np.arange(400.0)
+        f = 0.01 * t + np.sin(2 * np.pi * t / 23.5 + seed) + 0.3 * weather(400, rng, 0.6)
+        y = f + 0.1 * rng.standard_normal(400)
+        seen = (t < 150) | ((t > 190) & (t < 340))
+        model = TuckerGPRegressor(rank=1, draws=60, warmup=60, random_state=seed).fit({"t": t[seen]}, y[seen])
+        out.append((model, t, y, seen))
+    return out
+
+
+class TestDefaults:
+    def test_the_season_is_chosen_shown_and_kept(self, fits, tmp_path):
+        model, t, *_ = fits[0]
+        assert model.choice_.modes.endswith("with seasons")
+        (period,) = model.choice_.seasons["t"]
+        assert period == pytest.approx(23.5, rel=0.01)
+        assert f"a season of {period:.6g}" in model.features_["t"].note
+        model.save(tmp_path / "model.tgp")
+        again = load(tmp_path / "model.tgp")
+        assert again.choice_ == model.choice_
+        np.testing.assert_array_equal(again.predict({"t": t}), model.predict({"t": t}))
+        assert "Periodic(t)" in model.decompose({"t": t}).terms
+
+    def test_intervals_hold_what_they_say_in_a_gap_and_beyond(self, fits):
+        inside, errors = {0.5: [], 0.9: []}, []
+        for model, t, y, seen in fits:
+            mean, ends = model.predict({"t": t[~seen]}, quantiles=[0.05, 0.25, 0.75, 0.95])
+            inside[0.9].append((ends[:, 0] < y[~seen]) & (y[~seen] < ends[:, 3]))
+            inside[0.5].append((ends[:, 1] < y[~seen]) & (y[~seen] < ends[:, 2]))
+            errors.append(mean - y[~seen])
+        assert 0.82 < np.mean(inside[0.9]) < 0.98
+        assert 0.38 < np.mean(inside[0.5]) < 0.68
+        assert np.sqrt(np.mean(np.square(errors))) < 0.7  # the ups and downs and the noise are 0.39, the season 0.71
+
+    def test_few_rows_are_tried_for_seasons_alone(self):
+        rng = np.random.default_rng(0)
+        t, z = np.arange(120.0), rng.uniform(size=120)
+        y = np.sin(2 * np.pi * t / 12) + 0.02 * t + 0.2 * rng.standard_normal(120)
+        short = {"rank": 1, "draws": 20, "warmup": 20, "random_state": 0}
+        model = TuckerGPRegressor(**short).fit({"t": t, "z": z}, y)
+        assert set(model.choice_.scores) == {
+            *("lines", "rough lines", "lines with seasons", "rough lines with seasons"),
+        }
+        assert model.choice_.modes.endswith("with seasons")
+        assert TuckerGPRegressor(**short).fit({"t": t, "z": z}, rng.standard_normal(120)).choice_ is None
+        assert TuckerGPRegressor(**short).fit({"t": t[:39], "z": z[:39]}, y[:39]).choice_ is None
