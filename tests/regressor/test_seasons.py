@@ -173,9 +173,7 @@ class TestDefaults:
         y = np.sin(2 * np.pi * t / 12) + 0.02 * t + 0.2 * rng.standard_normal(120)
         short = {"rank": 1, "draws": 20, "warmup": 20, "random_state": 0}
         model = TuckerGPRegressor(**short).fit({"t": t, "z": z}, y)
-        assert set(model.choice_.scores) == {
-            *("lines", "rough lines", "lines with seasons", "rough lines with seasons"),
-        }
+        assert set(model.choice_.scores) == {"lines", "lines with seasons"}
         assert model.choice_.modes.endswith("with seasons")
         assert TuckerGPRegressor(**short).fit({"t": t, "z": z}, rng.standard_normal(120)).choice_ is None
-        assert TuckerGPRegressor(**short).fit({"t": t[:39], "z": z[:39]}, y[:39]).choice_ is None
+        assert TuckerGPRegressor(**short).fit({"t": t[:59], "z": z[:59]}, y[:59]).choice_ is None

@@ -28,7 +28,7 @@ from tuckergp.running.loop import ctrl_c_interrupts
 
 __all__ = ["choose"]
 
-LEAST_ROWS, FEWEST_ROWS = 250, 40
+LEAST_ROWS, FEWEST_ROWS = 250, 60
 """With fewer rows a trial only tells whether seasons help: it is judged by few; with fewer than the fewest, nothing."""
 
 ROWS, HELD_OUT = 1_000, 400
@@ -56,7 +56,7 @@ def choose(settings: RegressorSettings, data: Observations, seed: int, max_time:
     given: dict[str, Any] = {"seasons": seasons, "several": data.several, "columns": columns}
     names = list(contenders(data.table, weight=data.weight, **given))
     if few := len(data.target) < LEAST_ROWS:
-        names = [name for name in names if seasons and "lines" in name]
+        names = [name for name in names if seasons and name in ("lines", "lines with seasons")]
     if len(names) < 2:
         return None
     models = contenders(some.table, weight=some.weight, **given)
