@@ -697,6 +697,24 @@ def noise_priors(report: Report) -> Rows:
     return rows
 
 
+def seasons(report: Report) -> Rows:
+    """RMSE of forecasts, means over series, and how often intervals of 50 and 90 % hold."""
+    models = list(next(iter(report["cells"].values())))
+    rows = [["series", *(f"{model}: RMSE" for model in models), "coverage of 50, 90 %", "without seasons", "chosen"]]
+    for kind, cells in report["cells"].items():
+        errors, covered = [], []
+        for model in models:
+            found = [one for one in cells.get(model, {}).values() if one is not None]
+            errors.append(f"{mean(one['rmse'] for one in found):.3f}" if found else "")
+            if found and "coverage_50" in found[0]:
+                shares = (mean(one[f"coverage_{share}"] for one in found) for share in (50, 90))
+                covered.append(", ".join(f"{share:.2f}" for share in shares))
+        defaults = cells["defaults"].values()
+        chosen = sum(one["chosen"].endswith("with seasons") for one in defaults)
+        rows.append([kind, *errors, *covered, f"{chosen} of {len(defaults)} with seasons"])
+    return rows
+
+
 def traffic_errors(report: Report) -> Rows:
     """RMSE at hidden cells and coverage of 90 % intervals, beside the lowest published RMSE, which is quoted."""
     rows = [["set", "gaps", "rank", "RMSE", "lowest published, quoted", "coverage of 90 %", "CPU seconds"]]
@@ -797,6 +815,7 @@ TABLES: dict[str, dict[str, Callable[[Report], Rows]]] = {
     "mixing.json": {"mixing": mixing},
     "nuts.json": {"nuts_rates": nuts_rates},
     "regression.json": {"regression_scaling": regression_scaling, "regression_default": regression_default},
+    "seasons.json": {"seasons": seasons},
     "stations.json": {"stations_left_out": stations_left_out},
     "noise_prior.json": {"noise_priors": noise_priors},
     "tails.json": {"noise_kinds": noise_kinds},

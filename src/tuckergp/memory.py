@@ -1,4 +1,4 @@
-"""What this machine's memory can hold: sizes are refused before anything is allocated."""
+"""What memory can hold: sizes are refused before anything is allocated, and rows are taken in blocks."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import os
 
 from tuckergp.errors import InputError
 
-__all__ = ["physical_memory", "refuse_beyond_memory"]
+__all__ = ["blocks", "physical_memory", "refuse_beyond_memory"]
 
 UNKNOWN = 2**42
 """Bytes that are believed to be there where the system does not say."""
@@ -24,6 +24,12 @@ def refuse_beyond_memory(size: int, what: str, remedy: str) -> None:
     room = physical_memory()
     if size > room:
         raise InputError(f"{what} {_gigabytes(size)} GB of memory, and this machine has {_gigabytes(room)}; {remedy}.")
+
+
+def blocks(n: int, step: int) -> list[slice]:
+    """Slices of n rows, of ``step`` rows each but the last, and of at least one."""
+    step = max(1, step)
+    return [slice(start, min(start + step, n)) for start in range(0, n, step)]
 
 
 def _gigabytes(size: int) -> str:

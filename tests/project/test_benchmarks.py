@@ -302,6 +302,15 @@ def results_of(name, cells):
     return {"experiment": name, "protocol": experiment.protocol, "quick": True, "versions": {}, "cells": cells}
 
 
+def test_forecasts_are_of_what_comes_after_the_known_rows(tmp_path):
+    output = tmp_path / "seasons.json"
+    command = [sys.executable, str(BENCHMARKS / "seasons.py"), "--quick", "-o", str(output)]
+    subprocess.run(command, check=True, capture_output=True, timeout=300)
+    cells = json.loads(output.read_text())["cells"]["months"]
+    assert cells["defaults"]["0"]["seasons"]["t"][-1] == 12.0
+    assert 3 * cells["defaults"]["0"]["rmse"] < cells["lines without seasons"]["0"]["rmse"]
+
+
 def test_implicit_is_given_numbers_and_newcomers_get_popularity(data_dir, monkeypatch):
     from tuckergp.paper import ranking
     from tuckergp.paper.run import Run

@@ -255,7 +255,7 @@ class TestPlots:
                 raise ImportError(name)
             return importlib.import_module(name)
 
-        monkeypatch.setattr("tuckergp.regressor.component_plots.import_module", without)
+        monkeypatch.setattr("tuckergp.regressor.plots.import_module", without)
         with pytest.raises(ImportError, match=r"pip install 'tuckergp\[plot\]'"):
             surface[0].plot_components(surface[1])
 

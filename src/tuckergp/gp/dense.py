@@ -14,6 +14,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy.linalg import cho_solve, solve_triangular
 
+from tuckergp import memory
 from tuckergp.linalg import cholesky_in_place
 
 __all__ = ["Moments", "Posterior", "blocks", "solve"]
@@ -84,7 +85,7 @@ class Posterior(NamedTuple):
 
 def blocks(n: int) -> list[slice]:
     """Cut n inputs into slices of at most `BLOCK`."""
-    return [slice(start, min(start + BLOCK, n)) for start in range(0, n, BLOCK)]
+    return memory.blocks(n, BLOCK)
 
 
 def solve(gram: Part, noise: float | Floats, y: Floats) -> Posterior:

@@ -14,6 +14,7 @@ import numpy.typing as npt
 from tuckergp.checks import check, one_of, whole
 from tuckergp.compute.contract import FULL, IDENTITY
 from tuckergp.errors import InputError
+from tuckergp.memory import blocks
 from tuckergp.model.design import Design
 from tuckergp.model.tucker import Core
 from tuckergp.posterior.draws import Draws
@@ -106,7 +107,7 @@ def components_of(fit: Fit, design: Design, draw: int, top: int | None) -> Compo
     kept, others = (order, order[:0]) if top is None else (order[:top], order[top:])
     values = np.empty((design.n_observations, len(kept)))
     rest = np.zeros(design.n_observations)
-    for rows in _blocks(design.n_observations, len(coords)):
+    for rows in blocks(design.n_observations, BLOCK // len(coords)):
         values[rows] = _products(psi, design, coords[kept], w[kept], rows)
         if len(others):
             rest[rows] = _products(psi, design, coords[others], w[others], rows).sum(axis=1)
@@ -133,11 +134,6 @@ def _coords(core: Core) -> npt.NDArray[np.int64]:
     return core.coords
 
 
-def _blocks(n: int, width: int) -> list[slice]:
-    step = max(1, BLOCK // width)
-    return [slice(start, min(start + step, n)) for start in range(0, n, step)]
-
-
 def _products(psi: list[Floats], design: Design, coords: npt.NDArray[np.int64], w: Floats, rows: slice) -> Floats:
     """W_q psi_1q ... psi_Dq at some observations, shape (n, Q)."""
     out = np.tile(w, (rows.stop - rows.start, 1))
@@ -151,7 +147,7 @@ def _sizes(psi: list[Floats], design: Design, coords: npt.NDArray[np.int64], w: 
     """Standard deviations over the observations, shape (Q,)."""
     n = design.n_observations
     total, squares = np.zeros(len(coords)), np.zeros(len(coords))
-    for rows in _blocks(n, len(coords)):
+    for rows in blocks(n, BLOCK // len(coords)):
         summands = _products(psi, design, coords, w, rows)
         total += summands.sum(axis=0)
         squares += (summands**2).sum(axis=0)

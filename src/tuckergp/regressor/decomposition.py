@@ -8,7 +8,6 @@ them changes when factors are rotated, so that means over draws are meaningful.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from itertools import product
 from math import prod
@@ -21,13 +20,14 @@ from tuckergp.checks import check, probability
 from tuckergp.data.tables import Table
 from tuckergp.errors import InputError
 from tuckergp.kernels import Constant, Kernel
+from tuckergp.memory import blocks
 from tuckergp.model.design import Design
 from tuckergp.model.fitted_mode import FittedMode
 from tuckergp.model.mode_table import ModeTable
 from tuckergp.posterior.draws import PREDICTION_SEED, Draws
 from tuckergp.posterior.fitted import Fit
 from tuckergp.random import DrawStreams, stream
-from tuckergp.regressor.component_plots import plot_bands
+from tuckergp.regressor.plots import plot_bands
 from tuckergp.showing import Shown
 
 __all__ = ["Decomposition", "decomposition_of"]
@@ -109,7 +109,7 @@ def decomposition_of(
     mean, std, lower, upper = (np.zeros((n, Q)) for _ in range(4))
     level = np.zeros(S)
     tails = [(1 - interval) / 2, (1 + interval) / 2]
-    for rows in _blocks(n, count * S):
+    for rows in blocks(n, BLOCK // (count * S)):
         parts = _products([tables for _, tables in each], draws, design.index[rows])
         level = fit.mean + fit.scale * parts[(0,) * len(each)][:, 0]
         spread = parts if drawn is each else _products([tables for _, tables in drawn], draws, design.index[rows])
@@ -193,9 +193,3 @@ def _products(terms: list[list[Floats]], draws: Draws, index: npt.NDArray[np.int
         along = np.moveaxis(out, d, 0)
         along[1:] -= along[:1]
     return out
-
-
-def _blocks(n: int, width: int) -> Iterator[slice]:
-    step = max(1, BLOCK // width)
-    for start in range(0, n, step):
-        yield slice(start, min(start + step, n))

@@ -1,7 +1,7 @@
 """`TuckerGPRegressor`: the Tucker GP as a scikit-learn estimator.
 
 The class holds parameters and fitted attributes. Its methods read X and leave everything else to `learning`, which
-makes a `FittedRegressor` from observations, and to `answering`, `components` and `component_plots`, which use it.
+makes a `FittedRegressor` from observations, and to `answering`, `components` and `plots`, which use it.
 """
 
 from __future__ import annotations
@@ -29,16 +29,16 @@ from tuckergp.model.mode import Mode
 from tuckergp.params import inner_params, with_inner
 from tuckergp.posterior.export import as_inference_data, block_names, watched_of
 from tuckergp.random import seed_of
-from tuckergp.regressor import answering, component_plots, partial_dependence
+from tuckergp.regressor import answering, partial_dependence, plots
 from tuckergp.regressor.choice import Choice
 from tuckergp.regressor.choosing import inference_of
 from tuckergp.regressor.column_report import ColumnReport, column_report
-from tuckergp.regressor.component_plots import Colour
 from tuckergp.regressor.components import Components, components_of
 from tuckergp.regressor.decomposition import Decomposition, decomposition_of
 from tuckergp.regressor.learning import FittedRegressor, learn
 from tuckergp.regressor.outputs import ONE_OUTPUT, OneOutput, Outputs, read_outputs
 from tuckergp.regressor.partial_dependence import PartialDependence
+from tuckergp.regressor.plots import Colour
 from tuckergp.regressor.reading import check_coordinates, read_cells
 from tuckergp.regressor.settings import RegressorSettings
 from tuckergp.regressor.trial import choose
@@ -617,7 +617,7 @@ class TuckerGPRegressor(Storable, ReadsTables, RegressorMixin, BaseEstimator):  
         fitted, table, rows = self._one(X, output)
         check("top", top, whole(1))
         parts = components_of(fitted.fit, fitted.design(rows), draw, top)
-        return component_plots.plot(parts, table, columns, colour, extent, axes)
+        return plots.plot(parts, table, columns, colour, extent, axes)
 
     def predict_grid(
         self,

@@ -16,8 +16,8 @@ from tuckergp.errors import InputError
 from tuckergp.model.kinds import as_dates, check_kinds, kinds_of, plain
 from tuckergp.posterior.fitted import Fit
 from tuckergp.regressor.columns import is_numeric
-from tuckergp.regressor.component_plots import Places, panels_of
 from tuckergp.regressor.learning import FittedRegressor
+from tuckergp.regressor.plots import Places, panels_of
 from tuckergp.showing import Shown
 
 __all__ = ["MOST_INPUTS", "PartialDependence", "partial_dependence", "plot"]
