@@ -21,11 +21,14 @@ MOST = 5
 CYCLES, VALUES = 2.5, 4
 """A season goes round at least so often in the rows, and has at least so many distinct values a cycle."""
 
+MOST_CYCLES = 10_000
+"""How often it goes round at most: an hour in a year."""
+
 CHANCE = 1e-10
 """How often a column of white noise may seem to have a season; of ups and downs of other lengths some in 1,000 do."""
 
 FINE, CELLS = 8, 8
-"""Frequencies for each that the span can tell apart, and cells of a grid for the shortest period."""
+"""Frequencies for each that the span can tell apart, and cells of a grid for the shortest period, at least."""
 
 NEAR, FAR = 2, 10
 """A frequency is compared with others at least ``NEAR`` cycles a span away, and ``FAR`` or half of itself at most."""
@@ -49,7 +52,8 @@ def seasons_of(table: Table, target: Floats, whole: Table) -> dict[str, list[flo
     for name in table.columns:
         if is_numeric(table[name]):
             all_values, calendar = whole.numeric(name), CALENDAR if table[name].dtype.kind == "M" else ()
-            periods = _periods(table.numeric(name), target, _divided(all_values) / VALUES)
+            most = min(_divided(all_values) / VALUES, MOST_CYCLES)
+            periods = _periods(table.numeric(name), target, most)
             rounded = [_rounded(period, float(np.ptp(all_values)), calendar, _step(all_values)) for period in periods]
             found |= {name: rounded} if rounded else {}
     return found
@@ -130,8 +134,8 @@ def _usual(cycles: Floats, power: Floats) -> Floats:
     width = np.maximum(FAR, cycles / 2)
     ends = [np.searchsorted(cycles, cycles + far) for far in (-width, -NEAR, NEAR, width)]
     x, y = np.log(cycles), np.log(power)
-    sums = np.cumsum([np.zeros(5), *np.column_stack([np.ones_like(x), x, y, x * x, x * y])], axis=0)
-    count, sx, sy, sxx, sxy = (sums[ends[1]] - sums[ends[0]] + sums[ends[3]] - sums[ends[2]]).T
+    sums = np.pad(np.cumsum([np.ones_like(x), x, y, x * x, x * y], axis=1), ((0, 0), (1, 0)))
+    count, sx, sy, sxx, sxy = sums[:, ends[1]] - sums[:, ends[0]] + sums[:, ends[3]] - sums[:, ends[2]]
     enough = count > 2 * FINE
     count, spread = np.maximum(count, 1), np.where(enough, count * sxx - sx**2, 1.0)
     slope = np.minimum((count * sxy - sx * sy) / spread, 0.0)
@@ -140,7 +144,7 @@ def _usual(cycles: Floats, power: Floats) -> Floats:
 
 def _spectrum(x: Floats, rest: Floats, most: float) -> tuple[Floats, Floats]:
     """Numbers of cycles, and the power of waves of each, of rows put into the cells of a grid."""
-    cells = CELLS * int(np.ceil(most))
+    cells = 2 ** int(np.ceil(np.log2(CELLS * most)))
     summed = np.bincount(np.minimum((x * cells).astype(np.intp), cells - 1), rest, cells)
     power = np.abs(np.fft.rfft(summed, FINE * cells)) ** 2
     cycles = np.arange(len(power)) / FINE
