@@ -7,6 +7,7 @@ import platform
 import statistics
 import sys
 import time
+import zlib
 from collections.abc import Callable
 from importlib.metadata import version
 from pathlib import Path
@@ -89,6 +90,18 @@ def write_movielens(folder: Path, n: int) -> None:
     np.save(folder / "user_groups.npy", np.array([block.shape[1] for block in attributes]))
 
 
+def write_words(folder: Path, n: int) -> None:
+    """The same with the words of titles among the attributes of items, as 256 hashed columns."""
+    from tuckergp.data.datasets import load_movielens_100k
+
+    write_movielens(folder, n)
+    titles = load_movielens_100k(download=False).items["title"]
+    words = np.zeros((len(titles), 256))
+    for row, title in enumerate(titles):
+        words[row, [zlib.crc32(word.encode()) % 256 for word in title.lower().split()]] = 1.0
+    np.save(folder / "item_attributes.npy", np.hstack([np.load(folder / "item_attributes.npy"), words]))
+
+
 def store(folder: Path, user: Any, item: Any, y: Any, sizes: Any) -> None:
     folder.mkdir()
     for name, values in {"user": np.int32(user), "item": np.int32(item), "y": y, "sizes": np.array(sizes)}.items():
@@ -111,6 +124,15 @@ class Data:
         """Of users and of items."""
         files = [self.folder / f"{name}_attributes.npy" for name in ("user", "item")]
         return [np.load(file) for file in files] if files[0].is_file() else None
+
+
+def beside(columns: Any, attributes: np.ndarray) -> Any:
+    """Features of a mode, which may be sparse, and its attributes."""
+    from scipy import sparse
+
+    if sparse.issparse(columns):
+        return sparse.csr_array(sparse.hstack([columns, attributes], format="csr"))
+    return np.hstack([columns, attributes])
 
 
 def together(data: Data) -> Data:
@@ -146,7 +168,7 @@ class Ours:
             columns, blocks = self.features(index, d, sizes)
             if attributes:
                 blocks = (*blocks, slice(columns.shape[1], columns.shape[1] + attributes[d].shape[1]))
-                columns = np.hstack([columns, attributes[d]])
+                columns = beside(columns, attributes[d])
             modes.append(ModeTable(columns, Rows.of(rows), rows, blocks))
         self.few_threads, self.stream = few_threads, stream
         self.algorithm, model = self.learning(make_core("identity", (rank,) * len(sizes)))

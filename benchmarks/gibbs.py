@@ -29,6 +29,7 @@ from contestants import (
     write_movielens,
     write_stars,
     write_synthetic,
+    write_words,
 )
 from variants import VARIANTS
 
@@ -202,6 +203,9 @@ def sets(
         write_synthetic(place / "co-rating", users, items, n)
         names = ("co-rating", *(["co-rating, earlier"] if options.earlier else []))
         found[f"{users:,} x {items:,}, {n:,} ratings"] = place / "co-rating", names
+        if os.environ.get("TUCKERGP_DATA"):
+            found["movielens-100k, attributes, words of titles"] = place / "words", names
+            write_words(place / "words", 5_000 if options.quick else 100_000)
     return found
 
 

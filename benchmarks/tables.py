@@ -101,13 +101,12 @@ def gibbs_paths(report: Report) -> Rows:
 
 def gibbs_corating(report: Report) -> Rows:
     """CPU time of who rated what, now and at an earlier commit."""
-    ((title, found),) = report["results"].items()
-    rows = [[title.replace(" | ", ", "), "commit", "CPU s once", "CPU s for a sweep", "now / it"]]
-    now = found["co-rating"]
-    for name, commit in (("co-rating", "commit"), ("co-rating, earlier", "earlier_commit")):
-        row = found[name]
-        times = [f"{row[key]:.2f}" for key in ("once_cpu_seconds", "cpu_seconds")]
-        rows.append([name, report[commit], *times, f"{_paired(now, row):.2f}"])
+    rows = [["data", "", "commit", "CPU s once", "CPU s for a sweep", "now / it"]]
+    for title, found in report["results"].items():
+        for name, commit in (("co-rating", "commit"), ("co-rating, earlier", "earlier_commit")):
+            times = [f"{found[name][key]:.3g}" for key in ("once_cpu_seconds", "cpu_seconds")]
+            ratio = f"{_paired(found['co-rating'], found[name]):.2f}"
+            rows.append([title.replace(" | ", ", "), name, report[commit], *times, ratio])
     return rows
 
 

@@ -20,14 +20,21 @@ def test_a_block_draws_the_same_whatever_follows_it(name):
     assert not np.isin(whole[BLOCK : 2 * BLOCK], part).any()
 
 
-def test_slice_steps_keep_a_normal():
+@pytest.mark.parametrize("widen", [True, False])
+def test_slice_steps_keep_a_normal(widen):
     """Mean and variance of 4,000 steps, which hardly depend on each other, within 5 standard errors and some room."""
     rng, x, found = np.random.default_rng(0), 0.0, []
     for _ in range(4000):
-        x = log_slice(lambda value: -0.5 * (value - 1) ** 2 / 4, x, 3.0, rng)
+        x = log_slice(lambda value: -0.5 * (value - 1) ** 2 / 4, x, 3.0, rng, widen)
         found.append(x)
     assert np.mean(found) == pytest.approx(1.0, abs=0.25)
     assert np.std(found) == pytest.approx(2.0, rel=0.1)
+
+
+def test_a_slice_that_is_not_widened_goes_no_further_than_its_width():
+    rng = np.random.default_rng(0)
+    steps = [log_slice(lambda value: 0.0, 0.0, 0.5, rng, widen=False) for _ in range(500)]
+    assert 0.4 < np.abs(steps).max() <= 0.5
 
 
 def test_a_slice_without_room_stays_where_it_is():

@@ -172,8 +172,13 @@ def overrelaxed(draw: Callable[[float], Floats], last: Floats, share: float) -> 
     return (1 + share) * draw(float(np.sqrt((1 - share) / (1 + share)))) - share * last
 
 
-def log_slice(log_density: Callable[[float], float], x: float, width: float, rng: np.random.Generator) -> float:
-    """One slice-sampling step with stepping out and shrinkage (Neal 2003)."""
+def log_slice(
+    log_density: Callable[[float], float], x: float, width: float, rng: np.random.Generator, widen: bool = True
+) -> float:
+    """One slice-sampling step with stepping out and shrinkage (Neal 2003).
+
+    Where a density is costly and ``width`` generous, stepping out can be left out: then x moves by ``width`` at most.
+    """
     # the slice: all points whose log density is above log p(x) + log u
     level = log_density(x) - rng.exponential()
     if np.isnan(level):  # nothing would ever be above it
@@ -181,11 +186,11 @@ def log_slice(log_density: Callable[[float], float], x: float, width: float, rng
     # stepping out: an interval around x, widened until both ends are outside the slice
     left = x - width * rng.random()
     right = left + width
-    for _ in range(50):
+    for _ in range(50 * widen):
         if log_density(left) <= level:
             break
         left -= width
-    for _ in range(50):
+    for _ in range(50 * widen):
         if log_density(right) <= level:
             break
         right += width

@@ -74,6 +74,13 @@ def test_the_kind_of_a_column_is_that_of_the_fit():
         np.testing.assert_array_equal(fitted.gram(USERS, later)[3], [1, 1])
 
 
+def test_a_bag_counts_each_value_once_also_where_one_is_a_list():
+    features = Exact().fit({"tags": [["a", "b"], [["x", "y"], "a"]]}, Linear("tags"))
+    phi = features.transform({"tags": [["b", "a", "b"], [["x", "y"], ["x", "y"]], {"a"}]}).toarray()
+    np.testing.assert_array_equal(phi.sum(axis=1), [2, 1, 1])
+    np.testing.assert_array_equal(phi @ phi.T, [[2, 0, 1], [0, 1, 0], [1, 0, 1]])
+
+
 def test_integer_and_float_ids_are_the_same_id():
     features = Exact().fit(np.array([1, 2, 3]), Identity())
     np.testing.assert_array_equal(features.transform(np.array([2.0])).toarray(), [[0, 1, 0]])

@@ -50,6 +50,22 @@ def test_every_route_agrees_with_dense_algebra(route, wide, kind):
     np.testing.assert_allclose(quadratic, target.T @ np.linalg.solve(K, target), atol=1e-9)
 
 
+@pytest.mark.parametrize("route", ["nested", "spectral", "plain"])
+def test_one_function_of_precisions_serves_them_in_any_order(route):
+    rng = np.random.default_rng(4)
+    dense, blocks = grouped(rng, 30)
+    solver = solvers(dense, blocks)[route]
+    target = rng.standard_normal((len(dense), 2))
+    evaluate = solver.collapse(target)
+    for changed, value in [(0, 0.3), (3, 0.1), (1, 5.0), (0, 0.3), (3, 4.0), (2, 0.7), (3, 0.1)]:
+        tau = TAU.copy()
+        tau[changed] = value
+        log_det, quadratic = evaluate(tau)
+        K = np.eye(len(dense)) + (dense / np.repeat(tau, solver.sizes)) @ dense.T
+        assert log_det == pytest.approx(np.linalg.slogdet(K)[1], abs=1e-9)
+        np.testing.assert_allclose(quadratic, target.T @ np.linalg.solve(K, target), atol=1e-9)
+
+
 def test_groups_without_features_of_their_own_need_no_factorisation():
     rng = np.random.default_rng(0)
     dense, blocks = grouped(rng, 3)

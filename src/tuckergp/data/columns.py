@@ -187,7 +187,12 @@ def as_bag(value: Any) -> tuple[Any, ...]:
         value = [text.strip() for text in value.split("|") if text.strip()]
     if isinstance(value, set | frozenset):  # whose order differs between processes
         return tuple(sorted(value, key=lambda each: (type(each).__name__, _text(each))))
-    return tuple(dict.fromkeys(map(freeze, value))) if isinstance(value, COLLECTIONS) else (freeze(value),)
+    if not isinstance(value, COLLECTIONS):
+        return (freeze(value),)
+    try:
+        return tuple(dict.fromkeys(value))
+    except TypeError:  # some of them cannot be hashed as they are
+        return tuple(dict.fromkeys(map(freeze, value)))
 
 
 def freeze(value: Any) -> Any:

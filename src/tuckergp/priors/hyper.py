@@ -24,6 +24,9 @@ Floats = npt.NDArray[np.float64]
 
 # Beyond this, tau and 1 / tau are rounding errors beside each other
 MOST_LOG_TAU = 30.0
+# How far the logarithm of a precision moves in a sweep at most, with the weights integrated out. Its posterior standard
+# deviation is 0.05 for co-rating and 0.8 for words of titles on MovieLens 100K.
+FARTHEST = 2.0
 
 
 def wishart(dof: float, inverse_scale: Floats, rng: np.random.Generator) -> Floats:
@@ -121,5 +124,5 @@ def collapsed_precision(
         return log_density(proposal) + shape * log_tau - rate * float(proposal[block])
 
     out = tau.copy()
-    out[block] = np.exp(log_slice(log_posterior, float(np.log(tau[block])), 1.0, rng))
+    out[block] = np.exp(log_slice(log_posterior, float(np.log(tau[block])), FARTHEST, rng, widen=False))
     return out

@@ -6,6 +6,7 @@ The wide block is decomposed once. After that a change of precisions costs no mo
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -58,9 +59,10 @@ class SpectralRegression:
         shrunk = extra / precision
         right = target - np.asarray(self.features @ shrunk)
         Qt = product(self.Q.T, right)
-        shrink, factor = self._factor(tau)
+        shrink = self._shrink(tau[self.wide])
         if self.narrow:
             # K^-1 a = K_0^-1 (a - X w), w = (T_X + X'K_0^-1 X)^-1 X'K_0^-1 a
+            factor = self._factor(self._narrow_gram(shrink), tau)
             weights = factor.solve(self.X.T @ right - self.QX.T @ (shrink * Qt))
             right = right - self.X @ weights
             Qt = Qt - self.QX @ weights
@@ -72,28 +74,40 @@ class SpectralRegression:
         """Return the function tau -> (log det K, target' K^-1 target); see `Regression.collapse`."""
         Qt, Xt, tt = product(self.Q.T, target), self.X.T @ target, target.T @ target
 
-        def evaluate(tau: Floats) -> tuple[float, Floats]:
-            shrink, factor = self._factor(tau)
+        @lru_cache(maxsize=1)  # the precisions of narrow blocks are tried one by one with the same tau_w
+        def of_wide(tau_w: float) -> tuple[float, Floats, Floats, Floats]:
+            shrink = self._shrink(tau_w)
             # log |K_0| = sum log(1 + S / tau_w), t'K_0^-1 t = t't - t'Q diag(S / (S + tau_w)) Q't
-            log_det = float(np.log1p(self.S / tau[self.wide]).sum())
-            quadratic = tt - Qt.T @ (shrink * Qt)
+            log_det, quadratic = float(np.log1p(self.S / tau_w).sum()), tt - Qt.T @ (shrink * Qt)
+            # c = X'K_0^-1 t
+            return log_det, quadratic, Xt - self.QX.T @ (shrink * Qt), self._narrow_gram(shrink)
+
+        def evaluate(tau: Floats) -> tuple[float, Floats]:
+            log_det, quadratic, cross, gram = of_wide(float(tau[self.wide]))
             if self.narrow:
-                # with c = X'K_0^-1 t: t'K^-1 t = t'K_0^-1 t - c'(T_X + X'K_0^-1 X)^-1 c,
+                # t'K^-1 t = t'K_0^-1 t - c'(T_X + X'K_0^-1 X)^-1 c,
                 # log |K| = log |K_0| + log |T_X + X'K_0^-1 X| - log |T_X|
-                cross = Xt - self.QX.T @ (shrink * Qt)
+                factor = self._factor(gram, tau)
                 quadratic = quadratic - cross.T @ factor.solve(cross)
                 log_det += factor.log_det - float(np.log(self._narrow_tau(tau)).sum())
             return log_det, quadratic
 
         return evaluate
 
-    def _factor(self, tau: Floats) -> tuple[Floats, Any]:
-        """I - K_0^-1 in the basis Q, K_0 = I + Q S Q' / tau_w, and the Cholesky factor of T_X + X' K_0^-1 X."""
-        shrink = (self.S / (self.S + tau[self.wide]))[:, None]
-        # X'K_0^-1 X = X'X - X'Q diag(S / (S + tau_w)) Q'X
-        system = self.XX - self.QX.T @ (shrink * self.QX)
+    def _shrink(self, tau_w: float) -> Floats:
+        """I - K_0^-1 in the basis Q, K_0 = I + Q S Q' / tau_w, as a column."""
+        return (self.S / (self.S + tau_w))[:, None]
+
+    def _narrow_gram(self, shrink: Floats) -> Floats:
+        """X'K_0^-1 X = X'X - X'Q diag(S / (S + tau_w)) Q'X."""
+        weighted = np.sqrt(shrink) * self.QX
+        return self.XX - weighted.T @ weighted  # of a matrix with itself, BLAS computes one half
+
+    def _factor(self, gram: Floats, tau: Floats) -> Factored:
+        """The Cholesky factor of T_X + X'K_0^-1 X."""
+        system = gram.copy()
         system[np.diag_indices(len(system))] += self._narrow_tau(tau)
-        return shrink, Factored(system) if self.narrow else None
+        return Factored(system)
 
     def _narrow_tau(self, tau: Floats) -> Floats:
         return np.repeat(tau[self.narrow], [self.sizes[g] for g in self.narrow])
