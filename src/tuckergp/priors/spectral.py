@@ -6,7 +6,6 @@ The wide block is decomposed once. After that a change of precisions costs no mo
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -51,6 +50,7 @@ class SpectralRegression:
         self.X = np.hstack([np.zeros((features.shape[0], 0)), *narrow])
         self.QX = self.Q.T @ self.X
         self.XX = self.X.T @ self.X
+        self._last: tuple[float, Floats, Floats] | None = None
 
     def solve(self, target: Floats, extra: Floats, tau: Floats, start: Floats) -> Floats:
         """Return B, shape (n, r); see `tuckergp.priors.regression.Regression.solve`."""
@@ -59,11 +59,10 @@ class SpectralRegression:
         shrunk = extra / precision
         right = target - np.asarray(self.features @ shrunk)
         Qt = product(self.Q.T, right)
-        shrink = self._shrink(tau[self.wide])
+        shrink, gram = self._of_wide(float(tau[self.wide]))
         if self.narrow:
             # K^-1 a = K_0^-1 (a - X w), w = (T_X + X'K_0^-1 X)^-1 X'K_0^-1 a
-            factor = self._factor(self._narrow_gram(shrink), tau)
-            weights = factor.solve(self.X.T @ right - self.QX.T @ (shrink * Qt))
+            weights = self._factor(gram, tau).solve(self.X.T @ right - self.QX.T @ (shrink * Qt))
             right = right - self.X @ weights
             Qt = Qt - self.QX @ weights
         # K_0^-1 a = a - Q diag(S / (S + tau_w)) Q'a
@@ -74,34 +73,32 @@ class SpectralRegression:
         """Return the function tau -> (log det K, target' K^-1 target); see `Regression.collapse`."""
         Qt, Xt, tt = product(self.Q.T, target), self.X.T @ target, target.T @ target
 
-        @lru_cache(maxsize=1)  # the precisions of narrow blocks are tried one by one with the same tau_w
-        def of_wide(tau_w: float) -> tuple[float, Floats, Floats, Floats]:
-            shrink = self._shrink(tau_w)
-            # log |K_0| = sum log(1 + S / tau_w), t'K_0^-1 t = t't - t'Q diag(S / (S + tau_w)) Q't
-            log_det, quadratic = float(np.log1p(self.S / tau_w).sum()), tt - Qt.T @ (shrink * Qt)
-            # c = X'K_0^-1 t
-            return log_det, quadratic, Xt - self.QX.T @ (shrink * Qt), self._narrow_gram(shrink)
-
         def evaluate(tau: Floats) -> tuple[float, Floats]:
-            log_det, quadratic, cross, gram = of_wide(float(tau[self.wide]))
+            shrink, gram = self._of_wide(float(tau[self.wide]))
+            # log |K_0| = sum log(1 + S / tau_w), t'K_0^-1 t = t't - t'Q diag(S / (S + tau_w)) Q't
+            log_det = float(np.log1p(self.S / tau[self.wide]).sum())
+            quadratic = tt - Qt.T @ (shrink * Qt)
             if self.narrow:
-                # t'K^-1 t = t'K_0^-1 t - c'(T_X + X'K_0^-1 X)^-1 c,
+                # with c = X'K_0^-1 t: t'K^-1 t = t'K_0^-1 t - c'(T_X + X'K_0^-1 X)^-1 c,
                 # log |K| = log |K_0| + log |T_X + X'K_0^-1 X| - log |T_X|
-                factor = self._factor(gram, tau)
+                cross, factor = Xt - self.QX.T @ (shrink * Qt), self._factor(gram, tau)
                 quadratic = quadratic - cross.T @ factor.solve(cross)
                 log_det += factor.log_det - float(np.log(self._narrow_tau(tau)).sum())
             return log_det, quadratic
 
         return evaluate
 
-    def _shrink(self, tau_w: float) -> Floats:
-        """I - K_0^-1 in the basis Q, K_0 = I + Q S Q' / tau_w, as a column."""
-        return (self.S / (self.S + tau_w))[:, None]
+    def _of_wide(self, tau_w: float) -> tuple[Floats, Floats]:
+        """I - K_0^-1 in the basis Q, as a column, and X'K_0^-1 X, for K_0 = I + Q S Q' / tau_w; the last are kept.
 
-    def _narrow_gram(self, shrink: Floats) -> Floats:
-        """X'K_0^-1 X = X'X - X'Q diag(S / (S + tau_w)) Q'X."""
-        weighted = np.sqrt(shrink) * self.QX
-        return self.XX - weighted.T @ weighted  # of a matrix with itself, BLAS computes one half
+        Precisions of narrow blocks are tried with one tau_w, and each sweep begins with that of the sweep before.
+        """
+        if self._last is None or self._last[0] != tau_w:
+            shrink = (self.S / (self.S + tau_w))[:, None]
+            # X'X - X'Q diag(S / (S + tau_w)) Q'X; of a matrix with itself, BLAS computes one half
+            weighted = np.sqrt(shrink) * self.QX
+            self._last = tau_w, shrink, self.XX - weighted.T @ weighted
+        return self._last[1:]
 
     def _factor(self, gram: Floats, tau: Floats) -> Factored:
         """The Cholesky factor of T_X + X'K_0^-1 X."""
