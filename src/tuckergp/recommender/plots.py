@@ -48,6 +48,8 @@ def waterfall(labels: Sequence[str], values: Sequence[float], start: float, titl
         ax.axvline(place, color="0.6", linewidth=1, linestyle=":")
         ax.plot(place, row, marker="o", color=WHOLE)
         ax.annotate(f"{place:.2f}", (place, row), textcoords="offset points", xytext=(6, -3))
+    ax.use_sticky_edges = False  # room for the marks and their numbers, at the first bar's edge, too
+    ax.margins(x=0.12)
     return _finish(ax, labels, title)
 
 
