@@ -52,7 +52,7 @@ def choose(settings: RegressorSettings, data: Observations, seed: int, max_time:
     until = None if max_time is None else time.monotonic() + max_time
     columns = useful(data.table)
     some, held = _parts(data, seed)
-    seasons = seasons_of(some.table.select(columns), some.target, data.table)
+    seasons = seasons_of(some.table.select(columns), some.target, data.table, some.weight)
     given: dict[str, Any] = {"seasons": seasons, "several": data.several, "columns": columns}
     names = list(contenders(data.table, weight=data.weight, **given))
     if few := len(data.target) < LEAST_ROWS:
