@@ -9,8 +9,10 @@ from tuckergp.data.tables import as_table
 from tuckergp.kernels import Periodic
 from tuckergp.model.whitening import whitening_of
 from tuckergp.regressor import seasons as module
+from tuckergp.regressor import trial
 from tuckergp.regressor.contenders import contenders
 from tuckergp.regressor.seasons import seasons_of
+from tuckergp.regressor.trial import _in_gaps
 
 pytestmark = pytest.mark.filterwarnings("ignore::tuckergp.errors.NotConvergedWarning")
 
@@ -216,6 +218,26 @@ def test_modes_have_periods_in_standard_deviations_of_weighted_rows():
     assert "lines with seasons" not in contenders(table, seasons={})
 
 
+def test_gaps_are_of_half_a_period_and_of_few_rows():
+    rng = np.random.default_rng(0)
+    day = np.repeat(np.arange(200.0), 3)
+    table = as_table({"z": rng.uniform(size=600), "day": day}, "X")
+    for period, longest in ((80.0, 40.0), (40.0, 20.0), (7.0, 10.0)):
+        seen = np.zeros(600, dtype=bool)
+        for _ in range(40):
+            gap = _in_gaps(table, {"day": [2.0, period]}, rng)
+            assert 0.15 <= gap.mean() <= 0.25
+            days = np.unique(day[gap])
+            assert gap.sum() == 3 * len(days)
+            runs = np.split(days, np.flatnonzero(np.diff(days) > 1) + 1)
+            assert min(map(len, runs)) >= longest - 1
+            seen |= gap
+        assert seen.all()
+    assert not _in_gaps(table, {}, rng).any()
+    crowded = as_table({"x": np.r_[rng.uniform(0, 0.1, 500), rng.uniform(0, 10, 100)]}, "X")
+    assert max(_in_gaps(crowded, {"x": [1.0]}, rng).mean() for _ in range(40)) <= 0.25
+
+
 @pytest.fixture(scope="module")
 def fits():
     """Defaults on trends with a season and ups and downs; rows 150 to 190 and from 340 on are missing."""
@@ -265,3 +287,20 @@ class TestDefaults:
         assert model.choice_.modes.endswith("with seasons")
         assert TuckerGPRegressor(**short).fit({"t": t, "z": z}, rng.standard_normal(120)).choice_ is None
         assert TuckerGPRegressor(**short).fit({"t": t[:59], "z": z[:59]}, y[:59]).choice_ is None
+
+    def test_a_season_beside_ups_and_downs_is_judged_in_gaps(self, monkeypatch):
+        """Between rows that are close, lines without the season would foretell as well."""
+        judged = []
+        kurtosis = trial._kurtosis
+        monkeypatch.setattr(trial, "_kurtosis", lambda model, held: judged.append(held) or kurtosis(model, held))
+        short = {"rank": 1, "draws": 20, "warmup": 20, "random_state": 0}
+        for n, seeds in ((120, range(6)), (260, range(1))):
+            for seed in seeds:
+                rng, t = np.random.default_rng(seed), np.arange(float(n))
+                y = np.sin(2 * np.pi * t / 20 + seed) + 0.13 * weather(n, rng) + 0.05 * rng.standard_normal(n)
+                choice = TuckerGPRegressor(**short).fit({"t": t}, y).choice_
+                assert choice.modes.endswith("with seasons")
+                assert choice.seasons["t"][0] == pytest.approx(20, rel=0.02)
+                assert choice.held_out > n // 4
+                assert choice.rows + choice.held_out == n
+        assert [len(held.target) for held in judged] == [65]  # noise is judged by rows that are not in gaps
