@@ -32,6 +32,10 @@ def weather(n, rng, kept=0.9):
     return out
 
 
+def noise(n, size, seed=0):
+    return size * np.random.default_rng(seed).standard_normal(n)
+
+
 @pytest.mark.parametrize("n", [250, 1000])
 @pytest.mark.parametrize("noise", [0.05, 1.0])
 def test_a_period_is_found_to_a_small_part_of_a_cycle_in_the_whole_span(n, noise):
@@ -54,6 +58,30 @@ def test_the_grid_of_cells_has_the_power_of_waves_of_exact_places():
     assert np.corrcoef(power, exact)[0, 1] > 0.97
     strongest = cycles[exact.argmax()]
     assert cycles[power.argmax()] == pytest.approx(strongest, abs=1 / module.FINE)
+
+
+@pytest.mark.parametrize("falls", [0, 1, 2])
+def test_usual_power_is_the_mean_of_noise_whose_power_falls_with_the_number_of_cycles(falls):
+    rng = np.random.default_rng(0)
+    cycles = np.arange(20, 4000) / module.FINE
+    mean = 7.0 * cycles**-falls
+    usual = np.mean([module._usual(cycles, mean * rng.exponential(size=len(cycles))) for _ in range(20)], axis=0)
+    np.testing.assert_allclose(usual[30:], mean[30:], rtol=0.2)
+    assert np.all(usual > 0.8 * mean)  # on one side alone it is less sure, and rather too high
+
+
+def test_a_weak_and_quick_season_is_found_beneath_slow_ups_and_downs():
+    t = np.arange(600.0)
+    for seed in range(5):
+        y = np.cumsum(np.random.default_rng(seed).standard_normal(600)) + 1.2 * np.sin(2 * np.pi * t / 7)
+        assert 7.0 in found(t, y)
+
+
+def test_numbers_of_whole_steps_are_those_that_the_rows_cannot_tell_from_them():
+    t = np.arange(400.0)
+    assert found(t, np.sin(2 * np.pi * t / 23.5) + noise(400, 0.1)) == pytest.approx([23.5], abs=0.05)
+    assert module._step(np.array([3.0, 1.0, 1.0, 7.0])) == 2.0
+    assert module._step(np.array([0.0, 1.0, 2.4])) == 0.0
 
 
 def test_weeks_and_years_of_dates_are_those_of_the_calendar():
@@ -126,10 +154,6 @@ def test_a_part_of_the_rows_shows_a_week_as_all_days_do():
     assert found(day[some], y[some]) == []  # fewer than four in a cycle
 
 
-def noise(n, size, seed=0):
-    return size * np.random.default_rng(seed).standard_normal(n)
-
-
 @pytest.mark.parametrize("curve", [lambda s: 1e4 * s**2, lambda s: 1e4 * s**3, lambda s: 1e2 * np.exp(3 * s)])
 def test_a_steep_and_curved_trend_is_no_season_and_hides_none(curve):
     t = np.arange(600.0)
@@ -199,8 +223,11 @@ def test_rows_of_little_weight_hide_no_season():
     table, rough = as_table({"x": t}, "X"), t % 5 == 0
     y = np.sin(2 * np.pi * t / 12) + noise(200, 0.2) + np.where(rough, noise(200, 30.0, 1), 0)
     assert seasons_of(table, y, table) == {}
-    for unit in (1.0, 1e-6):
-        assert seasons_of(table, y, table, unit * np.where(rough, 1e-4, 1.0)) == {"x": [12.0]}
+    weight = np.where(rough, 1e-4, 1.0)
+    for unit in (1.0, 1e-200):
+        assert seasons_of(table, y, table, unit * weight) == {"x": [12.0]}
+    model = TuckerGPRegressor(rank=1, draws=5, warmup=5, random_state=0).fit({"x": t}, y, sample_weight=weight)
+    assert model.choice_.seasons == {"x": [12.0]}
 
 
 def test_modes_have_periods_in_standard_deviations_of_weighted_rows():
@@ -220,10 +247,10 @@ def test_modes_have_periods_in_standard_deviations_of_weighted_rows():
 
 def test_gaps_are_of_half_a_period_and_of_few_rows():
     rng = np.random.default_rng(0)
-    day = np.repeat(np.arange(200.0), 3)
-    table = as_table({"z": rng.uniform(size=600), "day": day}, "X")
+    day = np.repeat(np.arange(201.0), 3)
+    table = as_table({"z": rng.uniform(size=603), "day": day}, "X")
     for period, longest in ((80.0, 40.0), (40.0, 20.0), (7.0, 10.0)):
-        seen = np.zeros(600, dtype=bool)
+        seen = np.zeros(603, dtype=bool)
         for _ in range(40):
             gap = _in_gaps(table, {"day": [2.0, period]}, rng)
             assert 0.15 <= gap.mean() <= 0.25
