@@ -10,7 +10,7 @@ from tuckergp.errors import InputError
 from tuckergp.inference import ALS, Gibbs
 from tuckergp.kernels import SE, Linear
 from tuckergp.regressor.reading import Observations
-from tuckergp.regressor.trial import _parts
+from tuckergp.regressor.trial import _split
 
 pd, pl = pytest.importorskip("pandas"), pytest.importorskip("polars")
 
@@ -281,7 +281,7 @@ def test_a_trial_holds_out_whole_inputs():
     inputs = np.repeat(np.arange(300), 3)[5:]
     table = Table({"x": inputs.astype(float)}, "X", len(inputs))
     data = Observations(table, np.zeros(len(inputs)), None, None, 5 + np.arange(len(inputs)), 3)
-    some, held = _parts(data, 0)
+    some, held = map(data.take, _split(data, 0))
     assert not set(some.inputs) & set(held.inputs)
     assert len(held.target) == pytest.approx(len(inputs) // 4, abs=3)
     assert len(some.target) + len(held.target) == len(inputs)

@@ -9,8 +9,10 @@ from tuckergp.data.tables import as_table
 from tuckergp.kernels import Periodic
 from tuckergp.model.whitening import whitening_of
 from tuckergp.regressor import seasons as module
+from tuckergp.regressor import trial
 from tuckergp.regressor.contenders import contenders
 from tuckergp.regressor.seasons import seasons_of
+from tuckergp.regressor.trial import _in_gaps
 
 pytestmark = pytest.mark.filterwarnings("ignore::tuckergp.errors.NotConvergedWarning")
 
@@ -28,6 +30,10 @@ def weather(n, rng, kept=0.9):
     for k in range(1, n):
         out[k] += kept * out[k - 1]
     return out
+
+
+def noise(n, size, seed=0):
+    return size * np.random.default_rng(seed).standard_normal(n)
 
 
 @pytest.mark.parametrize("n", [250, 1000])
@@ -54,11 +60,37 @@ def test_the_grid_of_cells_has_the_power_of_waves_of_exact_places():
     assert cycles[power.argmax()] == pytest.approx(strongest, abs=1 / module.FINE)
 
 
+@pytest.mark.parametrize("falls", [0, 1, 2])
+def test_usual_power_is_the_mean_of_noise_whose_power_falls_with_the_number_of_cycles(falls):
+    rng = np.random.default_rng(0)
+    cycles = np.arange(20, 4000) / module.FINE
+    mean = 7.0 * cycles**-falls
+    usual = np.mean([module._usual(cycles, mean * rng.exponential(size=len(cycles))) for _ in range(20)], axis=0)
+    np.testing.assert_allclose(usual[30:], mean[30:], rtol=0.2)
+    assert np.all(usual > 0.8 * mean)  # on one side alone it is less sure, and rather too high
+
+
+def test_a_weak_and_quick_season_is_found_beneath_slow_ups_and_downs():
+    t = np.arange(600.0)
+    for seed in range(5):
+        y = np.cumsum(np.random.default_rng(seed).standard_normal(600)) + 1.2 * np.sin(2 * np.pi * t / 7)
+        assert 7.0 in found(t, y)
+
+
+def test_numbers_of_whole_steps_are_those_that_the_rows_cannot_tell_from_them():
+    t = np.arange(400.0)
+    assert found(t, np.sin(2 * np.pi * t / 23.5) + noise(400, 0.1)) == pytest.approx([23.5], abs=0.05)
+    assert module._step(np.array([3.0, 1.0, 1.0, 7.0])) == 2.0
+    assert module._step(np.array([0.0, 1.0, 2.4])) == 0.0
+
+
 def test_weeks_and_years_of_dates_are_those_of_the_calendar():
     rng = np.random.default_rng(0)
     day = np.arange(len(YEARS))
     y = 20 * np.cos(2 * np.pi * day / 365.2425) + 10 * (day % 7 >= 5) + 2 * weather(len(day), rng)
     assert sorted(found(YEARS, y)) == [7.0, 365.2425]
+    quick = y - 17 * np.cos(2 * np.pi * day / 365.2425) + 15 * np.sin(4 * np.pi * day / 365.2425 + 1)
+    assert sorted(found(YEARS, quick)) == [7.0, 365.2425 / 2]
     week, year = sorted(found(day.astype(float), y))  # numbers have no calendar, but whole steps
     assert (week, year) == (7.0, round(year))
     assert year == pytest.approx(365.0, rel=0.03)
@@ -66,6 +98,14 @@ def test_weeks_and_years_of_dates_are_those_of_the_calendar():
     rough = found(day + rng.uniform(0, 0.1, len(day)), y)
     assert min(rough) == pytest.approx(7.0, abs=1e-3)
     assert min(rough) != 7.0
+
+
+@pytest.mark.parametrize("half", [0, 5, 10])
+def test_three_years_are_found_where_their_halves_differ(half):
+    day = np.arange(len(YEARS))
+    for seed in range(4):
+        year = 20 * np.cos(2 * np.pi * day / 365.2425 + seed) + half * np.sin(4 * np.pi * day / 365.2425 + 1)
+        assert found(YEARS, year + 2 * weather(len(day), np.random.default_rng(seed))) == [365.2425]
 
 
 def test_parts_of_a_season_are_exact_parts_of_it():
@@ -90,7 +130,7 @@ def test_few_columns_without_a_season_seem_to_have_one():
     assert count <= 6
 
 
-@pytest.mark.parametrize("values", ["few", "constant", "words", "repeated"])
+@pytest.mark.parametrize("values", ["few", "constant", "words", "repeated", "one far away"])
 def test_columns_that_cannot_have_a_season_have_none(values):
     rng = np.random.default_rng(0)
     column = {
@@ -98,6 +138,7 @@ def test_columns_that_cannot_have_a_season_have_none(values):
         "constant": np.ones(400),
         "words": rng.choice(["a", "b"], 400).astype(object),
         "repeated": np.where(rng.random(400) < 0.98, rng.integers(0, 5, 400), rng.uniform(0, 5, 400)),
+        "one far away": np.r_[1e9, np.arange(399.0)],
     }[values]
     y = rng.standard_normal(400) + (np.sin(6 * column) if values != "words" else 0)
     assert found(column, y) == []
@@ -113,6 +154,82 @@ def test_a_part_of_the_rows_shows_a_week_as_all_days_do():
     assert found(day[some], y[some]) == []  # fewer than four in a cycle
 
 
+@pytest.mark.parametrize("curve", [lambda s: 1e4 * s**2, lambda s: 1e4 * s**3, lambda s: 1e2 * np.exp(3 * s)])
+def test_a_steep_and_curved_trend_is_no_season_and_hides_none(curve):
+    t = np.arange(600.0)
+    trend = curve(t / 600)
+    assert found(t, trend) == []
+    assert found(t, trend + np.sin(2 * np.pi * t / 20) + noise(600, 0.1)) == [20.0]
+
+
+@pytest.mark.parametrize("cycles", [1.7, 2.3, 600 / 3.6, 600 / 3, 600 / 1.9])
+def test_waves_of_fewer_cycles_or_fewer_values_a_cycle_are_none(cycles):
+    t = np.arange(600.0)
+    for size in (0.001, 0.1):
+        assert found(t, np.sin(2 * np.pi * cycles * t / 600) + noise(600, size)) == []
+
+
+@pytest.mark.parametrize(("cycles", "often"), [(2.7, 5), (3.0, 8), (4.5, 11)])
+def test_few_cycles_are_found_in_noise(cycles, often):
+    x, count = np.linspace(0, 1, 300), 0
+    for seed in range(12):
+        periods = found(x, np.sin(2 * np.pi * cycles * x + seed) + noise(300, 0.7, seed))
+        count += any(abs(1 / period - cycles) < 0.15 for period in periods)
+    assert count >= often
+
+
+def test_targets_that_differ_by_rounding_alone_have_no_season():
+    for n in (60, 600, 1000):
+        t = np.arange(float(n))
+        for y in (np.full(n, 0.1), 0.1 * t + 1e6, 3 * t + 1, (t - 7) ** 2):
+            assert found(t, y) == []
+
+
+def test_quarters_of_a_year_are_measured_by_waves_that_four_values_show():
+    """A third wave of four values in a cycle would be the first of another period."""
+    t = np.arange(80.0)
+    for seed in range(10):
+        assert found(t, np.sin(np.pi * t / 2 + 0.3) + noise(80, 0.3, seed)) == [4.0]
+
+
+def test_a_season_that_grows_is_one():
+    t = np.arange(600.0)
+    for seed in range(5):
+        assert found(t, t / 600 * np.sin(2 * np.pi * t / 20) + noise(600, 0.1, seed)) == [20.0]
+
+
+def test_short_series_have_no_second_season_for_which_too_few_others_speak():
+    whole, count = as_table({"x": np.arange(80.0)}, "X"), 0
+    for seed in range(30):
+        rows = np.sort(np.random.default_rng(seed).permutation(80)[:60])
+        y = np.sin(2 * np.pi * rows / 12 + seed) + noise(60, 0.3, seed)
+        periods = seasons_of(whole.take(rows), y, whole)["x"]
+        assert periods[0] == pytest.approx(12, rel=0.02)
+        count += len(periods) > 1
+    assert count <= 1
+
+
+def test_shops_of_other_levels_and_other_numbers_hide_no_season():
+    rng = np.random.default_rng(0)
+    day = np.repeat(np.arange(120.0), 5)
+    table = as_table({"day": day, "shop": np.tile(list("abcde"), 120).astype(object), "z": rng.uniform(size=600)}, "X")
+    y = np.sin(2 * np.pi * day / 12) + noise(600, 0.3) + 10 * table["z"] + 10 * np.tile(np.arange(5.0), 120)
+    rows = rng.permutation(600)[:300]
+    assert seasons_of(table.take(rows), y[rows], table) == {"day": [12.0]}
+
+
+def test_rows_of_little_weight_hide_no_season():
+    t = np.arange(200.0)
+    table, rough = as_table({"x": t}, "X"), t % 5 == 0
+    y = np.sin(2 * np.pi * t / 12) + noise(200, 0.2) + np.where(rough, noise(200, 30.0, 1), 0)
+    assert seasons_of(table, y, table) == {}
+    weight = np.where(rough, 1e-4, 1.0)
+    for unit in (1.0, 1e-200):
+        assert seasons_of(table, y, table, unit * weight) == {"x": [12.0]}
+    model = TuckerGPRegressor(rank=1, draws=5, warmup=5, random_state=0).fit({"x": t}, y, sample_weight=weight)
+    assert model.choice_.seasons == {"x": [12.0]}
+
+
 def test_modes_have_periods_in_standard_deviations_of_weighted_rows():
     rng = np.random.default_rng(0)
     table, weight = (
@@ -126,6 +243,26 @@ def test_modes_have_periods_in_standard_deviations_of_weighted_rows():
     assert np.multiply(periods, whitening_of(table, weight)["x"][1]) == pytest.approx([0.5, 0.1])
     assert of_z == models["rough lines"].modes[1]
     assert "lines with seasons" not in contenders(table, seasons={})
+
+
+def test_gaps_are_of_half_a_period_and_of_few_rows():
+    rng = np.random.default_rng(0)
+    day = np.repeat(np.arange(201.0), 3)
+    table = as_table({"z": rng.uniform(size=603), "day": day}, "X")
+    for period, longest in ((80.0, 40.0), (40.0, 20.0), (7.0, 10.0)):
+        seen = np.zeros(603, dtype=bool)
+        for _ in range(40):
+            gap = _in_gaps(table, {"day": [2.0, period]}, rng)
+            assert 0.15 <= gap.mean() <= 0.25
+            days = np.unique(day[gap])
+            assert gap.sum() == 3 * len(days)
+            runs = np.split(days, np.flatnonzero(np.diff(days) > 1) + 1)
+            assert min(map(len, runs)) >= longest - 1
+            seen |= gap
+        assert seen.all()
+    assert not _in_gaps(table, {}, rng).any()
+    crowded = as_table({"x": np.r_[rng.uniform(0, 0.1, 500), rng.uniform(0, 10, 100)]}, "X")
+    assert max(_in_gaps(crowded, {"x": [1.0]}, rng).mean() for _ in range(40)) <= 0.25
 
 
 @pytest.fixture(scope="module")
@@ -177,3 +314,20 @@ class TestDefaults:
         assert model.choice_.modes.endswith("with seasons")
         assert TuckerGPRegressor(**short).fit({"t": t, "z": z}, rng.standard_normal(120)).choice_ is None
         assert TuckerGPRegressor(**short).fit({"t": t[:59], "z": z[:59]}, y[:59]).choice_ is None
+
+    def test_a_season_beside_ups_and_downs_is_judged_in_gaps(self, monkeypatch):
+        """Between rows that are close, lines without the season would foretell as well."""
+        judged = []
+        kurtosis = trial._kurtosis
+        monkeypatch.setattr(trial, "_kurtosis", lambda model, held: judged.append(held) or kurtosis(model, held))
+        short = {"rank": 1, "draws": 20, "warmup": 20, "random_state": 0}
+        for n, seeds in ((120, range(6)), (260, range(1))):
+            for seed in seeds:
+                rng, t = np.random.default_rng(seed), np.arange(float(n))
+                y = np.sin(2 * np.pi * t / 20 + seed) + 0.13 * weather(n, rng) + 0.05 * rng.standard_normal(n)
+                choice = TuckerGPRegressor(**short).fit({"t": t}, y).choice_
+                assert choice.modes.endswith("with seasons")
+                assert choice.seasons["t"][0] == pytest.approx(20, rel=0.02)
+                assert choice.held_out > n // 4
+                assert choice.rows + choice.held_out == n
+        assert [len(held.target) for held in judged] == [65]  # noise is judged by rows that are not in gaps

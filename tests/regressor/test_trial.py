@@ -13,7 +13,7 @@ from tuckergp.regressor.choice import Choice
 from tuckergp.regressor.contenders import contenders
 from tuckergp.regressor.reading import Observations
 from tuckergp.regressor.settings import RegressorSettings
-from tuckergp.regressor.trial import _parts, choose
+from tuckergp.regressor.trial import _split, choose
 
 pytestmark = pytest.mark.filterwarnings("ignore::tuckergp.errors.NotConvergedWarning")
 
@@ -44,7 +44,7 @@ def test_a_smooth_function_of_columns_that_act_together_is_a_surface(trial):
 
 def test_scores_are_log_densities_of_rows_that_were_not_learned_from(trial):
     data, choice = trial
-    some, held = _parts(data, 0)
+    some, held = map(data.take, _split(data, 0))
     seen = {tuple(row) for row in np.column_stack(list(some.table.columns.values()))}
     assert not any(tuple(row) in seen for row in np.column_stack(list(held.table.columns.values())))
     model = TuckerGPRegressor(contenders(some.table)["lines"].modes, **SHORT).fit(some.table, some.target)
@@ -95,14 +95,16 @@ def test_one_column_lies_on_a_line_smooth_or_rough():
 @pytest.mark.filterwarnings("error::tuckergp.errors.DataWarning")
 def test_a_column_that_only_held_out_rows_tell_of_is_in_all_models():
     """One row of a switch that is on: without it the switch is constant, and a trial said that its time was short."""
-    _, held = _parts(observations(X, TOGETHER), 0)
+    data = observations(X, TOGETHER)
+    held = data.take(_split(data, 0)[1])
     switch = np.zeros(len(X))
     switch[held.numbers[0]] = 1.0
     columns = np.column_stack([X[:, 0], switch])
     choice = choose(RegressorSettings(**SHORT), observations(columns, TOGETHER), 0, None)
     assert set(choice.scores) == {"lines", "rough lines", "surface", "field"}
     # lengthscales of a field are those of all its columns
-    some, _ = _parts(observations(columns, TOGETHER), 0)
+    data = observations(columns, TOGETHER)
+    some = data.take(_split(data, 0)[0])
     assert contenders(some.table, [0.5, 1.0], columns=["x0", "x1"])["field"].modes[0].columns == ("x0", "x1")
 
 

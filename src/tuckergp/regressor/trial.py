@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from tuckergp.data.tables import Table
 from tuckergp.errors import DataWarning, NotConvergedWarning
 from tuckergp.features import Field
 from tuckergp.likelihoods import LIKELIHOODS
@@ -34,6 +35,9 @@ LEAST_ROWS, FEWEST_ROWS = 250, 60
 ROWS, HELD_OUT = 1_000, 400
 """How many rows a trial learns from, and by how many it is judged, at most; of few, a quarter."""
 
+IN_GAPS, SHORTEST = 0.25, 0.05
+"""Where there are seasons: the share of rows in gaps at most, which are held out too, and that of the span in each."""
+
 HEAVY = 0.5
 """Excess kurtosis of held-out residuals from which Student's t is tried: of 400 normal ones it is 0 +- 0.25."""
 
@@ -51,8 +55,11 @@ def choose(settings: RegressorSettings, data: Observations, seed: int, max_time:
         return None
     until = None if max_time is None else time.monotonic() + max_time
     columns = useful(data.table)
-    some, held = _parts(data, seed)
-    seasons = seasons_of(some.table.select(columns), some.target, data.table)
+    rows, at_random = _split(data, seed)
+    some = data.take(rows)
+    seasons = seasons_of(some.table.select(columns), some.target, data.table, some.weight)
+    gap = _in_gaps(data.table, seasons, stream(seed, 1, 5))[rows]
+    some, held = data.take(rows[~gap]), data.take(np.sort(np.concatenate([at_random, rows[gap]])))
     given: dict[str, Any] = {"seasons": seasons, "several": data.several, "columns": columns}
     names = list(contenders(data.table, weight=data.weight, **given))
     if few := len(data.target) < LEAST_ROWS:
@@ -73,12 +80,13 @@ def choose(settings: RegressorSettings, data: Observations, seed: int, max_time:
             return None
         trials[name], scores[name] = trial, _score(trial, held)
     best = max(scores, key=lambda name: scores[name])
-    heavier = LIKELIHOODS[settings.likelihood].heavier
-    if heavier is not None and not few and _may_have_outliers(data) and _kurtosis(trials[best], held) > HEAVY:
+    heavier, heavy = LIKELIHOODS[settings.likelihood].heavier, False
+    near = data.take(at_random)  # in gaps it is rather f that is uncertain than noise
+    if heavier is not None and not few and _may_have_outliers(data) and _kurtosis(trials[best], near) > HEAVY:
         robust = _short(replace(settings, likelihood=heavier), models[best], some, seed, _left(until))
         if robust is not None:
             scores[f"{best} with heavy tails"] = _score(robust, held)
-    heavy = max(scores.values()) > scores[best]
+            heavy = _score(robust, near) > _score(trials[best], near)
     return Choice(best, scores, len(some.target), len(held.target), _lengthscales(trials[best]), heavy, seasons)
 
 
@@ -104,14 +112,30 @@ def _kurtosis(trial: FittedRegressor, held: Observations) -> float:
     return float(np.mean(squares**2) / np.mean(squares) ** 2 - 3)
 
 
-def _parts(data: Observations, seed: int) -> tuple[Observations, Observations]:
+def _split(data: Observations, seed: int) -> tuple[npt.NDArray[np.intp], npt.NDArray[np.intp]]:
     """The rows to learn from and those to be judged by, at random; all outputs of an input are on one side."""
     rng = stream(seed, 1, 4)
     order = rng.permutation(len(data.target))
     count = min(HELD_OUT, len(order) // 4)
     if data.several:
         order, count = _whole_inputs(data.inputs, count, rng)
-    return data.take(np.sort(order[count : count + ROWS])), data.take(np.sort(order[:count]))
+    return np.sort(order[count : count + ROWS]), np.sort(order[:count])
+
+
+def _in_gaps(table: Table, seasons: dict[str, list[float]], rng: np.random.Generator) -> npt.NDArray[np.bool_]:
+    """Which rows are in gaps of the first column with seasons, each of half a period at least; none without seasons.
+
+    Between rows that are close a curve goes through a season as well as a season does.
+    """
+    if not seasons:
+        return np.zeros(len(table), dtype=bool)
+    name, periods = next(iter(seasons.items()))
+    values = table.numeric(name)
+    place = (values - values.min()) / max(max(periods) / 2, SHORTEST * np.ptp(values))
+    cell = np.minimum(place, np.ceil(place.max()) - 1).astype(np.intp)  # the last value is no cell of its own
+    order = rng.permutation(int(cell.max()) + 1)
+    together = np.cumsum(np.bincount(cell)[order])
+    return np.isin(cell, order[together <= IN_GAPS * len(values)])
 
 
 def _whole_inputs(
