@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 import warnings
 from dataclasses import replace
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -55,11 +55,7 @@ def choose(settings: RegressorSettings, data: Observations, seed: int, max_time:
         return None
     until = None if max_time is None else time.monotonic() + max_time
     columns = useful(data.table)
-    rows, at_random = _split(data, seed)
-    some = data.take(rows)
-    seasons = seasons_of(some.table.select(columns), some.target, data.table, some.weight)
-    gap = _in_gaps(data.table, seasons, stream(seed, 1, 5))[rows]
-    some, held = data.take(rows[~gap]), data.take(np.sort(np.concatenate([at_random, rows[gap]])))
+    some, held, near, seasons = _parts(data, columns, seed)
     given: dict[str, Any] = {"seasons": seasons, "several": data.several, "columns": columns}
     names = list(contenders(data.table, weight=data.weight, **given))
     if few := len(data.target) < LEAST_ROWS:
@@ -81,7 +77,6 @@ def choose(settings: RegressorSettings, data: Observations, seed: int, max_time:
         trials[name], scores[name] = trial, _score(trial, held)
     best = max(scores, key=lambda name: scores[name])
     heavier, heavy = LIKELIHOODS[settings.likelihood].heavier, False
-    near = data.take(at_random)  # in gaps it is rather f that is uncertain than noise
     if heavier is not None and not few and _may_have_outliers(data) and _kurtosis(trials[best], near) > HEAVY:
         robust = _short(replace(settings, likelihood=heavier), models[best], some, seed, _left(until))
         if robust is not None:
@@ -110,6 +105,27 @@ def _kurtosis(trial: FittedRegressor, held: Observations) -> float:
     mean, sd = predict(trial, held.table, False, Asked(return_std=True))
     squares = ((held.target - mean) / sd) ** 2
     return float(np.mean(squares**2) / np.mean(squares) ** 2 - 3)
+
+
+class _Parts(NamedTuple):
+    """Rows to learn from, rows to be judged by, those of them that are no gap, and the seasons of the first.
+
+    In gaps it is rather f that is uncertain than noise, so the others alone tell of its tails.
+    """
+
+    some: Observations
+    held: Observations
+    near: Observations
+    seasons: dict[str, list[float]]
+
+
+def _parts(data: Observations, columns: list[str], seed: int) -> _Parts:
+    rows, at_random = _split(data, seed)
+    some = data.take(rows)
+    seasons = seasons_of(some.table.select(columns), some.target, data.table, some.weight)
+    gap = _in_gaps(data.table, seasons, stream(seed, 1, 5))[rows]
+    held = np.sort(np.concatenate([at_random, rows[gap]]))
+    return _Parts(data.take(rows[~gap]), data.take(held), data.take(at_random), seasons)
 
 
 def _split(data: Observations, seed: int) -> tuple[npt.NDArray[np.intp], npt.NDArray[np.intp]]:
