@@ -14,7 +14,7 @@ from tuckergp.data.tables import as_table
 from tuckergp.inference import HMC, INFERENCES, NUTS, Gibbs
 from tuckergp.kernels import SE, Identity
 from tuckergp.likelihoods import LIKELIHOODS
-from tuckergp.likelihoods.base import Predicted
+from tuckergp.likelihoods.given import Predicted
 from tuckergp.model.design import Design
 from tuckergp.model.mode import Mode
 from tuckergp.random import BLOCK

@@ -13,7 +13,7 @@ from tuckergp.inference import ALS, Gibbs
 from tuckergp.inference.base import Problem
 from tuckergp.kernels import Identity
 from tuckergp.likelihoods import Clicks, Gaussian
-from tuckergp.likelihoods.base import Predicted
+from tuckergp.likelihoods.given import Predicted
 from tuckergp.model.design import Design
 from tuckergp.model.mode import Mode
 from tuckergp.model.tucker import make_core

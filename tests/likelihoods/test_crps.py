@@ -10,7 +10,7 @@ from tuckergp.data.datasets import make_ratings
 from tuckergp.evaluation import scoring
 from tuckergp.evaluation.metrics import levels_crps, normal_crps
 from tuckergp.likelihoods import Gaussian, NegativeBinomial, Ordinal, Poisson, Student
-from tuckergp.likelihoods.base import Predicted
+from tuckergp.likelihoods.given import Predicted
 from tuckergp.likelihoods.ranked import ranked_score
 
 RNG = np.random.default_rng(0)

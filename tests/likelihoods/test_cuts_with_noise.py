@@ -8,7 +8,7 @@ from scipy import stats
 
 from tuckergp.compute.ordinal import level_masses, total_log_mass
 from tuckergp.likelihoods import Ordinal, ordinal
-from tuckergp.likelihoods.base import NoiseSettings, Observed
+from tuckergp.likelihoods.given import NoiseSettings, Observed
 from tuckergp.likelihoods.levels import draw_cuts, log_probability
 
 

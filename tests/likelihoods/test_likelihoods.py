@@ -11,7 +11,7 @@ from tests.helpers import core_of, flatten, random_design
 from tuckergp.compute import densities
 from tuckergp.errors import InputError
 from tuckergp.likelihoods import Gaussian, NegativeBinomial, Ordinal, Poisson, Student
-from tuckergp.likelihoods.base import NoiseSettings, Observed
+from tuckergp.likelihoods.given import NoiseSettings, Observed
 from tuckergp.likelihoods.levels import CutPrior
 from tuckergp.model.tucker import Parameters, TuckerModel
 

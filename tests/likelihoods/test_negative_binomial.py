@@ -18,7 +18,7 @@ from tuckergp.inference import HMC, NUTS, SGLD
 from tuckergp.inference.base import Problem
 from tuckergp.kernels import SE, Identity
 from tuckergp.likelihoods import NegativeBinomial, Poisson
-from tuckergp.likelihoods.base import NoiseSettings, Observed, Predicted
+from tuckergp.likelihoods.given import NoiseSettings, Observed, Predicted
 from tuckergp.likelihoods.mixture import negative_binomial_quantiles, poisson_quantiles
 from tuckergp.likelihoods.negative_binomial import NegativeBinomialState, draw_dispersion, log_rising
 from tuckergp.model.design import Design

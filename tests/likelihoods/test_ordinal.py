@@ -11,7 +11,7 @@ from scipy.special import log_ndtr, ndtr, ndtri
 from tests.helpers import quick_and_long
 from tuckergp.compute import ordinal as compute
 from tuckergp.errors import DivergenceError, InputError
-from tuckergp.likelihoods.base import Observed, Predicted
+from tuckergp.likelihoods.given import Observed, Predicted
 from tuckergp.likelihoods.levels import (
     CutPrior,
     draw_cuts,

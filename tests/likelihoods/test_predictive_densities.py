@@ -7,7 +7,7 @@ from scipy import stats
 from tuckergp import TuckerRecommender
 from tuckergp.data.datasets import make_ratings
 from tuckergp.likelihoods import Gaussian, NegativeBinomial, Ordinal, Poisson, Student
-from tuckergp.likelihoods.base import Predicted
+from tuckergp.likelihoods.given import Predicted
 
 RNG = np.random.default_rng(0)
 F = RNG.standard_normal((3, 4))

@@ -4,7 +4,7 @@ import numpy as np
 from scipy import stats
 
 from tuckergp.likelihoods import row_noise
-from tuckergp.likelihoods.base import Observed
+from tuckergp.likelihoods.given import Observed
 from tuckergp.likelihoods.precision import Precision, RowSums
 from tuckergp.likelihoods.row_noise import RowNoise
 

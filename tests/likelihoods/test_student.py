@@ -17,7 +17,7 @@ from tuckergp.inference import Gibbs
 from tuckergp.inference.base import Problem
 from tuckergp.kernels import SE
 from tuckergp.likelihoods import Gaussian, Student
-from tuckergp.likelihoods.base import NoiseSettings, Observed, Predicted
+from tuckergp.likelihoods.given import NoiseSettings, Observed, Predicted
 from tuckergp.likelihoods.precision import Precision, RowSums
 from tuckergp.likelihoods.row_noise import RowNoise
 from tuckergp.likelihoods.student import StudentState, draw_nu

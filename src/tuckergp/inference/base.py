@@ -16,7 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from tuckergp.inference.squares import Squares, squares_of
-from tuckergp.likelihoods.base import Observed
+from tuckergp.likelihoods.given import Observed
 from tuckergp.likelihoods.precision import Precision
 from tuckergp.model.design import Design
 from tuckergp.model.draw import Draw

@@ -23,7 +23,7 @@ from tuckergp.inference.base import Info, Problem, as_weights
 from tuckergp.inference.cost import sweep_bytes, sweep_seconds
 from tuckergp.inference.resuming import ChainValues, weights_at
 from tuckergp.likelihoods import Likelihood
-from tuckergp.likelihoods.base import NoiseSettings
+from tuckergp.likelihoods.given import NoiseSettings
 from tuckergp.likelihoods.precision import Precision, RowSums
 from tuckergp.model.cores import CoreSpec
 from tuckergp.model.design import Design

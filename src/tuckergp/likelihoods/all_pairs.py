@@ -19,7 +19,8 @@ from tuckergp.checks import Checked, number, one_of, positive, setting
 from tuckergp.compute.contract import FULL
 from tuckergp.errors import InputError
 from tuckergp.likelihoods.background import Background
-from tuckergp.likelihoods.base import Label, Likelihood, NoiseSettings, Observed, Predicted, row_of_target
+from tuckergp.likelihoods.base import Likelihood
+from tuckergp.likelihoods.given import Label, NoiseSettings, Observed, Predicted, row_of_target
 from tuckergp.likelihoods.precision import Precision, RowSums
 from tuckergp.likelihoods.row_noise import Sums
 

@@ -13,7 +13,7 @@ import numpy.typing as npt
 from scipy.special import expit, log_expit
 
 from tuckergp.likelihoods.all_pairs import AllPairs, AllPairsState
-from tuckergp.likelihoods.base import Observed, Predicted
+from tuckergp.likelihoods.given import Observed, Predicted
 from tuckergp.likelihoods.of_levels import OfLevels
 
 __all__ = ["Clicks"]

@@ -8,7 +8,8 @@ from typing import ClassVar, Self
 import numpy as np
 import numpy.typing as npt
 
-from tuckergp.likelihoods.base import Label, Likelihood, Predicted, row_of_target
+from tuckergp.likelihoods.base import Likelihood
+from tuckergp.likelihoods.given import Label, Predicted, row_of_target
 
 __all__ = ["LARGEST_LOG", "Counts", "poisson_counts"]
 

@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from tuckergp.likelihoods import row_noise
-from tuckergp.likelihoods.base import NoiseSettings, Observed, Predicted
+from tuckergp.likelihoods.given import NoiseSettings, Observed, Predicted
 from tuckergp.likelihoods.mixture import NORMAL, mixture_quantiles
 from tuckergp.likelihoods.precision import Precision
 from tuckergp.likelihoods.row_noise import RowNoise

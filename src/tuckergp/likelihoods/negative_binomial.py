@@ -18,8 +18,8 @@ import numpy.typing as npt
 from scipy.special import digamma, expit, gammaln
 
 from tuckergp.errors import InputError, NotConvergedWarning
-from tuckergp.likelihoods.base import NoiseSettings, Observed, Predicted
 from tuckergp.likelihoods.counts import Counts, poisson_counts
+from tuckergp.likelihoods.given import NoiseSettings, Observed, Predicted
 from tuckergp.likelihoods.mixture import negative_binomial_distribution, negative_binomial_quantiles
 from tuckergp.likelihoods.polya_gamma import mean_and_variance, polya_gamma
 from tuckergp.likelihoods.precision import Precision

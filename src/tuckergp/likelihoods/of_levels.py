@@ -8,7 +8,8 @@ from typing import ClassVar
 import numpy as np
 import numpy.typing as npt
 
-from tuckergp.likelihoods.base import Likelihood, Predicted
+from tuckergp.likelihoods.base import Likelihood
+from tuckergp.likelihoods.given import Predicted
 from tuckergp.likelihoods.levels import level_interval
 from tuckergp.likelihoods.ranked import levels_score
 

@@ -16,7 +16,7 @@ import numpy.typing as npt
 from tuckergp.compute.ordinal import level_slopes
 from tuckergp.errors import InputError
 from tuckergp.likelihoods import row_noise
-from tuckergp.likelihoods.base import Label, NoiseSettings, Observed, Predicted, row_of_target
+from tuckergp.likelihoods.given import Label, NoiseSettings, Observed, Predicted, row_of_target
 from tuckergp.likelihoods.levels import (
     CutPrior,
     draw_cuts,

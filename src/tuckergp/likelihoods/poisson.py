@@ -10,8 +10,8 @@ import numpy as np
 import numpy.typing as npt
 from scipy.special import gammaln
 
-from tuckergp.likelihoods.base import Predicted
 from tuckergp.likelihoods.counts import LARGEST_LOG, Counts, poisson_counts
+from tuckergp.likelihoods.given import Predicted
 from tuckergp.likelihoods.mixture import poisson_distribution, poisson_quantiles
 
 __all__ = ["Poisson"]

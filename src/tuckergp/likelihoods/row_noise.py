@@ -14,7 +14,7 @@ import numpy.typing as npt
 from scipy.special import gammaln
 
 from tuckergp.errors import InputError
-from tuckergp.likelihoods.base import NoiseSettings, Observed
+from tuckergp.likelihoods.given import NoiseSettings, Observed
 from tuckergp.likelihoods.precision import Precision, RowSums
 from tuckergp.random import gammas, log_slice
 

@@ -15,7 +15,8 @@ import numpy.typing as npt
 from tuckergp.data.standard import mean_and_std
 from tuckergp.errors import InputError
 from tuckergp.likelihoods import row_noise
-from tuckergp.likelihoods.base import Likelihood, NoiseSettings, Observed, Predicted
+from tuckergp.likelihoods.base import Likelihood
+from tuckergp.likelihoods.given import NoiseSettings, Observed, Predicted
 from tuckergp.likelihoods.precision import Precision
 from tuckergp.likelihoods.row_noise import Sums
 from tuckergp.scratch import empty

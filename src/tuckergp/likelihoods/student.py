@@ -18,7 +18,7 @@ from scipy.special import gammaln
 
 from tuckergp.errors import InputError
 from tuckergp.likelihoods import row_noise
-from tuckergp.likelihoods.base import NoiseSettings, Observed, Predicted
+from tuckergp.likelihoods.given import NoiseSettings, Observed, Predicted
 from tuckergp.likelihoods.mixture import mixture_quantiles, student_t
 from tuckergp.likelihoods.precision import Precision
 from tuckergp.likelihoods.row_noise import RowNoise

@@ -18,7 +18,7 @@ import numpy.typing as npt
 
 from tuckergp.compute.keyed import keyed_gammas
 from tuckergp.errors import InputError
-from tuckergp.likelihoods.base import Predicted
+from tuckergp.likelihoods.given import Predicted
 from tuckergp.likelihoods.row_noise import nu_of_draws
 from tuckergp.model.design import Design
 from tuckergp.model.draw import Draw, ModeDraw

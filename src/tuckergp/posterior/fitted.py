@@ -14,7 +14,7 @@ from tuckergp.checks import Allowed, check, one_of, probability
 from tuckergp.errors import InputError
 from tuckergp.inference.base import Info
 from tuckergp.likelihoods import Likelihood
-from tuckergp.likelihoods.base import Predicted
+from tuckergp.likelihoods.given import Predicted
 from tuckergp.model.design import Design
 from tuckergp.posterior.draws import PREDICTION_SEED, Draws
 from tuckergp.posterior.moments import Moments, summarised

@@ -6,7 +6,7 @@ import numpy as np
 import numpy.typing as npt
 
 from tuckergp.inference.base import Problem
-from tuckergp.likelihoods.base import Predicted
+from tuckergp.likelihoods.given import Predicted
 from tuckergp.model.draw import Draw
 
 __all__ = ["replicates"]

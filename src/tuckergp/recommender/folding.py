@@ -16,7 +16,7 @@ import numpy.typing as npt
 from tuckergp.compute.row_in_draws import row_in_draws
 from tuckergp.data.history import History
 from tuckergp.errors import NotPositiveDefinite
-from tuckergp.likelihoods.base import Predicted
+from tuckergp.likelihoods.given import Predicted
 from tuckergp.model.design import Design
 from tuckergp.model.mode_table import ModeTable
 from tuckergp.posterior.draws import Draws

@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from tuckergp.data.tables import Table
-from tuckergp.likelihoods.base import Predicted
+from tuckergp.likelihoods.given import Predicted
 from tuckergp.posterior.draws import PREDICTION_SEED
 from tuckergp.posterior.fitted import Fit
 from tuckergp.recommender.factors import Factors

@@ -29,7 +29,7 @@ from tuckergp.data.periods import times
 from tuckergp.data.tables import Table, as_table, column_names
 from tuckergp.errors import DataWarning, InputError
 from tuckergp.likelihoods import LIKELIHOODS
-from tuckergp.likelihoods.base import Label
+from tuckergp.likelihoods.given import Label
 from tuckergp.likelihoods.standardised import LARGEST
 from tuckergp.recommender.layout import SIDES, Layout
 from tuckergp.recommender.settings import LIKELIHOOD, RecommenderSettings

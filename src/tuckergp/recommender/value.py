@@ -19,7 +19,7 @@ from tuckergp.inference import INFERENCES
 from tuckergp.inference.algorithm import Sampled
 from tuckergp.likelihoods import LIKELIHOODS
 from tuckergp.likelihoods.all_pairs import AllPairs
-from tuckergp.likelihoods.base import Predicted
+from tuckergp.likelihoods.given import Predicted
 from tuckergp.random import stream
 from tuckergp.recommender.choosing import inference_of
 from tuckergp.recommender.diversity import diversified

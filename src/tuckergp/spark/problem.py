@@ -20,7 +20,7 @@ from tuckergp.compute.packed import explained, packed_size, solve_packed
 from tuckergp.compute.threads import run_ranges
 from tuckergp.errors import InputError
 from tuckergp.inference.base import Problem
-from tuckergp.likelihoods.base import Observed
+from tuckergp.likelihoods.given import Observed
 from tuckergp.likelihoods.precision import Precision, RowSums
 from tuckergp.linalg import Matrix
 from tuckergp.model.design import Design
