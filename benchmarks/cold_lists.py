@@ -42,15 +42,16 @@ SIZES = {"synthetic": (600, 400)}
 ALONE, PLAIN = ", 4 and 5 alone", ", no attributes"
 VALUE = {"time": None, "objective": "value"}
 OURS: dict[str, dict[str, Any]] = {"gibbs": {"rank": 32}, "als": {"rank": 32, "inference": "als"}}
-FACTORS = {"factors": (32,), "unobserved": (0.1, 0.3, 1.0), "regularization": (0.003, 0.01, 0.03)}
 GRIDS = {
     "lightfm": grid(
-        no_components=(32,), learning_rate=(0.02, 0.05), epochs=(20, 60), alpha=(0.0, 1e-4), shares=(False, True)
+        no_components=(16, 32), learning_rate=(0.02, 0.05), epochs=(10, 20, 60), alpha=(0.0, 1e-4), shares=(False, True)
     ),
     "nearest rows": grid(neighbours=(3, 10, 30, 100, 300)),
-    "ridge": grid(**{**FACTORS, "regularization": (0.003, 0.01)}, penalty=(3.0, 30.0, 300.0)),
-    "implicit": grid(factors=(32,), regularization=(1.0, 10.0, 100.0), alpha=(1.0, 4.0, 16.0)),
-    "ials": grid(**FACTORS),
+    "ridge": grid(
+        factors=(32,), unobserved=(0.1, 0.3, 1.0, 3.0), regularization=(0.003, 0.01), penalty=(3.0, 30.0, 300.0)
+    ),
+    "implicit": grid(factors=(8, 32), regularization=(1.0, 10.0, 100.0), alpha=(0.25, 1.0, 4.0, 16.0)),
+    "ials": grid(factors=(8, 32), unobserved=(0.1, 0.3, 1.0), regularization=(0.003, 0.01, 0.03, 0.1)),
     "ease": grid(l2=(10.0, 30.0, 100.0, 300.0, 1_000.0)),
 }
 """What is compared on the validation parts; with ratings, once with all of them and once with 4 and 5 alone."""
