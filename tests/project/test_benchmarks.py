@@ -415,7 +415,7 @@ def test_validation_parts_know_nothing_of_what_the_test_part_alone_has(monkeypat
     monkeypatch.syspath_prepend(str(BENCHMARKS))
     lists = importlib.import_module("cold_lists")
     contest = lists.contest_of("synthetic, new items", 0, 10)
-    inner = lists.contest_of("synthetic, new items", 0, 10, validation=True)
+    inner = lists.contest_of("synthetic, new items", 0, 10, validation=1)
     held = set(contest.candidates.items) - set(contest.train["item_id"])
     assert len(held) >= 8
     assert not held & set(inner.candidates.items)
