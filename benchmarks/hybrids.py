@@ -1,6 +1,6 @@
 """A peer for lists that reads attributes: LightFM with the WARP loss, embeddings of ids and of attributes.
 
-`peers.py` and `lastfm.py` run it; what learns is run by the Python that has LightFM:
+`peers.py`, `lastfm.py` and `cold_lists.py` run it; what learns is run by the Python that has LightFM:
 ``python hybrids.py asked.npz answered.npy``, on one thread, so that a seed gives the same scores again.
 """
 
@@ -57,6 +57,19 @@ def flags(lists: Sequence[Sequence[Any]]) -> sparse.csr_array:
     pairs = sorted({(row, place[word]) for row, words in enumerate(lists) for word in words})
     row, column = np.array(pairs, dtype=np.intp).reshape(-1, 2).T
     return sparse.csr_array((np.ones(len(row)), (row, column)), shape=(len(lists), len(place)))
+
+
+def words_of(users: Any, items: Any, years: bool = False) -> tuple[dict[Any, list[str]], dict[Any, list[str]]]:
+    """By id, what is known of people (age group, sex, occupation) and of films (genres, decade, also the year)."""
+    from tuckergp.paper.movielens_data import age_bins
+
+    words = zip(users["user_id"], age_bins(users["age"]), users["sex"], users["occupation"], strict=True)
+    of_user = {key: [f"{k}: {word}" for k, word in enumerate(some)] for key, *some in words}
+    of_item = {}
+    for key, genres, year in zip(items["item_id"], items["genres"], items["year"], strict=True):
+        released = [f"{int(year) // 10}0s", *([str(int(year))] if years else [])] if year == year else []
+        of_item[key] = [*genres, *released]
+    return of_user, of_item
 
 
 def work(asked: str, answered: str) -> None:

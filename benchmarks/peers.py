@@ -238,15 +238,7 @@ def hybrid_scores(
     import hybrids
     from scipy import sparse
 
-    from tuckergp.paper.movielens_data import age_bins
-
-    people, films = movielens.users, movielens.items
-    words = zip(people["user_id"], age_bins(people["age"]), people["sex"], people["occupation"], strict=True)
-    of_user = {key: [f"{k}: {word}" for k, word in enumerate(some)] for key, *some in words}
-    of_item = {
-        key: [*genres, *([f"{int(year) // 10}0s"] if year == year else [])]
-        for key, genres, year in zip(films["item_id"], films["genres"], films["year"], strict=True)
-    }
+    of_user, of_item = hybrids.words_of(movielens.users, movielens.items)
     attributes = [hybrids.flags([table[key] for key in ids]) for table, ids in ((of_user, users), (of_item, items))]
     clicks = sparse.csr_array((np.ones(len(user)), (user, item)), shape=(len(users), len(items)))
     return hybrids.scores_of(python, options, clicks, attributes, seed)

@@ -520,6 +520,62 @@ def lastfm_choice(report: Report) -> Rows:
     return [*rows, *([f"`{name}`", f"{cell['warm_ndcg_100']:.4f}"] for name, cell in best)]
 
 
+RANKED = {
+    "oracle": "oracle",
+    "oracle of attributes": "oracle that knows all but what is a new row's own",
+    "random": "random order",
+    "popularity": "popularity",
+    "nearest rows": "nearest rows by attributes",
+    "ridge": "ALS with a penalty scaled by frequency, ridge regression of factors on attributes",
+    "lightfm": "LightFM (WARP, attributes)",
+    "ease": "EASE",
+    "implicit": "implicit, ALS",
+    "ials": "ALS with a penalty scaled by frequency",
+    "als": "ours, ALS",
+    "gibbs": "ours, Gibbs sampling",
+    "value": "ours, by value",
+}
+
+
+def cold_lists(report: Report, task: str) -> Rows:
+    """Lists of one task: NDCG@10 by seed, and means over the seeds."""
+    groups = {name: cells for name, cells in report["cells"][task].items() if name.startswith("seed")}
+    columns = {"ndcg_10": "NDCG@10", "recall_50": "recall@50", "ndcg_100": "NDCG@100"}
+    rows = [["", *(f"{name}: NDCG@10" for name in groups), *(f"mean {title}" for title in columns.values())]]
+    rows[0].append("CPU seconds")
+    names = {name for cells in groups.values() for name in cells}
+    for name, title in RANKED.items():
+        for full in sorted(each for each in names if each.split(", ")[0] == name):
+            done = [cells[full] for cells in groups.values()]
+            by_seed = [f"{cell['ndcg_10']:.4f}" for cell in done]
+            means = [f"{mean(cell[column] for cell in done):.4f}" for column in columns]
+            seconds = mean(cell["cpu_seconds"] for cell in done)
+            rows.append([title + full.removeprefix(name), *by_seed, *means, f"{seconds:.1f}"])
+    return rows
+
+
+def cold_lists_choice(report: Report) -> Rows:
+    """Settings of peers that are the best on the validation parts."""
+    rows = [["lists", "contestant", "compared", "chosen", "its NDCG@10, mean of the parts", "the least, the median"]]
+    rows[0][-1] += " on the first part"
+    for task, groups in report["cells"].items():
+        for name in RANKED:
+            parts = [
+                cells for group, cells in groups.items() if group.startswith("valid") and group.endswith(f", {name}")
+            ]
+            if parts:
+                scores = {
+                    options: mean(cells[options]["ndcg_10"] for cells in parts)
+                    for options in parts[0]
+                    if all(options in cells for cells in parts)
+                }
+                best = max(scores, key=lambda one: scores[one])
+                first = [cell["ndcg_10"] for cell in parts[0].values()]
+                least = f"{min(first):.4f}, {median(first):.4f}"
+                rows.append([task, RANKED[name], str(len(first)), f"`{best}`", f"{scores[best]:.4f}", least])
+    return rows
+
+
 def field_neighbours(report: Report) -> Rows:
     """Error of the approximation by smoothness and number of neighbours."""
     cells = report["cells"]["neighbours"]
@@ -796,6 +852,14 @@ TABLES: dict[str, dict[str, Callable[[Report], Rows]]] = {
     },
     "keep.json": {"kept_draws": kept_draws},
     "cold.json": {"cold_start": cold_start},
+    "cold_lists.json": {
+        "cold_lists_movielens_items": lambda report: cold_lists(report, "movielens, new items"),
+        "cold_lists_movielens_users": lambda report: cold_lists(report, "movielens, new users"),
+        "cold_lists_synthetic_items": lambda report: cold_lists(report, "synthetic, new items"),
+        "cold_lists_synthetic_users": lambda report: cold_lists(report, "synthetic, new users"),
+        "cold_lists_synthetic_known": lambda report: cold_lists(report, "synthetic, known"),
+        "cold_lists_choice": cold_lists_choice,
+    },
     "defaults.json": {"defaults_errors": defaults_errors, "defaults_coverage": defaults_coverage},
     "diversity.json": {"diversity_lists": diversity_lists, "diversity_choice": diversity_choice},
     "fields.json": {

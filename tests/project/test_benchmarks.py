@@ -218,6 +218,19 @@ def test_the_benchmark_of_plays_runs_without_its_peer(data_dir, tmp_path):
 
 
 @pytest.mark.slow
+def test_the_benchmark_of_lists_for_new_rows_runs_without_its_peers(data_dir, tmp_path):
+    output = tmp_path / "cold_lists.json"
+    command = [sys.executable, str(BENCHMARKS / "cold_lists.py"), "--quick", "-o", str(output)]
+    subprocess.run(command, check=True, env={**os.environ, "TUCKERGP_DATA": str(data_dir)}, capture_output=True)
+    cells = json.loads(output.read_text())["cells"]
+    assert [len(cells[f"movielens, new {side}"]["seed 0"]) for side in ("items", "users")] == [8, 12]
+    items = cells["synthetic, new items"]["seed 0"]
+    assert set(items) == {"nearest rows", "ridge", "oracle", "oracle of attributes", "random", "gibbs", "als"}
+    for models in (cells[f"synthetic, {task}"]["seed 0"] for task in ("new items", "new users", "known")):
+        assert max(models, key=lambda name: models[name]["ndcg_10"]) == "oracle"
+
+
+@pytest.mark.slow
 def test_the_choice_of_the_prior_scale_runs_and_goes_on_from_its_file(data_dir, tmp_path):
     output = tmp_path / "prior_scale.json"
     command = [sys.executable, str(BENCHMARKS / "prior_scale.py"), "--quick", "-o", str(output)]
@@ -359,6 +372,58 @@ def test_hybrids_have_ids_of_what_was_clicked_beside_attributes(monkeypatch):
     found = hybrids.features(attributes, np.array([2, 0, 1])).toarray()
     np.testing.assert_array_equal(found, [[1, 0, 0, 1, 1], [0, 0, 0, 0, 0], [0, 0, 1, 0, 1]])
     np.testing.assert_allclose(hybrids.shares(sparse.csr_matrix(found)).sum(axis=1), [[1], [0], [1]])
+
+
+def test_rows_without_clicks_are_scored_by_their_words(monkeypatch):
+    monkeypatch.syspath_prepend(str(BENCHMARKS))
+    content = importlib.import_module("content")
+    hybrids = importlib.import_module("hybrids")
+    words = hybrids.flags([["a"], ["a", "b"], ["b"], ["a"], ["b"]])
+    clicks = sparse.csr_array([[1.0, 1, 0], [0, 1, 1], [0, 0, 1], [0, 0, 0], [0, 0, 0]])
+    near = content.nearest(clicks, words, neighbours=2)
+    np.testing.assert_array_equal(near[:3], clicks.toarray()[:3])
+    half = 2**-0.5
+    np.testing.assert_allclose(near[3:], np.array([[1, 1 + half, half], [0, half, 1 + half]]) / (1 + half))
+    np.testing.assert_allclose(content.nearest(clicks, words, neighbours=1)[3:], clicks.toarray()[[0, 2]])
+    options = {"factors": 2, "unobserved": 0.3, "regularization": 0.1}
+    learned = content.regressed(clicks[:3], words[:3], penalty=1.0, seed=0, **options)
+    found = content.regressed(clicks, words, penalty=1e-9, seed=0, **options)
+    np.testing.assert_allclose(found[:3], learned)
+    np.testing.assert_allclose(found[3:], learned[[0, 2]], atol=1e-6)  # three points determine intercept and words
+    far = content.regressed(clicks, words, penalty=1e9, seed=0, **options)
+    np.testing.assert_allclose(far[3:], np.tile(learned.mean(axis=0), (2, 1)), atol=1e-6)
+
+
+def test_choices_are_made_with_the_weights_that_oracles_know(monkeypatch):
+    monkeypatch.syspath_prepend(str(BENCHMARKS))
+    made = importlib.import_module("made_clicks").made
+    one, again = made(80, 50, 3), made(80, 50, 3)
+    np.testing.assert_array_equal(one.clicks["item_id"], again.clicks["item_id"])
+    place = [{key: row for row, key in enumerate(ids)} for ids in (one.users["user_id"], one.items["item_id"])]
+    chosen = np.zeros((80, 50), dtype=bool)
+    pairs = zip(one.clicks["user_id"], one.clicks["item_id"], strict=True)
+    rows, columns = zip(*((place[0][user], place[1][item]) for user, item in pairs), strict=True)
+    chosen[rows, columns] = True
+    assert chosen.sum() == len(one.clicks)  # no pair twice
+    assert chosen.sum(axis=1).min() >= 8
+    gap = [weight[chosen].mean() - weight[~chosen].mean() for weight in (one.weight, one.new_users, one.new_items)]
+    assert gap[0] > max(gap[1:])
+    assert min(gap[1:]) > 0.1
+
+
+def test_validation_parts_know_nothing_of_what_the_test_part_alone_has(monkeypatch):
+    monkeypatch.syspath_prepend(str(BENCHMARKS))
+    lists = importlib.import_module("cold_lists")
+    contest = lists.contest_of("synthetic, new items", 0, 10)
+    inner = lists.contest_of("synthetic, new items", 0, 10, validation=1)
+    held = set(contest.candidates.items) - set(contest.train["item_id"])
+    assert len(held) >= 8
+    assert not held & set(inner.candidates.items)
+    random = inner.figures(lists.simple(inner, "random", 0))
+    assert random["candidates"] < len(held)
+    perfect = contest.figures(contest.candidates.relevant.toarray().astype(float))
+    assert {perfect[name] for name in ("ndcg_10", "ndcg_100", "recall_50")} == {1.0}
+    assert contest.figures(lists.simple(contest, "oracle", 0))["ndcg_10"] < 1
 
 
 def test_settings_of_peers_are_among_those_compared(monkeypatch):

@@ -134,6 +134,21 @@ def test_missing_is_a_level_of_categories_and_bags(values, names):
     np.testing.assert_array_equal(phi[2] > 0, [False, False, True])
 
 
+@pytest.mark.parametrize(
+    ("values", "levels", "first"),
+    [
+        (np.arange(100.0), np.arange(100) // 10, 0),
+        ([1.0] * 40 + [2.0] * 55 + [3.0] * 5, [0] * 40 + [1] * 55 + [2] * 5, 1),  # the last would be with the 2s
+        ([0.0] * 60 + [1.0, 2, 3, 4, 5, 6, 7, 8] * 5, [0] * 60 + [1, 1, 2, 2, 3, 3, 4, 4] * 5, 1),
+        ([0.0, 1.0] * 50, [0, 1] * 50, 1),
+    ],
+)
+def test_numbers_have_ten_levels_and_one_for_each_value_that_a_tenth_share(values, levels, first):
+    table = users_with("x", values)
+    encoded = Attributes.fit("user_id", table).encode(table)
+    np.testing.assert_array_equal([int(text.split()[1]) for text in encoded["x level"]], np.array(levels) + first)
+
+
 def test_missing_is_a_level_of_numbers_and_texts():
     phi, names = features(users_with("x", [1.0, 2.0, np.nan]))
     assert phi[2, 0] == 0

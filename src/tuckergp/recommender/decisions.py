@@ -190,11 +190,19 @@ def _number(table: Table, column: str, missing: npt.NDArray[np.bool_]) -> Attrib
     if spread == 0:
         return _constant(column)
     present = numbers[~np.isnan(numbers)]
-    edges = tuple(float(edge) for edge in np.unique(np.quantile(present, np.arange(1, N_LEVELS) / N_LEVELS)))
     dates = holds_dates(table[column][~missing])
     note = f"{'dates, ' if dates else ''}standardised, and by tenths{_how_many(missing)}"
-    read = Attribute(column, "number", note, float(present.mean()), spread, edges, numeric=True, dates=dates)
+    read = Attribute(column, "number", note, float(present.mean()), spread, _edges(present), numeric=True, dates=dates)
     return _with_range(read, present)
+
+
+def _edges(present: npt.NDArray[np.float64]) -> tuple[float, ...]:
+    """The deciles, but the next value after each that a tenth of the rows share, so that it is a level of its own."""
+    deciles = np.unique(np.quantile(present, np.arange(1, N_LEVELS) / N_LEVELS))
+    common = [value for value in deciles if np.mean(present == value) >= 1 / N_LEVELS and value < present.max()]
+    after = {value: present[present > value].min() for value in common}
+    edges = [edge for edge in deciles if not any(low < edge < high for low, high in after.items())]
+    return tuple(np.unique([*edges, *after.values()]).tolist())
 
 
 def _category(table: Table, column: str, missing: npt.NDArray[np.bool_]) -> Attribute:
