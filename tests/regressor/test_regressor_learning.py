@@ -5,10 +5,13 @@ from pathlib import Path
 import numpy as np
 import pytest
 from sklearn.base import clone
+from threadpoolctl import threadpool_info
 
 from tuckergp import Mode, TuckerGPRegressor, load
 from tuckergp.errors import InputError
+from tuckergp.gp.learning import learn_modes
 from tuckergp.kernels import SE, Identity, Matern12, Periodic
+from tuckergp.regressor import choosing
 
 MODES = [Mode("x0", SE(1.0), whiten=True), Mode("x1", SE(1.0), whiten=True)]
 SHORT = {"rank": 2, "draws": 30, "warmup": 30, "random_state": 0}
@@ -121,3 +124,20 @@ def test_older_files_have_the_defaults():
     last = model.fit_.draws.predicted(model._inputs(new)).f[-1]
     np.testing.assert_allclose(model.components(new).total(), model.fit_.mean + model.fit_.scale * last)
     assert model.sample_y(new, 3).shape == (1, 3)
+
+
+@pytest.mark.parametrize("modes", [None, [Mode("x0", SE(1.0)), Mode("x1", SE(1.0))]])
+def test_numbers_are_learned_by_one_thread_of_blas(modes, monkeypatch):
+    threads = []
+
+    def learned(*given):
+        threads.append({pool["num_threads"] for pool in threadpool_info() if pool["user_api"] == "blas"})
+        return learn_modes(*given)
+
+    monkeypatch.setattr(choosing, "learn_modes", learned)
+    rng = np.random.default_rng(0)
+    X = rng.random((300, 2))
+    how = {} if modes is None else {"hyperparameters": "ml"}
+    TuckerGPRegressor(modes, draws=2, warmup=2, random_state=0, **how).fit(X, X.sum(axis=1) + rng.random(300))
+    assert threads
+    assert all(found == {1} for found in threads)

@@ -206,8 +206,11 @@ class _Radial(Stationary):
             slope *= weight
             if np.size(self.lengthscale) == 1:
                 return {"lengthscale": np.array([np.einsum("ij,ij,ij->", slope, distance, distance)])}
-            columns = (np.subtract.outer(x[:, j], y[:, j]) for j in range(x.shape[1]))
-            return {"lengthscale": np.array([np.einsum("ij,ij,ij->", slope, gap, gap) for gap in columns])}
+            # sum_ij s_ij (x_i - y_j)^2 of each column, with x and y near zero: large squares would cancel
+            middle = x.mean(axis=0)
+            left, right = x - middle, y - middle
+            squares = slope.sum(axis=1) @ left**2 + slope.sum(axis=0) @ right**2
+            return {"lengthscale": squares - 2 * np.einsum("ij,ij->j", left, slope @ right)}
 
         return K, pull
 
@@ -319,12 +322,18 @@ class Matern32(_Matern):
     nu = 1.5
 
     def _profile(self, distance: Floats) -> Floats:
-        s = np.sqrt(3) * distance
-        k: Floats = (1 + s) * np.exp(-s)
+        s: Floats = np.sqrt(3) * distance
+        k: Floats = np.negative(s)
+        np.exp(k, out=k)
+        s += 1
+        k *= s
         return k
 
     def _slope(self, distance: Floats, k: Floats) -> Floats:
-        slope: Floats = 3 * k / (1 + np.sqrt(3) * distance)
+        # 3 k / (1 + s)
+        slope: Floats = np.sqrt(1 / 3) * distance
+        slope += 1 / 3
+        np.divide(k, slope, out=slope)
         return slope
 
 
@@ -342,13 +351,19 @@ class Matern52(_Matern):
     nu = 2.5
 
     def _profile(self, distance: Floats) -> Floats:
-        s = np.sqrt(5) * distance
-        k: Floats = (1 + s + s**2 / 3) * np.exp(-s)
+        s: Floats = np.sqrt(5) * distance
+        k: Floats = np.negative(s)
+        np.exp(k, out=k)
+        k *= _quadratic(s)
         return k
 
     def _slope(self, distance: Floats, k: Floats) -> Floats:
+        # 5 / 3 (1 + s) k / (1 + s + s^2 / 3)
         s = np.sqrt(5) * distance
-        slope: Floats = 5 / 3 * (1 + s) * k / (1 + s + s**2 / 3)
+        slope: Floats = k / _quadratic(s)
+        s += 1
+        s *= 5 / 3
+        slope *= s
         return slope
 
 
@@ -430,8 +445,20 @@ def _per_column(kernel: Kernel, name: str, p: int) -> Floats:
     return np.broadcast_to(values.astype(np.float64), (p,))
 
 
+def _quadratic(s: Floats) -> Floats:
+    """1 + s + s^2 / 3."""
+    value: Floats = s / 3
+    value += 1
+    value *= s
+    value += 1
+    return value
+
+
 def _distances(x: Floats, y: Floats) -> Floats:
     """Euclidean distances of rows, (len(x), len(y))."""
+    if x.shape[1] == 1:
+        gaps = np.subtract.outer(x[:, 0], y[:, 0])
+        return np.abs(gaps, out=gaps)
     from scipy.spatial.distance import cdist  # a tenth of a second to load, and seldom needed
 
     return np.asarray(cdist(x, y))

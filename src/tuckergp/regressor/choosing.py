@@ -21,6 +21,7 @@ from tuckergp.regressor.columns import column_modes, curve_for, useful
 from tuckergp.regressor.reading import Observations
 from tuckergp.regressor.settings import RegressorSettings
 from tuckergp.running.fit import Inference, resolve_inference
+from tuckergp.running.threads import one_blas_thread
 
 SWEEPS = 300
 """The numbers of draws and of sweeps before them, where they are not given."""
@@ -77,7 +78,8 @@ def learned_modes_of(
         rows = int(settings.learn_rows)
         target = LIKELIHOODS[settings.likelihood].as_numbers(data.target, data.exposure)
         summands = core.summands()
-        learned = learn_modes(modes, data.table, target, data.weight, rows, settings.fixed, seed, summands)
+        with one_blas_thread():  # on busy cores several take ten times as long for Gram matrices of this size
+            learned = learn_modes(modes, data.table, target, data.weight, rows, settings.fixed, seed, summands)
         return learned.modes, learned.hyperparameters
     if len(settings.fixed):
         raise InputError("fixed names numbers that hyperparameters='ml' is not to learn; without it leave it out.")

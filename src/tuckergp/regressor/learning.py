@@ -25,6 +25,7 @@ from tuckergp.running.checkpoint import store_choice, stored_choice
 from tuckergp.running.control import Control
 from tuckergp.running.fit import Fit, fit_model, ranks_of, seed_for
 from tuckergp.running.progress import say
+from tuckergp.running.threads import one_blas_thread
 from tuckergp.store.trees import digest
 
 __all__ = ["FittedRegressor", "Trial", "fit_modes", "learn"]
@@ -103,8 +104,9 @@ def _chosen(
     known = stored_choice(folder, whose)
     if known is not None:
         return None if known["choice"] is None else Choice(**known["choice"])
-    # at most half of the time is for the trial
-    choice = choose(settings, data, seed, None if control.max_time is None else control.max_time / 2)
+    with one_blas_thread():  # its runs are of few rows
+        # at most half of the time is for the trial
+        choice = choose(settings, data, seed, None if control.max_time is None else control.max_time / 2)
     store_choice(folder, whose, None if choice is None else asdict(choice))
     return choice
 
