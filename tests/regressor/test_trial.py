@@ -55,6 +55,26 @@ LINE = np.linspace(-2, 2, 300)[:, None]
 OUTLIERS = np.sin(LINE[:, 0]) + 0.1 * np.random.default_rng(2).standard_t(2.1, 300)
 
 
+def test_where_seasons_are_refused_rows_in_gaps_do_not_tell_which_other_model_it_is(monkeypatch):
+    """A false season, whose gaps are held out; noise, which no model foretells there or elsewhere."""
+    monkeypatch.setattr(trials, "seasons_of", lambda *_: {"x0": [0.4]})
+    judged, score = {}, trials._score
+    monkeypatch.setattr(
+        trials, "_score", lambda model, held: judged.setdefault(len(held.target), []).append(0) or score(model, held)
+    )
+    rng = np.random.default_rng(0)
+    X = rng.random((300, 2))
+    model = TuckerGPRegressor(rank=1, draws=10, warmup=10, random_state=0).fit(X, X[:, 0] + 0.1 * rng.random(300))
+    choice = model.choice_
+    assert choice.held_out == 75
+    assert set(choice.scores) == {"lines", "rough lines", "surface", "field"}
+    assert choice.scores[choice.modes] == max(choice.scores.values())
+    assert choice.seasons == {"x0": [0.4]}
+    (in_gaps,) = set(judged) - {75}
+    assert in_gaps > 100
+    assert len(judged[in_gaps]) == 6
+
+
 def test_noise_is_students_where_held_out_residuals_have_heavy_tails():
     choice = choose(RegressorSettings(**SHORT), observations(LINE, OUTLIERS), 0, None)
     robust = choice.scores[f"{choice.modes} with heavy tails"]

@@ -76,6 +76,8 @@ class Contender:
         The least and the largest number of sweeps, where it is not given.
     hyperparameters : {"fixed", "ml"}
         Whether maximum likelihood finds the numbers in the kernels.
+    seasonal : bool
+        Whether columns have seasons.
     """
 
     name: str
@@ -84,6 +86,7 @@ class Contender:
     seconds: float
     sweeps: tuple[int, int]
     hyperparameters: Literal["fixed", "ml"] = "fixed"
+    seasonal: bool = False
 
     def settings(self, settings: RegressorSettings) -> RegressorSettings:
         """The settings of a fit of this model, with numbers of sweeps where a name of an inference leaves them open."""
@@ -98,12 +101,13 @@ class Contender:
         return replace(chosen, warmup=warmup, draws=total - total // 3 if settings.draws is None else settings.draws)
 
 
-def lines(table: Table, seasons: Mapping[str, Sequence[float]], ending: str = "") -> list[Contender]:
+def lines(table: Table, seasons: Mapping[str, Sequence[float]]) -> list[Contender]:
     """One mode per column, with a curve for each number beside its seasons."""
     made = []
     for name, (curve, seconds) in CURVES.items():
-        modes = column_modes(table, Linear() + curve, seasons)
-        made.append(Contender(name + ending, modes, None, seconds * len(table) * len(modes), (75, 400)))
+        modes, ending = column_modes(table, Linear() + curve, seasons), " with seasons" if seasons else ""
+        time = seconds * len(table) * len(modes)
+        made.append(Contender(name + ending, modes, None, time, (75, 400), seasonal=bool(seasons)))
     return made
 
 
@@ -167,7 +171,7 @@ def contenders(
     waves = {name: [period / scale[name] for period in periods] for name, periods in seasons.items()}
     found = [
         *lines(some, {}),
-        *(lines(some, waves, " with seasons") if waves else ()),
+        *(lines(some, waves) if waves else ()),
         None if several else surface(some),
         field(some, lengthscales),
     ]

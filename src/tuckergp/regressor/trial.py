@@ -48,6 +48,8 @@ WARMUP, DRAWS = 20, 20
 def choose(settings: RegressorSettings, data: Observations, seed: int, max_time: float | None) -> Choice | None:
     """The contender that gives held-out targets the highest mean log density; None where there is but one.
 
+    Where seasons were found, rows in gaps are held out, too, and tell whether the best model has them.
+
     With less than it takes in ``max_time`` seconds there is no choice, with a warning. Ctrl-C interrupts it: there is
     no result so far.
     """
@@ -63,7 +65,7 @@ def choose(settings: RegressorSettings, data: Observations, seed: int, max_time:
     if len(names) < 2:
         return None
     models = contenders(some.table, weight=some.weight, **given)
-    trials, scores = {}, {}
+    trials = {}
     for name in names:
         trial = _short(settings, models[name], some, seed, _left(until))
         if trial is None:
@@ -74,8 +76,12 @@ def choose(settings: RegressorSettings, data: Observations, seed: int, max_time:
                 stacklevel=5,
             )
             return None
-        trials[name], scores[name] = trial, _score(trial, held)
+        trials[name] = trial
+    scores = {name: _score(trial, held) for name, trial in trials.items()}
     best = max(scores, key=lambda name: scores[name])
+    if not models[best].seasonal:  # gaps have told that there are no seasons, and tell nothing of the others
+        scores = {name: _score(trial, near) for name, trial in trials.items() if not models[name].seasonal}
+        best, held = max(scores, key=lambda name: scores[name]), near
     heavier, heavy = LIKELIHOODS[settings.likelihood].heavier, False
     if heavier is not None and not few and _may_have_outliers(data) and _kurtosis(trials[best], near) > HEAVY:
         robust = _short(replace(settings, likelihood=heavier), models[best], some, seed, _left(until))
