@@ -5,7 +5,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from sklearn.base import clone
-from threadpoolctl import threadpool_info
+from threadpoolctl import threadpool_info, threadpool_limits
 
 from tuckergp import Mode, TuckerGPRegressor, load
 from tuckergp.errors import InputError
@@ -138,6 +138,7 @@ def test_numbers_are_learned_by_one_thread_of_blas(modes, monkeypatch):
     rng = np.random.default_rng(0)
     X = rng.random((300, 2))
     how = {} if modes is None else {"hyperparameters": "ml"}
-    TuckerGPRegressor(modes, draws=2, warmup=2, random_state=0, **how).fit(X, X.sum(axis=1) + rng.random(300))
+    with threadpool_limits(2, user_api="blas"):
+        TuckerGPRegressor(modes, draws=2, warmup=2, random_state=0, **how).fit(X, X.sum(axis=1) + rng.random(300))
     assert threads
     assert all(found == {1} for found in threads)
