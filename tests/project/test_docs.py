@@ -11,11 +11,13 @@ import importlib.util
 import json
 import pkgutil
 import re
+import sys
 import tomllib
 from dataclasses import replace
+from itertools import pairwise
 from pathlib import Path
 from types import ModuleType
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import pytest
 
@@ -40,6 +42,10 @@ NOT_RUN = re.compile(r"<!-- not run -->\s*\Z")
 # What an example runs at the most in the quick suite.
 FEW = {"draws": 15, "warmup": 15, "iterations": 8, "epochs": 8}
 NEEDS = re.compile(r"<!-- needs: (?P<what>[a-z, ]+) -->\s*\Z")
+# What a comment says that its line prints: a value as it is, or one or two numbers.
+SAID = re.compile(r"print\(.*\)  # (?P<said>.+)$")
+ABOUT = re.compile(r"(R\^2, )?about (?P<first>-?\d[\d.]*)( and (?P<second>-?\d[\d.]*))?\b")
+NUMBER = re.compile(r"-?\d+(\.\d*)?(e[-+]\d+)?")
 
 
 def script(path: str) -> ModuleType:
@@ -78,6 +84,46 @@ def run(page: Path, blocks: list[Block], namespace: dict[str, object]) -> None:
     for block in blocks:
         # as many empty lines as there are above it in the page; without this file's __future__ imports
         exec(compile("\n" * block.line + block.code, str(page), "exec", dont_inherit=True), namespace)
+
+
+class Printed:
+    """`print` for a page, which keeps what each of its lines prints."""
+
+    def __init__(self, page: Path) -> None:
+        self.page, self.at, self.lines = str(page), {}, []
+
+    def __call__(self, *values: object, **options: Any) -> None:
+        print(*values, **options)
+        text, caller = " ".join(map(str, values)), sys._getframe(1)
+        self.lines += [" ".join(line.split()) for line in text.splitlines()]
+        if caller.f_code.co_filename == self.page:
+            self.at[caller.f_lineno] = " ".join([*filter(None, [self.at.get(caller.f_lineno)]), text])
+
+
+def contradicted(text: str, printed: Printed) -> list[str]:
+    """What a page says of outputs that are others: comments beside lines that print, and heads of blocks of text.
+
+    Chains on other machines differ, so numbers may be off by a tenth, and lines of text with numbers are not compared.
+    """
+    wrong = []
+    for number, output in printed.at.items():
+        comment = SAID.search(text.splitlines()[number - 1])
+        if comment is None:
+            continue
+        said, about = comment["said"], ABOUT.match(comment["said"])
+        if about is not None:
+            expected = [float(each) for each in about.group("first", "second") if each is not None]
+            found = [float(each[0]) for each in NUMBER.finditer(output)][: len(expected)]
+            agrees = found == pytest.approx(expected, rel=0.1)
+        else:
+            agrees = (said[0] not in "([{" and said not in ("True", "False")) or said.startswith(output)
+        if not agrees:
+            wrong.append(f"line {number} prints {output}, not {said}")
+    for code, shown in pairwise(FENCE.finditer(text)):
+        if (code["info"], shown["info"]) == ("python", "text") and not text[code.end() : shown.start()].strip():
+            heads = [" ".join(line.split()) for line in shown["code"].splitlines() if not re.search(r"\d|^\.*$", line)]
+            wrong += [f"nothing prints {head}" for head in heads if head not in printed.lines]
+    return wrong
 
 
 def anchors_of(page: Path) -> set[str]:
@@ -165,12 +211,48 @@ def test_examples_run(page, time, tmp_path, monkeypatch, request):
     monkeypatch.chdir(tmp_path)
     known = dict(INFERENCES)  # to which a page may add
     request.addfinalizer(lambda: [INFERENCES.pop(name) for name in set(INFERENCES) - set(known)])
-    blocks, namespace = blocks_of(page.read_text()), {"__name__": "__main__"}
+    printed = Printed(page)
+    blocks, namespace = blocks_of(page.read_text()), {"__name__": "__main__", "print": printed}
     blocks = [block for block in blocks if time or "time" not in block.needs]
     run(page, [block for block in blocks if "data" not in block.needs], namespace)
     if any("data" in block.needs for block in blocks):
         monkeypatch.setenv("TUCKERGP_DATA", str(request.getfixturevalue("data_dir")))
         run(page, [block for block in blocks if "data" in block.needs], namespace)
+    if time:
+        assert contradicted(page.read_text(), printed) == []
+
+
+def test_finds_what_a_page_says_of_outputs_that_are_others(tmp_path):
+    page = tmp_path / "page.md"
+    page.write_text("""
+```python
+print(0.96, 3)  # about 0.95
+print(0.5)  # about 0.4, which is little
+for x in (1.0, 2.0):
+    print(x)  # about 1.05 and 2
+print((2, 3), 4)  # (2, 3) 4, or more
+print((2, 3))  # [2, 3]
+print("name  size\\n2 3")  # what it is
+```
+
+```text
+ name size
+ 5    6
+...
+```
+
+```python
+print(1)
+```
+
+```text
+name weight
+```
+""")
+    printed = Printed(page)
+    run(page, blocks_of(page.read_text()), {"print": printed})
+    expected = ["line 4 prints 0.5, not about 0.4, which is little", "line 8 prints (2, 3), not [2, 3]"]
+    assert contradicted(page.read_text(), printed) == [*expected, "nothing prints name weight"]
 
 
 @pytest.mark.parametrize("name", MODULES)
