@@ -133,3 +133,29 @@ def test_numbers_are_learned_for_a_sum_where_the_function_is_one():
     fitted = with_values(AdditiveKernel.summed(modes, table, core.summands()), found.hyperparameters)
     expected = fitted.scale * fitted.variances(table)[1:].sum()
     assert again.variances(table)[1:].sum() == pytest.approx(expected, rel=1e-3)
+
+
+@pytest.mark.parametrize("grid", [False, True])
+@pytest.mark.parametrize("length", [0.3, 6.0])
+def test_what_changes_fast_is_found_from_lengthscales_that_are_far_too_long(length, grid):
+    """From the long one, the first search ends where all is noise."""
+    rng = np.random.default_rng(1)
+    a, b = np.meshgrid(np.linspace(0, 8, 40), np.arange(6.0)) if grid else rng.uniform(0, 8, (2, 240))
+    y = np.sin(4 * a.ravel()) + 0.1 * rng.standard_normal(240)
+    modes = [Mode(name, SE(length), constant=False) for name in "ab"]
+    learned = learn_modes(modes, as_table({"a": a.ravel(), "b": b.ravel()}, "X"), y).hyperparameters
+    assert learned["noise"][0] < 0.1
+    assert 0.2 < learned["a__lengthscale"][0] < 0.8
+
+
+def test_noise_stays_noise_and_fixed_lengthscales_stay():
+    rng = np.random.default_rng(0)
+    table, modes = as_table({"a": rng.uniform(0, 8, 150)}, "X"), [Mode("a", SE(6.0), constant=False)]
+    assert learn_modes(modes, table, rng.standard_normal(150)).hyperparameters["noise"][0] > 0.6
+    wave = np.sin(4 * table["a"]) + 0.1 * rng.standard_normal(150)
+    for name in ("lengthscale", "a__lengthscale"):
+        modes = [Mode("a", SE(6.0), constant=False), Mode("b", SE(1.0), constant=False)]
+        both = as_table({"a": table["a"], "b": np.zeros(150)}, "X")
+        learned = learn_modes(modes, both, wave, fixed=[name]).hyperparameters
+        assert learned["a__lengthscale"] == [6.0]
+        assert learned["noise"][0] > 0.9

@@ -37,6 +37,12 @@ Floats: TypeAlias = npt.NDArray[np.float64]
 START_NOISE = 0.1
 """Where the search for the noise begins, as a share of the variance of the targets."""
 
+ALL_NOISE, SHORTER = 0.9, (3.0, 10.0)
+"""Where the noise is a larger share of the variance, the search begins again, with lengthscales divided by these.
+
+From lengthscales that are too long for what changes fast, it ends where all is noise.
+"""
+
 DIGITS = 6
 """Significant digits of learned numbers: more would depend on the machine."""
 
@@ -109,10 +115,17 @@ def learn_modes(
         return LearnedModes(list(modes), start, 0.0)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", NotConvergedWarning)
-        if weight is None and not isinstance(kernel, AdditiveKernel) and _cheap_grid(Grid.of(modes, table), rows):
-            learned = _learned_on_grid(modes, table, y, fixed)
-        else:
-            learned = _learned_on_rows(kernel, table, (y - mean) / std, weight, rows, fixed, seed)
+        on_grid = weight is None and not isinstance(kernel, AdditiveKernel) and _cheap_grid(Grid.of(modes, table), rows)
+
+        def learned_from(kernel: ModesKernel) -> Optimum:
+            if on_grid:
+                return _learned_on_grid(learned_modes(modes, kernel), table, y, fixed)
+            return _learned_on_rows(kernel, table, (y - mean) / std, weight, rows, fixed, seed)
+
+        learned = learned_from(kernel)
+        if learned.values["noise"][0] > ALL_NOISE:
+            others = [learned_from(_shorter(kernel, factor, fixed)) for factor in SHORTER]
+            learned = max([learned, *others], key=lambda one: one.log_marginal_likelihood)
     if not learned.converged:
         warnings.warn(
             "Type-II maximum likelihood stopped before it converged; start from other numbers in the kernels, or see "
@@ -161,6 +174,16 @@ def _learned_on_rows(
         weight = None if weight is None else weight[chosen]
     start = kernel.hyperparameters() | {"noise": np.array([START_NOISE])}
     return learn(lambda values: evidence(kernel, values, table, y, weight), start, fixed)
+
+
+def _shorter(kernel: ModesKernel, factor: float, fixed: Sequence[str]) -> ModesKernel:
+    """The kernel with shorter lengthscales, but for those that are not learned."""
+    lengths = {
+        name: numbers / factor
+        for name, numbers in kernel.hyperparameters().items()
+        if name.rpartition("__")[2] == "lengthscale" and not {name, "lengthscale"} & set(fixed)
+    }
+    return kernel.with_hyperparameters(lengths)
 
 
 def _rounded(numbers: Floats) -> Floats:
