@@ -114,7 +114,7 @@ def _kurtosis(trial: FittedRegressor, held: Observations) -> float:
 
 
 class _Parts(NamedTuple):
-    """Rows to learn from, rows to be judged by, those of them that are no gap, and the seasons of the first.
+    """Rows to learn from, rows to be judged by, those of them that are in no gap, and the seasons that were found.
 
     In gaps it is rather f that is uncertain than noise, so the others alone tell of its tails.
     """
@@ -129,9 +129,11 @@ def _parts(data: Observations, columns: list[str], seed: int) -> _Parts:
     rows, at_random = _split(data, seed)
     some = data.take(rows)
     seasons = seasons_of(some.table.select(columns), some.target, data.table, some.weight)
-    gap = _in_gaps(data.table, seasons, stream(seed, 1, 5))[rows]
-    held = np.sort(np.concatenate([at_random, rows[gap]]))
-    return _Parts(data.take(rows[~gap]), data.take(held), data.take(at_random), seasons)
+    in_gap = _in_gaps(data.table, seasons, stream(seed, 1, 5))
+    held = np.sort(np.concatenate([at_random, rows[in_gap[rows]]]))
+    near = at_random[~in_gap[at_random]]
+    near = near if len(near) else at_random  # few inputs of many outputs may all be in gaps
+    return _Parts(data.take(rows[~in_gap[rows]]), data.take(held), data.take(near), seasons)
 
 
 def _split(data: Observations, seed: int) -> tuple[npt.NDArray[np.intp], npt.NDArray[np.intp]]:
