@@ -40,7 +40,7 @@ Floats: TypeAlias = npt.NDArray[np.float64]
 PerColumn: TypeAlias = float | Sequence[float] | npt.NDArray[np.float64]
 
 FAR = 1e4
-"""How many lengthscales from their mean points lie at most for squares of coordinates to be as exact as those of gaps."""
+"""Up to so many lengthscales from the mean, differences of squares of coordinates are as good as squares of gaps."""
 
 
 class _Named(Kernel):
