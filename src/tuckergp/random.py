@@ -39,6 +39,9 @@ GOLDEN = np.uint64(0x9E3779B97F4A7C15)
 FIRST, SECOND = np.uint64(0xBF58476D1CE4E5B9), np.uint64(0x94D049BB133111EB)
 S30, S27, S31, S11 = np.uint64(30), np.uint64(27), np.uint64(31), np.uint64(11)
 
+MOST_STEPS = 50
+"""How often a slice is widened at each end."""
+
 BLOCK = 1_024
 """Rows, or observations, that share a stream: a partition of whole blocks draws the same numbers as the whole."""
 
@@ -177,7 +180,8 @@ def log_slice(
 ) -> float:
     """One slice-sampling step with stepping out and shrinkage (Neal 2003).
 
-    Where a density is costly and ``width`` generous, stepping out can be left out: then x moves by ``width`` at most.
+    With ``widen=False`` there is no stepping out, which saves evaluations where ``width`` is generous: x then moves by
+    ``width`` at most.
     """
     # the slice: all points whose log density is above log p(x) + log u
     level = log_density(x) - rng.exponential()
@@ -186,11 +190,12 @@ def log_slice(
     # stepping out: an interval around x, widened until both ends are outside the slice
     left = x - width * rng.random()
     right = left + width
-    for _ in range(50 * widen):
+    steps = MOST_STEPS if widen else 0
+    for _ in range(steps):
         if log_density(left) <= level:
             break
         left -= width
-    for _ in range(50 * widen):
+    for _ in range(steps):
         if log_density(right) <= level:
             break
         right += width

@@ -43,3 +43,18 @@ def test_replacing_numbers_leaves_the_kernel_alone():
     other = kernel.with_hyperparameters({"k1__scale": np.array([3.0]), "k1__kernel__lengthscale": np.array([4.0, 5.0])})
     assert other == 3.0 * SE([4.0, 5.0]) + Identity()
     assert kernel == 0.5 * SE([1.0, 2.0]) + Identity()
+
+
+@pytest.mark.parametrize("family", [SE, Matern12, Matern32, Matern52])
+@pytest.mark.parametrize("far", [1e3, 1e5, 1e8, 1e12])
+def test_lengthscales_of_places_that_are_far_from_most_have_exact_derivatives(family, far):
+    """Two groups of places far from each other: derivatives are those of each group alone."""
+    rng = np.random.default_rng(0)
+    near = 2.0**-10 * rng.integers(-2000, 2000, (2, 20, 2))  # which are exact beside large numbers
+    weight, kernel = rng.standard_normal((40, 40)), family([0.5, 2.0])
+    both = as_table(np.vstack([near[0], np.round(far) + near[1]]), "X")
+    found = kernel.gradient(weight, both, both)["lengthscale"]
+    groups = (as_table(rows, "X") for rows in near)
+    own = (weight[:20, :20], weight[20:, 20:])
+    expected = sum(kernel.gradient(w, rows, rows)["lengthscale"] for w, rows in zip(own, groups, strict=True))
+    np.testing.assert_allclose(found, expected, rtol=1e-6)

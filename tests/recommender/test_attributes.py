@@ -141,6 +141,7 @@ def test_missing_is_a_level_of_categories_and_bags(values, names):
         ([1.0] * 40 + [2.0] * 55 + [3.0] * 5, [0] * 40 + [1] * 55 + [2] * 5, 1),  # the last would be with the 2s
         ([0.0] * 60 + [1.0, 2, 3, 4, 5, 6, 7, 8] * 5, [0] * 60 + [1, 1, 2, 2, 3, 3, 4, 4] * 5, 1),
         ([0.0, 1.0] * 50, [0, 1] * 50, 1),
+        ([*range(42), *[42] * 15, *range(43, 86)], np.repeat(range(11), [10] * 4 + [2, 15, 3] + [10] * 4), 0),
     ],
 )
 def test_numbers_have_ten_levels_and_one_for_each_value_that_a_tenth_share(values, levels, first):

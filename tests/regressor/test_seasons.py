@@ -232,10 +232,8 @@ def test_rows_of_little_weight_hide_no_season():
 
 def test_modes_have_periods_in_standard_deviations_of_weighted_rows():
     rng = np.random.default_rng(0)
-    table, weight = (
-        as_table({"x": rng.exponential(size=300), "z": rng.uniform(size=300)}, "X"),
-        rng.exponential(size=300),
-    )
+    table = as_table({"x": rng.exponential(size=300), "z": rng.uniform(size=300)}, "X")
+    weight = rng.exponential(size=300)
     models = contenders(table, seasons={"x": [0.5, 0.1]}, weight=weight)
     assert list(models)[:4] == ["lines", "rough lines", "lines with seasons", "rough lines with seasons"]
     of_x, of_z = models["rough lines with seasons"].modes
@@ -330,4 +328,5 @@ class TestDefaults:
                 assert choice.seasons["t"][0] == pytest.approx(20, rel=0.02)
                 assert choice.held_out > n // 4
                 assert choice.rows + choice.held_out == n
-        assert [len(held.target) for held in judged] == [65]  # noise is judged by rows that are not in gaps
+        (near,) = judged  # noise is judged by rows that are not in gaps
+        assert 65 * 0.6 < len(near.target) < 65

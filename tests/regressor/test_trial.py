@@ -1,5 +1,7 @@
 """What `modes=None` stands for: contenders, the trial among them, and what a fit makes of its outcome."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -13,7 +15,7 @@ from tuckergp.regressor.choice import Choice
 from tuckergp.regressor.contenders import contenders
 from tuckergp.regressor.reading import Observations
 from tuckergp.regressor.settings import RegressorSettings
-from tuckergp.regressor.trial import _split, choose
+from tuckergp.regressor.trial import _parts, _split, choose
 
 pytestmark = pytest.mark.filterwarnings("ignore::tuckergp.errors.NotConvergedWarning")
 
@@ -55,24 +57,33 @@ LINE = np.linspace(-2, 2, 300)[:, None]
 OUTLIERS = np.sin(LINE[:, 0]) + 0.1 * np.random.default_rng(2).standard_t(2.1, 300)
 
 
-def test_where_seasons_are_refused_rows_in_gaps_do_not_tell_which_other_model_it_is(monkeypatch):
-    """A false season, whose gaps are held out; noise, which no model foretells there or elsewhere."""
-    monkeypatch.setattr(trials, "seasons_of", lambda *_: {"x0": [0.4]})
-    judged, score = {}, trials._score
-    monkeypatch.setattr(
-        trials, "_score", lambda model, held: judged.setdefault(len(held.target), []).append(0) or score(model, held)
-    )
+def test_rows_in_gaps_are_neither_learned_from_nor_among_those_that_are_near():
+    t = np.arange(400.0)
+    data = Observations(as_table({"t": t}, "X"), np.sin(2 * np.pi * t / 50), None, None, np.arange(400))
+    some, held, near = _parts(data, {"t": [50.0]}, 0)
+    learned, judged, close = ({*(part.table["t"] // 25)} for part in (some, held, near))  # gaps are of half a period
+    assert close <= learned < judged
+    assert not {*some.table["t"]} & {*held.table["t"]}
+    assert {*near.table["t"]} < {*held.table["t"]}
+    assert len(some.target) + len(held.target) == 400
+
+
+def test_where_all_rows_held_out_at_random_are_in_gaps_they_tell_of_noise(monkeypatch):
+    t = np.arange(400.0)
+    data = Observations(as_table({"t": t}, "X"), np.sin(2 * np.pi * t / 50), None, None, np.arange(400))
+    at_random = _split(data, 0)[1]
+    monkeypatch.setattr(trials, "_in_gaps", lambda *_: np.isin(np.arange(400), at_random))
+    np.testing.assert_array_equal(_parts(data, {"t": [50.0]}, 0).near.numbers, at_random)
+
+
+def test_seasons_that_are_refused_change_nothing_of_the_choice_among_the_others(monkeypatch):
     rng = np.random.default_rng(0)
     X = rng.random((300, 2))
-    model = TuckerGPRegressor(rank=1, draws=10, warmup=10, random_state=0).fit(X, X[:, 0] + 0.1 * rng.random(300))
-    choice = model.choice_
-    assert choice.held_out == 75
-    assert set(choice.scores) == {"lines", "rough lines", "surface", "field"}
-    assert choice.scores[choice.modes] == max(choice.scores.values())
-    assert choice.seasons == {"x0": [0.4]}
-    (in_gaps,) = set(judged) - {75}
-    assert in_gaps > 100
-    assert len(judged[in_gaps]) == 6
+    data, settings = observations(X, X[:, 0] + 0.1 * rng.random(300)), RegressorSettings(**SHORT)
+    without = choose(settings, data, 0, None)
+    assert without.seasons == {}
+    monkeypatch.setattr(trials, "seasons_of", lambda *_: {"x0": [0.4]})
+    assert choose(settings, data, 0, None) == replace(without, seasons={"x0": [0.4]})
 
 
 def test_noise_is_students_where_held_out_residuals_have_heavy_tails():

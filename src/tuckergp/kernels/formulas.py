@@ -39,6 +39,9 @@ __all__ = [
 Floats: TypeAlias = npt.NDArray[np.float64]
 PerColumn: TypeAlias = float | Sequence[float] | npt.NDArray[np.float64]
 
+FAR = 1e4
+"""Up to so many lengthscales from the mean, differences of squares of coordinates are as good as squares of gaps."""
+
 
 class _Named(Kernel):
     """A kernel whose only parameters are the names of columns."""
@@ -206,11 +209,7 @@ class _Radial(Stationary):
             slope *= weight
             if np.size(self.lengthscale) == 1:
                 return {"lengthscale": np.array([np.einsum("ij,ij,ij->", slope, distance, distance)])}
-            # sum_ij s_ij (x_i - y_j)^2 of each column, with x and y near zero: large squares would cancel
-            middle = x.mean(axis=0)
-            left, right = x - middle, y - middle
-            squares = slope.sum(axis=1) @ left**2 + slope.sum(axis=0) @ right**2
-            return {"lengthscale": squares - 2 * np.einsum("ij,ij->j", left, slope @ right)}
+            return {"lengthscale": _weighted_squares(slope, x, y)}
 
         return K, pull
 
@@ -452,6 +451,18 @@ def _quadratic(s: Floats) -> Floats:
     value *= s
     value += 1
     return value
+
+
+def _weighted_squares(weight: Floats, x: Floats, y: Floats) -> Floats:
+    """sum_ij w_ij (x_i - y_j)^2 of each column of x and y, for weights (len(x), len(y))."""
+    middle = x.mean(axis=0)
+    left, right = x - middle, y - middle
+    if max(np.abs(left).max(), np.abs(right).max()) > FAR:
+        gaps = (np.subtract.outer(x[:, j], y[:, j]) for j in range(x.shape[1]))
+        return np.array([np.einsum("ij,ij,ij->", weight, gap, gap) for gap in gaps])
+    squares = weight.sum(axis=1) @ left**2 + weight.sum(axis=0) @ right**2
+    total: Floats = squares - 2 * np.einsum("ij,ij->j", left, weight @ right)
+    return total
 
 
 def _distances(x: Floats, y: Floats) -> Floats:

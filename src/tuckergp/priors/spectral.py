@@ -93,12 +93,13 @@ class SpectralRegression:
 
         Precisions of narrow blocks are tried with one tau_w, and each sweep begins with that of the sweep before.
         """
-        if self._last is None or self._last[0] != tau_w:
+        last = self._last  # read once: another thread may renew it meanwhile
+        if last is None or last[0] != tau_w:
             shrink = (self.S / (self.S + tau_w))[:, None]
             # X'X - X'Q diag(S / (S + tau_w)) Q'X; of a matrix with itself, BLAS computes one half
             weighted = np.sqrt(shrink) * self.QX
-            self._last = tau_w, shrink, self.XX - weighted.T @ weighted
-        return self._last[1:]
+            last = self._last = tau_w, shrink, self.XX - weighted.T @ weighted
+        return last[1:]
 
     def _factor(self, gram: Floats, tau: Floats) -> Factored:
         """The Cholesky factor of T_X + X'K_0^-1 X."""

@@ -197,7 +197,10 @@ def _number(table: Table, column: str, missing: npt.NDArray[np.bool_]) -> Attrib
 
 
 def _edges(present: npt.NDArray[np.float64]) -> tuple[float, ...]:
-    """The deciles, but the next value after each that a tenth of the rows share, so that it is a level of its own."""
+    """The deciles, and the next larger value after one that a tenth of the rows share, which is a level of its own.
+
+    A level holds its lower edge, not its upper one.
+    """
     deciles = np.unique(np.quantile(present, np.arange(1, N_LEVELS) / N_LEVELS))
     common = [value for value in deciles if np.mean(present == value) >= 1 / N_LEVELS and value < present.max()]
     after = {value: present[present > value].min() for value in common}

@@ -49,7 +49,7 @@ def waterfall(labels: Sequence[str], values: Sequence[float], start: float, titl
         ax.plot(place, row, marker="o", color=WHOLE)
         ax.annotate(f"{place:.2f}", (place, row), textcoords="offset points", xytext=(6, -3))
     ax.use_sticky_edges = False  # room for the marks and their numbers, at the first bar's edge, too
-    ax.margins(x=0.12)
+    ax.margins(x=0.18)
     return _finish(ax, labels, title)
 
 

@@ -20,7 +20,8 @@ class Choice(Shown):
         ``"field"``.
     scores : dict of str to float
         The mean log density that each model gave to held-out targets; that of the best with Student's t, too, where it
-        was tried. Where seasons were found and the best model has none, those of models without them.
+        was tried. Where seasons were found and the best model has none, those of the
+        trial without them, which takes place from 250 rows on.
     rows, held_out : int
         How many rows each model learned from in the trial, and by how many it was judged.
     lengthscales : list of float

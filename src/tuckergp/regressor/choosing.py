@@ -78,7 +78,7 @@ def learned_modes_of(
         rows = int(settings.learn_rows)
         target = LIKELIHOODS[settings.likelihood].as_numbers(data.target, data.exposure)
         summands = core.summands()
-        with one_blas_thread():  # on busy cores several take ten times as long for Gram matrices of this size
+        with one_blas_thread():  # several, on busy cores, take up to twenty times as long
             learned = learn_modes(modes, data.table, target, data.weight, rows, settings.fixed, seed, summands)
         return learned.modes, learned.hyperparameters
     if len(settings.fixed):

@@ -91,7 +91,7 @@ def _word(fitted: FittedMode) -> str:
 
 
 def _periods(name: str, fitted: FittedMode) -> list[float]:
-    """The periods of a standardised column of numbers in its own units; others are in the kernel as they are."""
+    """The periods of a standardised column of numbers in its own units; none for others, whose kernel shows them."""
     if name not in fitted.whitening or len(fitted.mode.columns) > 1:
         return []
     _, scale = fitted.whitening[name]

@@ -103,9 +103,9 @@ class Contender:
 
 def lines(table: Table, seasons: Mapping[str, Sequence[float]]) -> list[Contender]:
     """One mode per column, with a curve for each number beside its seasons."""
-    made = []
+    made, ending = [], " with seasons" if seasons else ""
     for name, (curve, seconds) in CURVES.items():
-        modes, ending = column_modes(table, Linear() + curve, seasons), " with seasons" if seasons else ""
+        modes = column_modes(table, Linear() + curve, seasons)
         time = seconds * len(table) * len(modes)
         made.append(Contender(name + ending, modes, None, time, (75, 400), seasonal=bool(seasons)))
     return made

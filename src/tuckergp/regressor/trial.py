@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import time
 import warnings
 from dataclasses import replace
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -29,6 +30,9 @@ from tuckergp.running.loop import ctrl_c_interrupts
 
 __all__ = ["choose"]
 
+# The periods of columns, by name.
+Seasons: TypeAlias = dict[str, list[float]]
+
 LEAST_ROWS, FEWEST_ROWS = 250, 60
 """With fewer rows a trial only tells whether seasons help: it is judged by few; with fewer than the fewest, nothing."""
 
@@ -48,7 +52,8 @@ WARMUP, DRAWS = 20, 20
 def choose(settings: RegressorSettings, data: Observations, seed: int, max_time: float | None) -> Choice | None:
     """The contender that gives held-out targets the highest mean log density; None where there is but one.
 
-    Where seasons were found, rows in gaps are held out, too, and tell whether the best model has them.
+    Where seasons were found, rows in gaps are held out, too, and tell whether the best model has them. If it has none,
+    the others are tried again as if no season had been found.
 
     With less than it takes in ``max_time`` seconds there is no choice, with a warning. Ctrl-C interrupts it: there is
     no result so far.
@@ -57,7 +62,34 @@ def choose(settings: RegressorSettings, data: Observations, seed: int, max_time:
         return None
     until = None if max_time is None else time.monotonic() + max_time
     columns = useful(data.table)
-    some, held, near, seasons = _parts(data, columns, seed)
+    some = data.take(_split(data, seed)[0])
+    seasons = seasons_of(some.table.select(columns), some.target, data.table, some.weight)
+    try:
+        return _tried(settings, data, columns, seasons, seed, until)
+    except _TooShort:
+        warnings.warn(
+            "The time was too short to try out which modes suit the columns, so numbers lie on lines; raise max_time, "
+            "or give modes.",
+            DataWarning,
+            stacklevel=5,
+        )
+        return None
+
+
+class _TooShort(Exception):
+    """A short run had not the time for its sweeps."""
+
+
+def _tried(
+    settings: RegressorSettings,
+    data: Observations,
+    columns: list[str],
+    seasons: Seasons,
+    seed: int,
+    until: float | None,
+) -> Choice | None:
+    """The choice among models without seasons and, where there are some, with these seasons of columns."""
+    some, held, near = _parts(data, seasons, seed)
     given: dict[str, Any] = {"seasons": seasons, "several": data.several, "columns": columns}
     names = list(contenders(data.table, weight=data.weight, **given))
     if few := len(data.target) < LEAST_ROWS:
@@ -65,27 +97,16 @@ def choose(settings: RegressorSettings, data: Observations, seed: int, max_time:
     if len(names) < 2:
         return None
     models = contenders(some.table, weight=some.weight, **given)
-    trials = {}
-    for name in names:
-        trial = _short(settings, models[name], some, seed, _left(until))
-        if trial is None:
-            warnings.warn(
-                "The time was too short to try out which modes suit the columns, so numbers lie on lines; raise "
-                "max_time, or give modes.",
-                DataWarning,
-                stacklevel=5,
-            )
-            return None
-        trials[name] = trial
+    trials = {name: _short(settings, models[name], some, seed, _left(until)) for name in names}
     scores = {name: _score(trial, held) for name, trial in trials.items()}
     best = max(scores, key=lambda name: scores[name])
-    if not models[best].seasonal:  # gaps have told that there are no seasons, and tell nothing of the others
-        scores = {name: _score(trial, near) for name, trial in trials.items() if not models[name].seasonal}
-        best, held = max(scores, key=lambda name: scores[name]), near
+    if seasons and not few and not models[best].seasonal:
+        without = _tried(settings, data, columns, {}, seed, until)
+        return None if without is None else replace(without, seasons=seasons)
     heavier, heavy = LIKELIHOODS[settings.likelihood].heavier, False
     if heavier is not None and not few and _may_have_outliers(data) and _kurtosis(trials[best], near) > HEAVY:
-        robust = _short(replace(settings, likelihood=heavier), models[best], some, seed, _left(until))
-        if robust is not None:
+        with contextlib.suppress(_TooShort):
+            robust = _short(replace(settings, likelihood=heavier), models[best], some, seed, _left(until))
             scores[f"{best} with heavy tails"] = _score(robust, held)
             heavy = _score(robust, near) > _score(trials[best], near)
     return Choice(best, scores, len(some.target), len(held.target), _lengthscales(trials[best]), heavy, seasons)
@@ -114,7 +135,7 @@ def _kurtosis(trial: FittedRegressor, held: Observations) -> float:
 
 
 class _Parts(NamedTuple):
-    """Rows to learn from, rows to be judged by, those of them that are no gap, and the seasons of the first.
+    """Rows to learn from, rows to be judged by, and those of the latter that are in no gap.
 
     In gaps it is rather f that is uncertain than noise, so the others alone tell of its tails.
     """
@@ -122,16 +143,15 @@ class _Parts(NamedTuple):
     some: Observations
     held: Observations
     near: Observations
-    seasons: dict[str, list[float]]
 
 
-def _parts(data: Observations, columns: list[str], seed: int) -> _Parts:
+def _parts(data: Observations, seasons: Seasons, seed: int) -> _Parts:
     rows, at_random = _split(data, seed)
-    some = data.take(rows)
-    seasons = seasons_of(some.table.select(columns), some.target, data.table, some.weight)
-    gap = _in_gaps(data.table, seasons, stream(seed, 1, 5))[rows]
-    held = np.sort(np.concatenate([at_random, rows[gap]]))
-    return _Parts(data.take(rows[~gap]), data.take(held), data.take(at_random), seasons)
+    in_gap = _in_gaps(data.table, seasons, stream(seed, 1, 5))
+    held = np.sort(np.concatenate([at_random, rows[in_gap[rows]]]))
+    near = at_random[~in_gap[at_random]]
+    near = near if len(near) else at_random  # few inputs of many outputs may all be in gaps
+    return _Parts(data.take(rows[~in_gap[rows]]), data.take(held), data.take(near))
 
 
 def _split(data: Observations, seed: int) -> tuple[npt.NDArray[np.intp], npt.NDArray[np.intp]]:
@@ -144,7 +164,7 @@ def _split(data: Observations, seed: int) -> tuple[npt.NDArray[np.intp], npt.NDA
     return np.sort(order[count : count + ROWS]), np.sort(order[:count])
 
 
-def _in_gaps(table: Table, seasons: dict[str, list[float]], rng: np.random.Generator) -> npt.NDArray[np.bool_]:
+def _in_gaps(table: Table, seasons: Seasons, rng: np.random.Generator) -> npt.NDArray[np.bool_]:
     """Which rows are in gaps of the first column with seasons, each of half a period at least; none without seasons.
 
     Between rows that are close a curve goes through a season as well as a season does.
@@ -173,8 +193,8 @@ def _whole_inputs(
 
 def _short(
     settings: RegressorSettings, contender: Contender, data: Observations, seed: int, max_time: float | None
-) -> FittedRegressor | None:
-    """A short run by the inference of the fit; None where its time was too short."""
+) -> FittedRegressor:
+    """A short run by the inference of the fit."""
     given: Any = inference_of(settings)
     lengths: dict[str, Any] = {"warmup": min(WARMUP, given.warmup), "draws": min(DRAWS, given.draws), "chains": 1}
     if isinstance(settings.inference, str):
@@ -185,7 +205,9 @@ def _short(
     with warnings.catch_warnings(), ctrl_c_interrupts():
         warnings.simplefilter("ignore", NotConvergedWarning)
         trial = fit_modes(contender.settings(short), data, Control(progress=False, max_time=max_time), seed)
-    return trial if len(trial.fit.steps) == lengths["warmup"] + lengths["draws"] else None
+    if len(trial.fit.steps) < lengths["warmup"] + lengths["draws"]:
+        raise _TooShort
+    return trial
 
 
 def _lengthscales(trial: FittedRegressor) -> list[float]:
