@@ -5,13 +5,14 @@ from pathlib import Path
 import numpy as np
 import pytest
 from sklearn.base import clone
-from threadpoolctl import threadpool_info, threadpool_limits
+from threadpoolctl import threadpool_limits
 
 from tuckergp import Mode, TuckerGPRegressor, load
 from tuckergp.errors import InputError
 from tuckergp.gp.learning import learn_modes
 from tuckergp.kernels import SE, Identity, Matern12, Periodic
 from tuckergp.regressor import choosing
+from tuckergp.running.threads import _libraries
 
 MODES = [Mode("x0", SE(1.0), whiten=True), Mode("x1", SE(1.0), whiten=True)]
 SHORT = {"rank": 2, "draws": 30, "warmup": 30, "random_state": 0}
@@ -131,7 +132,8 @@ def test_numbers_are_learned_by_one_thread_of_blas(modes, monkeypatch):
     threads = []
 
     def learned(*given):
-        threads.append({(p["filepath"], p["num_threads"]) for p in threadpool_info() if p["user_api"] == "blas"})
+        # those of NumPy and SciPy; what other packages bring is loaded later
+        threads.append({pool["num_threads"] for pool in _libraries().info() if pool["user_api"] == "blas"})
         return learn_modes(*given)
 
     monkeypatch.setattr(choosing, "learn_modes", learned)
@@ -141,4 +143,4 @@ def test_numbers_are_learned_by_one_thread_of_blas(modes, monkeypatch):
     with threadpool_limits(2, user_api="blas"):
         TuckerGPRegressor(modes, draws=2, warmup=2, random_state=0, **how).fit(X, X.sum(axis=1) + rng.random(300))
     assert threads
-    assert all({n for _, n in found} == {1} for found in threads), threads
+    assert all(found == {1} for found in threads)
