@@ -18,11 +18,10 @@ import numpy.typing as npt
 from tuckergp.checks import number, one_of, setting, whole
 from tuckergp.compute.contract import FULL
 from tuckergp.errors import InputError
-from tuckergp.inference.algorithm import HyperPriors, Sampled, model_of_function_scale
+from tuckergp.inference.algorithm import HyperPriors, Sampled
 from tuckergp.inference.base import Info, Problem, as_weights
 from tuckergp.inference.cost import sweep_bytes, sweep_seconds
 from tuckergp.inference.resuming import ChainValues, weights_at
-from tuckergp.likelihoods import Likelihood
 from tuckergp.likelihoods.given import NoiseSettings
 from tuckergp.likelihoods.precision import Precision, RowSums
 from tuckergp.model.cores import CoreSpec
@@ -125,10 +124,6 @@ class Gibbs(HyperPriors, Sampled):
             return make_core("identity", ranks)  # a core of one number is the scale of the mode once more
         many = len(ranks) > 2 and min(ranks) > 1 and costly_full_core(prod(ranks), n)
         return make_core("pairwise" if many and auto else spec, ranks, rng)
-
-    def model(self, core: Core, likelihood: Likelihood) -> TuckerModel:
-        """The model with the prior scale of the settings."""
-        return model_of_function_scale(core, likelihood, self.scale)
 
     def step_seconds(self, problem: Problem) -> float:
         """About how many seconds a sweep takes."""
