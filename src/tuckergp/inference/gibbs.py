@@ -71,8 +71,9 @@ class Gibbs(HyperPriors, Sampled):
         How many rows the prior of Lambda counts for.
     scale : float or None
         Prior standard deviation of f relative to that of the targets, whatever the rank; feature blocks, such as a
-        constant, come on top. None is 0.25 for an identity core, where larger ones let factors explain noise, and 1
-        for others. With `shrinkage` f has no prior standard deviation, and its prior median grows with the rank.
+        constant, come on top. None is 0.25 for an identity core of two or more modes, where larger ones let factors
+        explain noise, and 1 otherwise. With `shrinkage` f has no prior standard deviation, and its prior median grows
+        with the rank.
     tau_shape, tau_rate : float
         Gamma prior of the precision of a feature block.
     alpha_shape, alpha_rate : float
