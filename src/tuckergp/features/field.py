@@ -28,9 +28,9 @@ class Field(ResidualMap):
 
     Up to 1,000 places are treated exactly. Of more, each depends on its nearest neighbours among places that come
     before it in a coarse-to-fine order (Vecchia's approximation), which is exact again where ``neighbours`` is at least
-    the number of places less one. `tuckergp.Mode`
-    chooses it by itself for the first Matern term on two or more numeric columns, unless the mode has rows (`Rows`) or
-    the inference works with features alone (SGD). It has no features: `transform` returns none.
+    the number of places less one. `tuckergp.Mode` chooses it by itself for the first Matern term on two or more numeric
+    columns, unless the mode has rows (`Rows`) or the inference works with features alone (SGD). It has no features:
+    `transform` returns none.
 
     A kernel with one lengthscale keeps one; a kernel with a lengthscale for each column, as in
     ``Matern32([1.0, 1.0])``, learns each.

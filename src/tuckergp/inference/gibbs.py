@@ -18,11 +18,10 @@ import numpy.typing as npt
 from tuckergp.checks import number, one_of, setting, whole
 from tuckergp.compute.contract import FULL
 from tuckergp.errors import InputError
-from tuckergp.inference.algorithm import HyperPriors, Sampled, model_of_function_scale
+from tuckergp.inference.algorithm import HyperPriors, Sampled
 from tuckergp.inference.base import Info, Problem, as_weights
 from tuckergp.inference.cost import sweep_bytes, sweep_seconds
 from tuckergp.inference.resuming import ChainValues, weights_at
-from tuckergp.likelihoods import Likelihood
 from tuckergp.likelihoods.given import NoiseSettings
 from tuckergp.likelihoods.precision import Precision, RowSums
 from tuckergp.model.cores import CoreSpec
@@ -72,8 +71,9 @@ class Gibbs(HyperPriors, Sampled):
         How many rows the prior of Lambda counts for.
     scale : float or None
         Prior standard deviation of f relative to that of the targets, whatever the rank; feature blocks, such as a
-        constant, come on top. None is 0.25 for an identity core, where larger ones let factors explain noise, and 1
-        for others. With `shrinkage` f has no prior standard deviation, and its prior median grows with the rank.
+        constant, come on top. None is 0.25 for an identity core of two or more modes, where larger ones let factors
+        explain noise, and 1 otherwise. With `shrinkage` f has no prior standard deviation, and its prior median grows
+        with the rank.
     tau_shape, tau_rate : float
         Gamma prior of the precision of a feature block.
     alpha_shape, alpha_rate : float
@@ -125,10 +125,6 @@ class Gibbs(HyperPriors, Sampled):
             return make_core("identity", ranks)  # a core of one number is the scale of the mode once more
         many = len(ranks) > 2 and min(ranks) > 1 and costly_full_core(prod(ranks), n)
         return make_core("pairwise" if many and auto else spec, ranks, rng)
-
-    def model(self, core: Core, likelihood: Likelihood) -> TuckerModel:
-        """The model with the prior scale of the settings."""
-        return model_of_function_scale(core, likelihood, self.scale)
 
     def step_seconds(self, problem: Problem) -> float:
         """About how many seconds a sweep takes."""

@@ -36,7 +36,7 @@ class HMCState(NamedTuple):
     sweep : int
         Trajectories so far.
     theta : ndarray, shape (P,)
-        U_1 ... U_D, W and gaps, one after the other.
+        U_1 ... U_D, W and free unknowns, one after the other.
     alpha : float
         Noise precision; 1 for a likelihood without one.
     scale : ndarray, shape (P,)

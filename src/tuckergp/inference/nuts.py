@@ -54,7 +54,7 @@ class NUTSState(NamedTuple):
     sweep : int
         Draws so far, those of the warm-up included.
     theta : ndarray, shape (P,)
-        U_1 ... U_D, W and gaps, one after the other.
+        U_1 ... U_D, W and free unknowns, one after the other.
     alpha : float
         Noise precision; 1 for a likelihood without one.
     """

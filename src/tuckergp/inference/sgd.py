@@ -193,7 +193,7 @@ class SGD(MostProbable):
         return state, info
 
     def _epoch(self, problem: Problem, state: SGDState, rng: np.random.Generator) -> tuple[SGDState, Info]:
-        """One epoch in a random order; then the cut points of an ordinal likelihood, given f."""
+        """One epoch in a random order; then the free unknowns of the likelihood, given f."""
         model, design, rows = problem.model, problem.design, state.rows
         likelihood = _likelihood(problem, state.free)
         weight = np.ones(len(problem.y)) if problem.weight is None else problem.weight

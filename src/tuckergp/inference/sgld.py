@@ -34,7 +34,7 @@ class SGLDState(NamedTuple):
     sweep, updates : int
         Passes over the data and updates so far.
     theta : ndarray, shape (P,)
-        U_1 ... U_D, W and gaps, one after the other.
+        U_1 ... U_D, W and free unknowns, one after the other.
     alpha : float
         Noise precision; 1 for a likelihood without one.
     squares : ndarray, shape (P,)

@@ -1,8 +1,8 @@
 """What samplers of the weights U and W have in common: the log joint of one vector, the noise, and draws.
 
-HMC and SGLD move all weights together, so the unknowns are laid one after the other in a vector theta: U_1 ... U_D,
-then the learned entries of W, then the free unknowns of the likelihood. Prior scales are the model's
-and stay fixed.
+HMC, NUTS and SGLD move all weights together, so the unknowns are laid one after the other in a vector theta:
+U_1 ... U_D, then the learned entries of W, then the free unknowns of the likelihood. Prior scales are the model's and
+stay fixed.
 """
 
 from __future__ import annotations
@@ -134,7 +134,7 @@ class LogJoint:
 
 @dataclass(frozen=True)
 class WeightSampler(Sampled):
-    """Settings and answers that samplers of the weights share; see `HMC` and `SGLD` for what they mean."""
+    """Settings and answers that samplers of the weights share; see `HMC` for what they mean."""
 
     of_noise: ClassVar[tuple[str, ...]] = ("alpha_shape", "alpha_rate")
 

@@ -1,6 +1,6 @@
 """The interface of all kernels, and how they are composed: sums, products and scales.
 
-The formulas themselves are in `tuckergp.kernels`, which is where to import from.
+The formulas themselves are in the other files. Import all kernels from `tuckergp.kernels`.
 """
 
 from __future__ import annotations

@@ -93,7 +93,7 @@ class FittedMode:
         """The features of inputs as the kernel sees them, whitened already."""
         blocks = [block.features(rows) for block in self.blocks]
         features = hstack(blocks) if blocks else np.zeros((len(rows), 0))
-        self._check(rows, features)
+        self._check(features)
         return features
 
     def new_features(self, rows: Table, joint: bool) -> NewFeatures | None:
@@ -141,7 +141,7 @@ class FittedMode:
             return self.blocks[self.nested].map.n_features_
         return 0 if self.residual is None else self.residual.n_groups
 
-    def _check(self, rows: Table, features: Matrix) -> None:
+    def _check(self, features: Matrix) -> None:
         values = features.data if sparse.issparse(features) else features
         if not np.isfinite(values).all():
             raise InputError(f"The features of mode {self.mode.name!r} are not finite; rescale its columns.")

@@ -1,4 +1,4 @@
-"""The learned parameters: many draws from a sampler, or one MAP estimate from MAP, stacked in arrays.
+"""The learned parameters: many draws of a sampler, or one MAP estimate, stacked in arrays.
 
 Arrays of rows are float32 with the draws on their second axis: row x draws x rank. One row in all draws is one
 contiguous range, so that a prediction is a gather and a product, and arrays are written to and memory-mapped from files
@@ -41,18 +41,21 @@ Floats = npt.NDArray[np.float64]
 PREDICTION_SEED = 0
 
 
-def _by_row(change: Callable[[Any], Any], by_draw: Callable[[Any], Any], modes: Sequence[ModeDraws]) -> tuple[Any, ...]:
-    """Apply ``change`` to arrays with draws on the second axis, ``by_draw`` to those with draws on the first."""
-    return tuple(
-        ModeDraws(
-            change(mode.B),
-            by_draw(mode.covariance),
-            {name: change(values) for name, values in mode.rows.items()},
-            {name: by_draw(values) for name, values in mode.values.items()},
-            None if mode.row_noise is None else change(mode.row_noise),
-        )
-        for mode in modes
+def _arrays(by_row: Callable[..., Any], by_draw: Callable[..., Any], *modes: ModeDraws | ModeDraw) -> tuple[Any, ...]:
+    """The arrays of a mode, made of those of one or several: those of rows by ``by_row``, others by ``by_draw``."""
+    first = modes[0]
+    return (
+        by_row(*(mode.B for mode in modes)),
+        by_draw(*(mode.covariance for mode in modes)),
+        {name: by_row(*(mode.rows[name] for mode in modes)) for name in first.rows},
+        {name: by_draw(*(mode.values[name] for mode in modes)) for name in first.values},
+        None if first.row_noise is None else by_row(*(mode.row_noise for mode in modes)),
     )
+
+
+def _some(modes: Sequence[ModeDraws], which: Any) -> tuple[ModeDraws, ...]:
+    """Some of the draws of all modes."""
+    return tuple(ModeDraws(*_arrays(lambda a: a[:, which], lambda a: a[which], mode)) for mode in modes)
 
 
 @dataclass(frozen=True)
@@ -167,9 +170,8 @@ class Draws:
         return self._selected(ends, (1,) * len(ends))
 
     def _selected(self, which: Any, lengths: tuple[int, ...]) -> Draws:
-        modes = _by_row(lambda a: a[:, which], lambda a: a[which], self.modes)
+        modes, names = _some(self.modes, which), self.names[which]
         unknowns = {name: values[which] for name, values in self.unknowns.items()}
-        names = self.names[which]
         return replace(self, modes=modes, W=self.W[which], unknowns=unknowns, lengths=lengths, names=names)
 
     # Predictions
@@ -299,16 +301,7 @@ class Stack:
         def by_draw(values: Floats) -> Floats:
             return np.empty((S, *np.shape(values)))
 
-        self.modes = tuple(
-            ModeDraws(
-                by_row(own.B),
-                by_draw(own.covariance),
-                {name: by_row(values) for name, values in own.rows.items()},
-                {name: by_draw(values) for name, values in own.values.items()},
-                None if own.row_noise is None else by_row(own.row_noise),
-            )
-            for own in draw.modes
-        )
+        self.modes = tuple(ModeDraws(*_arrays(by_row, by_draw, own)) for own in draw.modes)
         self.W = by_draw(draw.W)
         self.unknowns = {name: by_draw(values) for name, values in draw.unknowns.items()}
 
@@ -316,8 +309,7 @@ class Stack:
         """Some of the draws, as views."""
         cut = slice(first, last)
         unknowns = {name: values[cut] for name, values in self.unknowns.items()}
-        modes = _by_row(lambda a: a[:, cut], lambda a: a[cut], self.modes)
-        return Stack(last - first, last - first, modes, self.W[cut], unknowns)
+        return Stack(last - first, last - first, _some(self.modes, cut), self.W[cut], unknowns)
 
     def extend(self, other: Stack) -> None:
         """Append the draws of another stack."""
@@ -328,16 +320,7 @@ class Stack:
 
     def at(self, s: int) -> Draw:
         """One of the draws."""
-        modes = tuple(
-            ModeDraw(
-                mode.B[:, s],
-                mode.covariance[s],
-                {name: values[:, s] for name, values in mode.rows.items()},
-                {name: values[s] for name, values in mode.values.items()},
-                None if mode.row_noise is None else mode.row_noise[:, s],
-            )
-            for mode in self.modes
-        )
+        modes = tuple(ModeDraw(*_arrays(lambda a: a[:, s], lambda a: a[s], mode)) for mode in self.modes)
         return Draw(modes, self.W[s], {name: values[s] for name, values in self.unknowns.items()})
 
     @staticmethod
@@ -351,16 +334,8 @@ class Stack:
         modes, W, unknowns = whole.modes, whole.W, whole.unknowns
         if len(kept) > 1 or lengths[0] < stacks[0].capacity:
             modes = tuple(
-                ModeDraws(
-                    np.concatenate([stack.modes[d].B for stack in kept], axis=1),
-                    np.concatenate([stack.modes[d].covariance for stack in kept]),
-                    {k: np.concatenate([stack.modes[d].rows[k] for stack in kept], axis=1) for k in mode.rows},
-                    {k: np.concatenate([stack.modes[d].values[k] for stack in kept]) for k in mode.values},
-                    None
-                    if mode.row_noise is None
-                    else np.concatenate([_required(stack.modes[d].row_noise) for stack in kept], axis=1),
-                )
-                for d, mode in enumerate(whole.modes)
+                ModeDraws(*_arrays(lambda *a: np.concatenate(a, axis=1), lambda *a: np.concatenate(a), *chains))
+                for chains in zip(*(stack.modes for stack in kept), strict=True)
             )
             W = np.concatenate([stack.W for stack in kept])
             unknowns = {k: np.concatenate([stack.unknowns[k] for stack in kept]) for k in unknowns}
@@ -378,12 +353,6 @@ def bytes_of_draw(design: Design, core: Core) -> int:
             k = int(mode.features.shape[1]) - (members.stop - members.start)
             total += 8 * sum(prod(shape) for shape in Newcomers.shapes(k, r).values())
     return total
-
-
-def _required(values: Any) -> Any:
-    if values is None:
-        raise ValueError("chains differ in their noise")
-    return values
 
 
 def map_draws(draws: Draws, change: Callable[[int, ModeDraws], ModeDraws]) -> Draws:

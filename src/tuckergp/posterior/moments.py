@@ -1,7 +1,7 @@
 """Running means and variances of predictions at chosen inputs, so that draws need not be kept.
 
 Welford's update and Chan's merge of chains: numerically stable, one pass. For N inputs a chain holds 4 arrays of N
-numbers of 8 bytes, K + 2 of them for K ordered levels, however many draws there are.
+numbers of 8 bytes, K + 4 of them for K ordered levels, however many draws there are.
 """
 
 from __future__ import annotations

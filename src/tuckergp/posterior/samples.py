@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from tuckergp.errors import InputError
+from tuckergp.checks import check, whole
 from tuckergp.model.design import Design
 from tuckergp.posterior.draws import PREDICTION_SEED
 from tuckergp.posterior.fitted import Fit
@@ -23,8 +23,7 @@ def samples(fit: Fit, design: Design, n: int, include_noise: bool, seed: int) ->
     rows that training did not have is drawn too.
     """
     fit.require_draws("samples")
-    if isinstance(n, bool) or not isinstance(n, int | np.integer) or n < 1:
-        raise InputError(f"n_samples must be a whole number from 1 on, not {n!r}.")
+    check("n_samples", n, whole(1))
     count, likelihood = len(fit.draws), fit.likelihood
     rng = stream(seed, 0)
     rounds = -(-int(n) // count)

@@ -12,9 +12,10 @@ import numpy as np
 import numpy.typing as npt
 
 from tuckergp.checks import check, one_of, whole
-from tuckergp.compute.contract import FULL, IDENTITY
+from tuckergp.compute.contract import FULL, IDENTITY, SPARSE
 from tuckergp.errors import InputError
 from tuckergp.memory import blocks
+from tuckergp.model.cores import places
 from tuckergp.model.design import Design
 from tuckergp.model.tucker import Core
 from tuckergp.posterior.draws import Draws
@@ -127,11 +128,9 @@ def _draw(fit: Fit, number: Any) -> Draws:
 
 def _coords(core: Core) -> npt.NDArray[np.int64]:
     """The places of the entries of W in the order of its weights, shape (Q, D)."""
-    if core.kind == IDENTITY:
-        return np.tile(np.arange(int(core.ranks[0]))[:, None], (1, core.modes)).astype(np.int64)
-    if core.kind == FULL:
-        return np.indices(tuple(core.ranks)).reshape(core.modes, -1).T.astype(np.int64)
-    return core.coords
+    if core.kind == SPARSE:
+        return core.coords
+    return places("full" if core.kind == FULL else "superdiagonal", core.ranks.tolist())
 
 
 def _products(psi: list[Floats], design: Design, coords: npt.NDArray[np.int64], w: Floats, rows: slice) -> Floats:

@@ -57,9 +57,9 @@ class Control:
     unit: float = 1.0
 
     def __post_init__(self) -> None:
-        _check_number("checkpoint_minutes", self.checkpoint_minutes, least=0.0)
+        _check_duration("checkpoint_minutes", self.checkpoint_minutes)
         if self.max_time is not None:
-            _check_number("max_time", self.max_time, least=0.0)
+            _check_duration("max_time", self.max_time)
         if self.callback is not None and not callable(self.callback):
             raise InputError(f"callback must be a function of one argument or None, not {self.callback!r}.")
         if not isinstance(self.checkpoint, str | Path | None):
@@ -85,8 +85,8 @@ class Control:
 
     def refuse_without_draws(self, inference: object) -> None:
         """Raise an error where an argument needs sampling and the inference does not sample."""
-        for name, default in (("checkpoint", None), ("moments_of", None), ("keep", None)):
-            if getattr(self, name) is not default:
+        for name in ("checkpoint", "moments_of", "keep"):
+            if getattr(self, name) is not None:
                 raise InputError(
                     f"{name} is an argument for samplers, such as inference='gibbs'; with {inference!r} leave it out."
                 )
@@ -100,7 +100,7 @@ def kept(keep: int | None, keep_draws: bool) -> int | None:
     return keep if keep_draws else 0
 
 
-def _check_number(name: str, value: Any, least: float) -> None:
+def _check_duration(name: str, value: Any) -> None:
     numeric = isinstance(value, int | float | np.integer | np.floating) and not isinstance(value, bool)
-    if not (numeric and value >= least):
-        raise InputError(f"{name} must be a number from {least:g} on, not {value!r}.")
+    if not (numeric and value >= 0):
+        raise InputError(f"{name} must be a number from 0 on, not {value!r}.")

@@ -52,9 +52,8 @@ def few_threads(problem: Problem) -> Iterator[None]:
             numba.set_num_threads(before)
 
 
-_TURNS: WeakKeyDictionary[Any, threading.RLock] = (
-    WeakKeyDictionary()
-)  # outside the models, which are copied and pickled
+# Outside the models, which are copied and pickled.
+_TURNS: WeakKeyDictionary[Any, threading.RLock] = WeakKeyDictionary()
 _ASKING = threading.Lock()
 
 
