@@ -83,7 +83,8 @@ def parts(problem: Problem, seed: int) -> list[tuple[Ints, Ints]]:
 def _misfit(algorithm: Any, learn: Problem, held: Problem, seed: int, control: Control) -> float:
     """Minus the mean log density of held-out targets; infinite where it diverged or its time was too short."""
     try:
-        result = loop.run(algorithm, learn, seed, control)
+        with loop.ctrl_c_interrupts():  # a trial that was stopped early tells nothing
+            result = loop.run(algorithm, learn, seed, control)
     except DivergenceError:
         return math.inf
     if len(result.steps) < algorithm.n_steps and not result.steps[-1].done:
