@@ -89,6 +89,19 @@ def test_learning_helps(board):
     assert board.difference("catalogue_coverage", "gibbs", "gibbs").value == 0
 
 
+@pytest.mark.parametrize("likelihood", ["ordinal", "bernoulli"])
+def test_coverage_of_levels_is_that_of_the_intervals_that_predict_gives(data, likelihood):
+    """Between quantiles of whole levels lie far more ratings than the level of the interval."""
+    stars = data.train["rating"]
+    levels = (stars > np.median(stars)).astype(float) if likelihood == "bernoulli" else np.round(stars)
+    ((train, test),) = Holdout(0.2).split({**data.train.columns, "rating": levels})
+    model = TuckerRecommender(rank=2, draws=15, warmup=10, time=None, likelihood=likelihood, random_state=0)
+    board = evaluate(model, None, split=[(train, test)], metrics=["interval_coverage"], interval=0.7)
+    _, ends = model.fit(train).predict(test, interval=0.7)
+    inside = (ends[:, 0] <= test["rating"]) & (test["rating"] <= ends[:, 1])
+    assert board.value("interval_coverage") == pytest.approx(inside.mean())
+
+
 def test_the_size_of_blocks_changes_nothing(data, monkeypatch):
     boards = []
     for size in (scoring.BLOCK, 70):

@@ -146,10 +146,17 @@ def test_noise_is_that_of_observations_alone(data):
 @pytest.mark.parametrize(
     ("gp", "message"),
     [
-        (ExactGP(SE(), noise=0.0), "noise is a variance"),
+        (ExactGP(SE(), noise=0.0), "noise must be a positive variance, not 0.0"),
+        (ExactGP(SE(), noise="0.1"), "noise must be a positive variance, not '0.1'"),
+        (ExactGP(SE(), learn="no"), "learn must be True or False, not 'no'"),
+        (ExactGP(SE(), restarts=-1), "restarts must be a whole number from 0 on, not -1"),
+        (ExactGP(SE(), max_iter=0), "max_iter must be a whole number from 1 on, not 0"),
+        (ExactGP(SE(), learn_rows=0), "learn_rows must be a whole number from 2 on or None, not 0"),
+        (ExactGP(SE(), fixed="noise"), "fixed must be a list of names, not 'noise'"),
+        (ExactGP(SE(), normalize_y="yes"), "normalize_y must be True or False, not 'yes'"),
         (ExactGP([]), "modes must be a kernel"),
         (ExactGP([Mode("x0", SE()), Mode("x0", SE())]), "must differ in their columns"),
-        (ExactGP(SE(), scale=-1.0), "scale is a variance"),
+        (ExactGP(SE(), scale=-1.0), "scale must be a positive variance, not -1.0"),
     ],
 )
 def test_bad_settings_are_refused_with_a_sentence(data, gp, message):
@@ -161,6 +168,13 @@ def test_one_kind_of_spread_at_a_time(data):
     gp = ExactGP(SE(), learn=False).fit(*data[:2])
     with pytest.raises(InputError, match="not for both"):
         gp.predict(data[2], return_std=True, return_cov=True)
+
+
+@pytest.mark.parametrize("option", ["return_std", "return_cov", "include_noise"])
+def test_options_of_predictions_are_true_or_false(data, option):
+    gp = ExactGP(SE(), learn=False).fit(*data[:2])
+    with pytest.raises(InputError, match=f"{option} must be True or False, not 'no'"):
+        gp.predict(data[2], **{option: "no"})
 
 
 def test_learning_keeps_one_square_array(monkeypatch):

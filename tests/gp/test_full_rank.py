@@ -85,8 +85,8 @@ def test_with_random_features_it_is_linear_regression_on_their_products(space):
 @pytest.mark.parametrize(
     ("model", "message"),
     [
-        (FullRank(scale=0.0), "scale is a variance"),
-        (FullRank(noise=-1.0), "noise is a variance"),
+        (FullRank(scale=0.0), "scale must be a positive variance"),
+        (FullRank(noise=-1.0), "noise must be a positive variance"),
         (FullRank(space="both"), "space must be"),
     ],
 )

@@ -283,6 +283,16 @@ def test_intervals_of_levels_are_the_best_runs_and_hold_their_share_on_average()
     np.testing.assert_array_equal(level_interval(np.eye(3), [1, 2, 5], 0.9), [[1, 1], [2, 2], [5, 5]])
 
 
+def test_intervals_of_two_levels_are_the_nearer_of_one_and_both():
+    """By hand: at a share of 0.9 one level stands for both only where it has more than 0.8."""
+    likely = np.linspace(0.005, 0.995, 100)
+    for share in (0.5, 0.8, 0.9, 0.95):
+        low, high = level_interval(np.column_stack([1 - likely, likely]), [0, 1], share).T
+        alone = np.abs(np.maximum(likely, 1 - likely) - share) < 1 - share
+        np.testing.assert_array_equal(low == high, alone)
+        np.testing.assert_array_equal(high[alone], (likely > 0.5)[alone])
+
+
 @pytest.mark.parametrize("root", [0.3, 3.0])
 @pytest.mark.parametrize("level", [0, 1, 2])
 def test_latent_draws_have_the_variance_of_the_noise_factor(root, level):

@@ -178,6 +178,16 @@ def test_times_are_named_and_parts_that_add_nothing_are_left_out(data):
     assert "user's own taste" not in str(found)
 
 
+def test_dates_are_shown_as_dates(data):
+    days = np.datetime64("1994-02-28") + np.arange(len(data.users)) * 97
+    users = {"user_id": data.users["user_id"], "joined": days.astype(str)}
+    rec = TuckerRecommender(rank=2, time=None, inference="als", random_state=0).fit(table(data), users)
+    for row in range(0, len(data.users), 7):
+        found = rec.explain(users["user_id"][row], data.train["item_id"][0]).rows
+        value = next(line.value for line in found if line.what == "joined")
+        assert value == str(days[row])
+
+
 def test_lists_pairs_and_explanations_agree_on_the_standard_deviation_without_a_time(data):
     rec = fitted(data, **SETTINGS["drift and context"])
     user = data.train["user_id"][0]

@@ -300,6 +300,8 @@ def test_a_context_column_may_have_any_name(data):
     [
         (lambda model: model.recommend(items=[]), "There is nothing to recommend: items and exclude leave no item"),
         (lambda model: model.recommend(strategy="ucb", kappa=float("nan")), "kappa must be a finite number, not nan"),
+        (lambda model: model.recommend(kappa=2.0), "kappa is for strategy='ucb'; with strategy='mean' leave it out"),
+        (lambda model: model.recommend(strategy="thompson", kappa=2), "with strategy='thompson' leave it out"),
         (lambda model: model.recommend(n=0), "n must be a whole number from 1 on, not 0"),
         (lambda model: model.recommend(items=["nothing"]), "items holds 'nothing', which has neither ratings nor"),
         (lambda model: model.recommend(strategy="best"), "strategy must be 'mean', 'ucb' or 'thompson', not 'best'"),

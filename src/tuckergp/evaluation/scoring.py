@@ -19,7 +19,7 @@ from tuckergp.data.tables import Table
 from tuckergp.errors import InputError
 from tuckergp.evaluation.metrics import distributions, ranking
 from tuckergp.evaluation.metrics.intervals import Kind, Part, numbered
-from tuckergp.likelihoods import LIKELIHOODS
+from tuckergp.likelihoods import LIKELIHOODS, Likelihood
 from tuckergp.random import stream
 
 __all__ = [
@@ -105,15 +105,27 @@ def rate(model: Any, test: Table, names: Sequence[str], number: Numbers, interva
     if wanted := [name for name in ("nll", "crps") if name in names]:
         rows |= _distribution_scores(model, test, y, wanted)
     if "interval_coverage" in names:
-        tail = (1 - interval) / 2
-        _, ends = model.predict(test, quantiles=[tail, 1 - tail], clip=False)
+        ends = _ends(model, test, interval)
         rows["interval_coverage"] = distributions.interval_coverage(y, ends[:, 0], ends[:, 1])
     return {name: Part.of(rows[name], user, KINDS.get(name, "mean")) for name in names if name in rows}
 
 
+def _ends(model: Any, test: Table, interval: float) -> Floats:
+    """The ends of a predicted interval for each test rating, (n, 2): quantiles, or of levels a run of them."""
+    likelihood = _likelihood_of(model)
+    if likelihood is not None and likelihood.has_levels:
+        return np.asarray(model.predict(test, interval=interval, clip=False)[1])
+    tail = (1 - interval) / 2
+    return np.asarray(model.predict(test, quantiles=[tail, 1 - tail], clip=False)[1])
+
+
+def _likelihood_of(model: Any) -> type[Likelihood] | None:
+    return LIKELIHOODS.get(str(getattr(model, "likelihood", None)))
+
+
 def _distribution_scores(model: Any, test: Table, y: Floats, names: Sequence[str]) -> dict[str, npt.ArrayLike]:
     """Log scores and CRPS: of the model's own distributions, for normal noise of the normal with mean and variance."""
-    likelihood = LIKELIHOODS.get(str(getattr(model, "likelihood", None)))
+    likelihood = _likelihood_of(model)
     if likelihood is not None and not likelihood.conjugate:
         return {name: model.crps(test) if name == "crps" else -np.asarray(model.log_density(test)) for name in names}
     mean, std = model.predict(test, return_std=True, clip=False)

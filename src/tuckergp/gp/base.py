@@ -9,6 +9,7 @@ import numpy as np
 import numpy.typing as npt
 from sklearn.base import BaseEstimator, RegressorMixin
 
+from tuckergp.checks import RANDOM_STATE, Allowed, check, list_of, number, one_of, positive, text, whole
 from tuckergp.data.standard import mean_and_std
 from tuckergp.data.tables import Table
 from tuckergp.errors import InputError
@@ -18,9 +19,28 @@ from tuckergp.kernels import Kernel
 from tuckergp.model.inputs import ReadsTables, targets_of
 from tuckergp.random import seed_of
 
-__all__ = ["GPEstimator", "LearningGP", "only_one"]
+__all__ = ["GPEstimator", "LearningGP", "check_asked"]
 
 Floats: TypeAlias = npt.NDArray[np.float64]
+
+VARIANCE = number("a positive variance", lambda value: value > 0)
+YES_OR_NO = one_of(True, False)
+
+# What the settings may be; each model has some of them. Modes are checked where they are read.
+SETTINGS: dict[str, Allowed] = {
+    "scale": VARIANCE,
+    "noise": VARIANCE,
+    "learn": YES_OR_NO,
+    "fixed": list_of("a list of names", text("a name")),
+    "restarts": whole(0),
+    "max_iter": whole(1),
+    "learn_rows": whole(2) | one_of(None),
+    "space": one_of("auto", "primal", "dual"),
+    "tolerance": positive(),
+    "max_cg": whole(1),
+    "normalize_y": YES_OR_NO,
+    "random_state": RANDOM_STATE,
+}
 
 
 class GPEstimator(ReadsTables, RegressorMixin, BaseEstimator):  # type: ignore[misc]
@@ -34,12 +54,11 @@ class GPEstimator(ReadsTables, RegressorMixin, BaseEstimator):  # type: ignore[m
 
     def _read_data(self, X: Any, y: Any) -> tuple[Table, Floats]:
         """The inputs as a table and the targets in the model's units."""
+        for name, value in self.get_params(deep=False).items():
+            if name in SETTINGS:
+                check(name, value, SETTINGS[name])
         table = self._read(X, reset=True)
         target = targets_of(y, table)
-        for name in ("scale", "noise"):
-            variance = getattr(self, name)
-            if not (np.isfinite(variance) and variance > 0):
-                raise InputError(f"{name} is a variance and must be positive and finite, not {variance}.")
         self.y_mean_, self.y_scale_ = 0.0, 1.0
         if self.normalize_y:
             self.y_mean_, std = mean_and_std(target)
@@ -85,7 +104,10 @@ class LearningGP(GPEstimator):
         return float(self.hyperparameters_["noise"][0])
 
 
-def only_one(return_std: bool, return_cov: bool) -> None:
-    """Refuse to return standard deviations and covariances at once."""
+def check_asked(return_std: bool, return_cov: bool, include_noise: bool) -> None:
+    """Refuse options of a prediction that are no truth values, and standard deviations and covariances at once."""
+    asked = {"return_std": return_std, "return_cov": return_cov, "include_noise": include_noise}
+    for name, value in asked.items():
+        check(name, value, YES_OR_NO)
     if return_std and return_cov:
         raise InputError("Ask for return_std or for return_cov, not for both.")

@@ -15,7 +15,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from tuckergp.data.tables import Table
 from tuckergp.errors import NotPositiveDefinite
-from tuckergp.gp.base import LearningGP, only_one
+from tuckergp.gp.base import LearningGP, check_asked
 from tuckergp.gp.dense import Posterior, blocks, solve
 from tuckergp.gp.hyper import Values
 from tuckergp.gp.modes import Modes, ModesKernel, as_modes, blame, learned_modes, with_values
@@ -149,7 +149,7 @@ class ExactGP(LearningGP):
             Those of new observations; False for those of f.
         """
         check_is_fitted(self)
-        only_one(return_std, return_cov)
+        check_asked(return_std, return_cov, include_noise)
         table = self._read(X, reset=False)
         moments = self._posterior.predict(
             lambda columns: self.kernel_(self._X, _some(table, columns)),

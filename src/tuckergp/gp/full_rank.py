@@ -14,9 +14,8 @@ import numpy.typing as npt
 from scipy.linalg import cho_solve, solve_triangular
 from sklearn.utils.validation import check_is_fitted
 
-from tuckergp.errors import InputError
 from tuckergp.features.compose import rowwise_kronecker
-from tuckergp.gp.base import GPEstimator, only_one
+from tuckergp.gp.base import GPEstimator, check_asked
 from tuckergp.gp.dense import Moments, Posterior, blocks, solve
 from tuckergp.gp.modes import Modes, as_modes
 from tuckergp.linalg import Matrix, cholesky_in_place
@@ -111,8 +110,6 @@ class FullRank(GPEstimator):
         y : array of shape (N,)
         """
         table, target = self._read_data(X, y)
-        if self.space not in ("auto", "primal", "dual"):
-            raise InputError(f"space must be 'auto', 'primal' or 'dual', not {self.space!r}.")
         modes = as_modes(self.modes, table)
         design, self.modes_ = Design.fit(
             modes, table, None, stream(seed_of(self.random_state), 1, 1), any_residual=False
@@ -146,7 +143,7 @@ class FullRank(GPEstimator):
             Those of new observations; False for those of f.
         """
         check_is_fitted(self)
-        only_one(return_std, return_cov)
+        check_asked(return_std, return_cov, include_noise)
         design = Design.transform(self.modes_, self._read(X, reset=False))
         if isinstance(self._posterior, Primal):
             moments = _predict_primal(self._posterior, design, self.noise, return_std, return_cov)

@@ -16,7 +16,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from tuckergp.data.tables import Table, distinct_rows
 from tuckergp.errors import InputError, NotPositiveDefinite
-from tuckergp.gp.base import LearningGP, only_one
+from tuckergp.gp.base import LearningGP, check_asked
 from tuckergp.gp.dense import Moments, blocks
 from tuckergp.gp.hyper import Values
 from tuckergp.gp.kronecker import WORKSPACE, Cells, KroneckerSystem, along, contract, outer
@@ -187,7 +187,7 @@ class GridGP(LearningGP):
             Those of new observations; False for those of f.
         """
         check_is_fitted(self)
-        only_one(return_std, return_cov)
+        check_asked(return_std, return_cov, include_noise)
         table = self._read(X, reset=False)
         asked = Grid.of(self.modes_, table)
         pairs = zip(self.kernel_.parts, asked.axes, self._grid.axes, strict=True)

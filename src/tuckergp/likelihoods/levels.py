@@ -244,7 +244,9 @@ def level_interval(probabilities: Floats, values: npt.ArrayLike, share: float) -
 
     Of each length the most probable run; of the lengths the one whose probability is closest to ``share``, with
     probabilities of missing compared by their square roots. A run that holds at least ``share`` would hold much more
-    when levels are few; these hold more for some predictions, less for others, and about ``share`` on average.
+    when levels are few; these hold more for some predictions, less for others, and about ``share`` on average. That is
+    not to be had of two levels, where probabilities are compared as they are: by roots one level alone would stand for
+    90 % from a probability of 60 % on.
 
     Examples
     --------
@@ -255,11 +257,12 @@ def level_interval(probabilities: Floats, values: npt.ArrayLike, share: float) -
     below = np.cumsum(np.pad(np.asarray(probabilities, dtype=np.float64), ((0, 0), (1, 0))), axis=1)
     rows, n_levels = np.arange(len(below)), len(levels)
     best, closest = np.zeros((len(below), 2), dtype=np.intp), np.full(len(below), np.inf)
+    power = 0.5 if n_levels > 2 else 1.0
     for length in range(1, n_levels + 1):
         mass = below[:, length:] - below[:, :-length]
         first = np.argmax(mass, axis=1)
-        missing = np.sqrt(np.clip(1 - mass[rows, first], 0.0, 1.0))
-        distance = np.abs(missing - np.sqrt(1 - share))
+        missing = np.clip(1 - mass[rows, first], 0.0, 1.0)
+        distance = np.abs(missing**power - (1 - share) ** power)
         better = distance < closest
         closest[better] = distance[better]
         best[better] = np.stack([first, first + length - 1], axis=1)[better]

@@ -130,6 +130,13 @@ class Attribute:
         """The name of the encoded column that marks missing values of a number with a kernel of its own."""
         return f"{self.column} missing"
 
+    def shown(self, number: float) -> str:
+        """One of its numbers as text; a date as its day."""
+        if not self.dates:
+            return f"{number:g}"
+        day = np.floor(round(number, 6))  # standardised numbers are back up to rounding
+        return str(np.datetime64(int(day), "D"))
+
 
 def decide(table: Table, column: str, choice: Choice = "auto") -> Attribute:
     """Decide how to use a column.

@@ -480,8 +480,8 @@ class TuckerRecommender(Storable, Estimator):
             Keep means, quantiles and intervals within the range of the training ratings (for counts, from 0 on), or
             the ``rating_scale``.
         interval : float or None
-            Also return an interval that holds a new rating with this probability, shape (n_pairs, 2). For ordered
-            levels, as close to it as whole levels allow, and about right on average.
+            Also return an interval that holds a new rating with this probability, shape (n_pairs, 2). For levels, as
+            close to it as whole levels allow, and of three or more about right on average.
         on_unknown : {"predict", "nan", "raise"}
             What to do with ids that have neither ratings nor attributes: predict the average, return NaN, or raise an
             error.
@@ -558,6 +558,7 @@ class TuckerRecommender(Storable, Estimator):
             deviations, which gives new items a chance. ``"thompson"``: the rating in one posterior draw per user, which
             explores more where less is known. The last two need ``inference="gibbs"``.
         kappa : float
+            For ``"ucb"`` alone.
         random_state : int, Generator or None
             For ``"thompson"``.
         ratings : table of ratings, or None

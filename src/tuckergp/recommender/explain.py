@@ -228,7 +228,7 @@ def _value(part: ModeParts, name: str, table: ModeTable, layout: Layout, d: int,
         names = [str(block.map.feature_names_[j]) for j in places]
         if number is not None and block.map.feature_names_ == [name]:
             _, variance = block.kernel.unscaled()
-            words.insert(0, f"{number.mean + number.spread * float(row[0]) / variance**0.5:g}")
+            words.insert(0, number.shown(number.mean + number.spread * float(row[0]) / variance**0.5))
         elif number is None:
             words += [word.split("=", 1)[-1] for word in names]
         elif not names or "missing" in names[0]:

@@ -42,10 +42,6 @@ def refuse_far(table: Table, attribute: Attribute, numbers: npt.NDArray[np.float
         where = table.row_label(row)
     raise InputError(
         f"{table.name} column {attribute.column!r} holds {show_cell(cell)} at {where}, far from the training values, "
-        f"which are from {_shown(low[place], attribute)} to {_shown(high[place], attribute)}; correct it, leave it "
+        f"which are from {attribute.shown(low[place])} to {attribute.shown(high[place])}; correct it, leave it "
         f"empty, or fit with values like it."
     )
-
-
-def _shown(number: float, attribute: Attribute) -> str:
-    return str(np.datetime64(int(number // 1), "D")) if attribute.dates else f"{number:g}"

@@ -162,6 +162,8 @@ def check_strategy(request: Request, fit: Fit) -> None:
         raise InputError(f"strategy must be 'mean', 'ucb' or 'thompson', not {request.strategy!r}.")
     if request.strategy != "mean" and not fit.draws.sampled:
         raise InputError(f"strategy={request.strategy!r} needs standard deviations: use inference='gibbs'.")
+    if request.strategy != "ucb" and request.kappa != Request.kappa:
+        raise InputError(f"kappa is for strategy='ucb'; with strategy={request.strategy!r} leave it out.")
     fit.draws.require_kept()
 
 

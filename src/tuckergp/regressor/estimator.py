@@ -367,9 +367,9 @@ class TuckerGPRegressor(Storable, ReadsTables, RegressorMixin, BaseEstimator):  
             Standard deviations, covariances, quantiles and intervals of new observations; False for those of f, or of
             the mean level or count.
         interval : float or None
-            Also return an interval that holds a new observation with this probability, shape (N, 2). For ordered
-            levels, as close to it as whole levels allow, and about right on average. For counts, with at least this
-            probability.
+            Also return an interval that holds a new observation with this probability, shape (N, 2). For levels, as
+            close to it as whole levels allow, and of three or more about right on average. For counts, with at least
+            this probability.
         exposure : number, array of shape (N,), or None
             For counts: the time, area or population of each; None is 1.
         output : str, int or None
