@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from tuckergp.errors import DivergenceError
-from tuckergp.random import BLOCK, gammas, log_slice, normals, normals_of_rows, overrelaxed, uniforms
+from tuckergp.random import BLOCK, DrawStreams, gammas, log_slice, normals, normals_of_rows, overrelaxed, uniforms
 
 MAKERS = {
     "normals": lambda n, rng: normals((n, 2), rng),
@@ -59,3 +59,10 @@ def test_rows_of_normals_are_made_without_the_others(first, last):
     rng = np.random.default_rng(0)
     seed = int(np.random.default_rng(0).integers(2**63))
     np.testing.assert_array_equal(normals_of_rows(first, last, 3, seed), normals((2_500, 3), rng)[first:last])
+
+
+def test_chains_draws_and_modes_have_random_numbers_of_their_own():
+    streams = DrawStreams(5, np.array([(chain, number) for chain in range(3) for number in range(4)]))
+    of_modes = [streams, *(streams.of_mode(d) for d in range(4))]
+    assert len(np.unique([each.keys for each in of_modes])) == 5 * 12
+    assert len({float(each(s).standard_normal()) for each in of_modes for s in range(12)}) == 5 * 12

@@ -384,6 +384,22 @@ def test_the_core_and_shared_weights_are_overrelaxed_and_rows_are_not():
         assert (plain.W != moved.W).all()
 
 
+def test_draws_along_the_orbit_keep_f():
+    rng = np.random.default_rng(0)
+    design = tiny_design(rng, ("weights", "rows", "weights"))
+    model = TuckerModel(core_of("full", [2, 3, 2], rng), Gaussian(), np.ones(3), 0.7)
+    problem = Problem(model, design, rng.standard_normal(len(design.index)))
+    start = draw_prior(model, design, Gibbs(), rng)
+    modes, W = Gibbs()._draw_along_orbit(problem, list(start.modes), start.W, rng)
+    before = model.contract([mode.psi for mode in start.modes], start.W, design.index)
+    np.testing.assert_allclose(model.contract([mode.psi for mode in modes], W, design.index), before, rtol=1e-10)
+    for d, moves in enumerate((True, False, True)):
+        assert np.allclose(modes[d].psi, start.modes[d].psi) is not moves
+        if moves:
+            np.testing.assert_allclose(modes[d].psi, design.modes[d].features @ modes[d].B)
+    assert not np.allclose(W, start.W)
+
+
 def test_noise_and_coefficients_of_a_conjugate_model_match_the_exact_posterior():
     # D = 1 with a fixed core is Bayesian linear regression y = Phi B + noise; with the precisions held tight by their
     # priors the posterior of B is normal in closed form

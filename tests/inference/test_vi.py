@@ -8,7 +8,7 @@ import pytest
 from scipy import sparse, stats
 from scipy.integrate import quad
 
-from tests.helpers import core_of, dense_f, dense_others, model_of, random_design, random_problem
+from tests.helpers import core_of, dense_f, dense_others, model_of, random_design, random_problem, z_scores
 from tuckergp.errors import InputError
 from tuckergp.inference import VI
 from tuckergp.inference.base import Problem
@@ -280,6 +280,14 @@ def test_draws_have_the_moments_of_q_and_means_of_predictions_are_exact(core):
         variance = np.diagonal(q.covariance, axis1=1, axis2=2)
         error = np.sqrt((variance[:, :, None] * variance[:, None] + q.covariance**2) / sets)
         assert (np.abs(found - q.covariance) < 5 * error + 1e-12).all()
+    for q, mode in zip(state.modes, draws.modes, strict=True):
+        r, S = len(q.precision.inverse_scale), q.precision.inverse_scale
+        if q.precision.scalar:  # of 1 / lambda, lambda a gamma variable
+            expected = np.eye(r) * np.trace(S) / (q.precision.dof * r - 2)
+        else:
+            expected = S / (q.precision.dof - r - 1)
+        assert np.abs(z_scores((mode.values["spread"] - expected).reshape(len(drawn), -1))).max() < 5
+        assert np.abs(z_scores(mode.values["tau"] - q.tau.mean)).max(initial=0.0) < 5
     # Gamma variables have a relative variance of 1 / shape
     error = (float(state.alpha.shape[0]) * len(drawn)) ** -0.5
     assert draws.unknowns["alpha"].mean() == pytest.approx(float(state.alpha.mean[0]), rel=5 * error)

@@ -7,9 +7,16 @@ from tests.helpers import quick_and_long
 from tuckergp import Mode, TuckerGPRegressor
 from tuckergp.data.tables import as_table
 from tuckergp.features import Cholesky, Nystrom
+from tuckergp.inference.base import Problem
+from tuckergp.inference.weights import draw_of_weights
 from tuckergp.kernels import SE, Identity, Linear
+from tuckergp.likelihoods import Gaussian
 from tuckergp.model.design import Design
-from tuckergp.random import stream
+from tuckergp.model.mode_table import ModeTable
+from tuckergp.model.tucker import TuckerModel, make_core
+from tuckergp.posterior.draws import PREDICTION_SEED, Draws
+from tuckergp.random import mixed, stream
+from tuckergp.residuals import Rows
 
 RANGE, GAP, OUTSIDE = 0, 1, 2
 
@@ -145,3 +152,35 @@ def test_the_same_new_input_has_random_numbers_of_its_own_in_each_mode():
     for first, second in ((0, 1), (2, 3)):
         for s in range(8):  # below 1e-4 for all together
             assert abs(np.corrcoef(psi[first][:, s], psi[second][:, s])[0, 1]) < 4.8 / np.sqrt(300)
+
+
+@pytest.mark.parametrize("likelihood", ["gaussian", "ordinal"])
+def test_the_mean_of_a_level_never_seen_is_that_of_its_draws_where_it_is_no_linear_function_of_f(likelihood):
+    rng = np.random.default_rng(0)
+    X, new = {"shop": rng.integers(12, size=200)}, {"shop": [3, 90, 91]}
+    y = rng.poisson(np.exp(rng.standard_normal(12))[X["shop"]]).clip(0, 4)
+    settings = {"rank": 1, "draws": 12, "warmup": 12, "random_state": 0}
+    fit = TuckerGPRegressor([Mode("shop", Identity())], likelihood=likelihood, **settings).fit(X, y)
+    alone, beside = fit.predict(new), fit.predict(new, return_std=True)[0]
+    np.testing.assert_allclose(alone, beside, rtol=1e-12)
+    design = Design.transform(fit.modes_, as_table(new, "new"))
+    draws = fit.fit_.draws
+    at = draws.predicted(design, None if likelihood == "gaussian" else stream(PREDICTION_SEED))
+    np.testing.assert_allclose(alone, fit.fit_.likelihood.means(at).mean(axis=0), rtol=1e-12)
+    if likelihood != "gaussian":
+        assert abs(alone[1] - fit.fit_.likelihood.means(draws.predicted(design)).mean(axis=0)[1]) > 0.01
+
+
+@pytest.mark.parametrize("sigma", [0.3, 1.7])
+def test_samplers_of_weights_draw_rows_never_seen_with_the_variance_of_the_prior(sigma):
+    """3,000 rows of rank 2 with the standard deviation 0.8 sigma; a relative error of 6000^-1/2 = 0.013 each."""
+    new = Rows(np.full(3_000, -1, dtype=np.int32), 4, 0.8, names=mixed(np.arange(3_000, dtype=np.uint64)))
+    core = make_core("identity", [2])
+    model = TuckerModel(core, Gaussian(1.0), np.array([sigma]), 1.0)
+    table = ModeTable(np.ones((4, 1)), Rows.of(4, 0.8))
+    problem = Problem(model, Design((table,), np.arange(4, dtype=np.int32)[:, None]), np.zeros(4))
+    start = model.init(problem.design, np.random.default_rng(0))
+    draws = Draws.of(model, [draw_of_weights(problem, start, {})])
+    E = draws.factors(0, ModeTable(np.zeros((3_000, 1)), new), draws.streams(stream(1)))[:, 0]
+    np.testing.assert_allclose(E.std(axis=0), 0.8 * sigma, rtol=5 * 0.013)
+    np.testing.assert_allclose(draws.modes[0].values["spread"][0], sigma**2 * np.eye(2))

@@ -39,6 +39,11 @@ def asked(model, user, week):
     return Design.transform(model.modes_, as_table({"user": user, "week": week, "item": [0] * len(user)}, "asked"))
 
 
+def asked_items(model, items):
+    table = as_table({"user": [0] * len(items), "week": [0] * len(items), "item": items}, "asked")
+    return Design.transform(model.modes_, table).modes[1]
+
+
 def test_nu_is_kept_with_the_draws_and_learned(weeks):
     nu = weeks.fit_.draws.unknowns[NU]
     assert nu.shape == (30, 2)
@@ -54,15 +59,16 @@ def test_strangers_have_factors_from_the_prior_of_each_draw(weeks):
     factors = draws.row_factors(0, design.modes[0], draws.streams(stream(1)))
     for part, shape in ((factors[:, :15], 2.25), (factors[:, 15:], 20.0)):
         assert stats.kstest(part.ravel(), stats.gamma(shape, scale=1 / shape).cdf).pvalue > 0.01  # fixed numbers
+    items = asked_items(weeks, np.arange(1_000, 1_400))
+    of_items = draws.row_factors(1, items, draws.streams(stream(1)))
+    assert stats.kstest(of_items.ravel(), stats.gamma(6, scale=1 / 6).cdf).pvalue > 0.01
     psi = draws.factors(0, design.modes[0], draws.streams(stream(1)))
     for k in range(2):  # independent of the rows' own random numbers
         assert abs(np.corrcoef(psi[:, :15, k].ravel(), factors[:, :15].ravel())[0, 1]) < 4 / np.sqrt(400 * 15)
 
 
 def test_factors_of_strangers_share_no_random_numbers_with_their_rows(weeks):
-    draws, items = weeks.fit_.draws, np.arange(1_000, 1_400)
-    table = {"user": [0] * 400, "week": [0] * 400, "item": items}
-    mode = Design.transform(weeks.modes_, as_table(table, "asked")).modes[1]
+    draws, mode = weeks.fit_.draws, asked_items(weeks, np.arange(1_000, 1_400))
     psi = draws.factors(1, mode, draws.streams(stream(1)))
     factors = draws.row_factors(1, mode, draws.streams(stream(1)))
     for k in range(2):

@@ -10,8 +10,10 @@ import polars as pl
 import pytest
 
 from tuckergp import TuckerRecommender, load
+from tuckergp.data.tables import as_table
 from tuckergp.errors import InputError
 from tuckergp.likelihoods import Clicks
+from tuckergp.recommender.fold_in import _problem
 from tuckergp.recommender.zeros import Zeros
 
 FAST = {"rank": 4, "draws": 20, "warmup": 20, "random_state": 0}
@@ -111,6 +113,26 @@ def test_a_folded_in_item_is_the_ridge_solution_over_users_by_their_activity(tmp
     A = alpha * (0.2 * (U * others[:, None]).T @ U + mine * 0.8 * np.outer(z, z)) + prior
     expected = np.linalg.solve(A, alpha * mine * z + prior @ draws.modes[1].mean(item.features)[0, 0])
     np.testing.assert_allclose(draws.factors(1, item)[0, 0], expected, rtol=1e-4, atol=1e-5)
+
+
+def test_zeros_of_a_folded_in_user_are_spread_over_the_contexts_of_their_choices() -> None:
+    table, _ = world()
+    table = table.with_columns(device=pl.Series(np.random.default_rng(0).choice(["tv", "phone"], len(table))))
+    rec = TuckerRecommender(**FAST, likelihood=FIXED, context="device").fit(table)
+    new = as_table({"user_id": ["new"] * 3, "item_id": ["i0", "i4", "i8"], "device": ["tv", "tv", "phone"]}, "new")
+    problem = _problem(rec.layout_, rec.fit_, rec.history_, new, (None, None), None, "keep", 4, 0)
+    draws, (items, numbers) = rec.fit_.draws, (rec.layout_.sides[1], [f"i{k}" for k in range(40)])
+    V = draws.factors(1, items.table.take(items.numbers(numbers)))
+    X = draws.factors(2, problem.design.modes[2])[problem.design.index[:, 2]]
+    assert not np.allclose(X[0], X[2])
+    mean, (precision,) = problem.locals[0].prior(0, draws)
+    found = problem.find(None)[0].psi[0]
+    for s, alpha in enumerate(0.5 * draws.unknowns["alpha"]):
+        # 0.2 of every pair, one third of it in the context of each choice; 0.8 more of chosen pairs
+        z, every = V[[0, 4, 8], s] * X[:, s], (V[:, None, s] * X[:, s]).reshape(-1, 4)
+        A = alpha * (0.2 / 3 * every.T @ every + 0.8 * z.T @ z) + precision[s]
+        expected = np.linalg.solve(A, alpha * z.sum(axis=0) + precision[s] @ mean[0, s])
+        np.testing.assert_allclose(found[s], expected, rtol=1e-4, atol=1e-5)
 
 
 def test_forgotten_users_weigh_nothing_where_activity_counts() -> None:

@@ -48,6 +48,20 @@ def test_one_draw_ranks_cold_items_differently_in_each_answer(likelihood):
     assert first == set(COLD)  # one of them is missed in fewer than one of 100,000 seeds
 
 
+@pytest.mark.parametrize("likelihood", ["ordinal", "bernoulli"])
+def test_a_short_shortlist_of_thompson_sampling_has_the_best_of_the_draw(likelihood, monkeypatch):
+    model = fitted(likelihood, noise="shared")
+
+    def best(n, seed):
+        found = model.recommend(3, n=n, items=COLD, strategy="thompson", random_state=seed)
+        return found["item_id"].tolist()[0]
+
+    whole = [best(5, seed) for seed in range(8)]
+    monkeypatch.setattr(serving, "MORE", 0)
+    monkeypatch.setattr(serving, "SHORTLIST", 1)
+    assert [best(1, seed) for seed in range(8)] == whole
+
+
 def test_the_shortlist_of_upper_bounds_has_the_items_that_are_least_sure(monkeypatch):
     model = fitted("gaussian")
     monkeypatch.setattr(serving, "MORE", 0)

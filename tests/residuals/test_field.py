@@ -5,6 +5,8 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from scipy import stats
+from scipy.linalg import block_diag
+from scipy.special import logsumexp
 
 from tests.helpers import core_of, quick_and_long, z_scores
 from tests.inference.test_gibbs import TIGHT, draw_data, draw_prior, kernel_of, summary, tiny_design, with_targets
@@ -22,7 +24,7 @@ from tuckergp.model.design import Design
 from tuckergp.model.mode_table import ModeTable
 from tuckergp.model.tucker import TuckerModel
 from tuckergp.posterior.draws import Draws
-from tuckergp.priors.given import ModeGiven
+from tuckergp.priors.given import ModeGiven, SharedNoise
 from tuckergp.priors.hyper import PrecisionPrior
 from tuckergp.random import DrawStreams
 from tuckergp.residuals import lengthscales, places
@@ -125,27 +127,91 @@ def test_new_places_are_drawn_with_the_covariance_of_the_components():
     np.testing.assert_allclose(np.cov(E.reshape(-1, 2).T), covariance, atol=5 * 0.016)
 
 
-def test_lengthscales_given_values_have_the_density_of_a_multivariate_t(monkeypatch):
-    """Lambda = lambda I, lambda ~ Gamma(nu r / 2, square r / 2): E has nu r degrees of freedom, scale square / nu."""
+@pytest.mark.parametrize("n", [0, 2])
+def test_lengthscales_given_values_have_the_density_of_a_multivariate_t(n, monkeypatch):
+    """Lambda = lambda I, lambda ~ Gamma(nu r / 2, square r / 2): E, and n weights of features whose tau is 1, have
+    nu r degrees of freedom, scale square / nu.
+    """
     rng = np.random.default_rng(0)
     X, E, sd, nu, square = 2 * rng.random((7, 2)), rng.standard_normal((7, 3)), 0.7, 5.0, 2.0
+    B = rng.standard_normal((n, 3))
     where = Places(X, 2, 8, 8)
     state = lengthscales.FieldState(where, np.ones(1), np.ones(1), np.eye(3), sd, np.ones(1))
-    given = ModeGiven(np.zeros((7, 0)), (), None, PrecisionPrior(nu, square, True))
+    given = ModeGiven(np.zeros((7, n)), (slice(0, n),), None, PrecisionPrior(nu, square, True))
     nothing = np.zeros((7, 3, 3)), np.zeros((7, 3))
     densities = []
     monkeypatch.setattr(lengthscales.FieldState, "drawn", lambda self, f, rng: densities.append(f) or self)
-    lengthscales.given_values(state, E, nothing, np.zeros((7, 3)), np.zeros((3, 3)), given, rng)
+    lengthscales.given_values(state, E, nothing, np.zeros((7, 3)), B.T @ B, given, rng)
 
     def log_density(lengthscale):
-        scale = square / nu * sd**2 * np.kron(kernel_of(2, lengthscale)(X), np.eye(3))
-        return stats.multivariate_t(np.zeros(21), scale, nu * 3).logpdf(E.ravel())
+        covariance = block_diag(sd**2 * kernel_of(2, lengthscale)(X), np.eye(n))
+        scale = square / nu * np.kron(covariance, np.eye(3))
+        return stats.multivariate_t(np.zeros(len(scale)), scale, nu * 3).logpdf(np.vstack([E, B]).ravel())
 
     found, expected = zip(
         *((densities[-1](state.with_lengthscale(0, np.log(x))), log_density(np.array([x]))) for x in (0.3, 1.0, 2.0)),
         strict=True,
     )
     np.testing.assert_allclose(np.diff(found), np.diff(expected), rtol=1e-4)
+
+
+def lone_field(rng, M=5):
+    """A lone field with two weights, its observations at all places but one, and what a sweep is given of both."""
+    X, place = 2 * rng.random((M, 2)), rng.integers(M - 1, size=12)
+    weight, y = rng.gamma(3.0, 1 / 3, 12), rng.standard_normal(12)
+    alpha, sd, mean, B = 1.7, 0.7, rng.standard_normal((M, 1)), rng.standard_normal((2, 1))
+    A, b = (alpha * np.bincount(place, values, M) for values in (weight, weight * y))
+    noise = SharedNoise(alpha, 3.0, 2.0, 12, float((weight * y**2).sum()))
+    given = ModeGiven(np.zeros((M, 2)), (slice(0, 2),), None, PrecisionPrior(5.0, 2.0, False), noise=noise)
+    state = lengthscales.FieldState(Places(X, 2, 8, 8), np.ones(1), np.ones(1), np.array([[0.8]]), sd, np.ones(1))
+    return state, (A[:, None, None], b[:, None]), mean, B.T @ B, given, (X, place, weight, y, B)
+
+
+def test_a_lone_field_and_its_noise_have_the_density_that_integrating_out_lambda_gives():
+    """Against a sum over Lambda of the densities of observations, weights and Lambda, and of the noise precision."""
+    state, statistics, mean, weights, given, (X, place, weight, y, B) = lone_field(np.random.default_rng(2))
+    responses = lengthscales.Responses.of(statistics, mean, given.noise)
+    log_lambda = np.linspace(-9, 6, 3_000)
+
+    def by_hand(lengthscale, log_h):
+        K = kernel_of(2, np.array([lengthscale]))(X)[np.ix_(place, place)]
+        rho = np.exp(log_lambda)
+        # the covariance of the observations is (sd^2 / Lambda) (K + diag(1 / (h w)))
+        covariance = state.sd**2 * (K + np.diag(1 / (np.exp(log_h) * weight)))
+        left = y - mean[place, 0]
+        square = left @ np.linalg.solve(covariance, left)
+        of_data = 6 * log_lambda - np.linalg.slogdet(covariance)[1] / 2 - rho * square / 2
+        of_weights = stats.norm(0, rho[:, None] ** -0.5).logpdf(B.T).sum(axis=1)
+        alpha = np.exp(log_h) * rho / state.sd**2
+        # log alpha - log h, and log Lambda, are as good as each other
+        of_alpha = stats.gamma(given.noise.shape, scale=1 / given.noise.rate).logpdf(alpha) + np.log(alpha)
+        of_lambda = stats.gamma(2.5, scale=1.0).logpdf(rho) + log_lambda  # degrees / 2, square / 2
+        every = of_data + of_weights + of_alpha + of_lambda
+        share = np.exp(every - logsumexp(every))
+        return logsumexp(every), share @ rho
+
+    found, expected = [], []
+    for lengthscale, log_h in ((1.0, 0.0), (0.4, 0.0), (1.0, 1.5), (2.0, -1.0)):
+        at = state.with_lengthscale(0, np.log(lengthscale))
+        log_density, mean_of_lambda = by_hand(lengthscale, log_h)
+        found.append(responses.log_density(at, log_h, weights, given))
+        expected.append(log_density)
+        rate, _ = responses.rate(at, log_h, weights, given)
+        assert responses.shape(given) / rate == pytest.approx(mean_of_lambda, rel=1e-4)
+    np.testing.assert_allclose(np.diff(found), np.diff(expected), rtol=1e-4)
+
+
+def test_values_of_a_lone_field_are_drawn_with_its_new_noise(monkeypatch):
+    """With h held, and h over l^(2 nu) as the lengthscale moves, the new noise precision is h Lambda / sd^2."""
+    rng = np.random.default_rng(2)
+    state, (A, b), mean, weights, given, _ = lone_field(rng)
+    monkeypatch.setattr(lengthscales, "log_slice", lambda f, x, width, rng: x)
+    monkeypatch.setattr(lengthscales.FieldState, "drawn", lambda self, *rest: self.with_lengthscale(0, np.log(2.0)))
+    new, (A_new, b_new) = lengthscales.given_responses(state, (A, b), mean, weights, given, given.noise, rng)
+    assert new.precision[0, 0] != state.precision[0, 0]
+    more = 2.0**3 * new.precision[0, 0] / state.precision[0, 0]  # order 2, so 2 nu = 3
+    np.testing.assert_allclose(A_new, more * A, rtol=1e-12)
+    np.testing.assert_allclose(b_new, more * b, rtol=1e-12)
 
 
 # One mode of rank 1: plain Gaussian process regression
