@@ -75,7 +75,7 @@ OWN: dict[str, dict[str, Any]] = {
     "value": {"time": None, "objective": "value"},
 }
 """The fixed settings of our own models."""
-CHOSEN = {"user": {"rank": 16, "negatives": 1000}, "time": {"rank": 8, "negatives": 1000}}
+CHOSEN = {"user": {"rank": 16, "negatives": 16}, "time": {"rank": 8, "negatives": 1000}}
 """The settings of the model of clicks, by split: the best of the grid on the validation part."""
 SHORT = {"rank": 2, "draws": 6, "warmup": 4}
 QUICK = {name: {"rank": 2} if "inference" in fixed else SHORT for name, fixed in OWN.items()}
