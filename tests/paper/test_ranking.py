@@ -181,4 +181,4 @@ def test_what_was_chosen_was_the_best_on_the_validation_parts():
             for key, value in options.items():  # the best is inside the grid
                 assert min(each[key] for each in grid) < value < max(each[key] for each in grid)
     ours = [row[3] for row in rows if row[1] == ranking.CONTESTANTS["clicks"]]
-    assert ours == ['`{"rank": 16, "negatives": 1000}`', '`{"rank": 8, "negatives": 1000}`']
+    assert ours == [f"`{json.dumps(ranking.CHOSEN[split])}`" for split in ("user", "time")]
